@@ -1,6 +1,6 @@
-"""Write the section FINDINGS of man/kdump-verify.1 from ``kdump.codes``: ``python docs/make-findings.py`` in the root.
+"""Write the sections FINDINGS of the manual from ``kdump.codes``: ``python docs/make-findings.py`` in the root.
 
-What stands between the two marker lines of the page is replaced; the rest is written by hand.
+What stands between the two marker lines of a page is replaced; the rest is written by hand.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 
 from kdump.codes import Code, Codes
 
-PAGE = Path(__file__).parents[1] / "man" / "kdump-verify.1"
+MANUAL = Path(__file__).parents[1] / "man"
 BEGIN, END = '.\\" Begin of the findings (docs/make-findings.py).\n', '.\\" End of the findings.\n'
-SUBJECTS = {
+VERIFY = {
     "KD0": "Input and output",
     "KD1": "Framing",
     "KD2": "Contents of a batch",
@@ -24,11 +24,17 @@ SUBJECTS = {
     "KD5": "Sequence of batches",
     "KD6": "Producers and transactions",
 }
+PAGES = {"kdump-verify.1": VERIFY, "kdump-diff.1": {"KD9": "Copies compared"}}
+"""The pages with such a section, and its subjects."""
 WIDTH = 119
 
 
-def with_findings(page: str) -> str:
-    """The page with its findings as the catalogue has them now.
+def with_findings(name: str, page: str) -> str:
+    """A page with its findings as the catalogue has them now.
+
+    Args:
+        name: of the page, one of ``PAGES``.
+        page: its text.
 
     Raises:
         ValueError: a marker line is missing.
@@ -36,15 +42,15 @@ def with_findings(page: str) -> str:
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"{PAGE.name} has no marker lines")
-    return before + begin + "\n".join(findings()) + "\n" + end + after
+        raise ValueError(f"{name} has no marker lines")
+    return before + begin + "\n".join(findings(PAGES[name])) + "\n" + end + after
 
 
-def findings() -> Iterator[str]:
-    """Lines of man(7): a heading a subject that verify looks at, a paragraph a code with its usual severity."""
-    codes = [entry.value for entry in Codes if entry.value.code[:3] in SUBJECTS]
+def findings(subjects: dict[str, str]) -> Iterator[str]:
+    """Lines of man(7): a heading for each subject, a paragraph for each code with its usual severity."""
+    codes = [entry.value for entry in Codes if entry.value.code[:3] in subjects]
     for prefix, entries in groupby(codes, key=lambda code: code.code[:3]):
-        yield f'.SS "{SUBJECTS[prefix]}"'
+        yield f'.SS "{subjects[prefix]}"'
         for code in entries:
             yield from paragraph(code)
 
@@ -68,8 +74,10 @@ def roff(line: str) -> str:
 
 
 def main() -> None:
-    """Rewrite the page in place."""
-    PAGE.write_text(with_findings(PAGE.read_text()))
+    """Rewrite the pages in place."""
+    for name in PAGES:
+        path = MANUAL / name
+        path.write_text(with_findings(name, path.read_text()))
 
 
 if __name__ == "__main__":

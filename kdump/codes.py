@@ -42,6 +42,7 @@ class Codes(Enum):
 
     KD0xx: the input cannot be looked at. KD1xx: framing. KD2xx: batch contents. KD3xx: sibling files. KD4xx: log
     directories. KD5xx: the sequence of batches. KD6xx: producers and transactions. KD7xx: repair. KD8xx: conversion.
+    KD9xx: copies compared.
     """
 
     MISSING = Code(
@@ -676,6 +677,62 @@ class Codes(Enum):
         "two logs; then nothing is lost. Until then kdump checks neither of them further.",
     )
 
+    METADATA_CUT = Code(
+        "KD421",
+        "metadata-log-cut",
+        "a node that starts would cut the metadata log",
+        "A batch of the metadata log is damaged or incomplete. A node that starts recovers the whole log, and cuts it "
+        "at the first damage with one line of warning. With a single voter, all that follows is lost: topics, "
+        "configs and ACLs become what they were before. Do not start the node. Copy the log from another controller, "
+        "or repair it with kdump repair --salvage.",
+    )
+    METADATA_UNREADABLE = Code(
+        "KD422",
+        "metadata-unreadable",
+        "a metadata record that no node reads",
+        "The batch is valid, and a record in it is not: an unknown type or frame version, bytes left over, no value. "
+        "Brokers and controllers stop when they read it. Either a newer version of Kafka wrote it, or the log is from "
+        "something else.",
+    )
+    METADATA_NOT_APPLIED = Code(
+        "KD423",
+        "metadata-not-applied",
+        "a metadata record that does not apply to the image",
+        "The record changes something that is not there, such as a partition of an unknown topic. A broker logs an "
+        "error and goes on without the record, or without its whole batch. A controller stops. Records before it "
+        "were lost, or the log is a mixture.",
+    )
+    METADATA_REFUSED = Code(
+        "KD424",
+        "metadata-refused",
+        "a metadata record at which a controller stops",
+        "A broker applies the record, but a controller that replays it stops with a fatal fault, at every start. "
+        "Records before it were lost or are there twice.",
+    )
+    METADATA_ODD = Code(
+        "KD425",
+        "metadata-odd",
+        "a metadata log that is odd",
+        "Offsets do not follow one another, a leader epoch falls, or a metadata transaction is open at the end. "
+        "Kafka says nothing of the first two. A new leader aborts the open transaction.",
+        Severity.INFO,
+    )
+    METADATA_SNAPSHOT = Code(
+        "KD426",
+        "metadata-snapshot",
+        "a metadata snapshot that is missing or cannot be used",
+        "A node does not start: the snapshot is damaged, or the log starts above 0 and no snapshot has what was "
+        "before it. If the snapshot ends after the log, a node that starts throws the log away. Copy the snapshot "
+        "from another node.",
+    )
+    METADATA_DIFFERS = Code(
+        "KD427",
+        "metadata-differs",
+        "a metadata snapshot that differs from the log",
+        "The snapshot and the records of the log give different images. Nodes that load the snapshot and nodes that "
+        "read the log then disagree about the cluster. One of the two was changed.",
+    )
+
     OFFSETS_BACKWARDS = Code(
         "KD501",
         "offsets-backwards",
@@ -873,6 +930,147 @@ class Codes(Enum):
         "an output file is there already",
         "An output file of convert or repair -o exists already, or an index file beside it. Nothing was written. "
         "Name another place, or use --overwrite.",
+    )
+
+    COPY_RECORD = Code(
+        "KD901",
+        "copy-record",
+        "another record at the same offset",
+        "Two copies hold different records at the same offsets, under the same leader epoch, and the CRCs of both "
+        "are right. No broker writes that: one copy was changed, or restored from something else. Kafka never "
+        "compares contents, so the copies stay different. Show the records with kdump diff --records.",
+    )
+    COPY_EPOCH = Code(
+        "KD902",
+        "copy-epoch",
+        "another leader epoch at the same offset",
+        "Two copies hold batches of different leader epochs at the same offsets: their histories parted there, as "
+        "after an unclean election. When one of them leads, the other truncates to the first of these offsets. The "
+        "truncation lines of kdump diff say what each would lose.",
+    )
+    COPY_DAMAGE = Code(
+        "KD903",
+        "copy-damage",
+        "damage in one copy",
+        "A copy is damaged at these offsets: a wrong CRC, a length that leads nowhere, a file that was cut, or "
+        "files on which a broker does not start. Followers do not notice this. Run kdump verify on the copy; "
+        "repair --from takes what is missing from another copy.",
+    )
+    COPY_GAP = Code(
+        "KD904",
+        "copy-gap",
+        "a gap in one copy where another has records",
+        "A copy has no records at offsets at which another one has some, and neither retention nor the log cleaner "
+        "explains this: a segment was lost or deleted, or batches were removed. A broker serves what follows "
+        "without an error. repair --from takes what is missing from another copy.",
+    )
+    COPY_TOPIC_ID = Code(
+        "KD905",
+        "copy-topic-id",
+        "copies with different topic ids",
+        "The copies belong to different topics of the same name: the topic was deleted and created again. Their "
+        "records are not compared. A broker refuses to replicate between them. Find out which id is the current "
+        "one, in the metadata.",
+    )
+    COPY_HIGH_WATERMARK = Code(
+        "KD906",
+        "copy-high-watermark",
+        "a copy ends below its own high watermark",
+        "The replication-offset-checkpoint of the copy has a high watermark after its log end offset: records that "
+        "were replicated are gone from this copy. It was truncated after an unclean election, or its end was lost. "
+        "Look for the records in the other copies before this one leads.",
+    )
+    COPY_EPOCH_START = Code(
+        "KD907",
+        "copy-epoch-start",
+        "a leader epoch starts at another offset",
+        "The first batch of a leader epoch has another offset in each of two copies, both hold both offsets, and "
+        "the log cleaner was at neither. One of the two histories is not what a leader wrote, or the epoch of a "
+        "batch, which no CRC covers, was changed.",
+    )
+    COPY_TAIL = Code(
+        "KD908",
+        "copy-tail",
+        "records after the offset at which two histories part",
+        "The copy goes on after the end of another one, and their histories parted before. So this is no lag: when "
+        "the other copy leads, these records are truncated.",
+    )
+    COPY_CLUSTER = Code(
+        "KD909",
+        "copy-cluster",
+        "copies of different clusters",
+        "The log directories belong to different clusters, so the copies are no replicas of one another. Compare "
+        "mirrored topics with kdump diff --content.",
+        Severity.WARNING,
+    )
+    COPY_CHANGED = Code(
+        "KD910",
+        "copy-changed",
+        "batches that are not what the manifest says",
+        "The batches of a range of offsets are not those that were there when the manifest was written: records were "
+        "changed, removed or added, or the log cleaner has been there. Run kdump verify on the copy, and compare it "
+        "with another one.",
+    )
+    COPY_LAG = Code(
+        "KD911",
+        "copy-lag",
+        "a copy ends before another one",
+        "The copy has not yet got the newest records. It would fetch them as a follower. As a leader it would make "
+        "the other copies truncate them.",
+        Severity.INFO,
+    )
+    COPY_RETENTION = Code(
+        "KD912",
+        "copy-retention",
+        "a copy begins after another one",
+        "The copy has already deleted old segments: each broker applies retention on its own.",
+        Severity.INFO,
+    )
+    COPY_DELETED = Code(
+        "KD913",
+        "copy-deleted",
+        "deleted records that another copy still serves",
+        "The log start offset of the copy was raised by kafka-delete-records.sh or by its leader. The other copy "
+        "has not seen that yet.",
+        Severity.INFO,
+    )
+    COPY_COMPACTED = Code(
+        "KD914",
+        "copy-compacted",
+        "records that the log cleaner removed from one copy",
+        "Each broker cleans its copy of a compacted topic when it likes. What is missing here has a later record of "
+        "its key in this copy, or is an old tombstone, a marker or a record of an aborted transaction; or nothing "
+        "replaces it, because the log was truncated after it was cleaned, or a tombstone expired.",
+        Severity.INFO,
+    )
+    COPY_REWRITTEN = Code(
+        "KD915",
+        "copy-rewritten",
+        "the same records in other batches",
+        "The batches differ, and the records in them are the same: the log cleaner or kdump convert wrote them again.",
+        Severity.INFO,
+    )
+    COPY_SEGMENTS = Code(
+        "KD916",
+        "copy-segments",
+        "segments that begin at other offsets",
+        "The copies are cut into other segments. Each broker begins new segments on its own.",
+        Severity.INFO,
+    )
+    MANIFEST_FILE = Code(
+        "KD921",
+        "manifest-file",
+        "a file that is not what the manifest says",
+        "A file has another size or another SHA-256 than when the manifest was written, or it is gone. A file of a "
+        "partition directory that is only cut into other segments is no finding of this kind: what counts are the "
+        "records.",
+    )
+    MANIFEST_NEW_FILE = Code(
+        "KD922",
+        "manifest-new-file",
+        "a file that the manifest does not know",
+        "The file was not there when the manifest was written.",
+        Severity.WARNING,
     )
 
 

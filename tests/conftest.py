@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.harness import s3server
 from tests.harness.captures import Captures, unpack
+from tests.harness.replicas import Truth
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
 """A loaded machine is no failure. Fixtures give folders that each example leaves as the next one needs them."""
@@ -35,6 +36,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def captures(tmp_path_factory: pytest.TempPathFactory) -> Captures:
     """The captured partitions and their goldens, unpacked once a session."""
     return unpack(tmp_path_factory.mktemp("captures"))
+
+
+@pytest.fixture(scope="session")
+def replicas(tmp_path_factory: pytest.TempPathFactory) -> Truth:
+    """Copies of partitions, and what real Kafka does of them, unpacked once a session."""
+    return Truth.unpacked(tmp_path_factory.mktemp("replicas"))
 
 
 @pytest.fixture(scope="session")

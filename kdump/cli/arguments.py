@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from kdump.cli.whatif_options import WhatIf
+    from kdump.cli.whatif_options import HistoryOf, WhatIf
     from kdump.reading.selection import HeaderFilter, Range
 
 
@@ -30,6 +30,7 @@ class EngineArguments(Arguments):
     """Options that say where a command runs."""
 
     engine: str
+    jobs: int | None
     master: str | None
     conf: tuple[tuple[str, str], ...]
 
@@ -94,6 +95,16 @@ class DumpArguments(EngineArguments):
         return self.output == "kafka" and self.template is None
 
 
+class ExplainArguments(Arguments):
+    """Options of ``kdump explain``. Sizes and positions are bytes."""
+
+    path: str
+    position: int | None
+    offset: int | None
+    max_decompressed_size: int
+    color: str
+
+
 class VerifyArguments(EngineArguments):
     """Options of ``kdump verify``. Times are ms since 1970, sizes bytes."""
 
@@ -103,13 +114,25 @@ class VerifyArguments(EngineArguments):
     output: str
     max_decompressed_size: int
     color: str
-    jobs: int
+    manifest: str | None
     startup: bool
     is_clean: bool | None
     recovery_point: int | None
     log_start_offset: int | None
     segment_index_bytes: int | None
     now: int | None
+
+
+class DiffArguments(EngineArguments):
+    """Options of ``kdump diff``."""
+
+    paths: tuple[str, ...]
+    records: bool
+    content: bool
+    strict: bool
+    output: str
+    max_decompressed_size: int
+    color: str
 
 
 class StatsArguments(EngineArguments):
@@ -122,6 +145,13 @@ class StatsArguments(EngineArguments):
     html: str | None
     what_if: tuple[WhatIf, ...]
     at: int | None
+    at_offset: int | None
+    between: Range | None
+    between_offsets: Range | None
+    history: HistoryOf | None
+    topics: tuple[str, ...]
+    brokers: tuple[int, ...]
+    show_secrets: bool
     max_decompressed_size: int
     color: str
 

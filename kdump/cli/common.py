@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kdump import __version__
+from kdump.cli.about import version_option
 from kdump.log.metering import metered
 from kdump.system.priority import be_idle
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -22,7 +22,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def common_options(function: _Function) -> _Function:
     """``-v``, ``--traceback`` and ``--version``; the function takes the first two as ``verbose`` and ``traceback``."""
     for option in (
-        click.version_option(__version__, message="kdump %(version)s"),
+        version_option,
         click.option("--traceback", is_flag=True, help="Show where in kdump an error came from."),
         click.option("-v", "--verbose", is_flag=True, help="Report on stderr what is read."),
     ):
@@ -100,6 +100,6 @@ def has_pyarrow(option: str) -> bool:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        click.echo(f"kdump: {option} needs pyarrow: pip install 'kdump[parquet]'", err=True)
+        click.echo(f"kdump: {option} needs pyarrow: pip install 'kafka-kdump[parquet]'", err=True)
         return False
     return True

@@ -65,7 +65,14 @@ def _engine(*local_only: str) -> tuple[Conflict, ...]:
             excludes=("--engine local",),
             message="--master and --conf go with Spark, not with --engine local",
         ),
-        Conflict("--rate", "--idle", *local_only, excludes=_SPARK, message="{option} goes with --engine local only"),
+        Conflict(
+            "--jobs",
+            "--rate",
+            "--idle",
+            *local_only,
+            excludes=_SPARK,
+            message="{option} goes with --engine local only",
+        ),
     )
 
 
@@ -108,7 +115,8 @@ DUMP: Final = (
     *_EXPLAIN,
     Conflict(
         "text files only",
-        only=_EVERYWHERE | {"paths", "all_files", "output", "fields", "color", "pager", "engine", "master", "conf"},
+        only=_EVERYWHERE
+        | {"paths", "all_files", "output", "fields", "color", "pager", "engine", "jobs", "master", "conf"},
         message="{option} is a text file, shown as it is: {other} does not go with it",
     ),
     Conflict(
@@ -143,6 +151,11 @@ DUMP: Final = (
     ),
     Conflict("--tail", excludes=("a stream",), message="--tail reads its input twice, {other} is a stream"),
     Conflict("--tail", excludes=("--follow", "-n"), message="--tail goes neither with --follow nor with -n"),
+    Conflict(
+        "--jobs",
+        excludes=("--output kafka", "--follow", "--tail"),
+        message="{option} goes with --output jsonl, csv or --format, not with {other}",
+    ),
     *_each_other("--group", "--transactional-id"),
     Conflict("--partitions", needs=("--group", "--transactional-id")),
     Conflict(
@@ -190,6 +203,11 @@ DUMP: Final = (
     *_engine(*DUMP_LOCAL_ONLY),
 )
 
+DIFF: Final = (
+    Conflict("--records", excludes=("--output junit",)),
+    *_engine(),
+)
+
 VERIFY: Final = (
     Conflict(
         "--clean",
@@ -200,13 +218,25 @@ VERIFY: Final = (
         "--now",
         needs=("--startup",),
     ),
-    Conflict("--output junit", "--quick", "--strict", "--max-decompressed-size", excludes=("--startup",)),
-    *_engine("--jobs"),
+    Conflict(
+        *("--output junit", "--quick", "--strict", "--max-decompressed-size", "--manifest"), excludes=("--startup",)
+    ),
+    *_engine(),
 )
 
+_STATE: Final = ("--at", "--at-offset")
+"""The options that ask for a state."""
+_CHANGES: Final = ("--between", "--between-offsets", "--history")
+"""The options that ask for changes of a state."""
+
 STATS: Final = (
-    Conflict("--quick", "--html", "--by", excludes=("--what-if", "--at")),
-    *_engine("--what-if", "--at"),
+    Conflict("--quick", "--html", "--by", excludes=("--what-if", *_STATE, *_CHANGES)),
+    *_each_other("--at", "--at-offset", "--between", "--between-offsets"),
+    Conflict("--history", excludes=_STATE),
+    Conflict("--what-if", excludes=("--at-offset", *_CHANGES)),
+    Conflict("--output records", "--output commands", needs=_STATE),
+    Conflict("--topic", "--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
+    *_engine("--what-if", *_STATE, *_CHANGES),
 )
 
 _TO: Final = ("--to jsonl", "--to csv", "--to parquet")
@@ -262,6 +292,10 @@ SALVAGE_OPTIONS: Final = ("--deep", "--hold-offsets", "--no-hold-offsets", "--tx
 REPAIR: Final = (
     *_each_other("--like-broker", "--salvage", "--indexes"),
     Conflict(excludes=("an empty path",), message="a path is empty"),
+    Conflict(
+        excludes=("-o names a format",),
+        message="-o names a directory; --output {other} prints the plan in that format",
+    ),
     Conflict(
         "--undo",
         only=_EVERYWHERE | {"replace_changed", "backup_dir", "force", "output_format"},

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from kdump.cli import engine_options, exit_status
+from kdump.cli import exit_status
 from kdump.cli.arguments import ConvertArguments
 from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, reading_options
 from kdump.cli.conflicts import CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
+from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.params import OffsetRange, TimeRange
+from kdump.cli.params import OffsetRange, OutputFormat, TimeRange
 from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Finding, KdumpError
 from kdump.convert.conversion import Conversion
@@ -32,9 +32,6 @@ from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range
 from kdump.verify.report import finding_json
 from kdump.wire.compression import LEVELS
-
-if TYPE_CHECKING:
-    from kdump.spark.sessions import Session
 
 _KEEP: Final = "keep"
 _STDOUT: Final = "-"
@@ -98,9 +95,9 @@ Examples:
 @click.option("--csv-safe", is_flag=True, help="With --to csv: no cell begins as a spreadsheet's formula does.")
 @click.option("--strict", is_flag=True, help="Write nothing when anything would be lost.")
 @click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged, and say so.")
-@click.option("--output", type=click.Choice(["text", "jsonl"]), default="text", help="How to say what was done.")
+@click.option("--output", type=OutputFormat(["text", "jsonl"]), default="text", help="How to say what was done.")
 @limit_option()
-@engine_options.engine_options
+@engine_options
 @reading_options
 @common_options
 def convert(source: str | None, destination: str | None, **others: Any) -> int:
@@ -128,14 +125,14 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
     begin(given, console)
     status = RunStatus(console.show_error)
     if given.destination == _STDOUT:
+        _engine(given, 1, options, console)
         _to_stdout(conversion, given, console, status)
     else:
         try:
             jobs = _plan(conversion, given)
-            is_local_only = options.first(CONVERT_LOCAL_ONLY) is not None
-            spark = engine_options.session(given, (source,), console.note, local_only=is_local_only)
+            engine = _engine(given, len(jobs), options, console)
             with unwound():
-                _run(jobs, console, given, spark, status)
+                _run(jobs, console, given, engine, status)
         except DestinationError as error:
             raise click.UsageError(str(error)) from None
         except KdumpError as error:
@@ -153,14 +150,23 @@ def _plan(conversion: Conversion, given: ConvertArguments) -> Sequence[Job]:
     return plan_conversion(source, destination, conversion)
 
 
-def _run(
-    jobs: Sequence[Job], console: Console, given: ConvertArguments, spark: Session | None, status: RunStatus
-) -> None:
+def _engine(given: ConvertArguments, count: int, options: GivenOptions, console: Console) -> Engine:
+    """What does ``count`` jobs. Raises as ``choose_engine``."""
+    only_here = options.first(CONVERT_LOCAL_ONLY)
+    if only_here is None and count == 1 and given.engine != "spark" and not given.master:
+        only_here = "one segment"
+    return choose_engine(given, (given.source,), console, only_here=only_here)
+
+
+def _run(jobs: Sequence[Job], console: Console, given: ConvertArguments, engine: Engine, status: RunStatus) -> None:
     """All jobs, then their files together; nothing when one fails, or with ``--strict`` anything is lost."""
     is_text = given.output == "text"
     results: list[SegmentResult] = []
-    with Outputs(jobs, overwrites=given.overwrite) as outputs:
-        for result in _results(given.source, jobs, outputs, console.reporter(verbose=given.verbose), spark):
+    with (
+        Outputs(jobs, overwrites=given.overwrite) as outputs,
+        closing(_results(given.source, jobs, console.reporter(verbose=given.verbose), engine)) as found,
+    ):
+        for result in map(outputs.add, found):
             results.append(result)
             if given.verbose:
                 console.note(f"{result.source}: read, {len(result.losses)} kinds of losses")
@@ -183,15 +189,14 @@ def _run(
 
 
 def _results(
-    source: str, jobs: Sequence[Job], outputs: Outputs, reporter: Reporter, spark: Session | None
-) -> Iterable[SegmentResult]:
-    """The results of all jobs, in their order: in this process as they come, from Spark when all have come."""
-    if spark is None:
-        return map(outputs.add, run_in_order(jobs, reporter.progress))
+    source: str, jobs: Sequence[Job], reporter: Reporter, engine: Engine
+) -> Generator[SegmentResult, None, None]:
+    """Of all jobs, in their order as they come."""
+    if engine.spark is None and engine.pool is None:
+        return run_in_order(jobs, reporter.progress)
     from kdump.convert.tasks import run_jobs
-    from kdump.spark.tasks import on_spark
 
-    return list(map(outputs.add, run_jobs(jobs, partial(on_spark, spark), source)))
+    return run_jobs(jobs, engine.run, source)
 
 
 def _say_done(result: SegmentResult, console: Console, *, is_text: bool) -> None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli import engine_options, exit_status, view_options
+from kdump.cli import exit_status, view_options
 from kdump.cli.arguments import DumpArguments
 from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, reading_options
 from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
+from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
 from kdump.codes import KdumpError
@@ -25,7 +26,6 @@ from kdump.dump.text.output import text_output
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
 from kdump.log.names import is_uri
-from kdump.log.opening import open_source
 from kdump.log.paths import is_text_file
 from kdump.payloads.java import split_commas
 from kdump.reading.reporter import Reporter
@@ -34,7 +34,6 @@ from kdump.reading.view import ViewOptions
 
 if TYPE_CHECKING:
     from kdump.rows.tablefiles import TableForm, TableWriter
-    from kdump.spark.sessions import Session
 
 _COUNT_ONLY = 1 << 62
 """Rows to skip when they are only counted."""
@@ -69,7 +68,7 @@ Examples:
     metavar="POSITION",
     help="Explain the bytes around a file position, field by field, damage included.",
 )
-@engine_options.engine_options
+@engine_options
 @reading_options
 @common_options
 def dump(paths: tuple[str, ...], **others: Any) -> int:
@@ -108,19 +107,25 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     else:
         options = _text_options(given) if given.is_text else _row_options(given, console)
     try:
-        is_local_only = options_given.first(DUMP_LOCAL_ONLY) is not None
-        spark = engine_options.session(
-            given, tuple(map(strip_credentials, paths)), console.note, local_only=is_local_only
-        )
+        engine = _engine(given, options_given, console)
     except KdumpError as error:
         status.fail(error)
         return status.code
-    run = (
-        _dump_here(options, given, console, writer) if spark is None else _dump_on_spark(spark, options, given, console)
-    )
+    if engine.spark is None and engine.pool is None:
+        run = _dump_here(options, given, console, writer)
+    else:
+        run = _dump_elsewhere(engine, options, given, console)
     console.close()
     status.add(damaged=run.damaged, unreadable=run.unreadable)
     return status.code
+
+
+def _engine(given: DumpArguments, options: GivenOptions, console: Console) -> Engine:
+    """What makes the dump. Raises as ``choose_engine``."""
+    if given.is_text:
+        return Engine()
+    only_here = options.first(DUMP_LOCAL_ONLY)
+    return choose_engine(given, tuple(map(strip_credentials, given.paths)), console, only_here=only_here)
 
 
 def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, writer: TableWriter | None) -> DumpRun:
@@ -195,27 +200,15 @@ def _facts(given: DumpArguments) -> dict[str, str | bool | None]:
 
 
 def _explain(position: int, given: DumpArguments) -> int:
-    from kdump.explain import report
+    from kdump.cli.explain import show_explanation
 
     console = Console(color=given.color, escapes=False, pager=given.pager, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
     try:
-        path = strip_credentials(given.paths[0])
-        with open_source(path) as source:
-            found = report(
-                source,
-                position,
-                limit=given.max_decompressed_size,
-                width=max(80, min(console.width, 120)),
-                color=console.color,
-            )
+        show_explanation(strip_credentials(given.paths[0]), position, given.max_decompressed_size, console, status)
     except KdumpError as error:
         status.fail(error)
-        return status.code
-    console.out.write(found.text.encode("utf-8", "surrogateescape"))
-    console.close()
-    status.add(damaged=found.is_damaged)
     return status.code
 
 
@@ -293,18 +286,28 @@ def _options(given: DumpArguments, output: OutputMaker, *, with_records: bool, m
     )
 
 
-def _dump_on_spark(spark: Session, options: DumpOptions, given: DumpArguments, console: Console) -> DumpRun:
-    from kdump.dump.tasks import CollectedRun, dump_work, plan_dump
-    from kdump.spark.tasks import on_spark
+def _dump_elsewhere(engine: Engine, options: DumpOptions, given: DumpArguments, console: Console) -> DumpRun:
+    """Have a runner dump all files, and put together what it made."""
+    from kdump.dump.tasks import PART_BYTES, CollectedRun, dump_work, plan_dump
+    from kdump.tasks.splits import SPLIT_BYTES
 
-    paths = given.paths
     run = DumpRun(options, console.out.write, console.reporter(verbose=given.verbose))
-    collected = CollectedRun(run, console.out.write)
-    targets = found_targets(map(strip_credentials, paths), run.fail)
-    tasks = plan_dump((target.path for target in targets), whole_partitions=options.read_committed)
-    work = dump_work(list(map(strip_credentials, paths)), options, verbose=given.verbose)
+    collected = CollectedRun(run, console.out.write_through)
+    targets = list(found_targets(map(strip_credentials, given.paths), run.fail))
+    if targets:
+        run.begin_elsewhere(targets[0])
+    is_spark = engine.spark is not None
+    tasks = plan_dump(
+        targets,
+        task_bytes=SPLIT_BYTES if is_spark else PART_BYTES,
+        # A session gives a task only what it does: cut logs would be looked through for transactions again and again.
+        split_bytes=None if is_spark or options.view.max_bytes is not None else PART_BYTES,
+        whole_partitions=is_spark and options.read_committed,
+    )
+    logs = () if is_spark else tuple(target.path for target in targets)
+    work = dump_work(list(map(strip_credentials, given.paths)), options, verbose=given.verbose, logs=logs)
     try:
-        for piece in on_spark(spark, tasks, work):
+        for piece in engine.run(tasks, work):
             collected.take(piece)
     except KdumpError as error:
         run.fail(error)

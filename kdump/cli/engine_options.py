@@ -1,33 +1,44 @@
-"""``--engine``, ``--master`` and ``--conf``: where directory-sized jobs run.
+"""``--engine``, ``--jobs``, ``--master`` and ``--conf``: where a command works.
 
-Source: docs/contract.md#7-engines.
+Source: docs/contract.md#8-engines.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from kdump.cli.arguments import EngineArguments
 from kdump.cli.common import show_log
+from kdump.cli.console import Console
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.paths import PathDirectory, resolve
+from kdump.log.paths import LogSegment, PathDirectory, Sibling, resolve
+from kdump.system.cores import usable_cores
+from kdump.system.units import counted
 
 if TYPE_CHECKING:
     from kdump.spark.sessions import Session
     from kdump.tasks.pool import ProcessPool
+    from kdump.tasks.work import Runner
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-MOST_LOCAL_SEGMENTS: Final = 64
-"""More segments are work for Spark, where it is installed."""
+LEAST_FOR_POOL: Final = 64 << 20
+"""Bytes of logs. To read fewer, a second process is not worth its start."""
+LEAST_FOR_SPARK: Final = 32 << 30
+"""Bytes of logs from which on the start of a Spark session takes less than 3 % of the job.
+
+See "Which engine" in kdump-spark(7) for how it was measured.
+"""
+_TASKS_A_PROCESS: Final = 4
 _MASTER: Final = re.compile(r"local$|local\[.+\]$|local-cluster\[.+\]$|yarn$|(?:spark|k8s|sc)://.")
 
 
@@ -57,7 +68,7 @@ class _Setting(click.ParamType[tuple[str, str]]):
 
 
 def engine_options(function: _Function) -> _Function:
-    """The three options; the function takes them as ``engine``, ``master`` and ``conf``."""
+    """The options of where a command works; it takes them as ``engine``, ``jobs``, ``master`` and ``conf``."""
     for option in (
         click.option(
             "--conf", multiple=True, type=_Setting(), metavar="K=V", help="A setting of Spark; may be repeated."
@@ -72,82 +83,150 @@ def engine_options(function: _Function) -> _Function:
             "--engine",
             type=click.Choice(["auto", "local", "spark"]),
             default="auto",
-            help=f"auto (default): Spark with --master or for more than {MOST_LOCAL_SEGMENTS} segments, "
-            "if it is installed and no broker runs here.",
+            help="auto (default): Spark with --master or for 32 GiB of logs or more, if it is installed and no broker "
+            "runs here; else processes of this machine.",
+        ),
+        click.option(
+            "-j",
+            "--jobs",
+            type=click.IntRange(1),
+            metavar="N",
+            help="Work in N processes, if there are 64 MiB of logs or more.  [default: as many as there are cores; 1 "
+            "if a broker runs here]",
         ),
     ):
         function = option(function)
     return function
 
 
-def jobs_option(function: _Function) -> _Function:
-    """``--jobs``, as ``jobs``."""
-    option = click.option(
-        "-j",
-        "--jobs",
-        type=click.IntRange(1),
-        default=1,
-        metavar="N",
-        help="Work in N processes, if there are 64 MiB of logs or more.  [default: 1]",
-    )
-    return option(function)
+class Engine:
+    """Where a command works: on Spark, in several processes, or where there is neither in this one.
+
+    Args:
+        spark: the session.
+        pool: the processes.
+        jobs: how many work at the same time in the pool.
+    """
+
+    def __init__(self, spark: Session | None = None, pool: ProcessPool | None = None, jobs: int = 1) -> None:
+        self.spark = spark
+        self.pool = pool
+        self.jobs = jobs
+
+    @property
+    def min_tasks(self) -> int:
+        """The work of a pool is cut into so many tasks at least, so that all processes end at about the same time."""
+        return _TASKS_A_PROCESS * self.jobs
+
+    @property
+    def run(self) -> Runner:
+        """Does the work, on Spark or in processes."""
+        if self.spark is not None:
+            from kdump.spark.tasks import on_spark
+
+            return partial(on_spark, self.spark)
+        from kdump.tasks.work import in_process
+
+        return self.pool or in_process
 
 
-def pool(jobs: int, module: str) -> ProcessPool:
-    """The processes of ``--jobs``, until the command ends. ``module``: where the functions are that they run."""
-    from kdump.tasks.pool import ProcessPool
-
-    return click.get_current_context().with_resource(ProcessPool(jobs, module))
-
-
-def session(
-    given: EngineArguments, paths: Sequence[str], note: Callable[[str], None], *, local_only: bool = False
-) -> Session | None:
-    """The Spark session to run in; None: in this process.
+def choose_engine(
+    given: EngineArguments,
+    paths: Sequence[str],
+    console: Console,
+    *,
+    only_here: str | None = None,
+) -> Engine:
+    """Where the command works. With ``-v`` the choice and its reason are told, and that of Spark always.
 
     Args:
         given: the command's options.
         paths: what it is to work on.
-        note: takes the choice and its reason, unless these are obvious.
-        local_only: an option was given that only this process can carry out.
+        console: takes the choice, and shows how far a pool is.
+        only_here: what is asked for that only one process can do.
 
     Raises:
         KdumpError: Spark was asked for and is not installed, or does not start.
     """
-    engine, master = given.engine, given.master
-    if engine == "local" or local_only or given.rate is not None or given.idle:
-        return None
-    reason = "--engine spark" if engine == "spark" else "--master" if master else _many_segments(paths)
-    if reason is None:
-        return None
-    if engine == "auto" and not master and any(map(_is_live, paths)):
-        note(f"engine: local, because a broker runs here ({reason})")
-        return None
-    from kdump.spark.sessions import session as make_session
-    from kdump.spark.sessions import where, why_not
+    is_spark, jobs, reason = _choice(given, paths, only_here)
+    if not is_spark:
+        if given.verbose:
+            console.note(f"engine: local, {counted(jobs, 'process', 'processes')} ({reason})")
+        if jobs == 1:
+            return Engine()
+        from kdump.tasks.pool import ProcessPool
 
-    missing = why_not(master)
+        pool = ProcessPool(jobs, rate=given.rate, progress=console.progress)
+        return Engine(pool=pool, jobs=jobs)
+    from kdump.spark.sessions import session, where, why_not
+
+    missing = why_not(given.master)
     if missing is not None:
-        if engine == "spark" or master:
-            raise KdumpError(Codes.UNREADABLE, missing)
-        note(f"engine: local ({reason}). {missing}")
-        return None
-    note(f"engine: spark, {where(master)} ({reason})")
-    show_log(note, verbose=given.verbose)
-    return make_session(master, dict(given.conf))
+        raise KdumpError(Codes.UNREADABLE, missing)
+    console.note(f"engine: spark, {where(given.master)} ({reason})")
+    show_log(console.note, verbose=given.verbose)
+    return Engine(session(given.master, dict(given.conf)))
 
 
-def _many_segments(paths: Sequence[str]) -> str | None:
-    count = 0
-    for path in paths:
-        # An error of a path is reported when its turn comes.
+def _choice(given: EngineArguments, paths: Sequence[str], only_here: str | None) -> tuple[bool, int, str]:
+    """Whether to take Spark, else in how many processes to work, and why.
+
+    Source: docs/contract.md#8-engines.
+    """
+    if only_here is not None:
+        return False, 1, f"{only_here} is for one process"
+    if given.engine == "spark" or given.master:
+        return True, 1, "--engine spark" if given.engine == "spark" else "--master"
+    if given.jobs == 1:
+        return False, 1, "-j 1"
+    may_be_spark = given.engine == "auto" and given.jobs is None and given.rate is None and not given.idle
+    size = _log_bytes(paths, LEAST_FOR_SPARK if may_be_spark else LEAST_FOR_POOL)
+    if size < LEAST_FOR_POOL:
+        return False, 1, f"less than {_shown(LEAST_FOR_POOL)} of logs"
+    if given.jobs is not None:
+        return False, given.jobs, f"-j {given.jobs}"
+    if _is_live(paths):
+        return False, 1, "a broker runs here"
+    cores = usable_cores()
+    if not may_be_spark or size < LEAST_FOR_SPARK:
+        return False, cores, f"{_shown(LEAST_FOR_POOL)} of logs or more"
+    from kdump.spark.sessions import why_not
+
+    reason, missing = f"{_shown(LEAST_FOR_SPARK)} of logs or more", why_not()
+    return missing is None, cores, reason if missing is None else f"{reason}. {missing}"
+
+
+def _log_bytes(paths: Iterable[str], enough: int) -> int:
+    """The bytes of the logs that paths stand for. Nothing more is looked at once they are ``enough``."""
+    total = 0
+    for log in _logs(paths):
+        # What is wrong with it is said when its turn comes.
         with suppress(KdumpError):
-            found = resolve(path)
-            count += sum(1 for _ in found.paths(lambda error: None)) if isinstance(found, PathDirectory) else 1
-    return f"{count} segments" if count > MOST_LOCAL_SEGMENTS else None
+            total += files.size(log)
+        if total >= enough:
+            break
+    return total
 
 
-def _is_live(path: str) -> bool:
-    """A broker holds the log directory that ``path`` is or lies in."""
-    whole = files.absolute(path)
-    return any(is_held(place) for place in (whole, os.path.dirname(whole), os.path.dirname(os.path.dirname(whole))))
+def _logs(paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
+        with suppress(KdumpError):
+            match resolve(path):
+                case PathDirectory() as directory:
+                    yield from directory.paths(lambda error: None)
+                case LogSegment():
+                    yield path
+                case Sibling() as file:
+                    yield file.log
+
+
+def _shown(size: int) -> str:
+    return f"{size >> 30} GiB" if size >> 30 else f"{size >> 20} MiB"
+
+
+def _is_live(paths: Iterable[str]) -> bool:
+    """A broker holds a log directory that one of ``paths`` is, or is in."""
+    places: set[str] = set()
+    for path in map(files.absolute, paths):
+        places |= {path, os.path.dirname(path), os.path.dirname(os.path.dirname(path))}
+    return any(map(is_held, places))

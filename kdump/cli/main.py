@@ -14,17 +14,22 @@ import sys
 
 import click
 
-from kdump import __version__
 from kdump.cli import exit_status
+from kdump.cli.about import version_option
 
-_COMPLETION = "_KDUMP_COMPLETE"
+COMPLETION = "_KDUMP_COMPLETE"
 """Environment variable by which a shell asks for completions (see click's documentation)."""
 _COMMANDS = {
     "dump": "Print Kafka segment files as DumpLogSegments does.",
     "verify": "Check segments, indexes and checkpoints; report what is lost.",
+    "diff": "Compare copies of partitions; what each would lose if another one led.",
     "stats": "Count what is in segments: what takes the space, and what is unusual.",
     "repair": "Repair damaged logs; print a plan and its cost first.",
     "convert": "Convert message format, compression or file type.",
+    "explain": "Explain the bytes at a position or of an offset, field by field.",
+    "man": "Show a page of the manual.",
+    "completion": "Print the completion script of a shell.",
+    "help": "Show the help of a command.",
 }
 
 
@@ -42,6 +47,14 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(f"kdump.cli.{cmd_name}"), cmd_name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; a PATH in place of a command is answered with what shows it."""
+        if args and args[0] not in _COMMANDS and (os.path.exists(args[0]) or "://" in args[0]):
+            ctx.fail(f"'{args[0]}' is no command but a PATH: kdump dump shows it, kdump verify checks it")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in ``--help``, without importing any of them."""
         with formatter.section("Commands"):
@@ -53,7 +66,7 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Example: kdump dump --print-data-log 00000000000000000000.log",
 )
-@click.version_option(__version__, message="kdump %(version)s")
+@version_option
 @click.option("--traceback", is_flag=True, help="Show where in kdump an error came from.")
 def cli(traceback: bool) -> None:
     """A forensic tool for Kafka log segments: what is in them, damage included.
@@ -80,11 +93,11 @@ def main() -> None:
 
 
 def _run() -> int:
-    instruction = os.environ.get(_COMPLETION)
+    instruction = os.environ.get(COMPLETION)
     if instruction is not None:
         from click.shell_completion import shell_complete
 
-        return shell_complete(cli, {}, "kdump", _COMPLETION, instruction)
+        return shell_complete(cli, {}, "kdump", COMPLETION, instruction)
     try:
         # Not cli.main(): that ends with 1 when the reader of a pipe has gone away.
         with cli.make_context("kdump", sys.argv[1:]) as context:

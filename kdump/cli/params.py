@@ -13,24 +13,27 @@ from kdump.reading.selection import HeaderFilter, Range
 
 _UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _RELATIVE: Final = re.compile(r"-(\d+)([smhdw])")
+_TIME_OF_DAY: Final = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?Z?")
 _MILLISECONDS: Final = re.compile(r"-?\d+")
 
 
 class OffsetRange(click.ParamType[Range]):
-    """``A:B``: offsets from A up to but not including B; either may be left out."""
+    """``A:B``: offsets from A up to but not including B; either may be left out. ``A`` alone is one offset."""
 
     name = "A:B"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Range:
         """Usage error for anything else."""
+        if re.fullmatch(r"-?\d{1,1024}", str(value)):
+            return Range(int(str(value)), int(str(value)) + 1)
         match = re.fullmatch(r"(-?\d{1,1024})?:(-?\d{1,1024})?", str(value))
         if match is None:
-            self.fail(f"'{value}' is not A:B (either may be left out)", param, ctx)
+            self.fail(f"'{value}' is not A:B (either may be left out), nor one offset", param, ctx)
         return _noted(Range(*(None if bound is None else int(bound) for bound in match.groups())), value, ctx)
 
 
 class TimeRange(click.ParamType[Range]):
-    """``T1..T2``: ms since 1970, ISO 8601 (UTC unless it says otherwise), or ``-1h`` (ago; s m h d w)."""
+    """``T1..T2``: ms since 1970, ISO 8601 (UTC unless it says otherwise), ``-1h`` (ago; s m h d w) or ``now``."""
 
     name = "T1..T2"
 
@@ -74,13 +77,18 @@ def _milliseconds(text: str) -> int | None:
         return None
     if _MILLISECONDS.fullmatch(text):
         return int(text)
+    if text == "now":
+        return int(time.time() * 1000)
+    if _TIME_OF_DAY.fullmatch(text):
+        day = datetime.now(UTC).date().isoformat()
+        raise ValueError(f"'{text}' has no day: {day}T{text} is today's (UTC)")
     relative = _RELATIVE.fullmatch(text)
     if relative is not None:
         return int(time.time() * 1000) - int(relative[1]) * _UNITS[relative[2]]
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"'{text}' is no time (ms since 1970, ISO 8601, or -1h)") from None
+        raise ValueError(f"'{text}' is no time (ms since 1970, ISO 8601, -1h or now)") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     # Not through a float, which would lose milliseconds of far dates.
@@ -88,6 +96,19 @@ def _milliseconds(text: str) -> int | None:
 
 
 _MILLISECOND: Final = datetime.resolution * 1000
+
+
+class OutputFormat(click.Choice[str]):
+    """One of the formats of ``--output``. A near miss is answered with what was meant."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Usage error for anything else."""
+        if value == "json" and "jsonl" in self.choices:
+            self.fail("'json' is called jsonl: one JSON object per line", param, ctx)
+        writes = ctx is not None and any("-o" in each.opts for each in ctx.command.params)
+        if writes and str(value) not in self.choices and re.search(r"[./]", str(value)):
+            self.fail(f"'{value}' is no format; -o names the file or directory to write", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class BytesPattern(click.ParamType[re.Pattern[bytes]]):

@@ -13,6 +13,7 @@ from kdump.cli.common import begin, common_options, reading_options
 from kdump.cli.conflicts import REPAIR, SALVAGE_OPTIONS, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.params import OutputFormat
 from kdump.codes import REFUSALS, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
@@ -135,7 +136,7 @@ Examples:
 @click.option(
     "--output",
     "output_format",
-    type=click.Choice(["text", "jsonl"]),
+    type=OutputFormat(["text", "jsonl"]),
     default="text",
     help="Text for people (default), or one JSON object per partition.",
 )
@@ -167,7 +168,8 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
     given = RepairArguments({"paths": paths, **others})
     manifest = given.manifest
     named = (given.output, manifest, given.backup_dir, *given.replicas, *paths)
-    GivenOptions({"an empty path": "" in named}).check(REPAIR)
+    is_format = given.output in ("jsonl", "json", "text") and not os.path.isdir(given.output)
+    GivenOptions({"an empty path": "" in named, "-o names a format": is_format and given.output}).check(REPAIR)
     if not paths and manifest is None:
         raise click.UsageError("no PATH given (kdump repair --help)")
     options = _options(given)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from kdump.cli import engine_options
 from kdump.cli.arguments import VerifyArguments
 from kdump.cli.common import begin
 from kdump.cli.console import Console
+from kdump.cli.engine_options import choose_engine
 from kdump.cli.exit_status import RunStatus
 from kdump.codes import KdumpError
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.repair.startreport import modes_text
 from kdump.system.blocks import escaped
-from kdump.tasks.splits import LEAST_FOR_POOL, find_logs
-from kdump.tasks.work import Runner, in_process
 from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.verify.startreport import (
     has_topic_id,
@@ -45,7 +41,11 @@ def run_startup(given: VerifyArguments) -> int:
         checksums=output == "jsonl",
     )
     try:
-        run = _runner(given, console)
+        # A partition is one task, however many segments it has.
+        only_here = "one partition" if len(paths) == 1 and is_partition(paths[0]) else None
+        if given.engine == "spark" or given.master:
+            only_here = None
+        run = choose_engine(given, paths, console, only_here=only_here).run
     except KdumpError as error:
         status.fail(error)
         return status.code
@@ -62,22 +62,6 @@ def run_startup(given: VerifyArguments) -> int:
         console.out.write(text.encode("utf-8", "surrogateescape"))
     console.close()
     return status.code
-
-
-def _runner(given: VerifyArguments, console: Console) -> Runner:
-    """The runner of the tasks: this process, a pool, or Spark. Raises as ``engine_options.session``."""
-    paths, jobs = given.paths, given.jobs
-    if given.engine == "auto" and not given.master and len(paths) == 1 and is_partition(paths[0]):
-        # A partition is one task, however many segments it has.
-        return in_process
-    spark = engine_options.session(given, paths, console.note, local_only=jobs > 1)
-    if spark is None:
-        if jobs == 1 or sum(log.size for log in find_logs(paths, lambda error: None)) < LEAST_FOR_POOL:
-            return in_process
-        return engine_options.pool(jobs, "kdump.verify.startups").run
-    from kdump.spark.tasks import on_spark
-
-    return partial(on_spark, spark)
 
 
 def _is_harmful(item: Item) -> bool:

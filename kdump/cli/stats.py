@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.cli import engine_options, whatif_options
+from kdump.cli import whatif_options
 from kdump.cli.arguments import StatsArguments
 from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
 from kdump.cli.conflicts import STATS, GivenOptions
 from kdump.cli.console import Console
+from kdump.cli.engine_options import choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.html_page import HtmlPage
+from kdump.cli.params import OutputFormat
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import strip_credentials
 from kdump.system.units import counted
@@ -34,7 +36,8 @@ Examples:
   kdump stats --quick --by hour orders-0        bytes and records by hour, headers only
   kdump stats --output jsonl . | jq .tombstones a JSON line a segment
   kdump stats --what-if retention=7d orders-0   which segments would be deleted
-  kdump stats --at -1h __consumer_offsets-*     what was committed an hour ago""",
+  kdump stats --at -1h __consumer_offsets-*     what was committed an hour ago
+  kdump stats --at now __cluster_metadata-0     what the cluster knows""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @click.option(
@@ -46,9 +49,10 @@ Examples:
 @click.option("--quick", is_flag=True, help="Headers only: nothing is decompressed, no key or value is looked at.")
 @click.option(
     "--output",
-    type=click.Choice(["table", "jsonl"]),
+    type=OutputFormat(["table", "jsonl", "records", "commands"]),
     default="table",
-    help="A human-readable page (default), or one JSON line per group.",
+    help="A human-readable page (default), or JSON lines. With --at also records: those of a snapshot; "
+    "commands: those that would make it again.",
 )
 @click.option(
     "--html",
@@ -59,7 +63,7 @@ Examples:
 @whatif_options.whatif_options
 @limit_option()
 @color_option("the page")
-@engine_options.engine_options
+@engine_options
 @reading_options
 @common_options
 def stats(paths: tuple[str, ...], **others: Any) -> int:
@@ -74,9 +78,10 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     GivenOptions().check(STATS)
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
-    if given.what_if or given.at is not None:
-        from kdump.cli.whatif import answer
-
+    asked = _answer(given)
+    if asked is not None:
+        option, answer = asked
+        choose_engine(given, paths, console, only_here=option)
         return answer(given, console)
     from kdump.stats.grouping import By
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
@@ -129,6 +134,23 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     return status.code
 
 
+_STATE_OPTIONS: Final = ("at", "at_offset", "between", "between_offsets", "history")
+
+
+def _answer(given: StatsArguments) -> tuple[str, Callable[[StatsArguments, Console], int]] | None:
+    """The option that asks a question in place of the figures, and what answers it; None where there is none."""
+    if given.what_if:
+        from kdump.cli.whatif import answer
+
+        return "--what-if", answer
+    option = next((name for name in _STATE_OPTIONS if getattr(given, name) is not None), None)
+    if option is None:
+        return None
+    from kdump.cli.state import answer_state
+
+    return f"--{option.replace('_', '-')}", answer_state
+
+
 def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
     run.see_finding(finding)
     if finding.code is Codes.FOREIGN_FILE:
@@ -147,17 +169,17 @@ def _text(report: FiguresReport, by: By, output: str, console: Console) -> str:
 
 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
-    """The judge of the partitions, after the logs were folded where that is done elsewhere.
-
-    Raises as ``engine_options.session``.
-    """
+    """What checks the partitions, and has their logs folded into ``run``. Raises as ``choose_engine``."""
     paths = given.paths
-    spark = engine_options.session(given, paths, console.note, local_only=given.rate is not None)
-    if spark is None:
-        return run.judge()
-    from kdump.spark.tasks import on_spark
-    from kdump.spark.verify import SparkJudge
-    from kdump.stats.tasks import take_folds
+    engine = choose_engine(given, paths, console)
+    if engine.spark is not None:
+        from kdump.spark.verify import SparkJudge
+        from kdump.stats.tasks import take_folds
 
-    take_folds(paths, options, run, partial(on_spark, spark))
-    return SparkJudge(spark, paths, options.checks, here=run.judge()).segments
+        take_folds(paths, options, run, engine.run)
+        return SparkJudge(engine.spark, paths, options.checks, here=run.judge()).segments
+    if engine.pool is None:
+        return run.judge()
+    from kdump.stats.tasks import folding_judge
+
+    return folding_judge(paths, options, run, engine.run, min_tasks=engine.min_tasks)

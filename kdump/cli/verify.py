@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
-from kdump.cli import engine_options
 from kdump.cli.arguments import VerifyArguments
 from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
 from kdump.cli.conflicts import VERIFY, GivenOptions
 from kdump.cli.console import Console
+from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.params import OutputFormat
 from kdump.cli.startup_options import startup_options
-from kdump.codes import Finding, KdumpError, Severity
+from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log.files import strip_credentials
 from kdump.reading.reporter import Reporter
+from kdump.system.files import NewFile, publish
 from kdump.verify.partition import Item, PartitionCheck
 from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line
 from kdump.verify.run import Judge, Verification
@@ -39,15 +42,20 @@ Examples:
 @click.option("--strict", is_flag=True, help="End with 1 for warnings too.")
 @click.option(
     "--output",
-    type=click.Choice(["text", "jsonl", "junit"]),
+    type=OutputFormat(["text", "jsonl", "junit"]),
     default="text",
     help="One line per finding and per segment (default), JSON lines of findings, or JUnit XML.",
 )
 @limit_option()
 @color_option("the text")
 @startup_options
-@engine_options.engine_options
-@engine_options.jobs_option
+@engine_options
+@click.option(
+    "--manifest",
+    type=click.Path(),
+    metavar="FILE",
+    help="Also write what is there to FILE: a SHA-256 per file, offsets and digests per partition.",
+)
 @reading_options
 @common_options
 def verify(paths: tuple[str, ...], **others: Any) -> int:
@@ -81,10 +89,11 @@ def _verify(given: VerifyArguments) -> int:
         status.fail(error)
 
     try:
-        verification = Verification(_judge(options, given, console, reporter), on_error=fail)
+        judge = _judge(options, given, choose_engine(given, given.paths, console), reporter)
     except KdumpError as error:
         status.fail(error)
         return status.code
+    verification = Verification(judge, on_error=fail)
     overview = TerminalSummary(width=console.width, color=console.color)
     for path in given.paths:
         try:
@@ -104,6 +113,8 @@ def _verify(given: VerifyArguments) -> int:
                 console.out.write(_line(item, given.output, color=console.color).encode("utf-8", "surrogateescape"))
         except KdumpError as error:
             fail(error.located(path))
+    if given.manifest is not None:
+        _write_manifest(given.manifest, given.paths, fail)
     if given.output == "junit":
         console.out.write(report.xml())
     elif given.output == "text" and console.is_terminal:
@@ -112,21 +123,37 @@ def _verify(given: VerifyArguments) -> int:
     return status.code
 
 
-def _judge(options: CheckOptions, given: VerifyArguments, console: Console, reporter: Reporter) -> Judge:
-    """What checks the partitions: this process, a pool, or Spark. Raises as ``engine_options.session``."""
-    paths, jobs = given.paths, given.jobs
-    spark = engine_options.session(given, paths, console.note, local_only=jobs > 1)
-    if spark is not None:
+def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError], None]) -> None:
+    """Write what the PATHs hold to a file, which appears whole or not at all."""
+    from kdump.diff.manifest import manifest_lines
+
+    try:
+        file = NewFile(path)
+    except OSError as error:
+        fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))
+        return
+    try:
+        for line in manifest_lines(paths, fail):
+            file.write(line.encode("utf-8", "surrogateescape"))
+        publish([file.finish()])
+    except OSError as error:
+        fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))
+    finally:
+        file.discard()
+
+
+def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, reporter: Reporter) -> Judge:
+    """What checks the partitions. Raises KdumpError where a job on Spark fails."""
+    if engine.spark is not None:
         from kdump.spark.verify import SparkJudge
 
-        return SparkJudge(spark, paths, options).segments
+        return SparkJudge(engine.spark, given.paths, options).segments
 
-    if jobs == 1:
+    if engine.pool is None:
         return PartitionCheck(options).segments
     from kdump.verify.judging import pooled_judge
 
-    run = engine_options.pool(jobs, "kdump.verify.readings").run
-    return pooled_judge(paths, options, run, jobs, rate=given.rate, progress=reporter.progress)
+    return pooled_judge(given.paths, options, engine.run, min_tasks=engine.min_tasks)
 
 
 def _line(item: Item, output: str, *, color: bool) -> str:

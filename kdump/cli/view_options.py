@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -12,7 +13,7 @@ from kdump.cli.arguments import DumpArguments
 from kdump.cli.common import color_option
 from kdump.cli.coordinatorkey import coordinated
 from kdump.cli.java_options import topic_decoder
-from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
+from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, OutputFormat, TimeRange
 from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
@@ -29,7 +30,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _OPTIONS: Final = (
     click.option(
         "--output",
-        type=click.Choice(["kafka", "jsonl", "csv", "table", "arrow", "parquet"]),
+        type=OutputFormat(["kafka", "jsonl", "csv", "table", "arrow", "parquet"]),
         default="kafka",
         help="Text of DumpLogSegments (default), JSON lines, CSV, a human-readable table, an Arrow stream, Parquet.",
     ),
@@ -207,11 +208,11 @@ def lines(
             FormatLines(template, FileContext("", None, None))
         except ValueError as error:
             raise click.UsageError(f"--format: {error}") from None
-        return lambda context: FormatLines(template, context)
+        return partial(FormatLines, template)
     if given.output == "table":
-        return lambda context: HumanTable(chosen, context, width=width, color=color)
+        return partial(HumanTable, chosen, width=width, color=color)
     syntax: Output = "csv-safe" if given.csv_safe else "csv" if given.output == "csv" else "jsonl"
-    return lambda context: RowLines(syntax, chosen, context)
+    return partial(RowLines, syntax, chosen)
 
 
 def check_decoder(name: str) -> None:

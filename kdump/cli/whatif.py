@@ -1,4 +1,4 @@
-"""``kdump stats --what-if`` and ``--at``: the answers in place of the figures."""
+"""``kdump stats --what-if``: the answers in place of the figures."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from kdump.cli.arguments import StatsArguments
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.whatif_options import WhatIf
-from kdump.codes import Codes, Finding, KdumpError
+from kdump.cli.whatif_options import NOW, WhatIf
+from kdump.codes import Finding
 
 if TYPE_CHECKING:
     from kdump.stats.whatif.answer import Answer
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 def answer(given: StatsArguments, console: Console) -> int:
     """Answer the questions in ``given``, and give the exit status."""
     run = _Run(given, console)
-    if given.what_if:
-        run.what_if(given.what_if, now=given.at)
-    elif given.at is not None:
-        run.state(given.at)
+    run.what_if(given.what_if, now=None if given.at == NOW else given.at)
     console.close()
     return run.status.code
 
@@ -64,26 +61,6 @@ class _Run:
                 self._show(what_if_run.compaction(now))
             else:
                 self._show(what_if_run.retention(Retention(asked.milliseconds, asked.size), now))
-
-    def state(self, at: int) -> None:
-        """The state of the coordinators whose topics are among the paths."""
-        from kdump.stats.whatif.report import state_json, state_text
-        from kdump.verify.coordinators import coordinator_states
-
-        logs = self._logs()
-        is_there = False
-        console = self._console
-        for found in coordinator_states(logs, at, self.status.fail):
-            is_there = True
-            for note in found.notes:
-                console.note(f"{found.partition.name}: {note}")
-            if self._is_json:
-                self._write(state_json(found.decoder, found.rows))
-            else:
-                self._write(state_text(found.decoder, found.rows, width=console.width, color=console.color))
-        if not is_there and not self.status.unreadable:
-            what = "no partition of __consumer_offsets or __transaction_state, by the name of its directory (--at)"
-            self.status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=self._paths[0]))
 
     def _logs(self) -> PartitionEntries:
         from kdump.verify.partitionentries import PartitionEntries

@@ -1,4 +1,4 @@
-"""``--what-if`` and ``--at``: questions that ``kdump stats`` answers in place of its figures."""
+"""``--what-if``, ``--at`` and others: questions that ``kdump stats`` answers in place of its figures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
-from kdump.cli.params import Moment
+from kdump.cli.params import Moment, OffsetRange, TimeRange
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -33,6 +33,18 @@ _SIZES: Final = {
     "tib": 1 << 40,
 }
 _LIMIT: Final = re.compile(r"(\d+)([a-z]+)", re.IGNORECASE)
+
+
+NOW: Final = 2**63 - 1
+"""``--at now``: everything counts, whatever its time."""
+
+
+class AtMoment(Moment):
+    """A point in time, or ``now``."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Usage error for anything else."""
+        return NOW if value == "now" else super().convert(value, param, ctx)
 
 
 class WhatIf(NamedTuple):
@@ -70,15 +82,83 @@ class WhatIfParam(click.ParamType[WhatIf]):
         return WhatIf(question, **found)
 
 
+class HistoryOf(NamedTuple):
+    """Whose history is asked for: ``kind`` is ``topic``, ``partition`` or ``broker``."""
+
+    kind: str
+    name: str
+
+
+class HistoryParam(click.ParamType[HistoryOf]):
+    """``topic=NAME``, ``partition=NAME-0`` or ``broker=ID``."""
+
+    name = "OF"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> HistoryOf:
+        """Usage error for anything else."""
+        if isinstance(value, HistoryOf):
+            return value
+        kind, equals, name = str(value).partition("=")
+        if kind not in ("topic", "partition", "broker") or not equals or not name:
+            self.fail(f"'{value}' is none of topic=NAME, partition=NAME-0, broker=ID", param, ctx)
+        if kind == "broker" and not name.isdecimal():
+            self.fail(f"'{name}' is no broker id", param, ctx)
+        return HistoryOf(kind, name)
+
+
 def whatif_options(function: _Function) -> _Function:
-    """The two options; the function takes them as ``what_if`` and ``at``."""
+    """The options; the function takes them by the names in StatsArguments."""
     for option in (
         click.option(
+            "--show-secrets",
+            is_flag=True,
+            help="With the salts and keys of SCRAM users, passwords in configs, and ids of delegation tokens.",
+        ),
+        click.option(
+            "--broker",
+            "brokers",
+            type=int,
+            multiple=True,
+            metavar="ID",
+            help="Of the metadata only this broker and the partitions with a replica on it. May be repeated.",
+        ),
+        click.option(
+            "--topic",
+            "topics",
+            multiple=True,
+            metavar="NAME",
+            help="Of the metadata only this topic. May be repeated.",
+        ),
+        click.option(
+            "--history",
+            type=HistoryParam(),
+            metavar="topic=NAME",
+            help="All changes of a topic, a partition (partition=NAME-0) or a broker (broker=ID) in the metadata log.",
+        ),
+        click.option(
+            "--between-offsets",
+            type=OffsetRange(),
+            metavar="A:B",
+            help="As --between, by offsets of the metadata log: from A up to but not including B.",
+        ),
+        click.option(
+            "--between",
+            type=TimeRange(),
+            metavar="T1..T2",
+            help="What changed in the metadata of the cluster from T1 up to but not including T2, in order.",
+        ),
+        click.option(
+            "--at-offset",
+            type=click.IntRange(0),
+            metavar="N",
+            help="As --at, after the last whole batch up to this offset of the metadata log.",
+        ),
+        click.option(
             "--at",
-            type=Moment(),
+            type=AtMoment(),
             metavar="TIME",
-            help="The committed offsets, or the states of transactional ids, as of this time. With --what-if: take it "
-            "for now.",
+            help="The metadata of the cluster, the committed offsets and the states of transactional ids, as of this "
+            "time or now. With --what-if: take it for now.",
         ),
         click.option(
             "--what-if",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -54,8 +54,10 @@ def run_job(
     return export_segment(job, progress, followed)
 
 
-def run_in_order(jobs: Iterable[Job], progress: Callable[[str, int, int | None], None]) -> Iterator[SegmentResult]:
-    """The results of all jobs, one after the other. A partition's transactions are read once.
+def run_in_order(
+    jobs: Iterable[Job], progress: Callable[[str, int, int | None], None]
+) -> Generator[SegmentResult, None, None]:
+    """The results of all jobs, one after the other; what is read of a partition's transactions is read once.
 
     ``progress`` takes the path of a segment, how many of its bytes are done, and its size (None: a stream).
     """

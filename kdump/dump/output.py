@@ -69,6 +69,11 @@ class DumpOutput(ABC, Generic[RowT, RowsT]):
         self.budget = budget
         self.is_first = is_first
 
+    @property
+    def shows_transactions(self) -> bool:
+        """What becomes of transactions is shown, or decides what is."""
+        return False
+
     def emit(self, rows: RowsT) -> None:
         """Take whole rows of a log."""
         self.write(rows)

@@ -62,6 +62,11 @@ class RowOutput(DumpOutput[TextRow, TextBytes]):
         self._titled = None if self.is_first else row_options.table
         self._lines: Lines
 
+    @property
+    def shows_transactions(self) -> bool:
+        """See DumpOutput."""
+        return self._row_options.shows_txn_state
+
     def ignore(self, name: str) -> None:
         """See DumpOutput."""
         self.reporter.note(f"{name}: ignored, not a segment file by its name")

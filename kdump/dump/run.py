@@ -5,17 +5,18 @@ An error of one file is reported, and the next file follows.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.codes import INPUT_CODES, Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOptions
 from kdump.dump.targets import Target
 from kdump.log.files import exists
-from kdump.log.source import Source
+from kdump.log.source import Source, keep_size
 from kdump.log.walk import Chunk
 from kdump.reading.printing import Printer, RowsT, RowT
 from kdump.reading.reporter import Reporter
@@ -23,14 +24,50 @@ from kdump.reading.selection import RowBudget, Selection
 from kdump.reading.view import LogView
 
 if TYPE_CHECKING:
+    from kdump.log.extents import Extent
     from kdump.reading.transactionreader import TransactionReader
     from kdump.reading.transactions import Transactions
+
+
+class ReadLog(NamedTuple):
+    """What was read of a log, or of a part of it.
+
+    ``first_undecoded``: the offset of the first record that does not decode, and why; ``undecoded``: how many there
+    are.
+    """
+
+    bytes_read: int = 0
+    is_columnar: bool = False
+    first_undecoded: tuple[int, KdumpError] | None = None
+    undecoded: int = 0
+
+    def followed_by(self, other: ReadLog) -> ReadLog:
+        """This one and the part after it."""
+        return ReadLog(
+            self.bytes_read + other.bytes_read,
+            self.is_columnar or other.is_columnar,
+            self.first_undecoded or other.first_undecoded,
+            self.undecoded + other.undecoded,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartBounds:
+    """A part of a log.
+
+    ``size``: bytes of the whole log when it was cut; a live one has grown since. ``extent``: finds in the log where
+    the part begins and ends.
+    """
+
+    size: int
+    extent: Callable[[Source], Extent]
 
 
 class DumpRun:
     """A run over several files.
 
-    ``damaged`` and ``unreadable`` decide about exit status 1 and 3.
+    ``damaged`` and ``unreadable`` say what was met, for exit status 1 and 3. After the steps of a log, ``read`` says
+    what was read (None: it could not be opened); ``is_over`` is False after a part of it after which more comes.
 
     Args:
         options: what is shown, and in which format.
@@ -52,20 +89,26 @@ class DumpRun:
         self.reporter = reporter
         self.damaged = False
         self.unreadable = False
+        self.is_over = True
+        self.read: ReadLog | None = None
         self._options = options
         self._budget = budget or RowBudget()
         self._output = options.output(options, emit, reporter, self._budget, is_first)
-        self._reported_open: set[tuple[int, int]] = set()
-        self._first_undecoded: tuple[int, KdumpError] | None = None
-        self._undecoded_count = 0
+        self._reported_open: set[tuple[str, int, int]] = set()
 
     def dump(self, target: Target) -> None:
         """Dump one file. What is wrong with it is reported as one error, and the run goes on."""
         for _ in self.steps(target):
             pass
+        if self.read is not None:
+            self.sum_up(target.path, self.read)
 
-    def steps(self, target: Target) -> Generator[None, None, None]:
-        """Dump one file in steps of some megabytes."""
+    def steps(self, target: Target, part: PartBounds | None = None) -> Generator[None, None, None]:
+        """Dump one file, or a part of a log, in steps of some megabytes.
+
+        What was read is not summed up: that is for the one who puts the parts together.
+        """
+        self.is_over, self.read = True, None
         if self._budget.is_spent:
             return
         output = self._output
@@ -73,11 +116,25 @@ class DumpRun:
         try:
             with self._file(target):
                 if target.is_log:
-                    yield from self._log(target)
+                    yield from self._log(target, part)
                 else:
                     self._small_file(target)
         finally:
             output.end(target)
+
+    def begin_elsewhere(self, target: Target) -> None:
+        """Other runs dump all files, and this is the first one: show what comes before its rows."""
+        self._output.begin(target)
+        if target.is_log:
+            self._output.begin_log(target)
+
+    def pass_over(self, path: str) -> None:
+        """Another run dumps this log: only follow its transactions, as if it was dumped here."""
+        if self._options.read_committed or self._output.shows_transactions:
+            with suppress(KdumpError):
+                self._transactions.of(path)
+                if self._options.read_committed and (found := self._transactions.first_open(path)) is not None:
+                    self._reported_open.add((os.path.dirname(path), *found))
 
     def ignore(self, name: str) -> None:
         """A name of ``--files`` is no segment file."""
@@ -112,13 +169,15 @@ class DumpRun:
                 raise
             self.damaged = True
 
-    def _log(self, target: Target) -> Iterator[None]:
+    def _log(self, target: Target, part: PartBounds | None) -> Iterator[None]:
         output = self._output
         output.begin_log(target)
         with target.open() as source:
-            view = self._view(target, source)
+            view = self._view(target, source, part)
+            self.read = ReadLog()
             try:
                 yield from view.steps()
+                self.is_over = view.is_over
                 output.begin_entries(None)
                 if view.trailing:
                     raise DamageError(
@@ -130,14 +189,14 @@ class DumpRun:
                 self._stop(target, error, source)
             finally:
                 self.damaged |= view.damaged
-                if self.reporter.verbose:
-                    decoder = "columnar" if view.is_columnar else "scalar"
-                    self.reporter.note(f"{target.path}: {view.bytes_read:,} bytes, {decoder} decoder")
-                self._sum_up_undecoded(target.path)
+                self.read = self.read._replace(bytes_read=view.bytes_read, is_columnar=view.is_columnar)
 
-    def _view(self, target: Target, source: Source) -> LogView[Any, Any]:
+    def _view(self, target: Target, source: Source, part: PartBounds | None) -> LogView[Any, Any]:
         options, output = self._options, self._output
         view_options = options.view
+        if part is not None:
+            keep_size(source, part.size)
+            view_options = replace(view_options, extent=part.extent(source))
         if options.read_committed:
             view_options = replace(view_options, selection=self._committed(view_options.selection, target.path))
 
@@ -194,26 +253,28 @@ class DumpRun:
         """The selection for a reader of committed transactions. Reports where an open transaction ends it."""
         transactions = self._transactions.of(path)
         found = self._transactions.first_open(path)
-        if found is not None and found not in self._reported_open:
-            self._reported_open.add(found)
+        if found is not None and (one := (os.path.dirname(path), *found)) not in self._reported_open:
+            self._reported_open.add(one)
             offset, producer = found
             what = f"producer {producer} has a transaction open"
             self.reporter.note(f"{path}: read_committed ends at offset {offset}: {what}")
         return selection.read_committed(transactions, found and found[0])
 
     def _note_undecoded(self, offset: int, error: KdumpError) -> None:
-        self._first_undecoded = self._first_undecoded or (offset, error)
-        self._undecoded_count += 1
+        read = self.read or ReadLog()
+        first = read.first_undecoded or (offset, error)
+        self.read = read._replace(first_undecoded=first, undecoded=read.undecoded + 1)
 
-    def _sum_up_undecoded(self, path: str) -> None:
-        """Report what did not decode in a log: the first record, and how many there are."""
-        if self._first_undecoded is None:
+    def sum_up(self, path: str, read: ReadLog) -> None:
+        """Report how a log was read, and what of it did not decode: the first record, and how many there are."""
+        if self.reporter.verbose:
+            decoder = "columnar" if read.is_columnar else "scalar"
+            self.reporter.note(f"{path}: {read.bytes_read:,} bytes, {decoder} decoder")
+        if read.first_undecoded is None:
             return
-        offset, error = self._first_undecoded
-        others = self._undecoded_count - 1
-        more = f" (and {others:,} more)" if others else ""
+        offset, error = read.first_undecoded
+        more = f" (and {read.undecoded - 1:,} more)" if read.undecoded > 1 else ""
         self.reporter.note(f"{path}: offset {offset}: {error.code.value.code} {error.message}{more}")
-        self._first_undecoded, self._undecoded_count = None, 0
 
 
 def _has_more(source: Source, position: int) -> bool:

@@ -1,156 +1,298 @@
-"""Structured dumps of many logs, in pieces that are made apart and joined in order.
+"""Structured dumps of many logs, in parts that can be made apart and put together again in order.
 
-A log is not cut here: without ``--resync`` its dump ends at the first damage.
+A large log is cut. Without ``--resync`` its dump ends at the first damage: whoever dumps the part in which it lies does
+with the rest of the log what a dump of the whole log does, and the parts after that one are left out.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from functools import partial
+from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
 
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions
-from kdump.dump.run import DumpRun
-from kdump.dump.targets import target_of
+from kdump.dump.run import DumpRun, PartBounds, ReadLog
+from kdump.dump.targets import Target
+from kdump.format.index import OffsetEntry
 from kdump.log import files
-from kdump.log.paths import file_by_name
-from kdump.reading.printing import Emit
+from kdump.log.extents import Extent, extent_of
+from kdump.log.offsetindex import rising_entries
+from kdump.log.source import Source
+from kdump.reading.printing import Emit, TextBytes
 from kdump.reading.reporter import Reporter
 from kdump.tasks.plaindata import PlainData
-from kdump.tasks.splits import OPEN_COST, SPLIT_BYTES
+from kdump.tasks.slots import SLOT_BYTES
+from kdump.tasks.splits import OPEN_COST, SPLIT_BYTES, split_starts
 from kdump.tasks.work import Work, Workplace
 
-_PIECE_BYTES: Final = 1 << 20
-_ERROR: Final = PlainData(())
+PART_BYTES: Final = 4 << 20
+"""Bytes of a log that one process of several dumps at a time. Rows are many times as large, and wait for their turn."""
+_PIECE_BYTES: Final = SLOT_BYTES - 1
+"""One byte is put before it."""
+_FEW_BYTES: Final = 1 << 16
+"""Rows that come in fewer bytes are put together."""
 
 
 class PieceKind(IntEnum):
     """What a piece is."""
 
-    ROWS = 0
+    BEGIN = 0
+    """A part begins: the path of its log where it is the first one, else nothing."""
+    ROWS = 1
     """Output."""
-    ERROR = 1
+    ERROR = 2
     """A KdumpError, packed."""
-    NOTE = 2
+    NOTE = 3
     """A line for standard error."""
-    STATUS = 3
-    """A JSON array of two: the run met damage, the run met something unreadable."""
+    END = 4
+    """A PartEnd, packed."""
 
 
 class DumpPiece(NamedTuple):
-    """A part of the result of a task, in its order."""
+    """A piece of what a part gave, in its order."""
 
     kind: PieceKind
-    data: bytes
+    data: bytes | memoryview
 
 
-class DumpTask(NamedTuple):
-    """Logs that are dumped one after the other. ``is_first``: nothing comes before them."""
+class PartEnd(NamedTuple):
+    """How a part ended.
 
-    paths: tuple[str, ...]
-    is_first: bool
-
-
-def plan_dump(paths: Iterable[str], *, task_bytes: int = SPLIT_BYTES, whole_partitions: bool = False) -> list[DumpTask]:
-    """Logs in their order, put together until a task has ``task_bytes``.
-
-    ``whole_partitions``: a task ends only after the last log of a directory. ``read_committed`` needs it: where the end
-    of a transaction is lost, what is open in one log depends on the logs before it.
+    ``is_over``: nothing of the log comes after it. ``damaged``, ``unreadable``: for the exit status.
     """
-    paths = list(paths)
-    lasts = {os.path.dirname(path): number for number, path in enumerate(paths)} if whole_partitions else {}
-    tasks: list[list[str]] = []
+
+    is_over: bool
+    damaged: bool
+    unreadable: bool
+    read: ReadLog | None
+
+
+_PACKED: Final = PlainData((PartEnd, ReadLog))
+
+
+class DumpPart(NamedTuple):
+    """A file, or what starts in a log at file positions ``first`` to ``last`` (exclusive).
+
+    ``size``: of the file, as it was planned. ``last``: None for a file that is not cut.
+    """
+
+    target: Target
+    size: int
+    first: int = 0
+    last: int | None = None
+
+
+def plan_dump(
+    targets: Iterable[Target],
+    *,
+    task_bytes: int = SPLIT_BYTES,
+    split_bytes: int | None = None,
+    whole_partitions: bool = False,
+) -> list[list[DumpPart]]:
+    """Files in their order, put together until a task has ``task_bytes``.
+
+    ``split_bytes``: logs that are larger are cut; None: none is. ``whole_partitions``: a task goes on to the last log
+    of a directory. For ``read_committed``: where the end of a transaction is lost, what is open in one log depends on
+    those that were read before it.
+    """
+    parts = [part for target in targets for part in _parts(target, split_bytes)]
+    folders = [os.path.dirname(part.target.path) for part in parts]
+    lasts = {folder: number for number, folder in enumerate(folders)} if whole_partitions else {}
+    tasks: list[list[DumpPart]] = []
     room = 0
     last = 0
-    for number, path in enumerate(paths):
-        try:
-            size = files.size(path) + OPEN_COST
-        except KdumpError:
-            # Opening it reports what is wrong.
-            size = OPEN_COST
+    for number, (part, folder) in enumerate(zip(parts, folders, strict=True)):
+        size = _size(part) + OPEN_COST
         if not tasks or (size > room and number > last):
             tasks.append([])
             room = task_bytes
-        tasks[-1].append(path)
+        tasks[-1].append(part)
         room -= size
-        last = max(last, lasts.get(os.path.dirname(path), 0))
-    return [DumpTask(tuple(task), not number) for number, task in enumerate(tasks)]
+        last = max(last, lasts.get(folder, 0))
+    return tasks
 
 
-def dump_work(paths: Iterable[str], options: DumpOptions, *, verbose: bool) -> Work[DumpTask, DumpPiece]:
-    """The dump of tasks that were planned for ``paths``."""
-    function = partial(dump_task, options=options, verbose=verbose)
+def _parts(target: Target, split_bytes: int | None) -> Iterator[DumpPart]:
+    try:
+        size = files.size(target.path)
+    except KdumpError:
+        # Opening it will say what is wrong.
+        size = 0
+    starts = [] if split_bytes is None or not target.is_log else split_starts(size, split_bytes)
+    if len(starts) < 2:
+        yield DumpPart(target, size)
+        return
+    yield from (DumpPart(target, size, first, last) for first, last in pairwise((*starts, size)))
+
+
+def dump_work(
+    paths: Iterable[str], options: DumpOptions, *, verbose: bool, logs: Sequence[str] = ()
+) -> Work[DumpPart, DumpPiece]:
+    """The dump of parts that were planned for ``paths``; ``logs``: see PartDump."""
     # Rows show relative paths as they were given.
-    return Work(function, _packed, _unpacked, Workplace.of(paths), is_large=True)
+    place = Workplace.of(paths)
+    function = PartDump(options, verbose=verbose, logs=logs)
+    return Work(function, _packed, _unpacked, place, lost=_died, size=_size, is_large=True)
+
+
+def _size(part: DumpPart) -> int:
+    return part.size if part.last is None else part.last - part.first
 
 
 def _packed(piece: DumpPiece) -> bytes:
-    """A piece as bytes. Most of the result is output, which stays as it is after one byte."""
-    return b"%c%b" % (piece.kind, piece.data)
+    """Output is most of the result, and stays as it is."""
+    return b"".join((bytes((piece.kind,)), piece.data))
 
 
-def _unpacked(data: bytes) -> DumpPiece:
+def _unpacked(data: bytes | memoryview) -> DumpPiece:
     return DumpPiece(PieceKind(data[0]), data[1:])
 
 
-def dump_task(task: DumpTask, options: DumpOptions, *, verbose: bool = False) -> Iterator[DumpPiece]:
-    """The pieces of a task as they are made."""
-    pieces: list[DumpPiece] = []
-    held = bytearray()
+def _died(part: DumpPart, count: int, error: KdumpError) -> Iterator[DumpPiece]:
+    """The process was killed that dumped a part; see ``Work.lost``. The dump of its log ends there."""
+    if not count:
+        yield _begin(part)
+    yield DumpPiece(PieceKind.ERROR, _PACKED.pack(error.located(part.target.path)))
+    yield DumpPiece(PieceKind.END, _PACKED.pack(PartEnd(True, False, False, None)))
 
-    def flush() -> None:
-        if held:
-            pieces.append(DumpPiece(PieceKind.ROWS, bytes(held)))
-            held.clear()
 
-    def show_error(error: KdumpError) -> None:
-        flush()
-        pieces.append(DumpPiece(PieceKind.ERROR, _ERROR.pack(error)))
+def _begin(part: DumpPart) -> DumpPiece:
+    return DumpPiece(PieceKind.BEGIN, b"" if part.first else os.fsencode(part.target.path))
 
-    def complain(line: str) -> None:
-        flush()
-        pieces.append(DumpPiece(PieceKind.NOTE, line.encode("utf-8", "surrogateescape")))
 
-    run = DumpRun(options, held.extend, Reporter(show_error, complain, verbose=verbose), is_first=task.is_first)
-    for path in task.paths:
-        file = file_by_name(path)
-        if file is None:
-            continue
-        for _ in run.steps(target_of(file)):
-            if len(held) >= _PIECE_BYTES:
-                flush()
-            yield from pieces
-            pieces.clear()
-    flush()
-    yield from pieces
-    yield DumpPiece(PieceKind.STATUS, json.dumps([run.damaged, run.unreadable]).encode())
+class PartDump:
+    """Dumps one part after the other; it remembers what the dump of the next one can use.
+
+    Args:
+        options: of the dump.
+        verbose: say of each log what was read and how.
+        logs: all logs of the run in their order, to follow the transactions of a partition as one process does that
+            dumps all of them; none: only from the log on that is dumped.
+    """
+
+    def __init__(self, options: DumpOptions, *, verbose: bool = False, logs: Sequence[str] = ()) -> None:
+        self._options = options
+        self._verbose = verbose
+        self._logs = tuple(logs)
+        self._run: DumpRun | None = None
+        self._pieces: list[DumpPiece] = []
+        self._rows = bytearray()
+        self._path = ""
+        self._index: list[OffsetEntry] = []
+        self._known = 0
+
+    def __call__(self, part: DumpPart) -> Iterator[DumpPiece]:
+        """The pieces of a part as they are made."""
+        yield _begin(part)
+        if self._run is None:
+            self._run = DumpRun(
+                self._options,
+                self._emit,
+                Reporter(self._show_error, self._complain, verbose=self._verbose),
+                is_first=False,
+            )
+        run, target = self._run, part.target
+        run.damaged = run.unreadable = False
+        if part.first == 0 or target.path != self._path:
+            self._begin_log(run, target)
+        for _ in run.steps(target, None if part.last is None else self._bounds(part)):
+            yield from self._taken()
+        self._flush()
+        yield from self._taken()
+        end = PartEnd(run.is_over, run.damaged, run.unreadable, run.read)
+        yield DumpPiece(PieceKind.END, _PACKED.pack(end))
+
+    def _begin_log(self, run: DumpRun, target: Target) -> None:
+        self._path = target.path
+        self._index = rising_entries(target.path, target.base_offset) if target.is_log else []
+        self._known = 0
+        folder = os.path.dirname(target.path)
+        for path in takewhile(lambda path: path != target.path, self._logs):
+            if os.path.dirname(path) == folder:
+                run.pass_over(path)
+
+    def _bounds(self, part: DumpPart) -> PartBounds:
+        def extent(source: Source) -> Extent:
+            assert part.last is not None, "the log is cut"
+            found = extent_of(source, part.first, part.last, self._index, self._known)
+            self._known = found.start
+            return found
+
+        return PartBounds(part.size, extent)
+
+    def _emit(self, text: TextBytes) -> None:
+        if len(text) < _FEW_BYTES:
+            self._rows += text
+            if len(self._rows) < _PIECE_BYTES - _FEW_BYTES:
+                return
+            text = b""
+        self._flush()
+        view = memoryview(text)
+        for first in range(0, len(view), _PIECE_BYTES):
+            self._pieces.append(DumpPiece(PieceKind.ROWS, view[first : first + _PIECE_BYTES]))
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._pieces.append(DumpPiece(PieceKind.ROWS, bytes(self._rows)))
+            self._rows.clear()
+
+    def _taken(self) -> Iterator[DumpPiece]:
+        yield from self._pieces
+        self._pieces.clear()
+
+    def _show_error(self, error: KdumpError) -> None:
+        self._flush()
+        self._pieces.append(DumpPiece(PieceKind.ERROR, _PACKED.pack(error)))
+
+    def _complain(self, line: str) -> None:
+        self._flush()
+        self._pieces.append(DumpPiece(PieceKind.NOTE, line.encode("utf-8", "surrogateescape")))
 
 
 class CollectedRun:
-    """Takes the pieces of all tasks, in order, to where a run in this process would have put them."""
+    """Takes the pieces of all parts, in order, to where a run in this process would have put them.
+
+    Args:
+        run: the run in this process.
+        emit: takes rows for stdout; they do not stay when it has returned.
+    """
 
     def __init__(self, run: DumpRun, emit: Emit) -> None:
         self._run = run
         self._emit = emit
-        self._notes: set[bytes] = set()
+        self._notes: set[str] = set()
+        self._path = ""
+        self._read: ReadLog | None = None
+        self._is_over = False
 
     def take(self, piece: DumpPiece) -> None:
         """The next one."""
+        if piece.kind is PieceKind.BEGIN and piece.data:
+            self._path, self._read, self._is_over = os.fsdecode(bytes(piece.data)), None, False
+        if self._is_over:
+            return
         match piece.kind:
             case PieceKind.ROWS:
                 self._emit(piece.data)
             case PieceKind.ERROR:
-                self._run.fail(_ERROR.unpack(piece.data))
+                self._run.fail(_PACKED.unpack(piece.data))
             case PieceKind.NOTE:
-                # Each task reports about a partition what one run reports once.
-                if piece.data not in self._notes:
-                    self._notes.add(piece.data)
-                    self._run.reporter.complain(piece.data.decode("utf-8", "surrogateescape"))
-            case PieceKind.STATUS:
-                damaged, unreadable = json.loads(piece.data)
-                self._run.damaged |= damaged
-                self._run.unreadable |= unreadable
+                # Each process says of a partition what one run says once.
+                line = bytes(piece.data).decode("utf-8", "surrogateescape")
+                if line not in self._notes:
+                    self._notes.add(line)
+                    self._run.reporter.complain(line)
+            case PieceKind.END:
+                self._end(_PACKED.unpack(piece.data))
+
+    def _end(self, end: PartEnd) -> None:
+        self._run.damaged |= end.damaged
+        self._run.unreadable |= end.unreadable
+        if end.read is not None:
+            self._read = end.read if self._read is None else self._read.followed_by(end.read)
+        self._is_over = end.is_over
+        if end.is_over and self._read is not None:
+            self._run.sum_up(self._path, self._read)

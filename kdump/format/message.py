@@ -12,7 +12,7 @@ import struct
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -321,6 +321,8 @@ def _reader(member: Member, is_flexible: bool) -> _Reader:
         return _scalar_reader(member, member.name, is_flexible)
     element = Member(member.name, member.type, False, False, None, None, member.layout)
     read_element = _scalar_reader(element, f"{member.name} element", is_flexible)
+    code = _FIXED.get(member.type)
+    size = FIXED_SIZES.get(member.type, 0)
 
     def read(cursor: Cursor) -> Value:
         count = _length(cursor, "[]", is_flexible)
@@ -330,6 +332,10 @@ def _reader(member: Member, is_flexible: bool) -> _Reader:
             left = cursor.remaining
             cause = f"Tried to allocate a collection of size {count}, but there are only {left} bytes remaining."
             raise MessageError(cursor.code, cause)
+        if code is not None and count * size <= cursor.remaining:
+            numbers = struct.unpack_from(f">{count}{code}", cursor.buffer, cursor.position)
+            cursor.position += count * size
+            return list(numbers)
         return [read_element(cursor) for _ in range(count)]
 
     return read
@@ -388,6 +394,7 @@ _LENGTHS: Final = {"string": struct.Struct(">h"), "bytes": struct.Struct(">i"), 
 _LONGEST_VARINT: Final = 5
 
 
+@lru_cache(maxsize=1 << 16)
 def uuid_text(data: bytes) -> str:
     """The 22 characters by which Kafka names the 16 bytes of a uuid."""
     return urlsafe_b64encode(data).rstrip(b"=").decode()
@@ -424,6 +431,11 @@ def _take(cursor: Cursor, size: int) -> bytes:
 
 
 def _unsigned_varint(cursor: Cursor) -> int:
+    position = cursor.position
+    # Nearly all are one byte.
+    if position < cursor.end and (byte := cursor.buffer[position]) < 0x80:
+        cursor.position = position + 1
+        return byte
     try:
         return cursor.unsigned_varint()
     except DamageError:

@@ -160,7 +160,7 @@ def read_body(
             raise DamageError(error.code, f"record {index}: {error.message}") from None
         # Kafka looks for leftover bytes before it hands out the last record.
         if index == count - 1 and position != end:
-            raise DamageError(Codes.RECORD_COUNT, f"{end - position} bytes left behind the {count} records declared")
+            raise DamageError(Codes.RECORD_COUNT, f"{end - position} bytes left after the {count} records declared")
         yield record
 
 

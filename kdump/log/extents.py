@@ -78,8 +78,8 @@ def _first_entries(chunk: CheckedChunk, end: int) -> CheckedChunk:
     return CheckedChunk(chunk.data, chunk.position, chunk.starts[:count], chunk.starts[count], damaged)
 
 
-def extent_of(source: Source, first: int, last: int, index: Sequence[OffsetEntry]) -> Extent:
-    """The range to read for what starts at positions ``first`` to ``last`` (exclusive).
+def extent_of(source: Source, first: int, last: int, index: Sequence[OffsetEntry], known: int = 0) -> Extent:
+    """Where to read what starts at file positions ``first`` to ``last`` (exclusive).
 
     Every process finds the same ranges: each ends where the next one begins.
 
@@ -87,25 +87,26 @@ def extent_of(source: Source, first: int, last: int, index: Sequence[OffsetEntry
         source: a file.
         first: 0 begins the log.
         last: the size of the file, or more, ends it.
-        index: the entries of the .index beside it, positions rising; none: the lengths of entries are followed.
+        index: the entries of the .index beside it, positions rising; none: lengths are hopped over.
+        known: the start or the end of another range of the log. Lengths need not be hopped over before it.
 
     Raises:
         KdumpError: the file cannot be read.
     """
-    leads = _IndexLeads(source, index) if index else _HopLeads(source)
+    leads = _IndexLeads(source, index) if index else _HopLeads(source, known)
     start = _cut(source, first, leads)
     return Extent(start.position, max(start.position, _cut(source, last, leads).position), start.previous_offset)
 
 
-def extents_of(source: Source, size: int, index: Sequence[OffsetEntry]) -> list[Extent]:
-    """A whole log in ranges of ``size`` bytes. Each cut is searched once.
+def extents_of(source: Source, starts: Sequence[int], index: Sequence[OffsetEntry]) -> list[Extent]:
+    """A whole log in ranges that begin at ``starts``: what ``extent_of`` says of each, a cut only looked for once.
 
     Raises:
         KdumpError: the file cannot be read.
     """
     leads = _IndexLeads(source, index) if index else _HopLeads(source)
     end = source.size or 0
-    cuts = [_cut(source, position, leads) for position in (*range(0, end, size), end)]
+    cuts = [_cut(source, position, leads) for position in (*starts, end)]
     return [
         Extent(cut.position, max(cut.position, following.position), cut.previous_offset)
         for cut, following in pairwise(cuts)
@@ -219,9 +220,9 @@ class _IndexLeads(_Leads):
 class _HopLeads(_Leads):
     """Positions by the lengths of all entries from the start of the log, up to the first wrong one."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, known: int = 0) -> None:
         self._source = source
-        self._known = 0
+        self._known = known
 
     def up_to(self, position: int) -> int:
         """See _Leads."""

@@ -95,9 +95,9 @@ def _first_valid(source: Source) -> int | None:
 
     for item in ResyncWalk(source).items():
         if isinstance(item, CheckedChunk):
-            sound = next((number for number in range(len(item.starts)) if number not in item.damaged), None)
-            if sound is not None:
-                return item.position + item.starts[sound]
+            number = next((each for each in range(len(item.starts)) if each not in item.damaged), None)
+            if number is not None:
+                return item.position + item.starts[number]
     return None
 
 

@@ -99,6 +99,18 @@ class Source(ABC):
         self.close()
 
 
+def keep_size(source: Source, size: int) -> None:
+    """Read no more of a file than the ``size`` bytes that it had when work on it was planned.
+
+    Raises:
+        KdumpError: UNREADABLE, it has become shorter.
+    """
+    if source.size is None or source.size < size:
+        what = f"has {source.size} bytes, it had {size} when the job was planned"
+        raise KdumpError(Codes.UNREADABLE, what, path=source.path, position=source.size)
+    source.size = size
+
+
 class FileSource(Source):
     """A regular file."""
 

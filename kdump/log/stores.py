@@ -22,7 +22,7 @@ from kdump.log.names import parse_file_name
 from kdump.log.objects import ObjectSource
 from kdump.log.uris import Uri, encoded, parse_uri
 
-_NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kdump[parquet]'"
+_NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kafka-kdump[parquet]'"
 
 
 class Store:

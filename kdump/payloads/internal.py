@@ -146,7 +146,7 @@ class MetadataDecoder:
                 DecodeErrorKind.BROKEN, RecordPart.VALUE, text, number=version, record_type=number, cause=error.cause
             ) from None
         if cursor.remaining:
-            text = f"is {schema.name} of version {version} with {cursor.remaining} bytes left behind it"
+            text = f"is {schema.name} of version {version} with {cursor.remaining} bytes left after it"
             raise PayloadError(
                 DecodeErrorKind.BYTES_LEFT, RecordPart.VALUE, text, number=cursor.remaining, record_type=number
             )
@@ -228,6 +228,11 @@ def _int16(data: bytes, part: RecordPart) -> int:
 
 
 def _frame_number(cursor: Cursor, name: str) -> int:
+    position = cursor.position
+    # Nearly all are one byte.
+    if position < cursor.end and (byte := cursor.buffer[position]) < 0x80:
+        cursor.position = position + 1
+        return byte
     try:
         number = cursor.unsigned_varint()
     except DamageError:

@@ -71,6 +71,22 @@ def hash_map_order(keys: Iterable[str], *, asked_again: bool = False) -> list[st
     return sorted(newest_first, key=lambda key: _spread_hash(key) & capacity - 1)
 
 
+def hash_map_order_of(keys: Iterable[str], capacity: int) -> list[str]:
+    """The order in which a ``java.util.HashMap`` gives back keys that ``put`` put in, in this order.
+
+    ``capacity``: buckets that it began with, a power of two. It grows when more than three quarters are filled.
+    """
+    distinct = list(dict.fromkeys(keys))
+    while len(distinct) > capacity * 3 // 4:
+        capacity *= 2
+    return sorted(distinct, key=lambda key: _spread_hash(key) & capacity - 1)
+
+
+def hash_map_size(wanted: int) -> int:
+    """The buckets of ``new HashMap<>(wanted)``: the next power of two."""
+    return 1 << max(wanted - 1, 0).bit_length()
+
+
 def string_hash(text: str) -> int:
     """``text.hashCode()``, an int32."""
     value = 0

@@ -6,6 +6,7 @@ one by one (``format``). Both give the printer the same rows in the same order.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -67,7 +68,8 @@ class ViewOptions:
     seek: bool = True
     """Find ranges by the index files, as brokers do. False: read the whole log."""
     extent: Extent | None = None
-    """Given: only what starts in this part is read, also after damage. There is no other bound."""
+    """Given: only what starts in it. Without ``resync`` the view goes on to the end of the log where no entry starts at
+    the end of the extent: a walk over the whole log does not come to it. ``max_bytes`` does not count."""
 
 
 class LogView(Generic[RowT, RowsT]):
@@ -84,8 +86,8 @@ class LogView(Generic[RowT, RowsT]):
         reporter: takes how far the log is read, and how, where that differs from what was asked.
         on_finding: with ``resync``, takes the damage that was skipped, in its place among the rows.
 
-    After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes after it),
-    ``bytes_read``, ``is_columnar``.
+    After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
+    behind it), ``bytes_read``, ``is_columnar``, and ``is_over`` (False: an extent ended, and the log goes on).
     """
 
     def __init__(
@@ -122,6 +124,7 @@ class LogView(Generic[RowT, RowsT]):
         self.end = 0
         self.bytes_read = 0
         self.is_columnar = False
+        self.is_over = True
 
     def run(self) -> None:
         """Emit all rows.
@@ -136,12 +139,14 @@ class LogView(Generic[RowT, RowsT]):
     def steps(self) -> Iterator[None]:
         """Emit all rows, in a step for each piece of them. Raises as ``run``."""
         chunk_size = _RECORDS_CHUNK if self._with_records else _BATCHES_CHUNK
-        extent = self._options.extent
-        if extent is not None:
-            self._previous_offset = extent.previous_offset
-            yield from self._past_damage(extent.items(self._source, chunk_size))
-            return
         range_start, range_end = self._span()
+        if self._options.extent is not None:
+            if not range_start and range_end is None:
+                yield from self._extent(self._options.extent, chunk_size)
+                return
+            # What indexes find is not read in parts: the first one shows it.
+            if self._options.extent.start:
+                return
         ends = [end for end in (range_end, self._options.max_bytes) if end is not None]
         limit = min(ends, default=None)
         if self._options.resync:
@@ -155,6 +160,34 @@ class LogView(Generic[RowT, RowsT]):
             yield from self._show(chunk)
             if self._budget.is_spent:
                 return
+        self._end_walk(walk)
+        self.trailing = 0 if ends else walk.end - walk.position
+
+    def _extent(self, extent: Extent, chunk_size: int) -> Iterator[None]:
+        self._previous_offset = extent.previous_offset
+        is_last = extent.end >= (self._source.size or 0)
+        if self._options.resync:
+            yield from self._past_damage(extent.items(self._source, chunk_size))
+            self.is_over = is_last
+            return
+        size = min(chunk_size, extent.end - extent.start + HEADER_SIZE)
+        walk = Walk(self._source, start=extent.start, chunk_size=size)
+        for chunk in walk.chunks():
+            end = extent.end - chunk.position
+            if not is_last and chunk.end >= end:
+                number = bisect_left(chunk.starts, end)
+                if chunk.bounds()[number] == end:
+                    if number:
+                        yield from self._show(Chunk(chunk.data, chunk.position, chunk.starts[:number], end))
+                    self.is_over = False
+                    return
+                is_last = True
+            yield from self._show(chunk)
+        self._end_walk(walk)
+        self.trailing = walk.end - walk.position
+
+    def _end_walk(self, walk: Walk) -> None:
+        """Raises DamageError where a walk ended at a length that no entry has."""
         self.end = walk.position
         if walk.stop is Stop.LENGTH_TOO_SMALL:
             raise DamageError(
@@ -162,7 +195,6 @@ class LogView(Generic[RowT, RowsT]):
                 f"record size {walk.bad_length} is smaller than the smallest possible record (14)",
                 position=walk.position,
             )
-        self.trailing = 0 if ends else walk.end - walk.position
 
     def _past_damage(self, items: Iterable[Chunk | Gap]) -> Iterator[None]:
         for item in items:

@@ -90,8 +90,8 @@ class StreamTracker:
     """Finds places in partitions as they are now.
 
     Args:
-        on_loss: takes one line that names partition and offsets; it raises, or what is there is gone on with.
-        sizes: of newest segments by path: they are read no further (``Trigger.AvailableNow``).
+        on_loss: takes one line that names partition and offsets. It raises, or reading goes on with what is there.
+        sizes: of newest segments by path. They are read up to these sizes (``Trigger.AvailableNow``).
 
     Every method raises KdumpError where a file cannot be read (MISSING where it was deleted meanwhile).
     """

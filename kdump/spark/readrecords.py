@@ -104,6 +104,7 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
                 max_decompressed_size=options.max_decompressed_size,
                 path=DecodePath.COLUMNAR,
                 resync=True,
+                seek=False,
                 extent=split.extent(source),
             ),
             on_finding=on_finding,

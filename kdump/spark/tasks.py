@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from kdump.spark.sessions import translated_errors
 from kdump.spark.worker import begin_task
-from kdump.tasks.work import ResultT, TaskT, Work
+from kdump.tasks.work import ItemT, ResultT, Work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +26,9 @@ _MOST_IN_PLAN: Final = 16 << 20
 """Bytes. More than 48 MiB (``spark.sql.execution.arrow.localRelationThreshold``) cannot be a leaf of the plan."""
 
 
-def on_spark(spark: SparkSession, tasks: Sequence[TaskT], work: Work[TaskT, ResultT]) -> Iterator[ResultT]:
+def on_spark(
+    spark: SparkSession, tasks: Sequence[Sequence[ItemT]], work: Work[ItemT, ResultT]
+) -> Generator[ResultT, None, None]:
     """A ``Runner``, with the session as its first argument: a partition of Spark a task.
 
     Spark runs a task again where a worker was lost. It fails the whole job when that happens often: ``Work.lost`` is
@@ -50,7 +52,7 @@ def _worker(work: Work[Any, Any]) -> Worker:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with work.place.entered():
             for number, task in tasks_of(batches):
-                results = map(work.pack, work.function(task))
+                results = (work.pack(result) for item in task for result in work.function(item))
                 yield from record_batches(((number, *row) for row in enumerate(results)), _RESULTS)
 
     return run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
@@ -19,11 +18,11 @@ from kdump.spark.sessions import translated_errors
 from kdump.spark.tasks import Worker, distributed, on_spark, record_batches, tasks_of
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES
-from kdump.tasks.work import Workplace
+from kdump.tasks.work import Work, Workplace
 from kdump.verify.judging import DistributedCheck, judge
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Judgement, PartitionCheck
-from kdump.verify.readings import PIECES, Group, ReadingPiece, ReadingTask, plan_readings, read_pieces, reading_work
+from kdump.verify.readings import PIECES, Group, ReadingPiece, ReadingTask, absolute, plan_readings, read_piece
 from kdump.verify.run import Judge
 from kdump.verify.segment import CheckOptions
 from kdump.verify.summary import SegmentSummary
@@ -75,7 +74,7 @@ class SparkJudge(DistributedCheck):
     ) -> None:
         def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Judgement]]:
             place = Workplace.of([path for path in paths if path != STDIN])
-            items = judgements(spark, groups, options, place, split_bytes=split_bytes)
+            items = judgements(spark, absolute(groups), options, place, split_bytes=split_bytes)
             return iter(sorted(items, key=itemgetter(0)))
 
         super().__init__(paths, judged, here or PartitionCheck(options).segments)
@@ -103,8 +102,8 @@ def judgements(
     """
     tasks = plan_readings(groups, split_bytes=split_bytes)
     if 0 < len(tasks) <= _FEW_TASKS:
-        work = replace(reading_work(options), function=partial(_at_most, options=options, most=_MOST_SEEN))
-        pieces = list(on_spark(spark, tasks, work))
+        work = Work(partial(_at_most, options=options, most=_MOST_SEEN), PIECES.pack, PIECES.unpack)
+        pieces = list(on_spark(spark, [[task] for task in tasks], work))
         left = {piece.group for piece in pieces if piece.number == _TOO_MUCH}
         known = sorted((piece for piece in pieces if piece.group not in left), key=_place_of)
         yield from judge(groups, known, options)
@@ -122,10 +121,14 @@ def _place_of(piece: ReadingPiece) -> tuple[int, int, int, int]:
     return piece.group, piece.segment, piece.position, piece.number
 
 
+def _pieces(tasks: Sequence[ReadingTask], options: CheckOptions) -> Iterator[ReadingPiece]:
+    return (piece for task in tasks for piece in read_piece(task, options))
+
+
 def _at_most(tasks: Sequence[ReadingTask], options: CheckOptions, most: int) -> Iterator[ReadingPiece]:
     """The pieces of a task; where they come to more than ``most`` bytes, their groups are to be read again."""
     size = 0
-    for piece in read_pieces(tasks, options):
+    for piece in _pieces(tasks, options):
         size += piece.size
         if size > most:
             yield from (ReadingPiece(task.group, task.segment, 0, _TOO_MUCH, []) for task in tasks)
@@ -152,7 +155,7 @@ def _judged_there(
 def _reader(options: CheckOptions) -> Worker:
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for tasks in tasks_of(batches):
-            pieces = read_pieces(tasks, options)
+            pieces = _pieces(tasks, options)
             yield from record_batches(((*_place_of(piece), PIECES.pack(piece)) for piece in pieces), _PIECES)
 
     return read

@@ -6,7 +6,7 @@ A log that is checked in this process is folded on the way. Logs that other proc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,7 +31,7 @@ from kdump.stats.offsettimes import CurveStep
 from kdump.stats.places import RangeStart
 from kdump.stats.reading import StatsReading
 from kdump.tasks.plaindata import PlainData
-from kdump.tasks.splits import SPLIT_BYTES, Split
+from kdump.tasks.splits import SPLIT_BYTES, Split, split_starts
 from kdump.verify.gaps import NextSegment
 from kdump.verify.partition import Item, PartitionCheck, base_offset_of
 from kdump.verify.run import Judge
@@ -77,18 +77,28 @@ class StatsRun:
         self._opened = opened
         self._fold = options.fold()
         self._folded: set[str] = set()
+        self._taken: str | None = None
+        """The log whose splits are taken now."""
         self._found: dict[str | None, dict[Severity, int]] = {}
         self._transactions = TransactionReader()
         self._is_followed: dict[str, bool] = {}
 
     def judge(self) -> Judge:
         """Checks partitions in this process, and folds their logs on the way."""
-        return PartitionCheck(self._options.checks, opened=self._opened, read=self._read).segments
+        return PartitionCheck(self._options.checks, opened=self._opened, read=self.read).segments
 
-    def take(self, log: str, folds: Sequence[StatsFold]) -> None:
-        """Add the folds of a log that other processes read, its splits in order. ``log``: its absolute path."""
-        self._folded.add(log)
-        for fold in folds:
+    def take_split(self, log: str, first: int, fold: StatsFold) -> None:
+        """Take the fold of a split of a log that was looked at elsewhere. The splits of a log come in order.
+
+        Args:
+            log: its absolute path. A log that was folded before is left out.
+            first: the file position at which the split begins.
+            fold: of the split.
+        """
+        if first == 0:
+            self._taken = None if log in self._folded else log
+            self._folded.add(log)
+        if log == self._taken:
             self._fold.merge(fold)
 
     def see_finding(self, finding: Finding) -> None:
@@ -121,7 +131,8 @@ class StatsRun:
         times = self._fold.offset_times
         return {} if times is None else times.curves()
 
-    def _read(self, source: Source, following: NextSegment) -> SeenSegment:
+    def read(self, source: Source, following: NextSegment) -> SeenSegment:
+        """See ``verify.partition.SegmentReader``: fold a log that was not folded before."""
         path = source.path
         whole = path if is_stream(path) else files.absolute(path)
         if whole in self._folded:
@@ -201,31 +212,43 @@ class _FoldingReading:
     def _extents(self) -> Iterator[tuple[int, Extent | None]]:
         """Where each part begins, and which range is read for it; None: all of the log."""
         place, size = self._part.place, self._source.size
-        # Exact figures do not depend on the parts.
-        if size is None or size <= SPLIT_BYTES or not self._options.with_records:
+        # Exact figures are the same without parts.
+        starts = [0] if size is None or not self._options.with_records else split_starts(size, SPLIT_BYTES)
+        if len(starts) < 2:
             yield 0, None
             return
-        extents = extents_of(self._source, SPLIT_BYTES, rising_entries(place.file, place.base_offset))
-        yield from zip(range(0, size, SPLIT_BYTES), extents, strict=True)
+        extents = extents_of(self._source, starts, rising_entries(place.file, place.base_offset))
+        yield from zip(starts, extents, strict=True)
 
 
 def fold_split(split: Split, options: StatsOptions) -> StatsFold:
     """The fold of the rows that a split owns, without what cannot be read."""
     fold = options.fold()
-    log = split.log
     try:
         with split.open() as source:
-            part = fold.part(_part(log.context, log.path, split.first))
-            if split.first == 0:
-                _see_indexes(part, log.path, log.size)
-            extent = split.extent(source)
-            reading = StatsReading(source, None, extent, part, with_records=options.with_records, limit=options.limit)
-            for _ in reading.items():
+            for _ in split_reading(split, source, None, split.extent(source), options=options, fold=fold).items():
                 pass
     except KdumpError:
         # The judge of the partition reports it.
         pass
     return fold
+
+
+def split_reading(
+    split: Split,
+    source: Source,
+    following: NextSegment | None,
+    extent: Extent,
+    *,
+    options: StatsOptions,
+    fold: StatsFold,
+) -> SeenSegment:
+    """A look at what a split owns, ``extent`` of ``source``, which is folded into ``fold`` on the way."""
+    log = split.log
+    part = fold.part(_part(log.context, log.path, split.first))
+    if split.first == 0:
+        _see_indexes(part, log.path, log.size)
+    return StatsReading(source, following, extent, part, with_records=options.with_records, limit=options.limit)
 
 
 def repacked(fold: StatsFold) -> StatsFold:

@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from kdump.log.extents import Extent
+from kdump.log.opening import open_source
+from kdump.log.source import Source
 from kdump.stats.fold import FOLD_CLASSES, StatsFold
-from kdump.stats.run import StatsOptions, StatsRun, fold_split
+from kdump.stats.run import StatsOptions, StatsRun, fold_split, split_reading
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, listed_logs, plan
 from kdump.tasks.work import Runner, Work
-from kdump.verify.readings import groups_of
+from kdump.verify.gaps import NextSegment
+from kdump.verify.judging import DistributedCheck, judge
+from kdump.verify.partition import Judgement
+from kdump.verify.readings import (
+    PIECE_CLASSES,
+    Beside,
+    Group,
+    ReadingPiece,
+    ReadingTask,
+    absolute,
+    died,
+    groups_of,
+    plan_readings,
+    read_piece,
+    split_size,
+)
+from kdump.verify.run import Judge
+from kdump.verify.segment import SeenSegment
 
 
 class FoldedSplit(NamedTuple):
-    """The fold of the split of a log that begins at the file position ``first``."""
+    """The fold of what lies in a log from the file position ``first`` on. ``log``: its absolute path."""
 
     log: str
     first: int
@@ -23,28 +43,75 @@ class FoldedSplit(NamedTuple):
 
 
 _RESULT: Final = PlainData((*FOLD_CLASSES, FoldedSplit))
+_PIECE: Final = PlainData((*FOLD_CLASSES, *PIECE_CLASSES, Beside, FoldedSplit))
+
+
+def folding_judge(
+    paths: Iterable[str],
+    options: StatsOptions,
+    into: StatsRun,
+    run: Runner,
+    *,
+    min_tasks: int = 1,
+    opened: Callable[[str], Source] = open_source,
+) -> Judge:
+    """A judge of partitions whose logs are read by a runner, and folded ``into`` the figures in the same pass.
+
+    Args:
+        paths: as they will be given to ``Verification.path``, in that order.
+        options: what is counted.
+        into: takes the folds of the logs that are judged.
+        run: reads the logs.
+        min_tasks: see ``plan_readings``. Sketches of records are merged from the same splits everywhere, so these do
+            not become smaller.
+        opened: opens a log in this process; see PartitionCheck.
+    """
+
+    def take(split: FoldedSplit) -> None:
+        into.take_split(split.log, split.first, split.fold)
+
+    def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Judgement]]:
+        tasks = plan_readings(groups, min_tasks=min_tasks, cuts_smaller=not options.with_records)
+        work = Work(partial(_read_and_fold, options=options), _PIECE.pack, _PIECE.unpack, lost=died, size=split_size)
+        return judge(absolute(groups), run(tasks, work), options.checks, opened, read=into.read, take=take)
+
+    return DistributedCheck(paths, judged, into.judge()).segments
+
+
+def _read_and_fold(task: ReadingTask, options: StatsOptions) -> Iterator[ReadingPiece]:
+    """The pieces of a split, and at last its fold."""
+    fold, split = options.fold(), task.split
+
+    def look(source: Source, following: NextSegment, extent: Extent) -> SeenSegment:
+        return split_reading(split, source, following, extent, options=options, fold=fold)
+
+    count = 0
+    for piece in read_piece(task, options.checks, look):
+        yield piece
+        count += 1
+    folded = Beside(FoldedSplit(split.log.path, split.first, fold))
+    yield ReadingPiece(task.group, task.segment, split.first, count, folded)
 
 
 def take_folds(
     paths: Sequence[str], options: StatsOptions, into: StatsRun, run: Runner, *, split_bytes: int = SPLIT_BYTES
 ) -> None:
-    """Fold the logs of ``paths`` in tasks, and give the folds to ``into``.
+    """Fold the logs of ``paths`` in tasks, and give the folds to ``into``; the checks of the logs come after this.
 
     Raises:
         KdumpError: the job fails.
     """
     logs = _logs_of(paths)
-    # Paths of logs are absolute and contain their credentials.
-    work = Work(partial(_fold_all, options=options), _RESULT.pack, _RESULT.unpack)
+    # Paths of logs are absolute, and have their credentials.
+    work = Work(partial(_folded, options=options), _RESULT.pack, _RESULT.unpack)
     found: dict[str, list[FoldedSplit]] = {}
     for part in run(plan(logs, split_bytes=split_bytes), work):
         found.setdefault(part.log, []).append(part)
     for log in logs:
-        # An empty log was in no task.
-        own = sorted(found.get(log.path, ()), key=lambda part: part.first) or [
-            _folded(Split(log, 0, log.size), options)
-        ]
-        into.take(log.path, [part.fold for part in own])
+        # An empty one was in no task.
+        own = sorted(found.get(log.path, ()), key=lambda part: part.first) or _folded(Split(log, 0, log.size), options)
+        for part in own:
+            into.take_split(log.path, part.first, part.fold)
 
 
 def _logs_of(paths: Sequence[str]) -> list[LogFile]:
@@ -53,9 +120,5 @@ def _logs_of(paths: Sequence[str]) -> list[LogFile]:
     return listed_logs(segments)
 
 
-def _fold_all(splits: Sequence[Split], options: StatsOptions) -> Iterator[FoldedSplit]:
-    return (_folded(split, options) for split in splits)
-
-
-def _folded(split: Split, options: StatsOptions) -> FoldedSplit:
-    return FoldedSplit(split.log.path, split.first, fold_split(split, options))
+def _folded(split: Split, options: StatsOptions) -> Iterator[FoldedSplit]:
+    yield FoldedSplit(split.log.path, split.first, fold_split(split, options))

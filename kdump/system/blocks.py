@@ -66,8 +66,13 @@ class BlockWriter:
         self._wait()
         self._write_all(self._take())
 
+    def write_through(self, data: bytes | memoryview) -> None:
+        """Write ``data``, after what is pending; it may change when this has returned."""
+        self.write(data)
+        self.flush()
+
     def flush_and_check_reader(self) -> None:
-        """Flush before a long wait. Raises BrokenPipeError when the reader has gone, which a wait would hide."""
+        """The same before a long wait, in which nobody would notice that the reader has gone: BrokenPipeError then."""
         self.flush()
         poll = select.poll()
         poll.register(self._descriptor, 0)

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Final
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import ctypes
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _GATHERED: Final = 8 << 20
@@ -18,8 +22,6 @@ _READ_AHEAD: Final = 8 << 20
 """The system reads at most about so much after the bytes that it was asked for."""
 _SMALL: Final = 4 << 20
 """Bytes of the first files of a process that stay: a command on small files must not load ctypes."""
-_AT_ONCE: Final = 1 << 16
-"""Bytes of files that are read at once to see whether they are resident: this costs less than asking for the pages."""
 _MAP_SHARED: Final = 1
 _LOWEST_BIT: Final = bytes(number & 1 for number in range(256))
 
@@ -29,7 +31,6 @@ class _Process:
 
     opened = 0
     is_told = False
-    scratch = memoryview(bytearray(_AT_ONCE))
 
 
 class BroughtPages:
@@ -87,8 +88,6 @@ def _resident(descriptor: int, status: os.stat_result, path: str) -> bytes | Non
     _Process.opened += size
     if _Process.opened <= _SMALL or not size or not hasattr(os, "posix_fadvise"):
         return None
-    if size <= _AT_ONCE and _is_resident(descriptor, size):
-        return None
     try:
         if not _may_ask(status, descriptor):
             raise PermissionError("it belongs to another user")
@@ -99,28 +98,29 @@ def _resident(descriptor: int, status: os.stat_result, path: str) -> bytes | Non
     return resident if 0 in resident else None
 
 
-def _is_resident(descriptor: int, size: int) -> bool:
-    """All of the file can be read without waiting for a disk."""
-    try:
-        return os.preadv(descriptor, [_Process.scratch], 0, os.RWF_NOWAIT) == size
-    except OSError:
-        return False
-
-
 def _may_ask(status: os.stat_result, descriptor: int) -> bool:
     """The kernel tells the truth: of files that others own and that one may not write it says that all is resident."""
     return os.geteuid() in (0, status.st_uid) or os.access(f"/proc/self/fd/{descriptor}", os.W_OK, effective_ids=True)
 
 
-def _mincore(descriptor: int, size: int) -> bytes:
-    """A byte for each page of the file. Raises OSError."""
-    import ctypes
+@cache
+def _system() -> ctypes.CDLL:
+    """The C library."""
+    import ctypes  # slow, and not needed for small files
 
     system = ctypes.CDLL(None, use_errno=True)
     system.mmap.restype = ctypes.c_void_p
     system.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
     system.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
     system.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    return system
+
+
+def _mincore(descriptor: int, size: int) -> bytes:
+    """A byte for each page of the file. Raises OSError."""
+    import ctypes
+
+    system = _system()
     # Nothing can be read through this mapping (PROT_NONE), so no file that another process cuts can kill this one.
     address = system.mmap(None, size, 0, _MAP_SHARED, descriptor, 0)
     if address == ctypes.c_void_p(-1).value:

@@ -41,10 +41,10 @@ class PlainData:
         """The value as ASCII text. Raises TypeError for an instance of another class."""
         return json.dumps(self._packed(value), separators=(",", ":")).encode()
 
-    def unpack(self, data: bytes) -> Any:
+    def unpack(self, data: bytes | memoryview) -> Any:
         """The value that was packed. Raises KdumpError UNREADABLE where ``data`` are no such value."""
         try:
-            return self._unpacked(json.loads(data))
+            return self._unpacked(json.loads(bytes(data)))
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, EOFError) as error:
             raise KdumpError(Codes.UNREADABLE, f"the result of a worker is not readable: {error}") from error
 

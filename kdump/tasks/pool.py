@@ -1,4 +1,4 @@
-"""A pool of processes on this machine that run tasks.
+"""A pool of processes on this machine that do the work of a job.
 
 A thread here feeds each process. It sends a task, takes the results as they come, and starts another process where one
 was killed. Results come as plain data, as from a cluster, so that both give the same.
@@ -6,120 +6,278 @@ was killed. Results come as plain data, as from a cluster, so that both give the
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
+import struct
+import sys
 import traceback
 from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
-from multiprocessing import get_context, resource_tracker
+from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, ForkServerProcess
-from queue import SimpleQueue
-from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from multiprocessing.context import ForkContext, ForkServerContext
+from multiprocessing.process import BaseProcess
+from threading import Condition, Thread, active_count
+from typing import Any, Final, Generic, NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.tasks.plaindata import PlainData
-from kdump.tasks.work import ResultT, TaskT, Work
+from kdump.tasks.slots import SLOT_BYTES, Slots
+from kdump.tasks.work import ItemT, ResultT, Work
 
-_AHEAD: Final = 2
-"""Tasks for each process that begin before their results are needed. It bounds the results in memory."""
+MOST_HELD: Final = 16 << 20
+"""Bytes of results for each process that are held until it is their turn, beside those in slots."""
+_LEAST: Final = 256
+"""What a result counts at least, in bytes."""
+_LEAST_FOR_SLOT: Final = 1 << 15
+"""Bytes. Smaller results go through the pipe."""
 _ERROR: Final = PlainData(())
-_RESULT, _OVER, _FAILED, _BROKEN = b"r", b"o", b"f", b"b"
-"""How a message of a worker begins: a result, the end of the task, a KdumpError, an error that nobody foresaw."""
-
-_Results: TypeAlias = "tuple[list[bytes], KdumpError | None]"
-"""The packed results of a task, and the error where its process was killed before the end."""
+_RESULT, _STORED, _OVER, _FAILED, _BROKEN = b"r", b"s", b"o", b"f", b"b"
+"""How a message of a process begins: a result, the slot of one, the end of an item, a KdumpError, another error."""
+_PLACE: Final = struct.Struct("cBI")
+"""Of a stored result: _STORED, the number of the slot, and the bytes in it."""
 
 
 class ProcessPool:
-    """Some processes. They are started when there is work, and killed at the end of ``with``.
+    """A ``Runner``. Its processes live as long as one job.
 
     Args:
         jobs: how many processes.
-        preload: the module of the functions to run. It is imported once, not once for each process.
+        rate: bytes a second that all of them together may read; None: any.
+        progress: takes what is done, the bytes of it that are done, and all of them.
+        most_held: see MOST_HELD.
     """
 
-    def __init__(self, jobs: int, preload: str) -> None:
-        # A plain fork would copy the locks of this process' threads, but not the threads.
-        context = get_context("forkserver")
-        context.set_forkserver_preload([preload])
-        self._workers = [_Worker(context) for _ in range(jobs)]
-        self._idle: SimpleQueue[_Worker] = SimpleQueue()
-        for worker in self._workers:
-            self._idle.put(worker)
-        self._threads = ThreadPoolExecutor(jobs)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    def __init__(
+        self,
+        jobs: int,
+        *,
+        rate: int | None = None,
+        progress: Callable[[str, int, int | None], None] = lambda what, done, size: None,
+        most_held: int = MOST_HELD,
     ) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._jobs = jobs
+        self._rate = None if rate is None else max(1, rate // jobs)
+        self._progress = progress
+        self._most_held = most_held * jobs
+
+    def __call__(self, tasks: Sequence[Sequence[ItemT]], work: Work[ItemT, ResultT]) -> Generator[ResultT, None, None]:
+        """See Runner. Raises KdumpError where the function does, and what ``Work.lost`` raises."""
+        if self._rate is not None:
+            work = replace(work, place=replace(work.place, rate=self._rate))
+        job = _Job(tasks, work, min(self._jobs, len(tasks)), self._most_held)
+        total = sum(work.size(item) for task in tasks for item in task)
+        what = f"{sum(map(len, tasks)):,} parts of logs"
+        try:
+            for result in job.results():
+                self._progress(what, job.done, total)
+                yield result
+        finally:
+            job.end()
+
+
+class _InSlot(NamedTuple):
+    """A packed result in a slot."""
+
+    slots: Slots
+    slot: int
+    size: int
+
+
+class _Task(Generic[ItemT]):
+    """The items of a task, and what came of them so far."""
+
+    def __init__(self, items: Sequence[ItemT]) -> None:
+        self.items = items
+        self.results: deque[bytes | _InSlot | Callable[[], Any]] = deque()
+        """Packed ones, and functions that give what stands for them."""
+        self.is_over = False
+
+
+class _Job(Generic[ItemT, ResultT]):
+    """One run of a pool: the tasks that wait, those that are done, and the threads that feed the processes.
+
+    ``done``: the bytes of the items that are done.
+    """
+
+    def __init__(
+        self, tasks: Sequence[Sequence[ItemT]], work: Work[ItemT, ResultT], processes: int, most_held: int
+    ) -> None:
+        self.done = 0
+        self._work = work
+        self._most_held = most_held
+        self._held = 0
+        self._tasks = deque(map(_Task, tasks))
+        self._waiting = deque(self._tasks)
+        self._changed = Condition()
+        self._is_ended = False
+        order = pickle.dumps((work.function, work.pack, work.place), pickle.HIGHEST_PROTOCOL) if tasks else b""
+        self._workers = [_Worker(order) for _ in range(processes)]
+        if _may_fork():
+            for worker in self._workers:
+                worker.fork()
+        self._threads = [Thread(target=self._feed, args=(worker,), daemon=True) for worker in self._workers]
+        for thread in self._threads:
+            thread.start()
+
+    def results(self) -> Iterator[ResultT]:
+        """Of all items in order, as they come."""
+        while self._tasks:
+            with self._changed:
+                task = self._tasks[0]
+                while not task.results and not task.is_over:
+                    self._changed.wait()
+                if not task.results:
+                    self._tasks.popleft()
+                    self._changed.notify_all()
+                    continue
+                result = task.results.popleft()
+                if isinstance(result, bytes):
+                    self._held -= max(len(result), _LEAST)
+                self._changed.notify_all()
+            match result:
+                case bytes():
+                    yield self._work.unpack(result)
+                case _InSlot(slots, slot, size):
+                    stored = slots.get(slot, size)
+                    # Only who says that results are large knows that they do not stay.
+                    yield self._work.unpack(stored if self._work.is_large else bytes(stored))
+                    slots.release(slot)
+                case _:
+                    yield from result()
+
+    def end(self) -> None:
+        """Kill the processes."""
+        with self._changed:
+            self._is_ended = True
+            self._changed.notify_all()
         for worker in self._workers:
             worker.end()
         # The threads see that their processes are gone, and end too.
-        self._threads.shutdown()
+        for thread in self._threads:
+            thread.join()
+        for worker in self._workers:
+            worker.close()
 
-    def run(self, tasks: Sequence[TaskT], work: Work[TaskT, ResultT]) -> Iterator[ResultT]:
-        """A ``Runner``. Raises KdumpError where a task does, and what ``Work.lost`` raises."""
-        left = iter(tasks)
-        begun: deque[tuple[TaskT, Future[_Results]]] = deque()
-        while True:
-            for task in islice(left, _AHEAD * len(self._workers) - len(begun)):
-                begun.append((task, self._threads.submit(self._run_one, work, task)))
-            if not begun:
-                return
-            task, future = begun.popleft()
-            packed, error = future.result()
-            results = list(map(work.unpack, packed))
-            yield from results
-            if error is not None:
-                yield from work.lost(task, results, error)
+    def _feed(self, worker: _Worker) -> None:
+        """Give one task after the other to a process. This is what a thread does."""
+        while not self._is_ended:
+            with self._changed:
+                if not self._waiting:
+                    break
+                task = self._waiting.popleft()
+            try:
+                self._run(task, worker)
+            except Exception as error:
+                # The job fails there; what this process has sent of other items is not read any more.
+                self._put(task, partial(_raise, error))
+                break
+            finally:
+                with self._changed:
+                    task.is_over = True
+                    self._changed.notify_all()
+        worker.end()
 
-    def _run_one(self, work: Work[Any, Any], task: object) -> _Results:
-        """Run a task in a free process. This is called in a thread."""
-        worker = self._idle.get()
-        results: list[bytes] = []
-        try:
-            worker.send(pickle.dumps((work.function, work.pack, work.place, task), pickle.HIGHEST_PROTOCOL))
-            while (message := worker.receive())[:1] == _RESULT:
-                results.append(message[1:])
-        except (EOFError, OSError):
-            return results, KdumpError(Codes.UNREADABLE, f"the process that read it {worker.death()}")
-        finally:
-            self._idle.put(worker)
-        if message[:1] == _FAILED:
-            raise _ERROR.unpack(message[1:])
-        if message[:1] == _BROKEN:
-            raise RuntimeError(message[1:].decode())
-        return results, None
+    def _run(self, task: _Task[ItemT], worker: _Worker) -> None:
+        """Have a process do the items of a task; where it is killed, another one does those after that item."""
+        left = deque(task.items)
+        while left and not self._is_ended:
+            count = 0
+            try:
+                worker.send(pickle.dumps(tuple(left), pickle.HIGHEST_PROTOCOL))
+                while left:
+                    message = worker.receive()
+                    if message[:1] == _RESULT:
+                        count += 1
+                        self._put(task, message[1:])
+                        continue
+                    if message[:1] == _STORED:
+                        count += 1
+                        self._put(task, worker.stored(message))
+                        continue
+                    if message[:1] == _FAILED:
+                        raise _ERROR.unpack(message[1:])
+                    if message[:1] == _BROKEN:
+                        raise RuntimeError(message[1:].decode())
+                    with self._changed:
+                        self.done += self._work.size(left.popleft())
+                    count = 0
+            except (EOFError, ConnectionError, OSError):
+                error = KdumpError(Codes.UNREADABLE, f"the process that read it {worker.death()}")
+                self._put(task, partial(self._work.lost, left.popleft(), count, error))
+
+    def _put(self, task: _Task[ItemT], result: bytes | _InSlot | Callable[[], Any]) -> None:
+        """Hand a result on, once not too many are held. One that is asked for now need not wait."""
+        with self._changed:
+            if isinstance(result, bytes):
+                while self._held >= self._most_held and not self._is_ended:
+                    if task is self._tasks[0] and not task.results:
+                        break
+                    self._changed.wait()
+                self._held += max(len(result), _LEAST)
+            task.results.append(result)
+            self._changed.notify_all()
+
+
+def _raise(error: Exception) -> Iterator[Any]:
+    raise error
+
+
+def _may_fork() -> bool:
+    """Nothing but this thread runs here. A fork copies the locks that other threads hold, and none of the threads.
+
+    pyarrow has threads of its own, which nobody counts. Those of numpy's BLAS are fit for a fork.
+    """
+    return active_count() == 1 and "pyarrow" not in sys.modules
 
 
 class _Worker:
-    """A process. It is started when a task is sent to it, and again for the next task when it was killed."""
+    """A process that is started when a task is sent to it, and again for the next one when it was killed.
 
-    def __init__(self, context: ForkServerContext) -> None:
-        self._context = context
-        self._process: ForkServerProcess | None = None
+    Args:
+        order: what a process does with each item.
+    """
+
+    def __init__(self, order: bytes) -> None:
+        self._order = order
+        self._process: BaseProcess | None = None
         self._connection: Connection | None = None
         self._is_over = False
+        self._slots: Slots | None = None
 
-    def send(self, order: bytes) -> None:
+    def fork(self) -> None:
+        """Start the process as a copy of this one, which takes no time. It shares slots with this one."""
+        self._slots = Slots()
+        self._start(get_context("fork"), self._slots)
+
+    def stored(self, message: bytes) -> _InSlot:
+        """What a message says of a stored result."""
+        assert self._slots is not None, "the process has slots"
+        _, slot, size = _PLACE.unpack(message)
+        return _InSlot(self._slots, slot, size)
+
+    def send(self, task: bytes) -> None:
         """Send a task. Raises OSError where the process is gone."""
         if self._connection is None:
-            self._connection, other = self._context.Pipe()
-            with other, _without_interrupts():
-                process = self._context.Process(target=_work, args=(other,), daemon=True)
-                process.start()
-            self._process = process
+            # It starts first, as it lets interrupts through again.
+            resource_tracker.ensure_running()
+            self._start(get_context("forkserver"), None)
+        assert self._connection is not None, "it was started"
+        self._connection.send_bytes(task)
+
+    def _start(self, context: ForkContext | ForkServerContext, slots: Slots | None) -> None:
+        self._connection, other = context.Pipe()
+        with other, _without_interrupts():
+            process = context.Process(target=_work, args=(other, slots), daemon=True)
+            process.start()
+        self._process = process
         if self._is_over:
             self.end()
-        self._connection.send_bytes(order)
+        self._connection.send_bytes(self._order)
 
     def receive(self) -> bytes:
         """The next message. Raises EOFError or OSError where the process is gone."""
@@ -146,15 +304,17 @@ class _Worker:
         if (process := self._process) is not None:
             process.kill()
 
+    def close(self) -> None:
+        """Give back what the process was talked to with."""
+        if self._connection is not None:
+            self._connection.close()
+        if self._slots is not None:
+            self._slots.close()
+
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Processes that are started in this context do not get the interrupt of a terminal.
-
-    The process that gets it kills them.
-    """
-    # It is started first, because it lets interrupts through again.
-    resource_tracker.ensure_running()
+    """What is started in here never gets the interrupt of a terminal: it is killed by the process that did get it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
@@ -162,21 +322,40 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(connection: Connection) -> None:
-    """The loop of a process: it runs one task after the other until the sending process is gone."""
+def _work(connection: Connection, slots: Slots | None) -> None:
+    """What a process does: one task after the other, until the process that sends them is gone."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):
-        while True:
-            function, pack, place, task = pickle.loads(connection.recv_bytes())
-            try:
-                with place.entered():
-                    for result in function(task):
-                        connection.send_bytes(_RESULT + pack(result))
-            except KdumpError as error:
-                end = _FAILED + _ERROR.pack(error)
-            except ConnectionError:
-                raise
-            except Exception:
-                end = _BROKEN + traceback.format_exc().encode()
-            else:
-                end = _OVER
-            connection.send_bytes(end)
+        function, pack, place = pickle.loads(connection.recv_bytes())
+        with place.entered():
+            while True:
+                for item in pickle.loads(connection.recv_bytes()):
+                    try:
+                        for result in function(item):
+                            _send(connection, pack(result), slots)
+                    except KdumpError as error:
+                        end = _FAILED + _ERROR.pack(error)
+                    except ConnectionError:
+                        raise
+                    except Exception:
+                        end = _BROKEN + traceback.format_exc().encode()
+                    else:
+                        end = _OVER
+                    connection.send_bytes(end)
+
+
+def _send(connection: Connection, packed: bytes, slots: Slots | None) -> None:
+    if slots is not None and _LEAST_FOR_SLOT <= len(packed) <= SLOT_BYTES:
+        connection.send_bytes(_PLACE.pack(_STORED, slots.put(packed), len(packed)))
+    else:
+        connection.send_bytes(_RESULT + packed)
+
+
+def _end_with_parent() -> None:
+    """Nobody wants what is made after the process that asked for it is gone, however it ended."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Final, Protocol, TypeVar
 
 from kdump.codes import Codes, KdumpError
@@ -20,14 +21,12 @@ from kdump.log.named import is_named
 from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, expanded, file_by_name, resolve
-from kdump.log.source import Source
+from kdump.log.source import Source, keep_size
 from kdump.reading.selection import Range
 
 SPLIT_BYTES: Final = 128 << 20
 NO_LOG_CODES: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
-"""Errors that are ignored for a file that a pattern matches: the user did not name that file."""
-LEAST_FOR_POOL: Final = 64 << 20
-"""Bytes of logs. For fewer, starting a second process takes longer than it saves."""
+"""Errors that do not count for a file that a pattern matches: nobody named it."""
 OPEN_COST: Final = 4 << 20
 """The cost of opening a file in bytes, as Spark's ``spark.sql.files.openCostInBytes``."""
 
@@ -81,11 +80,11 @@ class Split:
             KdumpError: MISSING, UNREADABLE, also where the file has become shorter.
         """
         source = self.log.open()
-        if source.size is None or source.size < self.log.size:
+        try:
+            keep_size(source, self.log.size)
+        except KdumpError:
             source.close()
-            what = f"has {source.size} bytes, it had {self.log.size} when the job was planned"
-            raise KdumpError(Codes.UNREADABLE, what, path=self.log.path, position=source.size)
-        source.size = self.log.size
+            raise
         return source
 
 
@@ -230,13 +229,16 @@ def cut(log: LogFile, split_bytes: int) -> Iterator[Split]:
     The last split may be a tenth larger: brokers roll a segment a little after its size, and the rest is not worth a
     task.
     """
-    if not log.size:
-        return
-    first = 0
-    while 10 * (log.size - first) > 11 * split_bytes:
-        yield Split(log, first, first + split_bytes)
-        first += split_bytes
-    yield Split(log, first, log.size)
+    starts = split_starts(log.size, split_bytes)
+    yield from (Split(log, first, last) for first, last in pairwise((*starts, log.size)))
+
+
+def split_starts(size: int, split_bytes: int) -> list[int]:
+    """Where the splits of a log of ``size`` bytes begin; see ``cut``."""
+    starts = list(range(0, size, split_bytes))
+    if len(starts) > 1 and 10 * (size - starts[-2]) <= 11 * split_bytes:
+        starts.pop()
+    return starts
 
 
 def task_sizes(total: int, split_bytes: int, min_partitions: int, open_cost: int = OPEN_COST) -> tuple[int, int]:

@@ -1,13 +1,14 @@
-"""One way to run the tasks of a job: here, in a pool of processes (``tasks.pool``), or on Spark (``spark.tasks``).
+"""One way to run the work of a job: here, in a pool of processes (``tasks.pool``), or on Spark (``spark.tasks``).
 
-A job is a ``Work`` and a list of tasks. A task is a value that can be pickled. All runners give the same results in the
-same order, so a command plans its tasks without knowing where they run.
+A job is a ``Work`` and a list of tasks, each a list of items. An item is a value that can be pickled; those of a task
+are done one after the other by one process. All runners give the same results in the order of the items, so a command
+plans its items and merges their results without knowing where they are done.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Generic, NoReturn, Protocol, Self, TypeVar
@@ -16,7 +17,7 @@ from kdump.codes import KdumpError
 from kdump.log import files
 from kdump.log.metering import metered
 
-TaskT = TypeVar("TaskT")
+ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 
@@ -51,41 +52,53 @@ class Workplace:
             yield
 
 
-def _raise(task: object, results: Sequence[object], error: KdumpError) -> NoReturn:
+def _raise(item: object, count: int, error: KdumpError) -> NoReturn:
     raise error
 
 
+def _no_size(item: object) -> int:
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
-class Work(Generic[TaskT, ResultT]):
-    """What is done with each task.
+class Work(Generic[ItemT, ResultT]):
+    """What is done with each item.
 
     Attributes:
-        function: gives the results of a task, as they are made. For other processes it must be a function of a
-            module, or a ``functools.partial`` of one.
+        function: gives the results of an item, as they are made. Outside of this process it must be one that can be
+            pickled: a function of a module, a ``functools.partial`` of one, or an object with ``__call__``. Each
+            process gets it once, so an object may keep what it needs for the next item.
         pack: a result as bytes, for its way from another process; see ``plaindata``.
         unpack: the result that was packed.
-        place: what another process sets up before its first task.
-        lost: called when a process was killed, with the task, its results so far, and the error. It gives what takes
-            the place of the missing results. By default it raises the error.
-        is_large: the results of all tasks together may need more than memory.
+        place: what another process does before its first item.
+        lost: gives what takes the place of the results that an item still owed when its process was killed, by the
+            item, the number of results before, and the error. By default it raises the error.
+        size: the bytes of an item, to show how far the job is.
+        is_large: the results of all items together may be more than memory holds. Then ``unpack`` may get a
+            memoryview, whose bytes are only there until the next result is asked for.
     """
 
-    function: Callable[[TaskT], Iterable[ResultT]]
+    function: Callable[[ItemT], Iterable[ResultT]]
     pack: Callable[[ResultT], bytes]
-    unpack: Callable[[bytes], ResultT]
+    unpack: Callable[[bytes | memoryview], ResultT]
     place: Workplace = Workplace()
-    lost: Callable[[TaskT, Sequence[ResultT], KdumpError], Iterable[ResultT]] = _raise
+    lost: Callable[[ItemT, int, KdumpError], Iterable[ResultT]] = _raise
+    size: Callable[[ItemT], int] = _no_size
     is_large: bool = False
 
 
 class Runner(Protocol):
-    """Runs tasks somewhere."""
+    """Does work somewhere."""
 
-    def __call__(self, tasks: Sequence[TaskT], work: Work[TaskT, ResultT]) -> Iterator[ResultT]:
-        """The results of all tasks, in the order of the tasks. Raises KdumpError where the job fails."""
+    def __call__(self, tasks: Sequence[Sequence[ItemT]], work: Work[ItemT, ResultT]) -> Generator[ResultT, None, None]:
+        """The results of all items, in order. Raises KdumpError where the job fails.
+
+        Once the generator is closed, nobody works on the job any more.
+        """
 
 
-def in_process(tasks: Sequence[TaskT], work: Work[TaskT, ResultT]) -> Iterator[ResultT]:
-    """A ``Runner`` that runs one task after the other in this process, when its results are needed."""
+def in_process(tasks: Sequence[Sequence[ItemT]], work: Work[ItemT, ResultT]) -> Generator[ResultT, None, None]:
+    """A ``Runner``: one item after the other in this process, each when its results are asked for."""
     for task in tasks:
-        yield from work.function(task)
+        for item in task:
+            yield from work.function(item)

@@ -6,27 +6,32 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Final
+from typing import Any
 
 import numpy as np
 
 from kdump.codes import Finding, KdumpError
 from kdump.log.opening import open_source
 from kdump.log.source import Source
-from kdump.tasks.splits import LEAST_FOR_POOL
 from kdump.tasks.work import Runner
 from kdump.verify.gaps import NextSegment
-from kdump.verify.partition import Judgement, PartitionCheck
-from kdump.verify.readings import Group, ReaderDied, ReadingEnd, ReadingPiece, groups_of, plan_readings, reading_work
+from kdump.verify.partition import Judgement, PartitionCheck, SegmentReader
+from kdump.verify.readings import (
+    Beside,
+    Group,
+    ReaderDied,
+    ReadingEnd,
+    ReadingPiece,
+    absolute,
+    groups_of,
+    plan_readings,
+    reading_work,
+)
 from kdump.verify.run import Judge
 from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
-
-_TASKS_A_PROCESS: Final = 4
-"""At least so many, so that all processes end at about the same time."""
 
 
 class DistributedCheck:
@@ -34,8 +39,8 @@ class DistributedCheck:
 
     Args:
         paths: as they will be given to ``Verification.path``, in that order.
-        judge: returns the (group number, item) pairs of groups with absolute paths. The numbers rise.
-        fallback: checks in this process what nobody has read: an empty segment, a new one, a stream.
+        judge: says of groups, made ``absolute``, what is to be said: (number, item). The numbers rise.
+        here: checks what nobody has read (an empty segment, a new one, a stream) in this process.
     """
 
     def __init__(
@@ -45,8 +50,7 @@ class DistributedCheck:
         # A path that is given twice is judged once.
         self._groups = list(dict.fromkeys(group for path in paths for group in groups_of(path)))
         self._numbers = {_name(group): number for number, group in enumerate(self._groups)}
-        # Another process may have another working directory.
-        self._coming = groupby(judge([group.absolute() for group in self._groups]), itemgetter(0))
+        self._coming = groupby(judge(self._groups), itemgetter(0))
         self._judged: dict[int, list[Judgement]] = {}
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
@@ -74,47 +78,25 @@ def pooled_judge(
     paths: Iterable[str],
     options: CheckOptions,
     run: Runner,
-    jobs: int,
     *,
-    rate: int | None = None,
+    min_tasks: int = 1,
     opened: Callable[[str], Source] = open_source,
-    progress: Callable[[str, int, int | None], None] = lambda path, done, size: None,
 ) -> Judge:
-    """A judge for partitions whose logs a pool of processes reads. Small logs are read in this process.
+    """A judge of partitions whose logs are read by a runner.
 
     Args:
         paths: as they will be given to ``Verification.path``, in that order.
         options: how deep.
-        run: runs tasks in the pool.
-        jobs: how many processes the pool has.
-        rate: bytes per second that all of them together may read; None: no limit.
+        run: reads the logs.
+        min_tasks: see ``plan_readings``.
         opened: opens a log in this process; see PartitionCheck.
-        progress: takes what is read, how many bytes of it are done, and how many there are.
     """
 
     def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Judgement]]:
-        tasks = plan_readings(groups, min_tasks=_TASKS_A_PROCESS * jobs)
-        sizes = {(task.group, task.segment, task.split.first): task.size for some in tasks for task in some}
-        total = sum(sizes.values())
-        if total < LEAST_FOR_POOL:
-            return iter(())
-        pieces = run(tasks, reading_work(options, rate=None if rate is None else max(1, rate // jobs)))
-        return judge(
-            groups, _watched(pieces, sizes, partial(progress, f"{len(sizes):,} parts of logs")), options, opened
-        )
+        pieces = run(plan_readings(groups, min_tasks=min_tasks), reading_work(options))
+        return judge(absolute(groups), pieces, options, opened)
 
     return DistributedCheck(paths, judged, PartitionCheck(options, opened=opened).segments).segments
-
-
-def _watched(
-    pieces: Iterable[ReadingPiece], sizes: Mapping[tuple[int, int, int], int], progress: Callable[[int, int], None]
-) -> Iterator[ReadingPiece]:
-    total, done = sum(sizes.values()), 0
-    for piece in pieces:
-        if isinstance(piece.seen, ReadingEnd):
-            done += sizes[piece[:3]]
-            progress(done, total)
-        yield piece
 
 
 def _name(group: Group) -> str | tuple[str, ...]:
@@ -127,6 +109,9 @@ def judge(
     pieces: Iterable[ReadingPiece],
     options: CheckOptions,
     opened: Callable[[str], Source] = open_source,
+    *,
+    read: SegmentReader | None = None,
+    take: Callable[[Any], None] = lambda made: None,
 ) -> Iterator[tuple[int, Judgement]]:
     """(number of the group, item) for all groups that have pieces.
 
@@ -135,14 +120,23 @@ def judge(
         pieces: sorted by group, segment, position and number.
         options: those of the readings.
         opened: see PartitionCheck.
+        read: reads a log of which there are no pieces; None: as a check without anything else.
+        take: takes what was made ``Beside`` the readings that are used.
     """
+    read_here = read or (lambda source, following: SegmentReading(source, following, options))
     for number, own in groupby(pieces, key=lambda piece: piece.group):
-        for item in _judge(groups[number], own, options, opened):
+        for item in _judge(groups[number], own, options, opened, read_here=read_here, take=take):
             yield number, item
 
 
 def _judge(
-    group: Group, pieces: Iterator[ReadingPiece], options: CheckOptions, opened: Callable[[str], Source]
+    group: Group,
+    pieces: Iterator[ReadingPiece],
+    options: CheckOptions,
+    opened: Callable[[str], Source],
+    *,
+    read_here: SegmentReader,
+    take: Callable[[Any], None],
 ) -> Iterator[Judgement]:
     by_segment = groupby(pieces, key=lambda piece: piece.segment)
     held: list[tuple[int, Iterator[ReadingPiece]]] = []
@@ -152,12 +146,12 @@ def _judge(
         while True:
             segment, own = held.pop() if held else next(by_segment, (len(group.segments), iter(())))
             if segment == wanted:
-                known = _StoredReading(own, source)
-                return known if known.is_of_this_file else SegmentReading(source, following, options)
+                known = _StoredReading(own, source, take)
+                return known if known.is_of_this_file else read_here(source, following)
             if segment > wanted:
                 held.append((segment, own))
                 # It was empty, or not there, when the readings were planned.
-                return SegmentReading(source, following, options)
+                return read_here(source, following)
 
     return PartitionCheck(options, opened=opened, read=stored).segments(group.segments, group.folder)
 
@@ -165,30 +159,36 @@ def _judge(
 class _StoredReading:
     """What other processes read of a segment, in splits; see ``verify.segment.SeenSegment``."""
 
-    def __init__(self, pieces: Iterable[ReadingPiece], source: Source) -> None:
+    def __init__(self, pieces: Iterable[ReadingPiece], source: Source, take: Callable[[Any], None]) -> None:
         self._seen = [piece.seen for piece in pieces]
         self._source = source
+        self._take = take
         self.ends_in_gap = False
 
     @property
     def is_of_this_file(self) -> bool:
-        """Whether the file that is open now is the one that was read. A broker may have replaced it."""
-        return all(
-            not isinstance(seen, KdumpError)
-            and not (isinstance(seen, ReadingEnd) and seen.file_number != self._source.file_number)
-            for seen in self._seen
-        )
+        """What was read is the file that is open now, and not the empty one that it was before.
+
+        A broker may have put another one in its place.
+        """
+        ends = [seen for seen in self._seen if isinstance(seen, ReadingEnd)]
+        is_filled = any(end.size == 0 for end in ends) and self._source.size != 0
+        is_other = any(end.file_number != self._source.file_number for end in ends)
+        return not (is_filled or is_other or any(isinstance(seen, KdumpError) for seen in self._seen))
 
     def items(self) -> Iterator[Finding | Rows]:
         """Findings and rows in file order. Raises KdumpError if the process that read them was killed."""
         for seen in self._seen:
-            if isinstance(seen, ReaderDied):
-                raise seen.error
-            if isinstance(seen, ReadingEnd):
-                self.ends_in_gap = seen.in_gap
-                # A live log may have grown since.
-                self._source.size = seen.size
-            elif isinstance(seen, list):
-                yield from seen
-            elif isinstance(seen, np.ndarray):
-                yield seen
+            match seen:
+                case ReaderDied():
+                    raise seen.error
+                case ReadingEnd():
+                    self.ends_in_gap = seen.in_gap
+                    # A live log may have grown since.
+                    self._source.size = seen.size
+                case Beside():
+                    self._take(seen.made)
+                case list():
+                    yield from seen
+                case np.ndarray():
+                    yield seen

@@ -21,7 +21,7 @@ from kdump.kafka.recover import recover
 from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.named import STDIN
-from kdump.log.names import SWAP_STATE, Kind, parse_file_name, parse_partition_directory
+from kdump.log.names import CLUSTER_METADATA, SWAP_STATE, Kind, parse_file_name, parse_partition_directory
 from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
 from kdump.log.partition import has_gone, segment_files, segments_after
@@ -140,6 +140,8 @@ class PartitionCheck:
             if seen.is_known:
                 yield from _already_lost(folder, segments[-1], evidence, seen, watch)
             yield from _check_files(folder, segments[-1], seen, watch)
+        if folder is not None and topic == CLUSTER_METADATA:
+            yield from _metadata_findings(directory)
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
         if first_base is not None and last_base is not None and seen.is_end_known and not exchanged:
             yield PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base, seen.reached)
@@ -264,6 +266,15 @@ def _check_beside(reading: _Reading, log: IndexedLog, ordered: OrderedChecks, *,
         )
 
     return iter(settled_findings(check, lambda: reading.source.has_changed or is_being_written(path)))
+
+
+def _metadata_findings(directory: str) -> Iterator[Judgement]:
+    from kdump.verify.metadatalog import check_metadata_log  # only this topic needs it
+
+    try:
+        yield from check_metadata_log(directory)
+    except KdumpError as error:
+        yield error.located(directory)
 
 
 def _already_lost(

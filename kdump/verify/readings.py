@@ -7,24 +7,27 @@ findings and the batch table, a row per batch.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log import files
+from kdump.log.extents import Extent
 from kdump.log.paths import LogSegment, PathDirectory, Sibling, resolve
+from kdump.log.source import Source
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, Split, cut, listed_logs, packed_in_order, task_sizes
-from kdump.tasks.work import Work, Workplace
+from kdump.tasks.work import Work
+from kdump.verify.gaps import NextSegment
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Judgement, next_segment_of, segments_following
 from kdump.verify.run import checked_log
-from kdump.verify.segment import CheckOptions, SegmentReading
+from kdump.verify.segment import CheckOptions, SeenSegment, SegmentReading
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,6 +61,11 @@ class Group(NamedTuple):
             item.path = path
             return item
         return replace(item, path=path)
+
+
+def absolute(groups: Iterable[Group]) -> list[Group]:
+    """Groups for a process with another working directory."""
+    return [group.absolute() for group in groups]
 
 
 def groups_of(path: str) -> list[Group]:
@@ -113,7 +121,15 @@ class ReaderDied(NamedTuple):
     error: KdumpError
 
 
-Seen: TypeAlias = "list[Finding] | NDArray[np.void] | ReadingEnd | ReaderDied | KdumpError"
+class Beside(NamedTuple):
+    """What another command makes of a split in the same pass."""
+
+    made: Any
+
+
+Seen: TypeAlias = "list[Finding] | NDArray[np.void] | ReadingEnd | ReaderDied | KdumpError | Beside"
+SplitReader: TypeAlias = Callable[[Source, NextSegment, Extent], SeenSegment]
+"""Reads a split of a log; see ``verify.partition.SegmentReader``."""
 
 
 class ReadingPiece(NamedTuple):
@@ -136,15 +152,17 @@ class ReadingPiece(NamedTuple):
         return _FINDING_BYTES * len(self.seen) if isinstance(self.seen, list) else 0
 
 
-PIECES: Final = PlainData((Codes, Finding, ReadingEnd, ReadingPiece, Severity))
+PIECE_CLASSES: Final = (Codes, Finding, ReadingEnd, ReadingPiece, Severity)
+PIECES: Final = PlainData(PIECE_CLASSES)
 
 
 def plan_readings(
-    groups: Sequence[Group], *, split_bytes: int = SPLIT_BYTES, min_tasks: int = 1
+    groups: Sequence[Group], *, split_bytes: int = SPLIT_BYTES, min_tasks: int = 1, cuts_smaller: bool = True
 ) -> list[list[ReadingTask]]:
-    """The splits of all segments in their order, one list per task. Missing and empty segments have none.
+    """The splits of all segments in their order, one list a task. What is not there has none, what is empty one.
 
-    With ``min_tasks`` splits become smaller until there are so many tasks.
+    Any process of this machine can read them, whatever its working directory is. With ``min_tasks`` tasks become
+    smaller until there are so many, and with ``cuts_smaller`` the splits too.
     """
     logs = [
         (number, segment, log)
@@ -152,43 +170,44 @@ def plan_readings(
         for segment, path in enumerate(group.segments)
         for log in listed_logs([path])
     ]
-    split_bytes, open_cost = task_sizes(sum(log.size for *_, log in logs), split_bytes, min_tasks)
+    task_bytes, open_cost = task_sizes(sum(log.size for *_, log in logs), split_bytes, min_tasks)
     tasks = (
-        ReadingTask(number, segment, split, tuple(segments_following(groups[number].segments, segment)[:1]))
+        ReadingTask(number, segment, split, tuple(map(files.absolute, following)))
         for number, segment, log in logs
-        for split in cut(log, split_bytes)
+        for following in [segments_following(groups[number].segments, segment)[:1]]
+        for split in (*cut(log, task_bytes if cuts_smaller else split_bytes), *([] if log.size else [Split(log, 0, 0)]))
     )
-    return packed_in_order(tasks, split_bytes=split_bytes, open_cost=open_cost)
+    return packed_in_order(tasks, split_bytes=task_bytes, open_cost=open_cost)
 
 
-def reading_work(options: CheckOptions, *, rate: int | None = None) -> Work[Sequence[ReadingTask], ReadingPiece]:
-    """The reading of the tasks of ``plan_readings``, whose groups are ``absolute``.
+def reading_work(options: CheckOptions) -> Work[ReadingTask, ReadingPiece]:
+    """The reading of the tasks of ``plan_readings``. ``options``: how deep."""
+    return Work(partial(read_piece, options=options), PIECES.pack, PIECES.unpack, lost=died, size=split_size)
+
+
+def split_size(task: ReadingTask) -> int:
+    """Bytes."""
+    return task.size
+
+
+def read_piece(task: ReadingTask, options: CheckOptions, look: SplitReader | None = None) -> Iterator[ReadingPiece]:
+    """Read a split: its findings and rows in order, and last how it ends, or the error.
 
     Args:
+        task: the split.
         options: how deep.
-        rate: bytes per second that each process may read; None: no limit.
+        look: looks at it; None: as a check without anything else.
     """
-    function = partial(read_pieces, options=options)
-    return Work(function, PIECES.pack, PIECES.unpack, Workplace(rate=rate), lost=_died)
-
-
-def read_pieces(tasks: Sequence[ReadingTask], options: CheckOptions) -> Iterator[ReadingPiece]:
-    """Read some splits."""
-    for task in tasks:
-        yield from read_piece(task, options)
-
-
-def read_piece(task: ReadingTask, options: CheckOptions) -> Iterator[ReadingPiece]:
-    """Read a split: its findings and rows in order, and last how it ends, or the error."""
-    for number, seen in enumerate(_seen(task, options)):
+    look = look or (lambda source, following, extent: SegmentReading(source, following, options, extent))
+    for number, seen in enumerate(_seen(task, look)):
         yield ReadingPiece(task.group, task.segment, task.split.first, number, seen)
 
 
-def _seen(task: ReadingTask, options: CheckOptions) -> Iterator[Seen]:
+def _seen(task: ReadingTask, look: SplitReader) -> Iterator[Seen]:
     try:
         with task.split.open() as source:
             following = next_segment_of(task.split.log.path, task.following)
-            reading = SegmentReading(source, following, options, task.split.extent(source))
+            reading = look(source, following, task.split.extent(source))
             findings: list[Finding] = []
             for item in reading.items():
                 if isinstance(item, Finding):
@@ -206,12 +225,6 @@ def _seen(task: ReadingTask, options: CheckOptions) -> Iterator[Seen]:
         yield error.located(task.split.log.path)
 
 
-def _died(tasks: Sequence[ReadingTask], pieces: Sequence[ReadingPiece], error: KdumpError) -> Iterator[ReadingPiece]:
-    """The piece that says that the process died at a split. The judge reads the splits after it itself.
-
-    A split that was read has an end, or an error.
-    """
-    ended = sum(isinstance(piece.seen, ReadingEnd | KdumpError) for piece in pieces)
-    for task in tasks[ended : ended + 1]:
-        number = len(pieces)
-        yield ReadingPiece(task.group, task.segment, task.split.first, number, ReaderDied(error))
+def died(task: ReadingTask, count: int, error: KdumpError) -> Iterator[ReadingPiece]:
+    """Says that the process died that was reading a split; see ``Work.lost``."""
+    yield ReadingPiece(task.group, task.segment, task.split.first, count, ReaderDied(error))

@@ -57,10 +57,16 @@ def finding_json(finding: Finding) -> str:
 
 
 class JUnitReport:
-    """JUnit XML as CI systems read it: a suite per directory, a case per file; ``failing`` severities fail a case."""
+    """JUnit XML as CI systems read it: a suite per directory, a case per file.
 
-    def __init__(self, failing: frozenset[Severity]) -> None:
+    Args:
+        failing: the severities that fail a case.
+        name: of the whole.
+    """
+
+    def __init__(self, failing: frozenset[Severity], name: str = "kdump verify") -> None:
         self._failing = failing
+        self._name = name
         self._cases: defaultdict[str, dict[str, list[Finding]]] = defaultdict(dict)
         self._errors: list[KdumpError] = []
 
@@ -70,7 +76,11 @@ class JUnitReport:
 
     def add_segment(self, summary: SegmentSummary) -> None:
         """Add the case of a segment, which may have no findings."""
-        self._case(summary.path)
+        self.add_case(summary.path)
+
+    def add_case(self, path: str) -> None:
+        """Add the case of a file or directory, which may have no findings."""
+        self._case(path)
 
     def add_error(self, error: KdumpError) -> None:
         """Add a PATH that cannot be read."""
@@ -78,7 +88,7 @@ class JUnitReport:
 
     def xml(self) -> bytes:
         """The whole document."""
-        root = Xml.Element("testsuites", name="kdump verify")
+        root = Xml.Element("testsuites", name=self._name)
         for folder, cases in self._cases.items():
             failed = sum(any(finding.severity in self._failing for finding in found) for found in cases.values())
             suite = Xml.SubElement(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from typing import Final, NamedTuple
 
 from kdump.codes import Codes, KdumpError
@@ -168,17 +169,13 @@ class _StartTarget(NamedTuple):
     obstacles: list[Obstacle]
 
 
-def _run_all(group: Sequence[Task]) -> Iterator[StartCheck | KdumpError]:
-    return (task.run() for task in group)
+def _start(task: Task) -> Iterator[StartCheck | KdumpError]:
+    yield task.run()
 
 
-def _died(
-    group: Sequence[Task], results: Sequence[StartCheck | KdumpError], error: KdumpError
-) -> Iterator[StartCheck | KdumpError]:
-    """Report that the process was killed at one of the tasks; run those after it here."""
-    died, *left = group[len(results) :]
-    yield KdumpError(error.code, error.message, path=died.path)
-    yield from _run_all(left)
+def _died(task: Task, count: int, error: KdumpError) -> Iterator[KdumpError]:
+    """The process was killed that worked out a start; see ``Work.lost``."""
+    yield KdumpError(error.code, error.message, path=task.path)
 
 
 def start_all(
@@ -198,7 +195,7 @@ def start_all(
         run: runs the tasks.
     """
     paths = list(paths)
-    work = Work(_run_all, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_died)
+    work = Work(_start, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_died)
     places = []
     for path in paths:
         try:
@@ -207,12 +204,13 @@ def start_all(
             on_error(error.located(path))
     duplicates = _duplicates(places)
     told: set[Obstacle] = set()
+    tasks = [task for place in places for task in place.tasks]
+    size = max(1, -(-len(tasks) // _MOST_GROUPS))
+    results = run([tasks[first : first + size] for first in range(0, len(tasks), size)], work)
     for place in places:
         failed = []
         unread = 0
-        size = max(1, -(-len(place.tasks) // _MOST_GROUPS))
-        groups = [place.tasks[first : first + size] for first in range(0, len(place.tasks), size)]
-        for task, result in zip(place.tasks, run(groups, work), strict=True):
+        for task, result in zip(place.tasks, islice(results, len(place.tasks)), strict=True):
             if isinstance(result, KdumpError):
                 if place.is_whole and not files.exists(task.path):
                     # Deleted after the log directory was listed.

@@ -40,13 +40,13 @@ def decompress(data: memoryview, *, limit: int) -> bytes | bytearray:
         if len(data) - end < _TRAILER.size:
             raise _damage("the stream is cut short")
         if _TRAILER.unpack_from(data, end) != (crc32(part), len(part) & 0xFFFF_FFFF):
-            raise _damage("the checksum or size behind the data is wrong")
+            raise _damage("the checksum or size after the data is wrong")
         while read < end:
             read = min(read + _READ_SIZE, len(data))
-        behind = end + _TRAILER.size
-        if max(read, behind) == len(data) and read - behind <= _SMALLEST_MEMBER:
+        after = end + _TRAILER.size
+        if max(read, after) == len(data) and read - after <= _SMALLEST_MEMBER:
             break
-        following = _header_end(data, behind)
+        following = _header_end(data, after)
         if following is None:
             break
         start = following

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kdump.spark.sessions import session, why_not
+from tests.bench import jobs
 from tests.bench.cases import BIG, CASES, COMMITS
 from tests.bench.conversions import COMPARISONS, conversion_lines
 from tests.bench.sparkjobs import job_lines
@@ -54,6 +55,15 @@ def test_stats() -> None:
         pytest.skip(str(error))
     print("", *table, sep="\n")
     assert len(table) == 1 + len(quick)
+
+
+def test_jobs() -> None:
+    try:
+        table = list(jobs.job_lines(segments=1, rounds=1))
+    except ToolchainMissingError as error:
+        pytest.skip(str(error))
+    print("", *table, sep="\n")
+    assert len(table) == 1 + len(jobs.JOBS)
 
 
 def test_spark_jobs() -> None:

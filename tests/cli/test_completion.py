@@ -39,7 +39,7 @@ def completions(environment: dict[str, str], words: str, number: int) -> set[str
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_script_is_printed(environment: dict[str, str], shell: str) -> None:
-    script = run("kdump", environment=environment, _KDUMP_COMPLETE=f"{shell}_source")
+    script = run("kdump", "completion", shell, environment=environment)
     assert (script.returncode, script.stderr) == (0, "")
     assert "_KDUMP_COMPLETE" in script.stdout
 
@@ -49,9 +49,7 @@ def test_script_loads(environment: dict[str, str], shell: str) -> None:
     """By the line that the manual gives."""
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    line = f'eval "$(_KDUMP_COMPLETE={shell}_source kdump)"'
-    if shell == "fish":
-        line = "_KDUMP_COMPLETE=fish_source kdump | source"
+    line = "kdump completion fish | source" if shell == "fish" else f'eval "$(kdump completion {shell})"'
     prepare = "autoload -Uz compinit && compinit -D; " if shell == "zsh" else ""
     check = {"bash": "complete -p kdump", "zsh": "whence -w _kdump_completion", "fish": "complete -c kdump"}[shell]
     loaded = run(shell, "-c", f"{prepare}{line} && {check}", environment=environment)
@@ -59,9 +57,9 @@ def test_script_loads(environment: dict[str, str], shell: str) -> None:
     assert "kdump" in loaded.stdout
 
 
-def test_bash_script_has_sound_syntax(environment: dict[str, str], tmp_path: Path) -> None:
+def test_bash_script_has_valid_syntax(environment: dict[str, str], tmp_path: Path) -> None:
     script = tmp_path / "completion"
-    script.write_text(run("kdump", environment=environment, _KDUMP_COMPLETE="bash_source").stdout)
+    script.write_text(run("kdump", "completion", "bash", environment=environment).stdout)
     assert run("bash", "-n", str(script), environment=environment).stderr == ""
 
 

@@ -554,7 +554,7 @@ def test_without_pyarrow(home: Path) -> None:
         cwd=home, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(home)},
     )  # fmt: skip
     assert (run.returncode, run.stdout) == (UNREADABLE, "")
-    assert run.stderr == "kdump: --to parquet needs pyarrow: pip install 'kdump[parquet]'\n"
+    assert run.stderr == "kdump: --to parquet needs pyarrow: pip install 'kafka-kdump[parquet]'\n"
 
 
 @pytest.mark.slow
@@ -620,4 +620,5 @@ def test_a_reader_that_leaves_early(home: Path) -> None:
 
 def test_verbose(home: Path) -> None:
     status, _, err = convert(home, NAME, "-o", "x.log", "--to-magic", "1", "-v")
-    assert (status, err) == (CLEAN, f"kdump: {NAME}: read, 1 kinds of losses\n")
+    engine = "kdump: engine: local, 1 process (one segment is for one process)\n"
+    assert (status, err) == (CLEAN, f"{engine}kdump: {NAME}: read, 1 kinds of losses\n")

@@ -82,7 +82,7 @@ def test_fields_help(folder: Path) -> None:
         ["--output", "xml"],
         ["-n", "1", "--tail", "1"],
         ["-n", "x"],
-        ["--time", "now.."],
+        ["--time", "noon.."],
         ["--isolation", "serializable"],
     ],
     ids=" ".join,

@@ -1,4 +1,4 @@
-"""``--engine``, ``--master`` and ``--conf``: what runs where, and what is said about it. No Spark is started here."""
+"""``--engine``, ``--jobs``, ``--master`` and ``--conf``: what runs where, and what is said. No Spark starts here."""
 
 from __future__ import annotations
 
@@ -10,36 +10,46 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from kdump.cli import engine_options
 from kdump.cli.arguments import EngineArguments
-from kdump.cli.engine_options import MOST_LOCAL_SEGMENTS
 from kdump.codes import Codes, KdumpError
 from kdump.spark import sessions
-from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, KDUMP, NAME, UNREADABLE, USAGE, kdump, locked
+from tests.harness.cli_runs import BATCH, CLEAN, KDUMP, NAME, UNREADABLE, USAGE, kdump, locked
 
-MANY = MOST_LOCAL_SEGMENTS + 1
 A_SESSION = "a session"
+LEAST, MUCH = 1000, 2000
+"""Bytes from which on there is work for a pool, and for Spark, in these tests."""
+CORES = 5
+
+
+@pytest.fixture(autouse=True)
+def thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_options, "LEAST_FOR_POOL", LEAST)
+    monkeypatch.setattr(engine_options, "LEAST_FOR_SPARK", MUCH)
+    monkeypatch.setattr(engine_options, "_shown", lambda size: f"{size} bytes")
+    monkeypatch.setattr(engine_options, "usable_cores", lambda: CORES)
 
 
 @pytest.fixture
-def many(tmp_path: Path) -> Path:
-    """A log directory with one segment more than is left to one process."""
+def logs(tmp_path: Path) -> Path:
+    """A log directory of many segments, with as many bytes as Spark is taken for."""
     partition = tmp_path / "logs" / "t-0"
     partition.mkdir(parents=True)
-    for number in range(MANY):
-        (partition / f"{number:020}.log").write_bytes(BATCH if number == 0 else b"")
+    for number in range(100):
+        (partition / f"{number:020}.log").write_bytes(bytes(MUCH // 100))
     return partition.parent
 
 
 @pytest.fixture
-def held(many: Path) -> Iterator[Path]:
-    """The same while a process holds its lock."""
-    (many / ".lock").touch()
-    with locked(many / ".lock"):
-        yield many
+def held(logs: Path) -> Iterator[Path]:
+    """The directory while a process holds its lock."""
+    (logs / ".lock").touch()
+    with locked(logs / ".lock"):
+        yield logs
 
 
 @pytest.fixture
@@ -62,25 +72,52 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str | None, Mapping[s
     return found
 
 
-def chosen(*paths: Path, local_only: bool = False, **given: Any) -> tuple[Any, list[str]]:
-    """The session, and what was said."""
-    notes: list[str] = []
-    others: dict[str, Any] = {"conf": (), "rate": None, "idle": False, "verbose": False}
-    options = EngineArguments({"engine": "auto", "master": None, **others, **given})
-    return engine_options.session(options, list(map(str, paths)), notes.append, local_only=local_only), notes
+def chosen(*paths: Path, only_here: str | None = None, verbose: bool = True, **given: Any) -> tuple[Any, list[str]]:
+    """The session or the number of processes, and what was said."""
+    console = Mock()
+    arguments = {"engine": "auto", "jobs": None, "master": None, "conf": (), "rate": None, "idle": False, **given}
+    options = EngineArguments({"verbose": verbose, **arguments})
+    engine = engine_options.choose_engine(options, list(map(str, paths)), console, only_here=only_here)
+    assert (engine.pool is not None) is (engine.jobs > 1)
+    return engine.spark or engine.jobs, [call.args[0] for call in console.note.call_args_list]
 
 
-def test_few_segments_stay_here_without_a_word(started: list[Any], log: Path) -> None:
-    assert chosen(log) == (None, [])
-    assert chosen(*[log] * MOST_LOCAL_SEGMENTS) == (None, [])
+def test_little_is_done_in_this_process(started: list[Any], log: Path, logs: Path) -> None:
+    """However many segments there are."""
+    said = [f"engine: local, 1 process (less than {LEAST} bytes of logs)"]
+    assert chosen(log) == chosen(log, jobs=4) == chosen(log, engine="local") == (1, said)
+    assert chosen(log, verbose=False) == (1, [])
+    for segment in sorted((logs / "t-0").iterdir())[:51]:
+        segment.write_bytes(b"")
+    assert chosen(logs) == (1, said)
     assert not started
 
 
-def test_many_segments_go_to_spark(started: list[Any], many: Path, log: Path) -> None:
-    assert chosen(many) == (A_SESSION, [f"engine: spark, local[*] ({MANY} segments)"])
-    assert chosen(*[log] * MANY) == (A_SESSION, [f"engine: spark, local[*] ({MANY} segments)"])
-    assert chosen(many, engine="local") == (None, [])
+def test_more_is_done_by_as_many_processes_as_there_are_cores(started: list[Any], logs: Path) -> None:
+    for segment in sorted((logs / "t-0").iterdir())[:50]:
+        segment.unlink()
+    said = [f"engine: local, {CORES} processes ({LEAST} bytes of logs or more)"]
+    assert chosen(logs) == chosen(*sorted((logs / "t-0").iterdir())) == (CORES, said)
+    assert chosen(logs, verbose=False) == (CORES, [])
+    assert chosen(logs, jobs=3) == (3, ["engine: local, 3 processes (-j 3)"])
+    assert chosen(logs, jobs=1) == (1, ["engine: local, 1 process (-j 1)"])
+    assert not started
+
+
+def test_much_is_done_on_spark(started: list[Any], logs: Path) -> None:
+    said = [f"engine: spark, local[*] ({MUCH} bytes of logs or more)"]
+    assert chosen(logs) == chosen(logs, verbose=False) == (A_SESSION, said)
     assert started == [(None, {}), (None, {})]
+
+
+def test_much_is_done_here_where_that_is_asked_for(started: list[Any], logs: Path) -> None:
+    assert chosen(logs, engine="local") == (
+        CORES,
+        [f"engine: local, {CORES} processes ({LEAST} bytes of logs or more)"],
+    )
+    assert chosen(logs, rate=5)[0] == chosen(logs, idle=True)[0] == CORES
+    assert chosen(logs, jobs=2)[0] == 2
+    assert not started
 
 
 def test_a_master_or_the_engine_is_enough(started: list[Any], log: Path) -> None:
@@ -90,31 +127,35 @@ def test_a_master_or_the_engine_is_enough(started: list[Any], log: Path) -> None
     assert started == [("spark://h:1", dict(conf)), (None, {})]
 
 
-def test_never_beside_a_broker_unless_asked_for(started: list[Any], held: Path) -> None:
-    expected = None, [f"engine: local, because a broker runs here ({MANY} segments)"]
+def test_one_process_beside_a_broker_unless_asked_for(started: list[Any], held: Path) -> None:
+    expected = 1, ["engine: local, 1 process (a broker runs here)"]
     assert chosen(held) == expected
     assert chosen(held / "t-0") == expected
-    assert chosen(*[held / "t-0" / NAME] * MANY) == expected
+    assert chosen(*sorted((held / "t-0").iterdir())) == expected
+    assert chosen(held, engine="local") == expected
     assert not started
+    assert chosen(held, jobs=2) == (2, ["engine: local, 2 processes (-j 2)"])
     assert chosen(held, engine="spark")[0] == A_SESSION
     assert chosen(held, master="yarn")[0] == A_SESSION
 
 
-def test_a_lock_that_nobody_holds(started: list[Any], many: Path) -> None:
-    (many / ".lock").touch()
-    assert chosen(many)[0] == A_SESSION
+def test_a_lock_that_nobody_holds(started: list[Any], logs: Path) -> None:
+    (logs / ".lock").touch()
+    assert chosen(logs)[0] == A_SESSION
 
 
-def test_what_only_one_process_does(started: list[Any], many: Path) -> None:
-    assert chosen(many, local_only=True) == (None, [])
+def test_what_only_one_process_does(started: list[Any], logs: Path) -> None:
+    expected = 1, ["engine: local, 1 process (--tail is for one process)"]
+    assert chosen(logs, only_here="--tail") == chosen(logs, only_here="--tail", jobs=3) == expected
     assert not started
 
 
-def test_spark_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, many: Path) -> None:
+def test_spark_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, logs: Path) -> None:
     monkeypatch.setattr(sessions, "why_not", lambda master=None: "Spark needs x: get it")
-    assert chosen(many) == (None, [f"engine: local ({MANY} segments). Spark needs x: get it"])
+    said = f"engine: local, {CORES} processes ({MUCH} bytes of logs or more. Spark needs x: get it)"
+    assert chosen(logs) == (CORES, [said])
     with pytest.raises(KdumpError, match="Spark needs x: get it") as raised:
-        chosen(many, engine="spark")
+        chosen(logs, engine="spark")
     assert raised.value.code is Codes.UNREADABLE
 
 
@@ -134,6 +175,9 @@ def test_masters(started: list[Any], master: str) -> None:
         (["--engine", "local", "--conf", "a=b"], "--master and --conf go with Spark, not with --engine local"),
         (["--engine", "spark", "--rate", "5"], "--rate goes with --engine local only"),
         (["--master", "yarn", "--rate", "5"], "--rate goes with --engine local only"),
+        (["--master", "yarn", "-j", "5"], "--jobs goes with --engine local only"),
+        (["--engine", "spark", "-j", "1"], "--jobs goes with --engine local only"),
+        (["-j", "0"], "0 is not in the range x>=1"),
     ],
 )
 def test_wrong_options(log: Path, words: list[str], what: str) -> None:
@@ -160,6 +204,45 @@ def test_dumps_of_one_process(log: Path, words: list[str], what: str) -> None:
     assert run.stderr.decode().splitlines()[-1] == f"Error: {what} goes with --engine local only"
 
 
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["dump"], "--output kafka"),
+        (["dump", "--print-data-log"], "--output kafka"),
+        (["dump", "--output", "jsonl", "--tail", "5"], "--tail"),
+        (["dump", "--output", "jsonl", "--follow"], "--follow"),
+    ],
+)
+def test_dumps_that_have_no_processes(log: Path, words: list[str], what: str) -> None:
+    run = kdump(*words, "-j", "2", log.name, cwd=log.parent)
+    assert run.returncode == USAGE
+    said = f"Error: --jobs goes with --output jsonl, csv or --format, not with {what}"
+    assert run.stderr.decode().splitlines()[-1] == said
+
+
+def test_a_repair_has_no_processes(log: Path) -> None:
+    run = kdump("repair", "-j", "2", log.name, cwd=log.parent)
+    assert run.returncode == USAGE
+    assert "No such option" in run.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["dump", "--output", "table"], "--output table"),
+        (["dump", "--output", "jsonl", "-n", "1"], "-n"),
+        (["dump", "--output", "jsonl", "--all-files"], "--all-files"),
+        (["stats", "--what-if", "magic"], "--what-if"),
+        (["convert", "-o", "-", "--to", "jsonl"], "-o -"),
+        (["convert", "-o", "out.log", "--codec", "gzip"], "one segment"),
+    ],
+)
+def test_what_has_no_parts_runs_in_one_process_and_says_so(log: Path, words: list[str], what: str) -> None:
+    run = kdump(*words, "-v", "-j", "2", log.name, cwd=log.parent)
+    assert run.returncode == CLEAN
+    assert f"kdump: engine: local, 1 process ({what} is for one process)" in run.stderr.decode().splitlines()
+
+
 # A module in front of the installed one: the same ImportError as where it is not there.
 HIDDEN = 'raise ImportError("hidden", name=__name__)\n'
 
@@ -182,9 +265,9 @@ def verified(*words: str, environment: Mapping[str, str], folder: Path) -> tuple
 @pytest.mark.parametrize(
     ("hidden", "said"),
     [
-        (("pyspark",), "Spark needs pyspark: pip install 'kdump[spark]'"),
-        (("pyarrow",), "Spark needs pyarrow: pip install 'kdump[spark]'"),
-        (("pandas",), "Spark needs pandas: pip install 'kdump[spark]'"),
+        (("pyspark",), "Spark needs pyspark: pip install 'kafka-kdump[spark]'"),
+        (("pyarrow",), "Spark needs pyarrow: pip install 'kafka-kdump[spark]'"),
+        (("pandas",), "Spark needs pandas: pip install 'kafka-kdump[spark]'"),
         ((), "Spark needs Java 17 or later: install a JDK, or set JAVA_HOME"),
     ],
 )
@@ -197,19 +280,10 @@ def test_what_is_missing_is_one_line(log: Path, tmp_path: Path, hidden: tuple[st
 
 
 @pytest.mark.slow
-def test_auto_stays_here_where_spark_is_missing(many: Path, tmp_path: Path) -> None:
-    status, lines, errors = verified("logs", environment=without("pyspark", folder=tmp_path), folder=tmp_path)
-    said = f"kdump: engine: local ({MANY} segments). Spark needs pyspark: pip install 'kdump[spark]'"
-    assert errors == [said]
-    assert (status, lines) == verified("--engine", "local", "logs", environment=os.environ, folder=tmp_path)[:2]
-    assert status in (CLEAN, DAMAGE)
-
-
-@pytest.mark.slow
 def test_a_master_without_spark(log: Path, tmp_path: Path) -> None:
     environment = without("pyspark", folder=tmp_path)
     status, lines, errors = verified("--master", "yarn", log.name, environment=environment, folder=tmp_path)
-    assert (status, lines, errors) == (UNREADABLE, [], ["kdump: Spark needs pyspark: pip install 'kdump[spark]'"])
+    assert (status, lines, errors) == (UNREADABLE, [], ["kdump: Spark needs pyspark: pip install 'kafka-kdump[spark]'"])
 
 
 def test_connect_needs_no_java_but_its_own_packages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +335,7 @@ def test_an_old_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     pyspark = pytest.importorskip("pyspark")
     monkeypatch.setattr(pyspark, "__version__", "4.0.1")
     missing = sessions.why_not()
-    assert missing == "Spark needs pyspark 4.1 or later, there is 4.0.1: pip install -U 'kdump[spark]'"
+    assert missing == "Spark needs pyspark 4.1 or later, there is 4.0.1: pip install -U 'kafka-kdump[spark]'"
     with pytest.raises(KdumpError, match=r"4\.1 or later") as raised:
         sessions.session()
     assert raised.value.code is Codes.UNREADABLE

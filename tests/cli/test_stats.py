@@ -132,7 +132,8 @@ def test_verbose(tmp_path: Path) -> None:
     log = partition(tmp_path, "orders-0", BATCH)
     for words, depth in (((), b"every record"), (("--quick",), b"headers")):
         run = kdump("stats", "-v", *words, str(log), cwd=tmp_path)
-        assert run.stderr == b"kdump: %s: 1 batch, %s\n" % (str(log).encode(), depth)
+        engine = b"kdump: engine: local, 1 process (less than 64 MiB of logs)\n"
+        assert run.stderr == engine + b"kdump: %s: 1 batch, %s\n" % (str(log).encode(), depth)
 
 
 @pytest.mark.parametrize("words", [[], ["--by", "colour", "x"], ["--output", "csv", "x"], ["--unknown", "x"]])

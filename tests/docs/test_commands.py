@@ -20,6 +20,7 @@ import pytest
 
 from kdump.cli.main import cli
 from tests.harness import ROOT
+from tests.harness.archives import unpack_cases
 from tests.harness.batches import NOW, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, INTERRUPTED, KDUMP
 from tests.harness.decoder_logs import commit
@@ -142,6 +143,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = root / f"__consumer_offsets-{number}"
         folder.mkdir()
         (folder / f"{0:020}.log").write_bytes(v2_batch([commit("billing")]))
+    metadata = unpack_cases("metadata", tmp_path_factory.mktemp("metadata"))
+    shutil.copytree(metadata / "cluster" / "n1" / "__cluster_metadata-0", root / "__cluster_metadata-0")
     for suffix in ("log", "index", "timeindex"):
         shutil.copy(orders / f"{0:020}.{suffix}", root)
         shutil.copy(orders / f"{0:020}.{suffix}", root / f"0.{suffix}")
@@ -150,6 +153,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [*KDUMP, "dump", "--output", "jsonl", "--records", f"{0:020}.log"]
     with (root / "rows.jsonl").open("wb") as file:
         subprocess.run(rows, cwd=root, stdout=file, check=True)
+    manifest = [*KDUMP, "verify", "--manifest", "orders.manifest", "orders-0"]
+    subprocess.run(manifest, cwd=root, check=True, stdout=subprocess.DEVNULL)
     (root / "fixtures").symlink_to(ROOT / "fixtures")
     (root / "mnt" / "other").mkdir(parents=True)
     (root / "tmp").mkdir()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kdump.cli import engine_options
 from kdump.cli.main import cli
 from tests.harness.captures import FIXTURES, Captures
 
@@ -98,14 +99,15 @@ def test_stats(run: Run, captures: Captures, tmp_path: Path, by: str) -> None:
         assert status == 3
 
 
-def test_many_segments_choose_spark(run: Run, tmp_path: Path) -> None:
+def test_many_bytes_choose_spark(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_options, "LEAST_FOR_POOL", 0)
+    monkeypatch.setattr(engine_options, "LEAST_FOR_SPARK", 1 << 20)
     partition = tmp_path / "t-0"
     partition.mkdir()
-    for offset in range(64):
-        (partition / f"{offset:020}.log").write_bytes(b"")
+    (partition / f"{0:020}.log").write_bytes(bytes(1 << 10))
     assert run("verify", "--quick", str(tmp_path))[1] == b""
-    (partition / f"{64:020}.log").write_bytes(b"")
-    assert run("verify", "--quick", str(tmp_path))[1] == b"kdump: engine: spark, local[*] (65 segments)\n"
+    (partition / f"{1:020}.log").write_bytes(bytes(1 << 20))
+    assert run("verify", "--quick", str(tmp_path))[1] == b"kdump: engine: spark, local[*] (1 MiB of logs or more)\n"
     assert run("verify", "--quick", "--engine", "local", str(tmp_path))[1] == b""
 
 

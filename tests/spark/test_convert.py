@@ -34,7 +34,7 @@ def written(jobs: list[Job], spark: SparkSession | None) -> list[SegmentResult]:
         if spark is None:
             results = list(map(run_job, jobs))
         else:
-            results = run_jobs(jobs, partial(on_spark, spark), jobs[0].source)
+            results = list(run_jobs(jobs, partial(on_spark, spark), jobs[0].source))
         for result in map(outputs.add, results):
             assert result.error is None, result.error
         outputs.publish()
@@ -115,7 +115,7 @@ def test_nothing_is_left_of_tasks_that_do_not_count(spark: SparkSession, tmp_pat
     with Outputs(jobs) as outputs:
         if fails:
             with pytest.raises(KdumpError, match="Spark"):
-                run_jobs(jobs, run, str(tmp_path))
+                list(run_jobs(jobs, run, str(tmp_path)))
             assert not files(out)
         else:
             results = [outputs.add(result) for result in run_jobs(jobs, run, str(tmp_path))]

@@ -23,6 +23,7 @@ RANKS = [
     {"rows", "kafka", "explain"},
     {"tasks"},
     {"dump", "verify"},
+    {"diff"},
     {"convert", "stats", "repair"},
     {"spark", "library"},
     {"cli", "testing"},

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import KdumpError
+from kdump.diff.alignment import aligned, are_same
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.log.names import parse_file_name
 from kdump.log.opening import open_source
@@ -280,10 +281,9 @@ class _Common(NamedTuple):
     @classmethod
     def of(cls, theirs: BatchArrays, ours: BatchArrays, wanted: WantedOffsets) -> _Common:
         """Batches that differ only because of the log cleaner are left out."""
-        # The last offset is known of every batch, also of a legacy wrapper that was not looked into.
-        last, their, our = np.intersect1d(theirs.last, ours.last, return_indices=True)
-        their_rows, our_rows = theirs.rows[their], ours.rows[our]
-        is_same = (their_rows["crc"] == our_rows["crc"]) & (their_rows["size"] == our_rows["size"])
+        their, our = aligned(theirs.last, ours.last)
+        last, their_rows, our_rows = theirs.last[their], theirs.rows[their], ours.rows[our]
+        is_same = are_same(their_rows, our_rows)
         has_epoch = their_rows["leader_epoch"] == our_rows["leader_epoch"]
         is_cleaned = (cleaned(their_rows, wrappers=True) | cleaned(our_rows, wrappers=True)) & has_epoch
         known = np.flatnonzero(is_same | ~is_cleaned)

@@ -112,19 +112,3 @@ def test_the_first_small_files_need_no_ctypes(tmp_path: Path, monkeypatch: pytes
         with open_source(str(path)) as source:
             source.read(0, MIB)
     assert asked == [MIB], "the fifth exceeds 4 MiB"
-
-
-def test_a_small_file_that_is_resident_costs_no_more_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "small.index"
-    path.write_bytes(bytes(range(200)))
-    monkeypatch.setattr(pagecache._Process, "opened", pagecache._SMALL)
-    monkeypatch.setattr(pagecache, "_mincore", lambda descriptor, size: pytest.fail("it is resident"))
-    with open_source(str(path)) as source:
-        assert source.read(0, 200) == bytes(range(200))
-
-
-def test_a_small_file_that_is_not_resident_goes_again(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pagecache, "_AT_ONCE", SIZE)
-    monkeypatch.setattr(pagecache._Process, "scratch", memoryview(bytearray(SIZE)))
-    read(cold)
-    assert resident(cold) == sum(map(len, HOT))

@@ -7,83 +7,120 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.tasks import pool
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.pool import ProcessPool
 from kdump.tasks.work import Work, Workplace, in_process
 
 PLAIN = PlainData(())
-TASKS = list(range(20))
+TASKS = [[number] for number in range(20)]
+LARGE = 300_000
 
 
-def counted(task: int) -> Iterator[tuple[int, int]]:
-    """As many results as the number of the task; the first tasks take longest."""
-    time.sleep(0.002 * (20 - task))
-    return ((task, number) for number in range(task))
+@pytest.fixture(params=["fork", "forkserver"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How processes start."""
+    monkeypatch.setattr(pool, "_may_fork", lambda: request.param == "fork")
+    return str(request.param)
 
 
-def killed_at(task: int, deadly: int) -> Iterator[int]:
-    yield task
-    if task == deadly:
+def counted(item: int) -> Iterator[tuple[int, int]]:
+    """As many results as the number of the item; the first ones take longest."""
+    time.sleep(0.002 * (20 - item))
+    return ((item, number) for number in range(item))
+
+
+def killed_at(item: int, deadly: int) -> Iterator[int]:
+    yield item
+    if item == deadly:
         os.kill(os.getpid(), signal.SIGKILL)
-    yield -task
+    yield -item
 
 
-def refused(task: int) -> Iterator[int]:
-    if task == 3:
+def refused(item: int) -> Iterator[int]:
+    if item == 3:
         raise KdumpError(Codes.MISSING, "no such file", path="somewhere")
-    if task == 5:
+    if item == 5:
         raise ValueError("nobody foresaw this")
-    yield task
+    yield item
 
 
-def where(task: int) -> Iterator[tuple[str, int]]:
+def where(item: int) -> Iterator[tuple[str, int]]:
     yield os.getcwd(), os.getpid()
 
 
-def told(task: int, results: Sequence[object], error: KdumpError) -> Iterator[str]:
-    yield f"{task} after {results}: {error.message}"
+def told(item: int, count: int, error: KdumpError) -> Iterator[str]:
+    yield f"{item} after {count}: {error.message}"
+
+
+def large(item: int) -> Iterator[bytes]:
+    for number in range(20):
+        yield bytes((item, number)) * (LARGE if number % 2 else 3)
+
+
+class Counting:
+    """Remembers how often it was called in its process."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, item: int) -> Iterator[tuple[int, int]]:
+        self.calls += 1
+        yield os.getpid(), self.calls
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 7])
-def test_in_the_order_of_the_tasks(jobs: int) -> None:
+@pytest.mark.parametrize("size", [1, 3])
+def test_in_the_order_of_the_items(jobs: int, size: int) -> None:
     work = Work(counted, PLAIN.pack, PLAIN.unpack)
-    with ProcessPool(jobs, __name__) as pool:
-        assert list(pool.run(TASKS, work)) == list(in_process(TASKS, work))
-        assert list(pool.run([], work)) == []
-        assert list(pool.run([2], work)) == [(2, 0), (2, 1)]
+    tasks = [list(range(first, min(first + size, 20))) for first in range(0, 20, size)]
+    assert list(ProcessPool(jobs)(tasks, work)) == list(in_process(TASKS, work))
+    assert list(ProcessPool(jobs)([], work)) == []
+    assert list(ProcessPool(jobs)([[2]], work)) == [(2, 0), (2, 1)]
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+@pytest.mark.parametrize("most_held", [1, 1 << 20])
+def test_large_results_wait_for_their_turn(is_large: bool, most_held: int) -> None:
+    work = Work(large, bytes, bytes, is_large=is_large)
+    found = ProcessPool(3, most_held=most_held)([[0, 1], [2], [3], [4]], work)
+    first = next(found)
+    time.sleep(0.3)
+    assert [first, *found] == [result for item in range(5) for result in large(item)]
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_a_killed_process_is_an_error_of_its_task(jobs: int) -> None:
+@pytest.mark.parametrize("size", [1, 5, 20])
+def test_a_killed_process_is_an_error_of_its_item(jobs: int, size: int) -> None:
+    """The other items of its task are done."""
     work = Work(partial(killed_at, deadly=7), PLAIN.pack, PLAIN.unpack, lost=told)
-    with ProcessPool(jobs, __name__) as pool:
-        found = list(pool.run(TASKS, work))
-    message = "7 after [7]: the process that read it was killed by signal 9, as where memory runs out"
-    assert found == [item for task in TASKS for item in (task, message if task == 7 else -task)]
+    tasks = [list(range(first, first + size)) for first in range(0, 20, size)]
+    message = "7 after 1: the process that read it was killed by signal 9, as where memory runs out"
+    expected = [result for item in range(20) for result in (item, message if item == 7 else -item)]
+    assert list(ProcessPool(jobs)(tasks, work)) == expected
 
 
 def test_without_a_word_for_it_the_error_is_raised() -> None:
     work = Work(partial(killed_at, deadly=0), PLAIN.pack, PLAIN.unpack)
-    with ProcessPool(2, __name__) as pool, pytest.raises(KdumpError, match="signal 9"):
-        list(pool.run(TASKS, work))
+    with pytest.raises(KdumpError, match="signal 9"):
+        list(ProcessPool(2)(TASKS, work))
 
 
-def test_errors_of_a_task_are_raised_in_its_place() -> None:
+def test_errors_of_an_item_are_raised_in_its_place() -> None:
     work = Work(refused, PLAIN.pack, PLAIN.unpack)
-    with ProcessPool(2, __name__) as pool:
-        found = pool.run(TASKS, work)
-        assert [next(found) for _ in range(3)] == [0, 1, 2]
-        with pytest.raises(KdumpError, match="somewhere: no such file"):
-            next(found)
-        with pytest.raises(RuntimeError, match="nobody foresaw this"):
-            list(pool.run([5], work))
+    found = ProcessPool(2)([[0, 1], [2, 3, 4], [5]], work)
+    assert [next(found) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(KdumpError, match="somewhere: no such file"):
+        next(found)
+    with pytest.raises(RuntimeError, match="nobody foresaw this"):
+        list(ProcessPool(2)([[5]], work))
 
 
 def test_a_task_runs_where_it_was_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,26 +128,56 @@ def test_a_task_runs_where_it_was_planned(tmp_path: Path, monkeypatch: pytest.Mo
     relative = Work(where, PLAIN.pack, PLAIN.unpack, Workplace.of(["t-0"]))
     whole = Work(where, PLAIN.pack, PLAIN.unpack, Workplace.of([str(tmp_path / "t-0")]))
     monkeypatch.chdir("/")
-    with ProcessPool(1, __name__) as pool:
-        for work, directory in ((relative, str(tmp_path)), (whole, None)):
-            [(found, process)] = pool.run([0], work)
-            assert process != os.getpid()
-            assert (found == str(tmp_path)) is (directory is not None)
+    for work, directory in ((relative, str(tmp_path)), (whole, None)):
+        [(found, process)] = ProcessPool(1)([[0]], work)
+        assert process != os.getpid()
+        assert (found == str(tmp_path)) is (directory is not None)
+
+
+def test_a_process_keeps_what_does_the_work() -> None:
+    found = list(ProcessPool(1)([[0, 1], [2]], Work(Counting(), PLAIN.pack, PLAIN.unpack)))
+    assert [calls for _, calls in found] == [1, 2, 3]
+    assert len({process for process, _ in found}) == 1
+
+
+def test_progress_is_of_all_items() -> None:
+    seen: list[tuple[str, int, int | None]] = []
+    work = Work(counted, PLAIN.pack, PLAIN.unpack, size=lambda item: 10)
+    pool = ProcessPool(2, progress=lambda what, done, size: seen.append((what, done, size)))
+    list(pool([[1, 2], [3]], work))
+    assert {(what, size) for what, _, size in seen} == {("3 parts of logs", 30)}
+    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+
+
+def test_who_closes_the_results_ends_the_processes() -> None:
+    work = Work(where, PLAIN.pack, PLAIN.unpack)
+    found = ProcessPool(2)(TASKS, work)
+    _, process = next(found)
+    found.close()
+    deadline = time.monotonic() + 10
+    while is_running(process) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not is_running(process)
+
+
+def is_running(process: int) -> bool:
+    """A process that nobody has waited for yet has no working directory."""
+    return os.path.lexists(f"/proc/{process}/cwd") and bool(Path(f"/proc/{process}/cmdline").read_bytes())
 
 
 _SLEEPERS = """
 import os, sys, time
 sys.path.insert(0, {folder!r})
+from kdump.tasks import pool
 from kdump.tasks.plaindata import PlainData
-from kdump.tasks.pool import ProcessPool
 from kdump.tasks.work import Work
 from test_pool import asleep
 
 plain = PlainData(())
+pool._may_fork = lambda: {fork}
 try:
-    with ProcessPool(2, "test_pool") as pool:
-        for process in pool.run([{folder!r}] * 4, Work(asleep, plain.pack, plain.unpack)):
-            pass
+    for process in pool.ProcessPool(2)([[{folder!r}]] * 4, Work(asleep, plain.pack, plain.unpack)):
+        pass
 except KeyboardInterrupt:
     os._exit(130)
 """
@@ -122,9 +189,10 @@ def asleep(folder: str) -> Iterator[int]:
     yield 0
 
 
-def test_an_interrupt_ends_all_processes_at_once(tmp_path: Path) -> None:
-    """The terminal sends it to all of them; none but the first may say a word."""
-    script = _SLEEPERS.format(folder=str(Path(__file__).parent))
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
+def test_a_signal_ends_all_processes_at_once(tmp_path: Path, way: str, number: signal.Signals) -> None:
+    """A terminal sends the interrupt to all of them; none but the first may say a word. The others go to that one."""
+    script = _SLEEPERS.format(folder=str(Path(__file__).parent), fork=way == "fork")
     environment = {**os.environ, "KDUMP_TEST_PIDS": str(tmp_path)}
     with subprocess.Popen(
         [sys.executable, "-c", script], env=environment, stderr=subprocess.PIPE, start_new_session=True
@@ -133,10 +201,10 @@ def test_an_interrupt_ends_all_processes_at_once(tmp_path: Path) -> None:
         while len(pids := list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
         assert len(pids) == 2
-        os.killpg(process.pid, signal.SIGINT)
+        (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
         _, errors = process.communicate(timeout=20)
-    assert (process.returncode, errors) == (130, b"")
+    assert (process.returncode, errors) == (130 if number is signal.SIGINT else -number, b"")
     deadline = time.monotonic() + 10
-    while any(Path(f"/proc/{pid.name}/cwd").exists() for pid in pids) and time.monotonic() < deadline:
+    while any(is_running(int(pid.name)) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not any(Path(f"/proc/{pid.name}/cwd").exists() for pid in pids)
+    assert not any(is_running(int(pid.name)) for pid in pids)

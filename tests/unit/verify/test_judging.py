@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from kdump.cli import engine_options
 from kdump.cli.main import cli
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.tasks.pool import ProcessPool
@@ -16,7 +16,7 @@ from kdump.tasks.work import in_process
 from kdump.verify import judging, readings
 from kdump.verify.judging import pooled_judge
 from kdump.verify.partition import PartitionCheck
-from kdump.verify.readings import ReaderDied, ReadingEnd, reading_work
+from kdump.verify.readings import ReaderDied, reading_work
 from kdump.verify.report import summary_line
 from kdump.verify.run import Judge, Verification
 from kdump.verify.segment import CheckOptions
@@ -47,7 +47,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small logs are work for a pool too."""
-    monkeypatch.setattr(judging, "LEAST_FOR_POOL", 0)
+    monkeypatch.setattr(engine_options, "LEAST_FOR_POOL", 0)
 
 
 def said(judge: Judge, *paths: Path) -> tuple[list[str], list[str]]:
@@ -61,62 +61,45 @@ def said(judge: Judge, *paths: Path) -> tuple[list[str], list[str]]:
     return items, list(map(str, errors))
 
 
-@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("deep", [True, False])
 def test_equal_with_any_number_of_processes(logs: Path, deep: bool) -> None:
     options = CheckOptions(deep=deep)
     paths = [logs, logs / "v2-txn-0", *sorted((logs / "mutant-0").glob("*.log")), logs]
     expected = said(PartitionCheck(options).segments, *paths)
     assert len(expected[0]) > 100
-    assert said(pooled_judge(map(str, paths), options, in_process, 2), *paths) == expected
-    for jobs in (2, 7):
-        with ProcessPool(jobs, readings.__name__) as pool:
-            assert said(pooled_judge(map(str, paths), options, pool.run, jobs), *paths) == expected
+    for run, min_tasks in ((in_process, 8), (ProcessPool(2), 8), (ProcessPool(7), 28)):
+        assert said(pooled_judge(map(str, paths), options, run, min_tasks=min_tasks), *paths) == expected
 
 
-@pytest.mark.usefixtures("small")
 def test_relative_paths_and_a_rate(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(logs)
     paths = Path("v2-txn-0"), Path("damaged-crc-0") / NAME
     options = CheckOptions()
     expected = said(PartitionCheck(options).segments, *paths)
-    with ProcessPool(2, readings.__name__) as pool:
-        assert said(pooled_judge(map(str, paths), options, pool.run, 2, rate=1 << 30), *paths) == expected
-
-
-def test_few_bytes_start_no_process(logs: Path) -> None:
-    def run(*words: object) -> Iterator[object]:
-        raise AssertionError("a pool was asked")
-
-    judge = pooled_judge([str(logs)], CheckOptions(), run, 2)  # type: ignore[arg-type]
-    assert said(judge, logs) == said(PartitionCheck().segments, logs)
+    assert said(pooled_judge(map(str, paths), options, ProcessPool(2, rate=1 << 30)), *paths) == expected
 
 
 def test_who_dies_names_the_file_and_the_others_are_read(logs: Path) -> None:
     """The second of three splits was being read."""
     groups = [group for name in ("v2-txn-0", "damaged-crc-0") for group in readings.groups_of(str(logs / name))]
-    [tasks] = readings.plan_readings(groups)
+    [[first, second, *_]] = readings.plan_readings(groups)
     work = reading_work(CheckOptions())
-    whole = list(work.function(tasks))
-    before = whole[: next(number for number, piece in enumerate(whole) if isinstance(piece.seen, ReadingEnd)) + 2]
-    error = KdumpError(Codes.UNREADABLE, "was killed")
-    [lost] = work.lost(tasks, before, error)
+    before = list(work.function(first))
+    [lost] = work.lost(second, 3, KdumpError(Codes.UNREADABLE, "was killed"))
     assert isinstance(lost.seen, ReaderDied)
-    assert (lost.group, lost.segment, lost.position) == (0, 1, 0)
-    items = list(judging.judge(groups, [*before, lost], CheckOptions()))
+    assert (lost.group, lost.segment, lost.position, lost.number) == (0, 1, 0, 3)
+    items = list(judging.judge(readings.absolute(groups), [*before, lost], CheckOptions()))
     assert [str(item) for _, item in items if isinstance(item, KdumpError)] == [f"{groups[0].segments[1]}: was killed"]
-    # No other file of the task is left out: those without pieces are read by the judge.
+    # No other file of the group is left out: those without pieces are read by the judge.
     assert {number for number, _ in items} == {0}
 
 
-@pytest.mark.usefixtures("small")
 def test_starts(logs: Path) -> None:
     errors: list[KdumpError] = []
     options = StartOptions(is_clean=False)
     expected = list(start_all([str(logs)], options, errors.append))
     for jobs in (2, 7):
-        with ProcessPool(jobs, "kdump.verify.startups") as pool:
-            assert list(start_all([str(logs)], options, errors.append, pool.run)) == expected
+        assert list(start_all([str(logs)], options, errors.append, ProcessPool(jobs))) == expected
 
 
 @pytest.mark.usefixtures("small")

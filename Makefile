@@ -1,0 +1,5 @@
+# `make dist` needs python3 (3.11 or later) and the package index. It writes the wheel, the sdist and the programs for
+# hosts without Python into dist/; packaging/README.md says more.
+.PHONY: dist
+dist:
+	python3 packaging/build.py

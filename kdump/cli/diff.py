@@ -1,0 +1,138 @@
+"""``kdump diff``: copies of partitions compared, and what each would lose if another one led."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from kdump.cli.arguments import DiffArguments
+from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
+from kdump.cli.conflicts import DIFF, GivenOptions
+from kdump.cli.console import Console
+from kdump.cli.engine_options import choose_engine, engine_options
+from kdump.cli.exit_status import RunStatus
+from kdump.cli.params import OutputFormat
+from kdump.codes import Finding, KdumpError, Severity
+from kdump.diff.against import FileDifference
+from kdump.diff.contents import ContentOptions
+from kdump.diff.report import (
+    file_finding,
+    file_json,
+    file_text,
+    findings_of,
+    record_json,
+    record_text,
+    report_json,
+    report_text,
+)
+from kdump.diff.run import DiffOptions, PartitionReport
+from kdump.diff.run import diff as compare
+from kdump.log.files import strip_credentials
+from kdump.verify.report import JUnitReport
+
+_FEWEST_PATHS: Final = 2
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  kdump diff orders-0 backup/orders-0              two copies of a partition
+  kdump diff /data/kafka /backup/kafka             all partitions of two log directories
+  kdump diff --records orders-0 backup/orders-0    with the records that differ
+  kdump diff --content orders-0 backup/orders-0    by record, for copies that were written again
+  kdump diff orders.manifest orders-0              what changed since kdump verify --manifest""",
+)
+@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@click.option("--records", is_flag=True, help="Show the records that differ, key and value of each copy.")
+@click.option(
+    "--content",
+    is_flag=True,
+    help="Compare records by offset, timestamp, key, value and headers only, for copies that are no replicas.",
+)
+@click.option("--strict", is_flag=True, help="End with 1 for warnings too.")
+@click.option(
+    "--output",
+    type=OutputFormat(["table", "jsonl", "junit"]),
+    default="table",
+    help="A page per partition (default), JSON lines, or JUnit XML.",
+)
+@limit_option()
+@color_option("the page")
+@engine_options
+@reading_options
+@common_options
+def diff(paths: tuple[str, ...], **others: Any) -> int:
+    """Compare copies of partitions: segments, partition directories, log directories, URIs of them, one manifest.
+
+    Exit status 1 when there is a finding (with --strict: or a warning), 0 when all differences are explained.
+    """
+    if len(paths) < _FEWEST_PATHS:
+        raise click.UsageError("two PATHs or more are needed (kdump diff --help)")
+    given = DiffArguments({"paths": tuple(map(strip_credentials, paths)), **others})
+    GivenOptions().check(DIFF)
+    return _DiffRun(given).run()
+
+
+class _DiffRun:
+    """One run of the command."""
+
+    def __init__(self, given: DiffArguments) -> None:
+        self._given = given
+        self._failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})
+        self._console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+        begin(given, self._console)
+        self._status = RunStatus(self._console.show_error)
+        self._junit = JUnitReport(self._failing, "kdump diff")
+
+    def run(self) -> int:
+        """Gives the exit status."""
+        given, console = self._given, self._console
+        contents = ContentOptions(given.max_decompressed_size, given.content)
+        try:
+            run = choose_engine(given, given.paths, console).run
+        except KdumpError as error:
+            self._status.fail(error)
+            return self._status.code
+        for item in compare(given.paths, DiffOptions(contents, given.records), self._fail, run):
+            if isinstance(item, PartitionReport):
+                self._add(item)
+                text = self._page(item)
+            elif isinstance(item, FileDifference):
+                self._add_finding(file_finding(item))
+                text = self._file(item)
+            else:
+                text = record_json(item) if given.output == "jsonl" else record_text(item)
+            console.out.write(text.encode("utf-8", "surrogateescape"))
+        if given.output == "junit":
+            console.out.write(self._junit.xml())
+        console.close()
+        return self._status.code
+
+    def _page(self, report: PartitionReport) -> str:
+        given = self._given
+        if given.output == "jsonl":
+            return "".join(report_json(report))
+        if given.output == "junit":
+            return ""
+        return report_text(report, color=self._console.color, is_brief=not given.verbose)
+
+    def _add(self, report: PartitionReport) -> None:
+        for copy in report.copies:
+            self._junit.add_case(copy.directory)
+        for finding in findings_of(report):
+            self._add_finding(finding)
+
+    def _add_finding(self, finding: Finding) -> None:
+        self._status.add(damaged=finding.severity in self._failing)
+        self._junit.add_finding(finding)
+
+    def _file(self, found: FileDifference) -> str:
+        if self._given.output == "jsonl":
+            return file_json(found)
+        return "" if self._given.output == "junit" else file_text(found, color=self._console.color)
+
+    def _fail(self, error: KdumpError) -> None:
+        self._junit.add_error(error)
+        self._status.fail(error)

@@ -1,0 +1,155 @@
+"""``kdump stats --at`` and ``--at-offset``: the state of a cluster at a point in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kdump.cli.arguments import StatsArguments
+from kdump.cli.console import Console
+from kdump.cli.exit_status import RunStatus
+from kdump.cli.whatif_options import NOW
+from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.kafka.image.copies import by_cluster, find_copies
+from kdump.kafka.image.replay import StatePoint
+from kdump.rows.scalarlines import json_line
+from kdump.stats.state.changes import ChangeSelection, write_changes
+from kdump.stats.state.metadatarows import Row, StateSelection, image_rows
+from kdump.stats.state.metadatastate import MetadataState
+from kdump.verify.metadatalog import replay_findings
+
+
+def answer_state(given: StatsArguments, console: Console) -> int:
+    """Show the state that ``given`` asks for, and give the exit status."""
+    run = _StateRun(given, console)
+    if given.at is None and given.at_offset is None:
+        run.changes()
+    else:
+        run.metadata()
+    if given.at is not None and given.output in ("table", "jsonl"):
+        run.coordinators(given.at)
+    run.finish()
+    console.close()
+    return run.status.code
+
+
+class _StateRun:
+    """Asks, prints, and remembers what was met."""
+
+    def __init__(self, given: StatsArguments, console: Console) -> None:
+        self._given = given
+        self._console = console
+        self._is_something_there = False
+        self._selection = StateSelection(frozenset(given.topics), frozenset(given.brokers), given.show_secrets)
+        self.status = RunStatus(console.show_error)
+
+    def metadata(self) -> None:
+        """The metadata of each cluster among the paths."""
+        given = self._given
+        until = StatePoint(given.at_offset, None if given.at in (None, NOW) else given.at)
+        for copies in by_cluster(find_copies(given.paths, self.status.fail)):
+            self._is_something_there = True
+            try:
+                state = MetadataState.of(copies, until)
+            except KdumpError as error:
+                self.status.fail(error)
+                continue
+            self._show_metadata(state)
+            for finding in state.findings:
+                self._show_finding(finding)
+
+    def changes(self) -> None:
+        """What changed in the metadata of each cluster among the paths."""
+        from kdump.stats.state.changepage import change_line
+
+        given, console = self._given, self._console
+        chosen = ChangeSelection.of(self._selection, given.history)
+        is_json = given.output == "jsonl"
+
+        def show(row: Row) -> None:
+            if chosen.has(row):
+                if is_json:
+                    self._rows([row])
+                else:
+                    self._write(change_line(row))
+
+        for copies in by_cluster(find_copies(given.paths, self.status.fail)):
+            self._is_something_there = True
+            try:
+                replayed, note = write_changes(copies, given.between, given.between_offsets, show, given.show_secrets)
+            except KdumpError as error:
+                self.status.fail(error)
+                continue
+            if note is not None:
+                console.note(note)
+            for finding in replay_findings(replayed):
+                self._show_finding(finding)
+
+    def coordinators(self, at: int) -> None:
+        """The state of the coordinators whose topics are among the paths."""
+        from kdump.stats.whatif.report import state_json, state_text
+        from kdump.verify.coordinators import coordinator_states
+        from kdump.verify.partitionentries import PartitionEntries
+
+        def skip(path: str, finding: Finding) -> None:
+            self.status.add(damaged=True)
+            self._console.note(f"{path}: skipped {finding}")
+
+        on_error = (lambda error: None) if self._is_something_there else self.status.fail
+        limit = self._given.max_decompressed_size
+        logs = PartitionEntries(self._given.paths, on_error=on_error, on_damage=skip, limit=limit)
+        console = self._console
+        for found in coordinator_states(logs, None if at == NOW else at, self.status.fail):
+            self._is_something_there = True
+            for note in found.notes:
+                console.note(f"{found.partition.name}: {note}")
+            if self._given.output == "jsonl":
+                self._write(state_json(found.decoder, found.rows))
+            else:
+                self._write(state_text(found.decoder, found.rows, width=console.width, color=console.color))
+
+    def finish(self) -> None:
+        """Complain where no path holds anything that has a state."""
+        if not self._is_something_there and not self.status.unreadable:
+            what = (
+                "no __cluster_metadata-0, and no partition of __consumer_offsets or __transaction_state, by the names "
+            )
+            what += "of the directories (--at)"
+            self.status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=self._given.paths[0]))
+
+    def _show_metadata(self, state: MetadataState) -> None:
+        if state.image.metadata_version is None:
+            note = "the image has no metadata.version: Kafka would write no snapshot of it"
+            self._console.note(f"{state.copy.log.directory}: {note}")
+        match self._given.output:
+            case "jsonl":
+                self._rows([state.head(), *state.voters()])
+                self._rows(image_rows(state.image, self._selection))
+            case "records":
+                for line in state.records(self._selection):
+                    self._write(line)
+            case "commands":
+                from kdump.stats.state.metadatacommands import metadata_commands
+
+                for line in metadata_commands(state.image, self._selection):
+                    self._write(f"{line}\n")
+            case "table":
+                from kdump.stats.state.metadatapage import metadata_page
+
+                console = self._console
+                self._write(metadata_page(state, self._selection, width=console.width, color=console.color))
+
+    def _show_finding(self, finding: Finding) -> None:
+        from kdump.verify.report import finding_json, finding_line
+
+        self.status.add(damaged=finding.severity is Severity.ERROR)
+        if self._given.output == "jsonl":
+            self._write(finding_json(finding))
+        else:
+            self._console.complain(f"kdump: {finding_line(finding, color=False).rstrip()}")
+
+    def _rows(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            self._write(json_line(list(row), list(row.values())))
+
+    def _write(self, text: str) -> None:
+        self._console.out.write(text.encode("utf-8", "surrogateescape"))

@@ -1,0 +1,114 @@
+"""A copy and its files against what a manifest says of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kdump.codes import Codes, KdumpError
+from kdump.diff.copies import LoadedCopy
+from kdump.diff.differences import CopyDifference, DifferenceKind
+from kdump.diff.manifest import RANGE_OFFSETS, CopyManifest, ListedFile, ListedPartition, files_below, ranges_of
+from kdump.kafka.startup.content import Content, sha256
+from kdump.log import files
+
+
+class FileDifference(NamedTuple):
+    """A file that is not what a manifest says. ``root``: the PATH; ``path``: where the file is, or should be."""
+
+    code: Codes
+    root: str
+    path: str
+    message: str
+
+
+def against(listed: ListedPartition, number: int, copy: LoadedCopy, own: int) -> Iterator[CopyDifference]:
+    """What a copy has otherwise than a manifest says.
+
+    Args:
+        listed: the partition in the manifest.
+        number: of the manifest among the copies.
+        copy: the copy.
+        own: its number.
+
+    Raises:
+        KdumpError: a log cannot be read.
+    """
+    if None not in (listed.topic_id, copy.place.topic_id) and listed.topic_id != copy.place.topic_id:
+        message = f"the topic id is {copy.place.topic_id}, and the manifest has {listed.topic_id}"
+        yield CopyDifference(DifferenceKind.TOPIC_ID, None, None, (number, own), message)
+        return
+    first, end = max(listed.log_start, copy.log_start), min(listed.log_end, copy.log_end)
+    if copy.log_start > listed.log_start:
+        message = f"this copy starts at {copy.log_start}, in the manifest at {listed.log_start}"
+        yield CopyDifference(DifferenceKind.RETENTION, listed.log_start, copy.log_start - 1, (own,), message)
+    if copy.log_end < listed.log_end:
+        message = f"this copy ends at {copy.log_end}, in the manifest at {listed.log_end}"
+        yield CopyDifference(DifferenceKind.LAG, copy.log_end, listed.log_end - 1, (own,), message)
+    if copy.log_end > listed.log_end:
+        message = f"the manifest ends at {listed.log_end}, this copy at {copy.log_end}"
+        yield CopyDifference(DifferenceKind.LAG, listed.log_end, copy.log_end - 1, (number,), message)
+    known = {one.first // RANGE_OFFSETS: one for one in listed.ranges}
+    found = {one.first // RANGE_OFFSETS: one for one in ranges_of(copy, listed.log_start, listed.log_end)}
+    for place in sorted(known.keys() | found.keys()):
+        ours, theirs = known.get(place), found.get(place)
+        span = [one for one in (ours, theirs) if one is not None]
+        lowest, highest = min(one.first for one in span), max(one.last for one in span)
+        # What is gone from one end of a range cannot be told from what was changed in it.
+        if lowest < first or highest >= end or (ours is not None and theirs is not None and ours == theirs):
+            continue
+        held = [f"{'nothing' if one is None else f'{one.records:,} records'}" for one in (ours, theirs)]
+        message = f"not what the manifest says of these offsets ({held[0]} there, {held[1]} here)"
+        yield CopyDifference(DifferenceKind.CHANGED, lowest, highest, (number, own), message)
+
+
+def changed_files(
+    manifest: CopyManifest, root: str, directory: str, on_error: Callable[[KdumpError], None]
+) -> Iterator[FileDifference]:
+    """The files of a PATH that are not what a manifest says of them.
+
+    Args:
+        manifest: what it says.
+        root: a PATH that it was made of.
+        directory: that PATH now.
+        on_error: takes what cannot be read.
+
+    Raises:
+        KdumpError: the PATH cannot be listed.
+    """
+    listed = {_below(one.path, root): one for one in manifest.files if _is_below(one.path, root)}
+    present = {_below(path, directory): path for path in files_below(directory)}
+    for name in sorted(listed.keys() | present.keys()):
+        if name not in present:
+            yield FileDifference(Codes.MANIFEST_FILE, directory, os.path.join(directory, name), "the file is gone")
+        elif name not in listed:
+            yield FileDifference(
+                Codes.MANIFEST_NEW_FILE, directory, present[name], "the manifest does not know this file"
+            )
+        else:
+            try:
+                message = _change(listed[name], present[name])
+            except KdumpError as error:
+                on_error(error.located(present[name]))
+                continue
+            if message is not None:
+                yield FileDifference(Codes.MANIFEST_FILE, directory, present[name], message)
+
+
+def _change(listed: ListedFile, path: str) -> str | None:
+    """How a file was changed; None where it was not. Raises KdumpError."""
+    size = files.size(path)
+    if size == listed.size or listed.size < 0:
+        return None if sha256(Content.of_file(path, size)) == listed.sha256 else "the file has other bytes"
+    if size > listed.size and sha256(Content.of_file(path, listed.size)) == listed.sha256:
+        return f"{size - listed.size:,} bytes were appended to the file; its first {listed.size:,} are the same"
+    return f"the file has {size:,} bytes, in the manifest {listed.size:,}"
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def _below(path: str, root: str) -> str:
+    return path[len(root.rstrip("/")) + 1 :] if path != root else ""

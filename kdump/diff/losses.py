@@ -1,0 +1,118 @@
+"""For every ordered pair of copies: where the second truncates when the first leads, and what it loses by that.
+
+Source: docs/spec/replicas.md#3-where-a-follower-truncates.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import permutations
+from typing import Final, NamedTuple
+
+from kdump.diff.differences import Comparison, CopyDifference, DifferenceKind
+from kdump.diff.pairs import MISSING, Intervals
+from kdump.kafka.fetcher import FollowerOutcome, follow
+
+_FAULTS: Final = frozenset({DifferenceKind.DAMAGE, DifferenceKind.GAP, DifferenceKind.HIGH_WATERMARK})
+"""What speaks against a copy alone."""
+OffsetRanges = tuple[tuple[int, int], ...]
+
+
+class CopyTruncation(NamedTuple):
+    """What becomes of one copy when another one leads; copies by their numbers.
+
+    Attributes:
+        leader: the copy that leads.
+        follower: the other one.
+        truncation_offset: the lowest offset that it truncates to, its log end offset if it keeps all, None if it drops
+            everything.
+        records_lost: how many of its records the leader has not; one for a batch that cannot be read.
+        lost_ranges: their offsets, first and last.
+        nowhere_else: how many of these no other copy has.
+        nowhere_else_ranges: their offsets.
+        loops: it truncates and fetches for ever.
+        fails: it gives the partition up.
+    """
+
+    leader: int
+    follower: int
+    truncation_offset: int | None
+    records_lost: int
+    lost_ranges: OffsetRanges
+    nowhere_else: int
+    nowhere_else_ranges: OffsetRanges
+    loops: bool
+    fails: bool
+
+
+class Recommendation(NamedTuple):
+    """The copy that keeps most as a leader; the sums are over all others."""
+
+    copy: int
+    records_lost: int
+    nowhere_else: int
+    troubled: int
+    """How many of the others would loop or fail."""
+
+
+def truncations(comparison: Comparison) -> Iterator[CopyTruncation]:
+    """Of every ordered pair of copies that a broker may lead with and follow with.
+
+    Raises:
+        KdumpError: a log cannot be read.
+    """
+    if comparison.options.only_content:
+        return
+    copies = comparison.copies
+    whole = [number for number, copy in enumerate(copies) if copy.place.settings is not None]
+    for leader, follower in permutations(whole, 2):
+        if copies[leader].failure is not None or copies[follower].failure is not None:
+            outcome = FollowerOutcome(copies[follower].log_end, fails=True)
+        else:
+            outcome = follow(copies[leader].replica, copies[follower].replica)
+        offset = outcome.truncation_offset
+        # After an .index that leads nowhere a log goes on beyond its end.
+        reach = max(copies[follower].log_end, int(copies[follower].table.last.max(initial=-1)) + 1)
+        if offset is not None and offset >= reach:
+            yield CopyTruncation(leader, follower, offset, 0, (), 0, (), outcome.loops, outcome.fails)
+            continue
+        missing = comparison.pair(follower, leader).missing(offset)
+        count, ranges = _counted(missing)
+        only = missing
+        for other in range(len(copies)):
+            if count and other not in (leader, follower):
+                only = only.restricted(*comparison.pair(follower, other).missing(offset).where(MISSING), MISSING)
+        yield CopyTruncation(leader, follower, offset, count, ranges, *_counted(only), outcome.loops, outcome.fails)
+
+
+def recommended(
+    comparison: Comparison, differences: Iterable[CopyDifference], found: Sequence[CopyTruncation]
+) -> Recommendation | None:
+    """The copy that should lead, as far as records count; None where there are no two to choose from.
+
+    Of several that keep as much it is one without damage and gaps, with the latest leader epoch, then the longest.
+    """
+    faults = Counter(number for one in differences if one.kind in _FAULTS for number in one.copies)
+    candidates = {}
+    for number in {one.leader for one in found}:
+        copy = comparison.copies[number]
+        if copy.place.is_future or copy.failure is not None:
+            continue
+        own = [one for one in found if one.leader == number]
+        total = Recommendation(
+            number,
+            sum(one.records_lost for one in own),
+            sum(one.nowhere_else for one in own),
+            sum(one.loops or one.fails for one in own),
+        )
+        latest = copy.epochs[-1][0] if copy.epochs else -1
+        cost = total.nowhere_else, total.records_lost, total.troubled, faults[number]
+        candidates[*cost, -latest, -copy.log_end, number] = total
+    return candidates[min(candidates)] if candidates else None
+
+
+def _counted(intervals: Intervals) -> tuple[int, OffsetRanges]:
+    """How many records are missing, and at which offsets."""
+    stretches = [stretch for stretch in intervals.stretches() if stretch.held == MISSING]
+    return sum(stretch.records for stretch in stretches), tuple((one.first, one.last) for one in stretches)

@@ -1,0 +1,268 @@
+"""A manifest of copies: every file with its SHA-256, every partition with digests of ranges of offsets.
+
+It is a text file: ``<sha256>  <path>`` for each file, as ``sha256sum -c`` reads it, and lines that begin with ``# ``
+followed by JSON. The digest of a range is that of the bytes of its batches, one after the other, so segment boundaries
+play no part in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from kdump import __version__
+from kdump.codes import Codes, KdumpError
+from kdump.diff.contents import stored_batches
+from kdump.diff.copies import LoadedCopy, load
+from kdump.diff.places import PartitionName, copies_of
+from kdump.kafka.startup.content import Content, sha256
+from kdump.log import files
+from kdump.log.opening import open_source
+from kdump.log.paths import PathDirectory, resolve
+from kdump.rows.scalarlines import json_text
+
+RANGE_OFFSETS: Final = 4096
+"""Offsets of a range: it holds the batches whose first offset divided by this is one number."""
+_VERSION: Final = 1
+_MARK: Final = b'# {"type":"manifest",'
+_MOST: Final = 1 << 30
+"""Bytes of a manifest: 300 for each range of 4,096 offsets."""
+_FILE_LINE: Final = re.compile(r"(\\?)([0-9a-f]{64})  (.*)")
+
+
+class RangeDigest(NamedTuple):
+    """Batches of a partition: the first and last offset that they hold, how many they and their records are."""
+
+    first: int
+    last: int
+    batches: int
+    records: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPartition:
+    """A partition as a manifest has it; see ``LoadedCopy``. ``path``: its directory."""
+
+    path: str
+    name: PartitionName | None
+    topic_id: str | None
+    cluster_id: str | None
+    node_id: int | None
+    log_start: int
+    log_end: int
+    high_watermark: int
+    epochs: tuple[tuple[int, int], ...]
+    ranges: tuple[RangeDigest, ...]
+
+
+class ListedFile(NamedTuple):
+    """A file as a manifest has it."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopyManifest:
+    """What a manifest says. ``roots``: the PATHs that it was made of; ``path``: its own."""
+
+    path: str
+    roots: tuple[str, ...]
+    files: tuple[ListedFile, ...]
+    partitions: tuple[ListedPartition, ...]
+
+
+def is_manifest(path: str) -> bool:
+    """A file begins as a manifest does. False where it cannot be read."""
+    try:
+        if isinstance(resolve(path), PathDirectory):
+            return False
+        with open_source(path) as source:
+            return source.size is not None and source.read(0, len(_MARK)) == _MARK
+    except KdumpError:
+        return False
+
+
+def manifest_lines(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> Iterator[str]:
+    """The lines of a manifest of what some PATHs hold.
+
+    Args:
+        paths: segments, partition directories, log directories, or URIs of these.
+        on_error: takes what is wrong with a PATH, a copy or a file; what can be read is still listed.
+    """
+    roots = list(paths)
+    yield _comment({"type": "manifest", "version": _VERSION, "kdump": __version__, "paths": roots})
+    for root in roots:
+        try:
+            copies = copies_of(root, on_error).copies
+            for path in files_below(root):
+                yield from _file_lines(path, on_error)
+            for place in copies:
+                yield _partition_line(load(place))
+        except KdumpError as error:
+            on_error(error.located(root))
+
+
+def read_manifest(path: str) -> CopyManifest:
+    """What a manifest says.
+
+    Raises:
+        KdumpError: it cannot be read, or is malformed.
+    """
+    with open_source(path) as source:
+        size = source.size or 0
+        if size > _MOST:
+            raise KdumpError(Codes.FILE_SIZE, f"has {size:,} bytes, {_MOST:,} are the most of a manifest", path=path)
+        text = source.read(0, size).decode("utf-8", "surrogateescape")
+    roots: tuple[str, ...] = ()
+    sizes: dict[str, int] = {}
+    listed: list[tuple[str, str]] = []
+    partitions = []
+    for number, line in enumerate(text.split("\n")):
+        try:
+            if line.startswith("# "):
+                told = json.loads(line[2:])
+                match told["type"]:
+                    case "manifest":
+                        if told["version"] != _VERSION:
+                            raise ValueError(f"version {told['version']} is not known")
+                        roots = tuple(map(str, told["paths"]))
+                    case "file":
+                        sizes[str(told["path"])] = int(told["size"])
+                    case "partition":
+                        partitions.append(_partition(told))
+            elif line:
+                listed.append(_file(line))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            message = f"line {number + 1} is none of a manifest: {error}"
+            raise KdumpError(Codes.MANIFEST, message, path=path) from None
+    found = tuple(ListedFile(name, sizes.get(name, -1), digest) for digest, name in listed)
+    return CopyManifest(path, roots, found, tuple(partitions))
+
+
+def ranges_of(copy: LoadedCopy, first: int, end: int) -> Iterator[RangeDigest]:
+    """The ranges of a copy, of the batches between two offsets (``end`` exclusive), in the order of the log.
+
+    Raises:
+        KdumpError: a log cannot be read.
+    """
+    table = copy.table
+    numbers = np.flatnonzero((table.first >= first) & (table.last < end))
+    place = table.first // RANGE_OFFSETS
+    digest = hashlib.sha256()
+    current: list[int] = []
+
+    def closed() -> RangeDigest:
+        rows = np.array(current)
+        records = int(np.maximum(table.rows["record_count"][rows], 0).sum())
+        span = int(table.first[rows].min()), int(table.last[rows].max())
+        return RangeDigest(*span, rows.size, records, digest.hexdigest())
+
+    for stored in stored_batches(table, numbers, copy.opened):
+        places = place[stored.numbers]
+        cuts = [0, *(np.flatnonzero(places[1:] != places[:-1]) + 1).tolist(), places.size]
+        for begin, stop in pairwise(cuts):
+            if current and place[current[-1]] != places[begin]:
+                yield closed()
+                digest, current = hashlib.sha256(), []
+            digest.update(stored.data[stored.bounds[begin] : stored.bounds[stop]])
+            current += stored.numbers[begin:stop].tolist()
+    if current:
+        yield closed()
+
+
+def files_below(root: str) -> Iterator[str]:
+    """The files of a PATH: itself, or all in the directory and the directories in it, in order."""
+    if not isinstance(resolve(root), PathDirectory):
+        yield root
+        return
+    folders = [root]
+    while folders:
+        folder = folders.pop()
+        entries = sorted(files.listing(folder), key=lambda entry: entry.name)
+        regular = {entry.name for entry in files.regular_files(folder)}
+        for entry in entries:
+            if entry.name in regular:
+                yield os.path.join(folder, entry.name)
+        folders += [os.path.join(folder, entry.name) for entry in reversed(entries) if entry.is_directory]
+
+
+def _file_lines(path: str, on_error: Callable[[KdumpError], None]) -> Iterator[str]:
+    try:
+        size = files.size(path)
+        digest = sha256(Content.of_file(path, size))
+    except KdumpError as error:
+        on_error(error.located(path))
+        return
+    yield _comment({"type": "file", "path": path, "size": size})
+    # As sha256sum writes names that would break the line.
+    name = path.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    yield f"{'' if name == path else chr(92)}{digest}  {name}\n"
+
+
+def _partition_line(copy: LoadedCopy) -> str:
+    place = copy.place
+    topic, partition = place.name or (None, None)
+    ranges = list(ranges_of(copy, copy.log_start, copy.log_end))
+    return _comment(
+        {
+            "type": "partition",
+            "path": place.log or place.directory,
+            "topic": topic,
+            "partition": partition,
+            "topicId": place.topic_id,
+            "clusterId": place.cluster_id,
+            "nodeId": place.node_id,
+            "logStart": copy.log_start,
+            "logEnd": copy.log_end,
+            "highWatermark": copy.high_watermark,
+            "epochs": copy.epochs,
+            "batches": sum(one.batches for one in ranges),
+            "records": sum(one.records for one in ranges),
+            "ranges": ranges,
+        }
+    )
+
+
+def _comment(members: dict[str, Any]) -> str:
+    return f"# {json_text(members)}\n"
+
+
+def _file(line: str) -> tuple[str, str]:
+    match = _FILE_LINE.fullmatch(line)
+    if match is None:
+        raise ValueError("neither a checksum with a path, nor a remark")
+    escaped, digest, name = match.groups()
+    if escaped:
+        name = re.sub(r"\\(.)", lambda found: {"n": "\n", "r": "\r"}.get(found[1], found[1]), name)
+    return digest, name
+
+
+def _partition(told: dict[str, Any]) -> ListedPartition:
+    topic = told["topic"]
+    return ListedPartition(
+        str(told["path"]),
+        None if topic is None else (str(topic), int(told["partition"])),
+        told["topicId"],
+        told["clusterId"],
+        told["nodeId"],
+        int(told["logStart"]),
+        int(told["logEnd"]),
+        int(told["highWatermark"]),
+        tuple((int(epoch), int(start)) for epoch, start in told["epochs"]),
+        tuple(_range(*one) for one in told["ranges"]),
+    )
+
+
+def _range(first: int, last: int, batches: int, records: int, digest: str) -> RangeDigest:
+    return RangeDigest(int(first), int(last), int(batches), int(records), str(digest))

@@ -1,0 +1,286 @@
+"""Two copies of a partition, aligned by offset: which batches are the same, which records only one of them has.
+
+Positions and segment boundaries play no part. Batches are the same if they end at the same offset with the same size
+and CRC, and the CRC is right in both. Records are read only where that does not hold.
+
+Source: docs/spec/replicas.md#5-what-differs-between-healthy-replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from kdump.diff.alignment import Mask, Offsets, aligned, are_same
+from kdump.diff.contents import ContentOptions, RecordDigests, read_digests
+from kdump.diff.copies import LoadedCopy
+
+MISSING: Final = 1
+"""The label of records that only one of two copies has."""
+
+
+class CopyContents:
+    """A copy and those of its records that were asked for; each batch is read once."""
+
+    def __init__(self, copy: LoadedCopy, options: ContentOptions) -> None:
+        self.copy = copy
+        self.options = options
+        self._is_read = np.zeros(copy.table.rows.size, np.bool_)
+        self._records: RecordDigests | None = None
+
+    def records(self, rows: Mask) -> RecordDigests:
+        """The records of the rows, shape (rows of the table,), in the order of their offsets.
+
+        Raises:
+            KdumpError: a log cannot be read.
+        """
+        missing = np.flatnonzero(rows & ~self._is_read)
+        if missing.size or self._records is None:
+            found = read_digests(self.copy.table, missing, self.copy.opened, self.options)
+            self._is_read[missing] = True
+            self._records = found if self._records is None else self._records.joined(found)
+        return self._records.take(rows[self._records.row])
+
+
+class Held(IntEnum):
+    """What two copies hold at some offsets."""
+
+    SAME_BATCH = 0
+    SAME_RECORD = 1
+    """In batches that are not the same."""
+    OTHER_EPOCH = 2
+    """The same record, or another one, under another leader epoch."""
+    OTHER_RECORD = 3
+    ONLY_FIRST = 4
+    ONLY_SECOND = 5
+
+
+class Stretch(NamedTuple):
+    """Offsets, ``first`` to ``last`` (inclusive), at which two copies hold the same: neighbours that are held."""
+
+    held: int
+    first: int
+    last: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Held offsets, from ``first`` to ``last`` (inclusive); all arrays have shape (intervals,).
+
+    ``label``: what is held. ``count``: how many records.
+    """
+
+    first: Offsets
+    last: Offsets
+    label: Offsets
+    count: Offsets
+
+    @classmethod
+    def of(cls, first: Offsets, last: Offsets, label: int | Offsets) -> Intervals:
+        """With one label for all, or one for each; each offset has a record."""
+        labels = np.full(first.size, label, np.int64) if isinstance(label, int) else label
+        return cls(first, last, labels, last - first + 1)
+
+    @classmethod
+    def joined(cls, parts: list[Intervals]) -> Intervals:
+        """In the order of their offsets."""
+        columns = [
+            np.concatenate([np.empty(0, np.int64), *(getattr(part, name) for part in parts)])
+            for name in ("first", "last", "label", "count")
+        ]
+        order = np.argsort(columns[0], kind="stable")
+        return cls(*(column[order] for column in columns))
+
+    def where(self, label: int) -> tuple[Offsets, Offsets]:
+        """First and last offsets of the intervals with one label."""
+        has = self.label == label
+        return self.first[has], self.last[has]
+
+    def restricted(self, first: Offsets, last: Offsets, label: int) -> Intervals:
+        """Itself, but that a label stays only at offsets within other intervals, which rise; elsewhere it is 0."""
+        bounds = np.unique(np.concatenate((first, last + 1)))
+        has = np.flatnonzero(self.label == label)
+        # Intervals of batches are cut where an other interval begins or ends within them.
+        begin = np.searchsorted(bounds, self.first[has], side="right")
+        cuts = np.searchsorted(bounds, self.last[has], side="right") - begin
+        owner = np.repeat(has, cuts + 1)
+        number = np.arange(owner.size) - np.repeat(np.cumsum(cuts + 1) - cuts - 1, cuts + 1)
+        at = np.repeat(begin, cuts + 1) + number
+        starts = np.where(number == 0, self.first[owner], bounds[np.maximum(at - 1, 0)] if bounds.size else 0)
+        is_last = number == np.repeat(cuts, cuts + 1)
+        ends = np.where(is_last, self.last[owner], (bounds[np.minimum(at, bounds.size - 1)] - 1) if bounds.size else 0)
+        place = np.searchsorted(first, starts, side="right") - 1
+        inside = (
+            (place >= 0) & (last[np.maximum(place, 0)] >= starts) if first.size else np.zeros(starts.size, np.bool_)
+        )
+        others = self.label != label
+        rest = Intervals(self.first[others], self.last[others], self.label[others], self.count[others])
+        return Intervals.joined([rest, Intervals.of(starts, ends, np.where(inside, label, 0))])
+
+    def stretches(self) -> Iterator[Stretch]:
+        """Neighbours with one label, joined where nothing that is held lies between."""
+        if not self.first.size:
+            return
+        starts = np.flatnonzero(np.diff(self.label, prepend=self.label[0] - 1))
+        last, count = np.maximum.reduceat(self.last, starts), np.add.reduceat(self.count, starts)
+        columns = (self.label[starts], self.first[starts], last, count)
+        yield from map(Stretch._make, zip(*(column.tolist() for column in columns), strict=True))
+
+
+class CopyPair:
+    """Two copies."""
+
+    def __init__(self, first: CopyContents, second: CopyContents) -> None:
+        self.first = first
+        self.second = second
+
+    @cached_property
+    def matches(self) -> tuple[Offsets, Offsets]:
+        """Numbers of the rows that are the same batch in both, leader epochs aside; both rise."""
+        ours, theirs = self.first.copy.table, self.second.copy.table
+        mine, their = aligned(ours.last, theirs.last)
+        left, right = ours.rows[mine], theirs.rows[their]
+        same = left["is_valid"] & right["is_valid"] & are_same(left, right)
+        return mine[same], their[same]
+
+    @cached_property
+    def has_match(self) -> tuple[Mask, Mask]:
+        """Of the rows of both, which are in ``matches``."""
+        found = []
+        for side, contents in zip(self.matches, (self.first, self.second), strict=True):
+            mask = np.zeros(contents.copy.table.rows.size, np.bool_)
+            mask[side] = True
+            found.append(mask)
+        return found[0], found[1]
+
+    def are_equal(self, lower: int, upper: int) -> bool:
+        """Between two offsets (the upper one exclusive) both have the same batches, with the same leader epochs."""
+        inside = self._inside(lower, upper)
+        if any((rows & ~matched).any() for rows, matched in zip(inside, self.has_match, strict=True)):
+            return False
+        return not self._other_epoch(inside[0]).any()
+
+    def held(self, lower: int, upper: int, *, keys: bool) -> Intervals:
+        """What both hold between two offsets (the upper one exclusive); ``label`` is of ``Held``.
+
+        Args:
+            lower: the first offset.
+            upper: the one after the last.
+            keys: read each record that only one of them may have: its key is wanted.
+
+        Raises:
+            KdumpError: a log cannot be read.
+        """
+        inside = self._inside(lower, upper)
+        other_epoch = self._other_epoch(inside[0])
+        mine = self.matches[0][inside[0][self.matches[0]]]
+        table = self.first.copy.table
+        label = np.where(other_epoch[mine], Held.OTHER_EPOCH, Held.SAME_BATCH).astype(np.int64)
+        parts = [Intervals.of(table.first[mine], table.last[mine], label)]
+        read = []
+        for number, (rows, matched) in enumerate(zip(inside, self.has_match, strict=True)):
+            mine_, theirs = (self.first, self.second) if number == 0 else (self.second, self.first)
+            open_rows = rows & ~matched
+            lone = open_rows & mine_.copy.table.is_full & ~_overlaps(mine_.copy, theirs.copy) & (not keys)
+            at = np.flatnonzero(lone)
+            only = Held.ONLY_SECOND if number else Held.ONLY_FIRST
+            parts.append(Intervals.of(mine_.copy.table.first[at], mine_.copy.table.last[at], only))
+            read.append(open_rows & ~lone)
+        if read[0].any() or read[1].any():
+            parts += self._by_record(read[0], read[1], lower, upper)
+        return Intervals.joined(parts)
+
+    def missing(self, offset: int | None) -> Intervals:
+        """The offsets of the first copy from ``offset`` on (None: all), by records that the second has or has not.
+
+        ``label``: MISSING where the second has not the same record, else 0.
+
+        Raises:
+            KdumpError: a log cannot be read.
+        """
+        table = self.first.copy.table
+        wanted = np.ones(table.rows.size, np.bool_) if offset is None else table.last >= offset
+        least = -(2**63) if offset is None else offset
+        matched = self.has_match[0]
+        kept = np.flatnonzero(wanted & matched)
+        lone = (
+            wanted & ~matched & table.is_full & (table.first >= least) & ~_overlaps(self.first.copy, self.second.copy)
+        )
+        gone = np.flatnonzero(lone)
+        parts = [
+            Intervals.of(table.first[kept], table.last[kept], 0),
+            Intervals.of(table.first[gone], table.last[gone], MISSING),
+        ]
+        rows = wanted & ~matched & ~lone
+        if rows.any():
+            ours = self.first.records(rows)
+            theirs = self.second.records(self._beside(rows))
+            ours = ours.take(ours.offset >= least)
+            _, mine, their = np.intersect1d(ours.offset, theirs.offset, return_indices=True)
+            label = np.full(ours.offset.size, MISSING, np.int64)
+            label[mine[(ours.digest[mine] == theirs.digest[their]).all(axis=1)]] = 0
+            parts.append(Intervals.of(ours.offset, ours.offset, label))
+        return Intervals.joined(parts)
+
+    def _beside(self, rows: Mask) -> Mask:
+        """The rows of the second copy that share an offset with some rows of the first."""
+        table, other = self.first.copy.table, self.second.copy.table
+        bounds = np.zeros(other.rows.size + 1, np.int64)
+        low = np.searchsorted(other.last_sorted, table.first[rows])
+        high = np.searchsorted(other.first_sorted, table.last[rows], side="right")
+        np.add.at(bounds, low, 1)
+        np.add.at(bounds, np.maximum(high, low), -1)
+        found = np.zeros(other.rows.size, np.bool_)
+        found[other.order] = np.cumsum(bounds)[:-1] > 0
+        return found
+
+    def _by_record(self, ours: Mask, theirs: Mask, lower: int, upper: int) -> Iterator[Intervals]:
+        """What both hold in batches that are not the same."""
+        left, right = self.first.records(ours), self.second.records(theirs)
+        left = left.take((left.offset >= lower) & (left.offset < upper))
+        right = right.take((right.offset >= lower) & (right.offset < upper))
+        offset, mine, their = np.intersect1d(left.offset, right.offset, return_indices=True)
+        same = (left.digest[mine] == right.digest[their]).all(axis=1)
+        readable = left.is_readable[mine] & right.is_readable[their]
+        epochs = [
+            contents.copy.table.rows["leader_epoch"][records.row[at]]
+            for contents, records, at in ((self.first, left, mine), (self.second, right, their))
+        ]
+        label = np.where(same, Held.SAME_RECORD, Held.OTHER_RECORD)
+        if not self.first.options.only_content:
+            label[readable & (epochs[0] != epochs[1])] = Held.OTHER_EPOCH
+        yield Intervals.of(offset, offset, label.astype(np.int64))
+        for records, at, only in ((left, mine, Held.ONLY_FIRST), (right, their, Held.ONLY_SECOND)):
+            alone = np.ones(records.offset.size, np.bool_)
+            alone[at] = False
+            yield Intervals.of(records.offset[alone], records.offset[alone], only)
+
+    def _inside(self, lower: int, upper: int) -> tuple[Mask, Mask]:
+        """Which rows of both have an offset between two."""
+        ours, theirs = self.first.copy.table, self.second.copy.table
+        return (ours.last >= lower) & (ours.first < upper), (theirs.last >= lower) & (theirs.first < upper)
+
+    def _other_epoch(self, inside: Mask) -> Mask:
+        """Of the rows of the first copy, which the second has under another leader epoch."""
+        mine, their = self.matches
+        found = np.zeros(inside.size, np.bool_)
+        if self.first.options.only_content:
+            return found
+        epochs = self.first.copy.table.rows["leader_epoch"][mine], self.second.copy.table.rows["leader_epoch"][their]
+        found[mine[epochs[0] != epochs[1]]] = True
+        found &= inside
+        return found
+
+
+def _overlaps(copy: LoadedCopy, other: LoadedCopy) -> Mask:
+    """Which rows of a copy share an offset with some row of the other."""
+    low = np.searchsorted(other.table.last_sorted, copy.table.first)
+    high = np.searchsorted(other.table.first_sorted, copy.table.last, side="right")
+    found: Mask = high > low
+    return found

@@ -1,0 +1,308 @@
+"""A comparison as a page for people, as JSON lines and as findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kdump.codes import Finding, Severity
+from kdump.diff.against import FileDifference
+from kdump.diff.differences import CopyDifference
+from kdump.diff.losses import CopyTruncation
+from kdump.diff.run import PartitionReport, ReportedRecord
+from kdump.log.names import partition_of_file
+from kdump.rows.scalarlines import json_line, json_text, plain
+from kdump.system.blocks import escaped
+
+_STYLES = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
+_FEWEST_COPIES = 2
+_LONGEST = 60
+"""Characters of a key or a value in a table."""
+
+
+def report_json(report: PartitionReport) -> Iterator[str]:
+    """A line for each copy, each difference, each ordered pair, and the recommendation."""
+    topic, partition = report.name or (None, None)
+    for copy in report.copies:
+        yield _line(
+            type="copy",
+            topic=topic,
+            partition=partition,
+            copy=copy.path,
+            logStart=copy.log_start,
+            logEnd=copy.log_end,
+            highWatermark=copy.high_watermark,
+            epochs=copy.epochs,
+            topicId=copy.topic_id,
+            clusterId=copy.cluster_id,
+            nodeId=copy.node_id,
+            isDamaged=copy.is_damaged,
+            isFuture=copy.is_future,
+            directory=copy.directory,
+        )
+    if report.common is not None:
+        first, last = report.common
+        yield _line(
+            type="common",
+            topic=topic,
+            partition=partition,
+            firstOffset=first,
+            lastOffset=last,
+            equalTo=report.equal_to,
+        )
+    for path in report.absent:
+        yield _line(type="absent", topic=topic, partition=partition, copy=path)
+    for one in report.differences:
+        yield _line(
+            type="difference",
+            topic=topic,
+            partition=partition,
+            kind=one.kind.word,
+            code=one.kind.value.value.code,
+            severity=one.kind.severity.value,
+            explained=one.kind.is_explained,
+            firstOffset=one.first_offset,
+            lastOffset=one.last_offset,
+            copies=_paths(report, one.copies),
+            message=one.message,
+        )
+    for pair in report.truncations:
+        yield _line(
+            type="truncation",
+            topic=topic,
+            partition=partition,
+            leader=report.copies[pair.leader].path,
+            follower=report.copies[pair.follower].path,
+            truncationOffset=pair.truncation_offset,
+            recordsLost=pair.records_lost,
+            recordsLostRanges=pair.lost_ranges,
+            loops=pair.loops,
+            fails=pair.fails,
+            recordsNowhereElse=pair.nowhere_else,
+            recordsNowhereElseRanges=pair.nowhere_else_ranges,
+        )
+    best = report.recommendation
+    if best is not None:
+        yield _line(
+            type="recommendation",
+            topic=topic,
+            partition=partition,
+            copy=report.copies[best.copy].path,
+            recordsLost=best.records_lost,
+            recordsNowhereElse=best.nowhere_else,
+            message=_recommendation(report),
+        )
+
+
+def record_json(record: ReportedRecord) -> str:
+    """A record in which copies differ, with what each of them holds; null where it holds nothing."""
+    topic, partition = record.name or (None, None)
+    return _line(
+        type="record",
+        topic=topic,
+        partition=partition,
+        offset=record.found.offset,
+        kind=record.found.kind.word,
+        copies=list(record.copies),
+        records=[
+            None
+            if one is None
+            else {
+                "timestamp": one.timestamp,
+                "key": one.key,
+                "value": one.value,
+                "partitionLeaderEpoch": one.leader_epoch,
+                "isControl": one.is_control,
+            }
+            for one in record.found.records
+        ],
+    )
+
+
+def file_json(found: FileDifference) -> str:
+    """A file that is not what a manifest says, as a difference."""
+    topic, partition = partition_of_file(found.path) or (None, None)
+    return _line(
+        type="difference",
+        topic=topic,
+        partition=partition,
+        kind="file",
+        code=found.code.value.code,
+        severity=found.code.value.severity.value,
+        explained=False,
+        firstOffset=None,
+        lastOffset=None,
+        copies=[found.root],
+        message=f"{found.path}: {found.message}",
+    )
+
+
+def file_text(found: FileDifference, *, color: bool) -> str:
+    """The same for people."""
+    code = found.code.value
+    return f"{escaped(found.path)}: {_severity(code.severity, color=color)} {code.code} {code.name} {found.message}\n"
+
+
+def file_finding(found: FileDifference) -> Finding:
+    """The same as a finding."""
+    return Finding(found.code, found.message, 0, path=found.path)
+
+
+def findings_of(report: PartitionReport) -> Iterator[Finding]:
+    """What is not explained; a finding for each difference, of the first copy that it is about."""
+    for one in report.differences:
+        if not one.kind.is_explained:
+            path = report.copies[one.copies[0]].directory
+            yield Finding(
+                one.kind.value, f"{_range(one)}{one.message} ({', '.join(_paths(report, one.copies))})", 0, path=path
+            )
+
+
+def report_text(report: PartitionReport, *, color: bool, is_brief: bool) -> str:
+    """The partition as a page; one line where nothing differs and ``is_brief``."""
+    name = "partition" if report.name is None else f"{report.name[0]}-{report.name[1]}"
+    lines = [f"{escaped(name)}: {_summary(report)}\n"]
+    if report.differences or not is_brief:
+        lines += _copies_table(report)
+        lines += [_difference_line(report, one, color=color) for one in report.differences]
+        lines += [
+            f"  {_pair(report, pair)}\n"
+            for pair in report.truncations
+            if pair.records_lost or pair.loops or pair.fails or not is_brief
+        ]
+        if report.recommendation is not None:
+            lines.append(f"  {_recommendation(report)}\n")
+    return "".join(lines)
+
+
+def record_text(record: ReportedRecord) -> str:
+    """A record in which copies differ: a line for each of them."""
+    name = "partition" if record.name is None else f"{record.name[0]}-{record.name[1]}"
+    lines = [f"{escaped(name)}: offset {record.found.offset}, {record.found.kind.word}\n"]
+    width = max(map(len, record.copies))
+    for path, one in zip(record.copies, record.found.records, strict=True):
+        held = "no record"
+        if one is not None:
+            held = f"epoch {one.leader_epoch}  time {one.timestamp}  key {_cell(one.key)}  value {_cell(one.value)}"
+        lines.append(f"  {escaped(path):{width}}  {held}\n")
+    return "".join(lines)
+
+
+def _line(**members: Any) -> str:
+    return json_line(list(members), list(members.values()))
+
+
+def _paths(report: PartitionReport, copies: Sequence[int]) -> list[str]:
+    return list(dict.fromkeys(report.copies[number].path for number in copies))
+
+
+def _summary(report: PartitionReport) -> str:
+    count = len(report.copies)
+    text = f"{count} {'copies' if count != 1 else 'copy'}"
+    findings = sum(not one.kind.is_explained for one in report.differences)
+    if count < _FEWEST_COPIES:
+        text += f", offsets {report.copies[0].log_start}..{report.copies[0].log_end - 1}" if count else ""
+    elif report.common is not None:
+        lower, upper = report.common
+        equal = (
+            "nothing is equal" if report.equal_to is None else f"offsets {lower}..{report.equal_to} are equal in all"
+        )
+        text += f", {equal}" if (lower, upper) != (lower, report.equal_to) else f", offsets {lower}..{upper} are equal"
+    elif all(copy.log_start == copy.log_end for copy in report.copies):
+        text += ", all of them empty"
+    else:
+        text += ", no offset is in all of them"
+    if findings:
+        text += f", {findings} finding{'s' if findings != 1 else ''}"
+    elif report.differences:
+        text += ", all differences are explained"
+    if report.absent:
+        text += f"; not in {', '.join(map(escaped, report.absent))}"
+    return text
+
+
+def _copies_table(report: PartitionReport) -> Iterator[str]:
+    head = ("copy", "node", "log start", "log end", "high watermark", "epochs (epoch:start)", "topic id", "")
+    rows = [
+        (
+            escaped(copy.path),
+            "" if copy.node_id is None else str(copy.node_id),
+            str(copy.log_start),
+            str(copy.log_end),
+            str(copy.high_watermark),
+            _epochs(copy.epochs),
+            escaped(copy.topic_id or ""),
+            ", ".join(word for word, holds in (("damaged", copy.is_damaged), ("future", copy.is_future)) if holds),
+        )
+        for copy in report.copies
+    ]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
+        yield f"  {'  '.join(cells).rstrip()}\n"
+
+
+def _epochs(epochs: Sequence[tuple[int, int]]) -> str:
+    shown = [f"{epoch}:{start}" for epoch, start in epochs]
+    return " ".join(shown if len(shown) <= 6 else [*shown[:2], "...", *shown[-3:]])
+
+
+def _difference_line(report: PartitionReport, one: CopyDifference, *, color: bool) -> str:
+    severity = _severity(one.kind.severity, color=color)
+    paths = ", ".join(map(escaped, _paths(report, one.copies)))
+    code = one.kind.value.value
+    return f"  {severity} {code.code} {code.name} {paths}: {_range(one)}{escaped(one.message)}\n"
+
+
+def _severity(severity: Severity, *, color: bool) -> str:
+    word = "explained" if severity is Severity.INFO else severity.value
+    return f"\x1b[{_STYLES[severity]}m{word}\x1b[0m" if color else word
+
+
+def _range(one: CopyDifference) -> str:
+    if one.first_offset is None:
+        return ""
+    if one.last_offset is None:
+        return f"from offset {one.first_offset}: "
+    if one.first_offset == one.last_offset:
+        return f"offset {one.first_offset}: "
+    return f"offsets {one.first_offset}..{one.last_offset}: "
+
+
+def _pair(report: PartitionReport, pair: CopyTruncation) -> str:
+    leader, follower = (escaped(report.copies[number].path) for number in (pair.leader, pair.follower))
+    if pair.truncation_offset is None:
+        what = "drops everything"
+    elif pair.truncation_offset >= report.copies[pair.follower].log_end:
+        what = "truncates nothing"
+    else:
+        what = f"truncates to {pair.truncation_offset}"
+    if pair.records_lost:
+        what += f" and loses {_records(pair.records_lost)}, {pair.nowhere_else:,} of them nowhere else"
+    if pair.loops:
+        what += "; it truncates and fetches for ever"
+    if pair.fails:
+        what += "; it gives the partition up"
+    return f"if {leader} leads, {follower} {what}"
+
+
+def _recommendation(report: PartitionReport) -> str:
+    best = report.recommendation
+    assert best is not None
+    text = f"keep {escaped(report.copies[best.copy].path)}: as the leader "
+    if not best.records_lost:
+        text += "it costs no record"
+    else:
+        text += f"it costs {_records(best.records_lost)}, {best.nowhere_else:,} of them nowhere else"
+    if best.troubled:
+        text += f"; {best.troubled} of the others cannot follow it"
+    return text
+
+
+def _records(count: int) -> str:
+    return f"{count:,} record{'s' if count != 1 else ''}"
+
+
+def _cell(value: bytes | None) -> str:
+    text = "null" if value is None else json_text(plain(value))
+    return escaped(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")

@@ -1,0 +1,261 @@
+"""``kdump diff``: partition after partition, here or on a worker, each as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from kdump.codes import Codes, KdumpError
+from kdump.diff.against import FileDifference, against, changed_files
+from kdump.diff.contents import ContentOptions, StoredRecord
+from kdump.diff.copies import LoadedCopy, load
+from kdump.diff.differences import Comparison, CopyDifference, DifferenceKind
+from kdump.diff.losses import CopyTruncation, Recommendation, recommended, truncations
+from kdump.diff.manifest import CopyManifest, ListedPartition, is_manifest, read_manifest
+from kdump.diff.places import PartitionCopies, PartitionName, PathCopies, copies_of, partitions_of
+from kdump.diff.shown import RecordDifference, shown_records
+from kdump.log.paths import expanded
+from kdump.tasks.plaindata import PlainData
+from kdump.tasks.work import Runner, Work, Workplace, in_process
+
+_MOST_GROUPS: Final = 256
+"""Tasks; one for each partition would cost more than most comparisons."""
+
+
+class DiffOptions(NamedTuple):
+    """What is compared and shown."""
+
+    contents: ContentOptions = ContentOptions()
+    with_records: bool = False
+
+
+class CopySummary(NamedTuple):
+    """A copy, as it is shown; see ``LoadedCopy``."""
+
+    path: str
+    directory: str
+    log_start: int
+    log_end: int
+    high_watermark: int
+    epochs: tuple[tuple[int, int], ...]
+    topic_id: str | None
+    cluster_id: str | None
+    node_id: int | None
+    is_damaged: bool = False
+    is_future: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReport:
+    """The comparison of one partition. ``common``: what all copies may hold; ``equal_to``: up to there it is equal."""
+
+    name: PartitionName | None
+    copies: tuple[CopySummary, ...]
+    absent: tuple[str, ...]
+    common: tuple[int, int] | None
+    equal_to: int | None
+    differences: tuple[CopyDifference, ...]
+    truncations: tuple[CopyTruncation, ...]
+    recommendation: Recommendation | None
+
+
+class ReportedRecord(NamedTuple):
+    """A record in which the copies of a partition differ; ``copies``: their PATHs."""
+
+    name: PartitionName | None
+    copies: tuple[str, ...]
+    found: RecordDifference
+
+
+DiffItem: TypeAlias = PartitionReport | ReportedRecord | KdumpError
+_RESULT = PlainData(
+    (
+        CopySummary, CopyTruncation, CopyDifference, DifferenceKind, PartitionReport, Recommendation, RecordDifference,
+        ReportedRecord, StoredRecord,
+    )
+)  # fmt: skip
+
+
+class PartitionTask(NamedTuple):
+    """The copies of one partition, to be compared. ``listed``: what a manifest says of it, and its path."""
+
+    partition: PartitionCopies
+    options: DiffOptions
+    listed: ListedPartition | None = None
+    manifest: str = ""
+
+    def run(self) -> Iterator[DiffItem]:
+        """The report, then the records that were asked for; errors of copies that cannot be read."""
+        loaded: list[LoadedCopy] = []
+        for place in self.partition.copies:
+            try:
+                loaded.append(load(place))
+            except KdumpError as error:
+                yield error.located(place.directory)
+        comparison = Comparison(loaded, self.options.contents)
+        try:
+            yield from self._compared(comparison)
+        except KdumpError as error:
+            yield error
+
+    def _compared(self, comparison: Comparison) -> Iterator[DiffItem]:
+        differences = comparison.differences()
+        found = tuple(truncations(comparison))
+        copies = tuple(map(_summary, comparison.copies))
+        if self.listed is not None:
+            for number, copy in enumerate(comparison.copies):
+                differences += against(self.listed, len(copies), copy, number)
+            copies += (_listed_summary(self.listed, self.manifest),)
+        yield PartitionReport(
+            self.partition.name,
+            copies,
+            self.partition.absent,
+            comparison.common,
+            _equal_to(comparison, differences),
+            tuple(differences),
+            found,
+            recommended(comparison, differences, found),
+        )
+        if self.options.with_records:
+            paths = tuple(copy.path for copy in copies)
+            for record in shown_records(comparison, differences):
+                yield ReportedRecord(self.partition.name, paths, record)
+
+
+def diff(
+    paths: Sequence[str],
+    options: DiffOptions,
+    on_error: Callable[[KdumpError], None],
+    run: Runner = in_process,
+) -> Iterator[PartitionReport | ReportedRecord | FileDifference]:
+    """Compare what the PATHs hold.
+
+    Args:
+        paths: segments, partition directories, log directories or URIs of these; two or more, of which one may be a
+            manifest.
+        options: see DiffOptions.
+        on_error: takes what is wrong with a PATH or a copy; the others are still compared.
+        run: where partitions are compared.
+    """
+    found: list[PathCopies] = []
+    manifest: CopyManifest | None = None
+    for path in (one for given in paths for one in expanded(given, on_error)):
+        try:
+            if not is_manifest(path):
+                found.append(copies_of(path, on_error))
+            elif manifest is None:
+                manifest = read_manifest(path)
+            else:
+                on_error(KdumpError(Codes.MANIFEST, "a second manifest: one is compared at a time", path=path))
+        except KdumpError as error:
+            on_error(error.located(path))
+    tasks = _tasks(partitions_of(found), options, manifest, tuple(one.path for one in found))
+    work = Work(PartitionTask.run, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_lost)
+    size = max(1, -(-len(tasks) // _MOST_GROUPS))
+    groups = [tasks[first : first + size] for first in range(0, len(tasks), size)]
+    # A single partition need not wait for another process.
+    for item in (run if len(groups) > 1 else in_process)(groups, work):
+        if isinstance(item, KdumpError):
+            on_error(item)
+        else:
+            yield item
+    if manifest is not None:
+        for root, one in _roots(manifest, found, on_error):
+            try:
+                yield from changed_files(manifest, root, one.path, on_error)
+            except KdumpError as error:
+                on_error(error.located(one.path))
+
+
+def _tasks(
+    partitions: Sequence[PartitionCopies], options: DiffOptions, manifest: CopyManifest | None, paths: tuple[str, ...]
+) -> list[PartitionTask]:
+    """A task for each partition, with what a manifest says of it; also for those that only the manifest has."""
+    if manifest is None:
+        return [PartitionTask(one, options) for one in partitions if one.copies]
+    listed = {one.name: one for one in manifest.partitions}
+    held = {one.name: one for one in partitions if one.copies}
+    if len(listed) == len(held) == 1:
+        # A copy may be called otherwise.
+        held = dict(zip(listed, held.values(), strict=True))
+    tasks = []
+    for name in sorted(listed.keys() | held.keys(), key=lambda name: name or ("", -1)):
+        partition = held.get(name) or PartitionCopies(name, (), paths)
+        if name not in listed:
+            partition = partition._replace(absent=(*partition.absent, manifest.path))
+        tasks.append(PartitionTask(partition, options, listed.get(name), manifest.path))
+    return tasks
+
+
+def _roots(
+    manifest: CopyManifest, found: Sequence[PathCopies], on_error: Callable[[KdumpError], None]
+) -> Iterator[tuple[str, PathCopies]]:
+    """The PATHs that a manifest was made of, each with the one that is compared with it, file by file.
+
+    The files of another node's copy are others.
+    """
+    roots = manifest.roots if len(manifest.roots) > 1 else manifest.roots * len(found)
+    if len(roots) != len(found):
+        message = f"made of {len(roots)} PATHs: give as many, or the partitions are compared and no files"
+        on_error(KdumpError(Codes.MANIFEST, message, path=manifest.path))
+        return
+    for root, one in zip(roots, found, strict=True):
+        below = [other for other in manifest.partitions if other.path.startswith(root)]
+        nodes = {(other.cluster_id, other.node_id) for other in below if other.node_id is not None}
+        own = {copy.node for copy in one.copies if copy.node is not None}
+        if not nodes or not own or nodes & own:
+            yield root, one
+
+
+def _listed_summary(listed: ListedPartition, manifest: str) -> CopySummary:
+    """A manifest's copy, as it is shown."""
+    return CopySummary(
+        manifest,
+        listed.path,
+        listed.log_start,
+        listed.log_end,
+        listed.high_watermark,
+        listed.epochs,
+        listed.topic_id,
+        listed.cluster_id,
+        listed.node_id,
+    )
+
+
+def _lost(task: PartitionTask, count: int, error: KdumpError) -> Iterable[DiffItem]:
+    """The process that compared a partition was killed."""
+    places = [copy.directory for copy in task.partition.copies]
+    return [KdumpError(error.code, error.message, path=next(iter(places), task.manifest))]
+
+
+def _summary(copy: LoadedCopy) -> CopySummary:
+    place = copy.place
+    return CopySummary(
+        place.path,
+        place.directory,
+        copy.log_start,
+        copy.log_end,
+        copy.high_watermark,
+        copy.epochs,
+        place.topic_id,
+        place.cluster_id,
+        place.node_id,
+        bool(copy.damage) or copy.failure is not None,
+        place.is_future,
+    )
+
+
+def _equal_to(comparison: Comparison, differences: Iterable[CopyDifference]) -> int | None:
+    """The last offset up to which all copies hold the same, from the first that all may hold on; None: nowhere."""
+    if comparison.common is None:
+        return None
+    lower, upper = comparison.common
+    kinds = DifferenceKind.SEGMENTS, DifferenceKind.REWRITTEN
+    firsts = [
+        one.first_offset
+        for one in differences
+        if one.first_offset is not None and one.kind not in kinds and (one.last_offset or one.first_offset) >= lower
+    ]
+    end = min([upper, *(first - 1 for first in firsts)])
+    return end if end >= lower else None

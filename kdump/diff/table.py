@@ -1,0 +1,260 @@
+"""The batch table of a copy: one row an entry, over all of its segments, from headers alone, and what is damaged.
+
+A row is small, as there is one for each batch of three copies or more in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.codes import Codes, Finding
+from kdump.diff.alignment import rises
+from kdump.format.batch import CODEC_MASK, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC, MAGIC_OFFSET
+from kdump.log.gaps import Gap
+from kdump.log.resync import CheckedChunk, ResyncWalk
+from kdump.log.source import Source
+from kdump.verify.gaps import GapChecks, NextSegment
+from kdump.verify.table import UNKNOWN_OFFSET, cleaned, entry_of, read_rows, row_at
+
+_FROM_VERIFY: Final = (
+    "position", "base_offset", "last_offset", "producer_id", "size", "leader_epoch", "record_count", "marker_type",
+    "crc", "attributes", "magic", "is_valid",
+)  # fmt: skip
+_TYPES: Final = ("i8", "i8", "i8", "i8", "i8", "i4", "i4", "i4", "u4", "u2", "i1", "?")
+
+Rows = NDArray[np.void]
+"""Shape (entries,), of ``row_dtype``."""
+Opener = Callable[[int], Source]
+"""Opens the log of a segment, by its number in the table."""
+
+
+@cache
+def row_dtype() -> np.dtype[np.void]:
+    """The columns: those of ``verify.table.BatchRow`` with these names, and two more.
+
+    ``segment``: the number of the segment. ``is_cleaned``: the log cleaner has been at the batch.
+    """
+    fields = zip(_FROM_VERIFY, _TYPES, strict=True)
+    return np.dtype([*fields, ("segment", "i4"), ("is_cleaned", "?")])
+
+
+@dataclass(frozen=True, slots=True)
+class TableSegment:
+    """A segment of a copy: its base offset, its path, bytes that count of it."""
+
+    base_offset: int
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
+class CopyTable:
+    """The entries of a copy in file order.
+
+    Attributes:
+        segments: in the order of their offsets.
+        rows: of all segments.
+        damage: gaps and wrong CRCs; each has ``path``, and a length where bytes are concerned.
+        breaks: numbers of the rows after which bytes follow that are no entry; -1 before the first row.
+    """
+
+    segments: tuple[TableSegment, ...]
+    rows: Rows
+    damage: tuple[Finding, ...] = ()
+    breaks: tuple[int, ...] = ()
+
+    @cached_property
+    def first(self) -> NDArray[np.int64]:
+        """First offset of each entry, shape (rows,).
+
+        The header of a compressed legacy entry has none: it begins after the entry before, or with its segment.
+        """
+        first: NDArray[np.int64] = self.rows["base_offset"].copy()
+        unknown = np.flatnonzero(first == UNKNOWN_OFFSET)
+        if unknown.size:
+            bases = np.array([segment.base_offset for segment in self.segments], np.int64)
+            after = np.concatenate(([-1], self.rows["last_offset"][:-1])) + 1
+            begin = np.maximum(after, bases[self.rows["segment"]])
+            first[unknown] = np.minimum(begin, self.rows["last_offset"])[unknown]
+        return first
+
+    @cached_property
+    def last(self) -> NDArray[np.int64]:
+        """Last offset of each entry, shape (rows,)."""
+        return np.ascontiguousarray(self.rows["last_offset"])
+
+    @cached_property
+    def rises(self) -> bool:
+        """The last offsets rise from entry to entry, as they do in a log without damage."""
+        return rises(self.last)
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The numbers of the rows by their last offsets, shape (rows,)."""
+        return np.arange(self.last.size) if self.rises else np.argsort(self.last, kind="stable")
+
+    @cached_property
+    def last_sorted(self) -> NDArray[np.int64]:
+        """``last`` in ``order``."""
+        return self.last if self.rises else self.last[self.order]
+
+    @cached_property
+    def first_sorted(self) -> NDArray[np.int64]:
+        """``first`` in ``order``; made to rise where damage keeps it from that."""
+        return self.first if self.rises else np.maximum.accumulate(self.first[self.order])
+
+    @cached_property
+    def is_full(self) -> NDArray[np.bool_]:
+        """Each offset from the first to the last one has a record, as the header alone tells; shape (rows,)."""
+        rows = self.rows
+        is_wrapper = (rows["magic"] < 2) & (rows["attributes"] & CODEC_MASK != 0)
+        full: NDArray[np.bool_] = (rows["record_count"] == self.last - self.first + 1) & ~is_wrapper & rows["is_valid"]
+        return full
+
+    def is_within(self, sizes: Mapping[int, int]) -> NDArray[np.bool_]:
+        """Which entries end within so many bytes of their segments, by base offset; shape (rows,)."""
+        limits = np.array([sizes.get(segment.base_offset, -1) for segment in self.segments], np.int64)
+        if not limits.size:
+            return np.zeros(0, np.bool_)
+        within: NDArray[np.bool_] = self.rows["position"] + self.rows["size"] <= limits[self.rows["segment"]]
+        return within
+
+    def kept(self, sizes: dict[int, int]) -> CopyTable:
+        """What a start keeps of it: ``sizes`` has the bytes of each segment that is left, by base offset."""
+        kept = tuple(
+            TableSegment(segment.base_offset, segment.path, sizes[segment.base_offset])
+            for segment in self.segments
+            if segment.base_offset in sizes
+        )
+        numbers = np.cumsum([segment.base_offset in sizes for segment in self.segments]) - 1
+        is_kept = self.is_within(sizes)
+        rows = self.rows[is_kept]
+        rows["segment"] = numbers[rows["segment"]]
+        by_path = {segment.path: segment.size for segment in kept}
+        damage = tuple(one for one in self.damage if one.position < by_path.get(one.path or "", 0))
+        place = np.cumsum(is_kept) - 1
+        breaks = (number if number < 0 else int(place[number]) for number in self.breaks)
+        return CopyTable(kept, rows, damage, tuple(sorted(set(breaks))))
+
+
+@dataclass(slots=True)
+class _TableReading:
+    """What has been read of a copy so far."""
+
+    parts: list[Rows] = field(default_factory=list)
+    count: int = 0
+    damage: list[Finding] = field(default_factory=list)
+    breaks: list[int] = field(default_factory=list)
+
+    def add(self, rows: Rows, segment: int) -> None:
+        """The rows of a chunk, of ``verify.table.row_dtype``."""
+        part = np.empty(len(rows), row_dtype())
+        for name in _FROM_VERIFY:
+            part[name] = rows[name]
+        part["segment"] = segment
+        part["is_cleaned"] = cleaned(rows)
+        self.parts.append(part)
+        self.count += len(rows)
+
+
+def read_table(segments: Iterable[TableSegment], opened: Opener, headers_only: Callable[[str], bool]) -> CopyTable:
+    """Read all entries of a copy once.
+
+    Args:
+        segments: in the order of their offsets.
+        opened: opens one of them.
+        headers_only: of which paths the headers are to be read, and the payloads passed over.
+
+    Raises:
+        KdumpError: a log cannot be opened.
+    """
+    known = tuple(segments)
+    reading = _TableReading()
+    for number, segment in enumerate(known):
+        if not segment.size:
+            continue
+        next_base = known[number + 1].base_offset if number + 1 < len(known) else None
+        with opened(number) as source:
+            walk = _header_chunks(source) if headers_only(segment.path) else None
+            for finding in _read_segment(reading, source, number, NextSegment((), next_base), walk):
+                lost_from = segment.base_offset if finding.first_offset is None else finding.first_offset
+                reading.damage.append(_located(finding, segment.path, lost_from))
+    rows = np.concatenate([np.empty(0, row_dtype()), *reading.parts])
+    return CopyTable(known, rows, tuple(reading.damage), tuple(reading.breaks))
+
+
+def _read_segment(
+    reading: _TableReading, source: Source, number: int, behind: NextSegment, headers: Rows | None
+) -> Iterator[Finding]:
+    """Add the rows of one log; gives what is damaged."""
+    if headers is not None:
+        reading.add(headers, number)
+        return
+    checks = GapChecks(source, behind)
+    for item in ResyncWalk(source).items():
+        if isinstance(item, Gap):
+            reading.breaks.append(reading.count - 1)
+            yield from checks.see_gap(item)
+            continue
+        rows = read_rows(item, is_after_gap=False)
+        reading.add(rows, number)
+        yield from _damaged(checks, item, rows)
+    yield from checks.finish()
+
+
+def _damaged(checks: GapChecks, chunk: CheckedChunk, rows: Rows) -> Iterator[Finding]:
+    """Show the entries of a chunk to the checks: those with wrong CRCs, and the valid ones between them."""
+    begin = 0
+    for number in [*chunk.damaged, len(rows)]:
+        if begin < number:
+            yield from checks.see_valid(row_at(rows, begin), int(rows["last_offset"][number - 1]))
+        if number < len(rows):
+            row = row_at(rows, number)
+            yield from checks.see_damaged(row, entry_of(chunk, row))
+        begin = number + 1
+
+
+def _located(finding: Finding, path: str, lost_from: int) -> Finding:
+    """The finding with its path, and with its first offset where a segment begins with it."""
+    is_tail = finding.code is Codes.ZERO_TAIL
+    first = None if is_tail else lost_from
+    last = finding.last_offset
+    if last is None and first is not None and finding.continue_at is not None and finding.continue_at > first:
+        last = finding.continue_at - 1
+    return replace(finding, path=path, first_offset=first, last_offset=last)
+
+
+def _header_chunks(source: Source) -> Rows | None:
+    """The rows of a log of v2 batches whose lengths lead from one to the next, from headers alone; None of another.
+
+    Nothing proves that the payloads are what the CRCs say: where two copies have the same ones, they are believed.
+    """
+    size = source.size or 0
+    positions: list[int] = []
+    headers = bytearray()
+    position = 0
+    while position + HEADER_SIZE <= size:
+        # Nothing after the header is fetched ahead.
+        source.stop = position + HEADER_SIZE
+        header = source.read(position, HEADER_SIZE)
+        if len(header) < HEADER_SIZE or header[MAGIC_OFFSET] != MAGIC:
+            return None
+        length = int.from_bytes(header[LENGTH_OFFSET : LENGTH_OFFSET + 4], "big", signed=True)
+        if length < HEADER_SIZE - LOG_OVERHEAD or position + LOG_OVERHEAD + length > size:
+            return None
+        positions.append(position)
+        headers += header
+        position += LOG_OVERHEAD + length
+    if position != size:
+        return None
+    starts = list(range(0, len(headers), HEADER_SIZE))
+    rows = read_rows(CheckedChunk(memoryview(headers), 0, starts, len(headers)), is_after_gap=False)
+    rows["position"] = positions
+    rows["size"] = np.diff(rows["position"], append=size)
+    return rows

@@ -1,0 +1,132 @@
+"""The books of a controller: they refuse records that apply to the image, and then the controller stops.
+
+Source: docs/spec/metadata.md#31-faults (the *ControlManager classes). Here is only what the image does not refuse
+already: a record that does not apply to the image stops a controller too.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, Final
+
+from kdump.kafka.image.faults import ReplayError
+from kdump.kafka.image.metadataversion import SUPPORTED_FEATURES
+
+_BROKER_RESOURCE: Final = 4
+_BEGIN, _END, _ABORT = 23, 24, 25
+_UNSUPPORTED: Final = (0, 0)
+_ACL: Final = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
+
+
+class ControllerBooks:
+    """What a controller remembers of the records so far."""
+
+    def __init__(self) -> None:
+        self._state = _Books()
+        self._before: _Books | None = None
+
+    def replay(self, record_type: int, values: dict[str, Any], offset: int, *, in_snapshot: bool) -> None:
+        """The next record. Raises ReplayError where a controller stops."""
+        if record_type in (_BEGIN, _END, _ABORT):
+            if in_snapshot:
+                raise ReplayError("a transaction in a snapshot")
+            if record_type == _BEGIN:
+                self._before = copy.deepcopy(self._state)
+            elif record_type == _ABORT and self._before is not None:
+                self._state = self._before
+            return
+        step = _STEPS.get(record_type)
+        if step is not None:
+            step(self._state, values)
+
+
+class _Books:
+    def __init__(self) -> None:
+        self.topics: dict[str, str] = {}
+        self.names: dict[str, str] = {}
+        self.brokers: dict[int, int] = {}
+        self.acls: dict[str, tuple[Any, ...]] = {}
+        self.existing_acls: set[tuple[Any, ...]] = set()
+        self.credentials: set[tuple[int, str]] = set()
+        self.next_producer_id: int | None = None
+
+    def topic(self, values: dict[str, Any]) -> None:
+        name, topic_id = values["name"], values["topicId"]
+        before = self.names.get(name)
+        self.names[name] = topic_id
+        if before is not None:
+            other = "this id" if before == topic_id else f"the id {before}"
+            raise ReplayError(f"the topic {name} exists already with {other}")
+        self.topics[topic_id] = name
+
+    def remove_topic(self, values: dict[str, Any]) -> None:
+        name = self.topics.pop(values["topicId"], None)
+        if name is None:
+            raise ReplayError("the controller knows no topic with this id")
+        self.names.pop(name, None)
+
+    def register_broker(self, values: dict[str, Any]) -> None:
+        self.brokers[values["brokerId"]] = values["brokerEpoch"]
+
+    def unregister_broker(self, values: dict[str, Any]) -> None:
+        broker, epoch = values["brokerId"], values["brokerEpoch"]
+        if broker not in self.brokers:
+            raise ReplayError(f"broker {broker} is not registered")
+        if self.brokers[broker] != epoch:
+            raise ReplayError(f"broker {broker} has the epoch {self.brokers[broker]}, not {epoch}")
+        del self.brokers[broker]
+
+    def feature(self, values: dict[str, Any]) -> None:
+        name, level = values["name"], values["featureLevel"]
+        lowest, highest = SUPPORTED_FEATURES.get(name, _UNSUPPORTED)
+        if not lowest <= level <= highest:
+            raise ReplayError(f"a controller of Kafka 4.3.1 knows levels {lowest} to {highest} of {name}, not {level}")
+
+    def config(self, values: dict[str, Any]) -> None:
+        name = values["resourceName"]
+        if values["resourceType"] == _BROKER_RESOURCE and name and not name.lstrip("+-").isdecimal():
+            raise ReplayError(f"{name!r} is no broker id")
+
+    def producer_ids(self, values: dict[str, Any]) -> None:
+        following = values["nextProducerId"]
+        if self.next_producer_id is not None and following <= self.next_producer_id:
+            raise ReplayError(f"the next producer id {following} is not above {self.next_producer_id}")
+        self.next_producer_id = following
+
+    def acl(self, values: dict[str, Any]) -> None:
+        acl = tuple(values[name] for name in _ACL)
+        self.acls[values["id"]] = acl
+        self.existing_acls.add(acl)
+
+    def remove_acl(self, values: dict[str, Any]) -> None:
+        acl = self.acls.pop(values["id"], None)
+        if acl is None or acl not in self.existing_acls:
+            raise ReplayError(f"the controller has no ACL {values['id']}")
+        self.existing_acls.remove(acl)
+
+    def scram(self, values: dict[str, Any]) -> None:
+        self.credentials.add((values["mechanism"], values["name"]))
+
+    def remove_scram(self, values: dict[str, Any]) -> None:
+        key = values["mechanism"], values["name"]
+        if key not in self.credentials:
+            raise ReplayError(f"there is no such credential of {values['name']}")
+        self.credentials.remove(key)
+
+
+_STEPS: Final[dict[int, Callable[[_Books, dict[str, Any]], None]]] = {
+    0: _Books.register_broker,
+    1: _Books.unregister_broker,
+    2: _Books.topic,
+    4: _Books.config,
+    9: _Books.remove_topic,
+    11: _Books.scram,
+    12: _Books.feature,
+    15: _Books.producer_ids,
+    18: _Books.acl,
+    19: _Books.remove_acl,
+    22: _Books.remove_scram,
+}
+BOOKED: Final = frozenset({*_STEPS, _BEGIN, _END, _ABORT})
+"""The types of records that a controller may refuse though they apply to the image."""

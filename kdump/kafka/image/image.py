@@ -1,0 +1,258 @@
+"""The metadata image, and the changes of a batch or a transaction on their way into it.
+
+Source: docs/spec/metadata.md#3-from-records-to-the-image (MetadataImage, MetadataDelta).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from kdump.kafka.image import metadataversion
+from kdump.kafka.image.cluster import ClusterDelta, ClusterImage
+from kdump.kafka.image.faults import ReplayError
+from kdump.kafka.image.topics import TopicsDelta, TopicsImage
+from kdump.payloads.java import hash_map_order_of
+
+TOPIC_RESOURCE: Final = 2
+RESOURCE_TYPES: Final = {0: "UNKNOWN", 2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
+"""ConfigResource.Type by its number; other numbers are read as 0."""
+SCRAM_MECHANISMS: Final = {0: "UNKNOWN", 1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+"""ScramMechanism, likewise."""
+
+Resource: TypeAlias = tuple[int, str]
+"""Type and name of what has configs; the name is '' for the default of all."""
+QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
+"""(type, name) of what has quotas; the name is None for the default of all."""
+
+
+class Provenance(NamedTuple):
+    """The last record that an image holds: its offset, its leader epoch, and its time (ms)."""
+
+    offset: int = -1
+    epoch: int = -1
+    timestamp: int = -1
+
+
+@dataclass(slots=True)
+class MetadataImage:
+    """All that the cluster knows. ``metadata_version``: None before the first FeatureLevelRecord of it."""
+
+    provenance: Provenance = field(default_factory=Provenance)
+    metadata_version: int | None = None
+    features: dict[str, int] = field(default_factory=dict)
+    """Finalized levels without metadata.version."""
+    cluster: ClusterImage = field(default_factory=ClusterImage)
+    topics: TopicsImage = field(default_factory=TopicsImage)
+    configs: dict[Resource, dict[str, str]] = field(default_factory=dict)
+    quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+    next_producer_id: int = -1
+    acls: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The members of an AccessControlEntryRecord by its id."""
+    scram: dict[int, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    """The members of a UserScramCredentialRecord by mechanism and user."""
+    tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The members of a DelegationTokenRecord by token id."""
+
+    @property
+    def is_elr_enabled(self) -> bool:
+        """The cluster keeps eligible leader replicas."""
+        return self.features.get(metadataversion.ELR_FEATURE, 0) >= 1
+
+
+class MetadataDelta:
+    """Changes that wait until their batch or transaction is complete."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.image = image
+        self.topics = TopicsDelta(image.topics)
+        self.cluster = ClusterDelta(image.cluster)
+        self.is_empty = True
+        self._is_wide = False
+        self._metadata_version: int | None = None
+        self._features: dict[str, int | None] = {}
+        self._configs: dict[Resource, dict[str, str | None]] = {}
+        self._quotas: dict[QuotaEntity, dict[str, float | None]] = {}
+        self._next_producer_id: int | None = None
+        self._acls: dict[str, dict[str, Any] | None] = {}
+        self._scram: dict[int, dict[str, dict[str, Any] | None]] = {}
+        self._tokens: dict[str, dict[str, Any] | None] = {}
+
+    def replay(self, record_type: int, values: dict[str, Any]) -> None:
+        """Add the change of one record. ReplayError where it does not apply."""
+        step = _STEPS.get(record_type)
+        if step is not None:
+            self.is_empty = False
+            # Most batches change partitions only.
+            self._is_wide |= record_type not in _OF_PARTITIONS
+            step(self, values)
+
+    def apply(self, provenance: Provenance) -> None:
+        """Put the changes into the image. ReplayError where that is not possible: then the image stays as it is."""
+        self.topics.check()
+        image = self.image
+        image.provenance = provenance
+        self.topics.apply()
+        if not self._is_wide:
+            return
+        if self._metadata_version is not None:
+            image.metadata_version = self._metadata_version
+        _put(image.features, self._features)
+        self.cluster.apply()
+        _put_inner(image.configs, self._configs)
+        _put_inner(image.quotas, self._quotas)
+        if self._next_producer_id is not None:
+            image.next_producer_id = self._next_producer_id
+        _put(image.acls, self._acls)
+        self._apply_scram()
+        _put(image.tokens, self._tokens)
+
+    def _apply_scram(self) -> None:
+        """As ScramDelta does: after the last user of a mechanism goes, users that come after it are lost.
+
+        Source: docs/spec/metadata.md#33-deltas.
+        """
+        mechanisms = self.image.scram
+        for mechanism, changes in self._scram.items():
+            users = mechanisms.setdefault(mechanism, {})
+            for name in hash_map_order_of(changes, 16):
+                credential = changes[name]
+                if credential is not None:
+                    users[name] = credential
+                    continue
+                users.pop(name, None)
+                if not users:
+                    mechanisms.pop(mechanism, None)
+
+    def config_of(self, resource: Resource, name: str) -> str | None:
+        """The value of a config with the changes so far."""
+        changed = self._configs.get(resource, {})
+        return changed[name] if name in changed else self.image.configs.get(resource, {}).get(name)
+
+    def feature_of(self, name: str) -> int | None:
+        """The level of a feature with the changes so far."""
+        if name == metadataversion.FEATURE:
+            return self.image.metadata_version if self._metadata_version is None else self._metadata_version
+        return self._features[name] if name in self._features else self.image.features.get(name)
+
+    def acl_of(self, acl: str) -> dict[str, Any] | None:
+        """An ACL with the changes so far."""
+        return self._acls[acl] if acl in self._acls else self.image.acls.get(acl)
+
+    def feature(self, values: dict[str, Any]) -> None:
+        """FeatureLevelRecord."""
+        name, level = values["name"], values["featureLevel"]
+        if name == metadataversion.FEATURE:
+            if level not in metadataversion.LEVELS:
+                raise ReplayError(f"metadata.version {level} is unknown to Kafka 4.3.1")
+            self._metadata_version = level
+        elif name != metadataversion.KRAFT_VERSION:
+            self._features[name] = level or None
+
+    def remove_topic(self, values: dict[str, Any]) -> None:
+        """RemoveTopicRecord: the configs that the topic had before this batch go too."""
+        resource = TOPIC_RESOURCE, self.topics.remove(values)
+        configs = self.image.configs.get(resource)
+        if configs is not None:
+            self._configs[resource] = dict.fromkeys(configs)
+
+    def config(self, values: dict[str, Any]) -> None:
+        """ConfigRecord."""
+        kind = values["resourceType"]
+        resource = kind if kind in RESOURCE_TYPES else 0, values["resourceName"]
+        self._configs.setdefault(resource, {})[values["name"]] = values["value"]
+
+    def quota(self, values: dict[str, Any]) -> None:
+        """ClientQuotaRecord."""
+        names = {item["entityType"]: item["entityName"] for item in values["entity"]}
+        entity = tuple((kind, names[kind]) for kind in sorted(names))
+        self._quotas.setdefault(entity, {})[values["key"]] = None if values["remove"] else values["value"]
+
+    def producer_ids(self, values: dict[str, Any]) -> None:
+        """ProducerIdsRecord."""
+        self._next_producer_id = values["nextProducerId"]
+
+    def acl(self, values: dict[str, Any]) -> None:
+        """AccessControlEntryRecord."""
+        self._acls[values["id"]] = values
+
+    def remove_acl(self, values: dict[str, Any]) -> None:
+        """RemoveAccessControlEntryRecord."""
+        acl = values["id"]
+        if acl in self.image.acls:
+            self._acls[acl] = None
+        elif acl in self._acls:
+            del self._acls[acl]
+        else:
+            raise ReplayError(f"there is no ACL {acl}")
+
+    def scram(self, values: dict[str, Any]) -> None:
+        """UserScramCredentialRecord."""
+        self._scram.setdefault(scram_mechanism(values), {})[values["name"]] = values
+
+    def remove_scram(self, values: dict[str, Any]) -> None:
+        """RemoveUserScramCredentialRecord: nothing looks whether it is there."""
+        self._scram.setdefault(scram_mechanism(values), {})[values["name"]] = None
+
+    def token(self, values: dict[str, Any]) -> None:
+        """DelegationTokenRecord."""
+        for principal in (values["owner"], values["requester"], *values["renewers"]):
+            if ":" not in principal:
+                raise ReplayError(f"{principal!r} is no principal")
+        self._tokens[values["tokenId"]] = values
+
+    def remove_token(self, values: dict[str, Any]) -> None:
+        """RemoveDelegationTokenRecord."""
+        self._tokens[values["tokenId"]] = None
+
+
+def scram_mechanism(values: Mapping[str, Any]) -> int:
+    """The mechanism of a record of a SCRAM credential."""
+    mechanism: int = values["mechanism"]
+    return mechanism if mechanism in SCRAM_MECHANISMS else 0
+
+
+def _put(target: dict[Any, Any], changes: Mapping[Any, Any]) -> None:
+    """None removes."""
+    for key, value in changes.items():
+        if value is None:
+            target.pop(key, None)
+        else:
+            target[key] = value
+
+
+def _put_inner(target: dict[Any, dict[Any, Any]], changes: Mapping[Any, Mapping[Any, Any]]) -> None:
+    """What is empty afterwards disappears."""
+    for key, inner in changes.items():
+        values = target.setdefault(key, {})
+        _put(values, inner)
+        if not values:
+            del target[key]
+
+
+_STEPS: Final[Mapping[int, Callable[[MetadataDelta, dict[str, Any]], object]]] = {
+    0: lambda delta, values: delta.cluster.register_broker(values),
+    1: lambda delta, values: delta.cluster.unregister_broker(values),
+    2: lambda delta, values: delta.topics.topic(values),
+    3: lambda delta, values: delta.topics.partition(values),
+    4: MetadataDelta.config,
+    5: lambda delta, values: delta.topics.partition_change(values),
+    7: lambda delta, values: delta.cluster.fence(values),
+    8: lambda delta, values: delta.cluster.unfence(values),
+    9: MetadataDelta.remove_topic,
+    10: MetadataDelta.token,
+    11: MetadataDelta.scram,
+    12: MetadataDelta.feature,
+    14: MetadataDelta.quota,
+    15: MetadataDelta.producer_ids,
+    17: lambda delta, values: delta.cluster.change(values),
+    18: MetadataDelta.acl,
+    19: MetadataDelta.remove_acl,
+    22: MetadataDelta.remove_scram,
+    26: MetadataDelta.remove_token,
+    27: lambda delta, values: delta.cluster.register_controller(values),
+    28: lambda delta, values: delta.topics.clear_elr(values),
+}
+"""The change of each type of record, by its number; other types change nothing."""
+_OF_PARTITIONS: Final = (3, 5)

@@ -1,0 +1,205 @@
+"""From batches to the image: what a node does with each record, and what it says of those that do not apply.
+
+Source: docs/spec/metadata.md#2-loading (MetadataBatchLoader, RecordsSnapshotReader).
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Any, Final, Protocol
+
+from kdump.codes import Codes, DamageError
+from kdump.format import control
+from kdump.kafka.image.books import BOOKED, ControllerBooks
+from kdump.kafka.image.faults import Fault, Grade, ReplayError
+from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance
+from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError, snapshot_batches
+from kdump.kafka.image.quorum import Quorum
+from kdump.payloads.decoded import PayloadError
+from kdump.payloads.internal import DECODERS, DecodedMessage, MetadataDecoder
+
+BEGIN, END, ABORT = 23, 24, 25
+"""The types of the records that mark a metadata transaction."""
+
+
+def _decoder() -> MetadataDecoder:
+    decoder = DECODERS["cluster-metadata"]
+    assert isinstance(decoder, MetadataDecoder)
+    return decoder
+
+
+class _Transaction(Enum):
+    NONE = auto()
+    STARTED = auto()
+    CONTINUED = auto()
+    ENDED = auto()
+    ABORTED = auto()
+
+
+_OPEN: Final = (_Transaction.STARTED, _Transaction.CONTINUED)
+
+
+class Watcher(Protocol):
+    """Sees what is loaded."""
+
+    def record(self, batch: MetadataBatch, offset: int, message: DecodedMessage, before: MetadataDelta) -> None:
+        """A record of the log, marks of transactions too, before it is applied to ``before``."""
+
+    def refused(self) -> None:
+        """The record that came last does not apply."""
+
+    def election(self, batch: MetadataBatch, offset: int, kind: int, values: dict[str, Any]) -> None:
+        """A control record of the log."""
+
+
+class ImageLoader:
+    """Folds batches into an image.
+
+    ``faults``: what was wrong, in order. ``quorum``: what the control records say.
+
+    Args:
+        watch: sees the records of the log, not those of a snapshot.
+        with_controller: also say what a controller refuses.
+    """
+
+    def __init__(self, watch: Watcher | None = None, *, with_controller: bool = True) -> None:
+        self.image = MetadataImage()
+        self.faults: list[Fault] = []
+        self.quorum = Quorum()
+        self._watch = watch
+        self._decode = _decoder().value
+        self._books = ControllerBooks() if with_controller else None
+        self._snapshot: str | None = None
+        self._transaction = _Transaction.NONE
+        self._began = -1
+        self._last = Provenance()
+        self._is_fresh = True
+        self._delta = MetadataDelta(self.image)
+
+    @property
+    def open_transaction(self) -> int | None:
+        """The offset at which a transaction began that is still open."""
+        return self._began if self._transaction in _OPEN else None
+
+    def load_snapshot(self, snapshot: SnapshotFile) -> None:
+        """Start from a snapshot. Raises UnreadableBatchError, and ReplayError where a node refuses it."""
+        self._snapshot = snapshot.name
+        timestamp = -1
+        number = 0
+        for batch in snapshot_batches(snapshot):
+            if batch.is_control:
+                timestamp = max(timestamp, self._control(batch))
+                continue
+            for _, value in batch.records:
+                self._replay(batch, number, self._decoded(batch, number, value))
+                number += 1
+        self._delta.topics.finish_snapshot()
+        self._delta.apply(Provenance(snapshot.end_offset - 1, snapshot.epoch, timestamp))
+        self._reset()
+        self._last = self.image.provenance
+        self._snapshot = None
+
+    def load(self, batch: MetadataBatch) -> None:
+        """The next batch of the log. Raises UnreadableBatchError, with nothing of the batch applied."""
+        if batch.is_control:
+            self._control(batch)
+            self._last = Provenance(batch.last_offset, batch.epoch, batch.timestamp)
+            self._flush()
+            return
+        offset = batch.base_offset
+        decoded = [self._decoded(batch, offset + n, value) for n, (_, value) in enumerate(batch.records)]
+        last = self._last
+        for number, message in enumerate(decoded):
+            self._replay(batch, offset + number, message)
+            if self._transaction is _Transaction.STARTED and (number or not self._is_fresh):
+                before = offset + number - 1 if number else last.offset
+                self._apply(Provenance(before, batch.epoch, batch.timestamp))
+                self._transaction = _Transaction.STARTED
+        self._last = Provenance(batch.last_offset, batch.epoch, batch.timestamp)
+        self._flush()
+
+    def _decoded(self, batch: MetadataBatch, offset: int, value: bytes) -> DecodedMessage:
+        try:
+            return self._decode(value)
+        except PayloadError as error:
+            message = f"the value {error.message}"
+            raise UnreadableBatchError(message, batch.path, batch.position, offset, is_cut=False) from None
+
+    def _replay(self, batch: MetadataBatch, offset: int, message: DecodedMessage) -> None:
+        record_type, values = message.record_type, message.values
+        if self._watch is not None and self._snapshot is None:
+            self._watch.record(batch, offset, message, self._delta)
+        try:
+            if BEGIN <= record_type <= ABORT:
+                self._mark(record_type, offset)
+            else:
+                if self._transaction is not _Transaction.NONE:
+                    self._transaction = _Transaction.CONTINUED if self._transaction in _OPEN else _Transaction.NONE
+                self._delta.replay(record_type, values)
+        except ReplayError as error:
+            if self._watch is not None and self._snapshot is None:
+                self._watch.refused()
+            self._fault(Grade.IMAGE, offset, message.schema.name, str(error))
+            return
+        if self._books is not None and record_type in BOOKED:
+            try:
+                self._books.replay(record_type, values, offset, in_snapshot=self._snapshot is not None)
+            except ReplayError as error:
+                self._fault(Grade.CONTROLLER, offset, message.schema.name, str(error))
+
+    def _mark(self, record_type: int, offset: int) -> None:
+        is_open = self._transaction in _OPEN
+        if record_type == BEGIN:
+            if is_open:
+                raise ReplayError(f"the transaction that began at offset {self._began} is still open")
+            self._transaction, self._began = _Transaction.STARTED, offset
+        elif not is_open:
+            raise ReplayError("no transaction is open")
+        else:
+            self._transaction = _Transaction.ENDED if record_type == END else _Transaction.ABORTED
+
+    def _flush(self) -> None:
+        if self._transaction in _OPEN:
+            self._is_fresh = False
+            return
+        if self._transaction is _Transaction.ABORTED:
+            self._delta = MetadataDelta(self.image)
+        self._apply(self._last)
+
+    def _apply(self, provenance: Provenance) -> None:
+        try:
+            self._delta.apply(provenance)
+        except ReplayError as error:
+            between = f"the changes from offset {self.image.provenance.offset + 1} to {provenance.offset} are lost"
+            self._fault(Grade.IMAGE, provenance.offset, "", f"{between}: {error}")
+        self._reset()
+
+    def _reset(self) -> None:
+        if not self._delta.is_empty:
+            self._delta = MetadataDelta(self.image)
+        self._transaction = _Transaction.NONE
+        self._is_fresh = True
+
+    def _control(self, batch: MetadataBatch) -> int:
+        """Take a control batch; gives the time in a snapshot's header, else -1."""
+        timestamp = -1
+        for number, (key, value) in enumerate(batch.records):
+            try:
+                kind = control.parse_type(key)
+                schema = control.schema_of(kind)
+                if schema is None:
+                    raise DamageError(Codes.CONTROL_TYPE, f"unknown control record type {kind}")
+                values: dict[str, Any] = control.parse_kraft(schema, value)
+            except DamageError as error:
+                offset = batch.base_offset + number
+                raise UnreadableBatchError(error.message, batch.path, batch.position, offset, is_cut=False) from None
+            if kind == control.SNAPSHOT_HEADER:
+                timestamp = values["lastContainedLogTimestamp"]
+            else:
+                self.quorum.see(kind, values, batch.epoch)
+                if self._watch is not None and self._snapshot is None:
+                    self._watch.election(batch, batch.base_offset + number, kind, values)
+        return timestamp
+
+    def _fault(self, grade: Grade, offset: int, record: str, message: str) -> None:
+        self.faults.append(Fault(grade, offset, record, message, self._snapshot))

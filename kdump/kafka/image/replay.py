@@ -1,0 +1,165 @@
+"""The image at a moment, from the files of one copy of the metadata log.
+
+Source: docs/spec/metadata.md#2-loading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kdump.kafka.image.faults import Fault, Grade, ReplayError
+from kdump.kafka.image.image import MetadataImage
+from kdump.kafka.image.loader import ImageLoader, Watcher
+from kdump.kafka.image.metadatalog import (
+    MetadataBatch,
+    MetadataLog,
+    SnapshotFile,
+    UnreadableBatchError,
+    snapshot_timestamp,
+)
+from kdump.kafka.image.quorum import Quorum
+from kdump.kafka.image.snapshotrecords import losses
+
+
+class StatePoint(NamedTuple):
+    """Up to where a log is read: whole batches up to ``offset``, or before the first one later than ``timestamp`` (ms).
+
+    Neither: all of it. ``is_whole``: the batch that ``offset`` is in counts as a whole.
+    """
+
+    offset: int | None = None
+    timestamp: int | None = None
+    is_whole: bool = False
+
+    def is_before(self, batch: MetadataBatch) -> bool:
+        """The batch does not count any more."""
+        if self.offset is not None:
+            return (batch.base_offset if self.is_whole else batch.last_offset) > self.offset
+        return self.timestamp is not None and batch.timestamp > self.timestamp
+
+    def has(self, snapshot: SnapshotFile) -> bool:
+        """All of a snapshot counts. Raises as ``snapshot_timestamp``."""
+        if self.offset is not None:
+            return snapshot.end_offset - 1 <= self.offset
+        return self.timestamp is None or snapshot_timestamp(snapshot) <= self.timestamp
+
+
+@dataclass(slots=True)
+class Replayed:
+    """An image and how it came about.
+
+    ``snapshot``: from which it was built. ``unreadable``: the batch at which reading ended. ``lost_before``: the log
+    starts above 0 and no snapshot has what was before it. ``end_offset``: after the last batch that was read.
+    """
+
+    log: MetadataLog
+    image: MetadataImage
+    quorum: Quorum
+    snapshot: SnapshotFile | None = None
+    faults: list[Fault] = field(default_factory=list)
+    refused: list[tuple[SnapshotFile, str]] = field(default_factory=list)
+    """Newer snapshots that cannot be loaded, and why."""
+    unreadable: UnreadableBatchError | None = None
+    lost_before: int | None = None
+    beyond_log: SnapshotFile | None = None
+    """A snapshot after the end of the log: a node that starts throws the log away."""
+    end_offset: int = 0
+    open_transaction: int | None = None
+
+
+def replay(
+    log: MetadataLog,
+    until: StatePoint,
+    watch: Watcher | None = None,
+    *,
+    since: StatePoint | None = None,
+    alone: bool = False,
+) -> Replayed:
+    """The image at a moment, from the latest snapshot that can be loaded and the log after it.
+
+    Args:
+        log: the files.
+        until: the moment.
+        watch: sees the records of the log that are applied.
+        since: a moment before: the snapshot is not a later one.
+        alone: use no snapshot.
+
+    Raises:
+        KdumpError: a file cannot be read.
+    """
+    refused: list[tuple[SnapshotFile, str]] = []
+    faults: list[Fault] = []
+    loader, snapshot = ImageLoader(watch), None
+    for candidate in () if alone else reversed(log.snapshots):
+        if refused and not log.start_offset:
+            # The whole log says more than older snapshots.
+            break
+        try:
+            if not (since or until).has(candidate):
+                continue
+            loader.load_snapshot(candidate)
+            snapshot = candidate
+            break
+        except (UnreadableBatchError, ReplayError) as error:
+            refused.append((candidate, str(error)))
+            faults += loader.faults
+            loader = ImageLoader(watch)
+    first = 0 if snapshot is None else snapshot.end_offset
+    result = Replayed(log, loader.image, loader.quorum, snapshot, refused=refused)
+    if log.segments and first < log.start_offset:
+        result.lost_before = log.start_offset
+    result.end_offset = first
+    try:
+        for batch in _odd(log.batches(first), loader.faults):
+            if batch.last_offset < first:
+                continue
+            if until.is_before(batch):
+                break
+            loader.load(batch)
+            result.end_offset = batch.last_offset + 1
+    except UnreadableBatchError as error:
+        result.unreadable = error
+    if snapshot is not None and log.segments and until == StatePoint() and result.end_offset == first:
+        result.beyond_log = _beyond(log, snapshot)
+    result.open_transaction = loader.open_transaction
+    result.faults = faults + loader.faults + _last_faults(loader, result)
+    return result
+
+
+def _last_faults(loader: ImageLoader, result: Replayed) -> list[Fault]:
+    found = []
+    if result.open_transaction is not None:
+        message = "a metadata transaction is open at the end: its records do not count, and a new leader aborts it"
+        found.append(Fault(Grade.ODD, result.open_transaction, "BeginTransactionRecord", message))
+    for loss in losses(loader.image):
+        level = loader.image.metadata_version
+        message = f"metadata.version {level} cannot write {loss}"
+        found.append(Fault(Grade.CONTROLLER, loader.image.provenance.offset, "FeatureLevelRecord", message))
+    return found
+
+
+def _beyond(log: MetadataLog, snapshot: SnapshotFile) -> SnapshotFile | None:
+    end = log.start_offset
+    try:
+        for batch in log.batches(snapshot.end_offset):
+            end = batch.last_offset + 1
+    except UnreadableBatchError:
+        pass
+    return snapshot if end < snapshot.end_offset else None
+
+
+def _odd(batches: Iterator[MetadataBatch], faults: list[Fault]) -> Iterator[MetadataBatch]:
+    """The same batches; offsets that do not follow one another and epochs that fall are noted."""
+    following: int | None = None
+    epoch = -1
+    for batch in batches:
+        if following is not None and batch.base_offset != following:
+            message = f"offset {batch.base_offset} follows offset {following - 1}"
+            faults.append(Fault(Grade.ODD, batch.base_offset, "", message))
+        if batch.epoch < epoch:
+            message = f"the leader epoch falls from {epoch} to {batch.epoch}"
+            faults.append(Fault(Grade.ODD, batch.base_offset, "", message))
+        following, epoch = batch.last_offset + 1, batch.epoch
+        yield batch

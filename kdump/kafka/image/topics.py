@@ -1,0 +1,286 @@
+"""Topics and partitions in the metadata image, and how records change them.
+
+Source: docs/spec/metadata.md#3-from-records-to-the-image (TopicsDelta, TopicDelta, PartitionRegistration).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from kdump.kafka.image.faults import ReplayError
+
+MIGRATING: Final = "A" * 22
+"""The directory of a replica that has none yet (DirectoryId)."""
+UNASSIGNED: Final = "A" * 21 + "Q"
+LOST: Final = "A" * 21 + "g"
+NO_LEADER: Final = -1
+_NO_LEADER_CHANGE: Final = -2
+_RECOVERY_UNCHANGED: Final = -1
+RECOVERY_STATES: Final = ("RECOVERED", "RECOVERING")
+_LISTS: Final = (
+    "replicas",
+    "directories",
+    "isr",
+    "removingReplicas",
+    "addingReplicas",
+    "eligibleLeaderReplicas",
+    "lastKnownElr",
+)
+"""The members of a PartitionChangeRecord that are null where they change nothing."""
+
+
+class PartitionRegistration(NamedTuple):
+    """A partition of the image. ``directories``: the id of the log directory of each replica."""
+
+    replicas: tuple[int, ...]
+    directories: tuple[str, ...]
+    isr: tuple[int, ...]
+    removing: tuple[int, ...]
+    adding: tuple[int, ...]
+    leader: int
+    recovery: int
+    leader_epoch: int
+    partition_epoch: int
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+
+    def checked(self) -> PartitionRegistration:
+        """Itself. Raises ReplayError where Kafka's constructor throws."""
+        if len(self.directories) != len(self.replicas):
+            raise ReplayError(f"it has {len(self.replicas)} replicas and {len(self.directories)} directories")
+        if not 0 <= self.recovery < len(RECOVERY_STATES):
+            raise ReplayError(f"{self.recovery} is no leader recovery state")
+        return self
+
+    @classmethod
+    def of_record(cls, values: dict[str, Any]) -> PartitionRegistration:
+        """The partition that a PartitionRecord makes."""
+        replicas = tuple(values["replicas"])
+        return cls(
+            replicas,
+            _assigned(tuple(values["directories"]), len(replicas)),
+            tuple(values["isr"]),
+            tuple(values["removingReplicas"]),
+            tuple(values["addingReplicas"]),
+            values["leader"],
+            values["leaderRecoveryState"],
+            values["leaderEpoch"],
+            values["partitionEpoch"],
+            tuple(values["eligibleLeaderReplicas"] or ()),
+            tuple(values["lastKnownElr"] or ()),
+        ).checked()
+
+    def merged(self, values: dict[str, Any]) -> PartitionRegistration:
+        """The partition after a PartitionChangeRecord: what it leaves out stays."""
+        kept: tuple[tuple[Any, ...], ...] = (
+            self.replicas,
+            self.directories,
+            self.isr,
+            self.removing,
+            self.adding,
+            self.elr,
+            self.last_known_elr,
+        )
+        chosen: list[tuple[Any, ...]] = [
+            now if (new := values[name]) is None else tuple(new) for name, now in zip(_LISTS, kept, strict=True)
+        ]
+        replicas, directories, isr, removing, adding, elr, last_known_elr = chosen
+        leader, recovery = values["leader"], values["leaderRecoveryState"]
+        is_elected = leader != _NO_LEADER_CHANGE
+        partition = PartitionRegistration(
+            replicas,
+            directories,
+            isr,
+            removing,
+            adding,
+            leader if is_elected else self.leader,
+            self.recovery if recovery == _RECOVERY_UNCHANGED else recovery,
+            self.leader_epoch + is_elected,
+            self.partition_epoch + 1,
+            elr,
+            last_known_elr,
+        )
+        if replicas is self.replicas and directories is self.directories and recovery == _RECOVERY_UNCHANGED:
+            return partition
+        return partition._replace(directories=_assigned(directories, len(replicas))).checked()
+
+    def without_elr(self) -> PartitionRegistration:
+        """The partition after a ClearElrRecord, if it had eligible leader replicas."""
+        if not self.elr and not self.last_known_elr:
+            return self
+        return self._replace(elr=(), last_known_elr=(), partition_epoch=self.partition_epoch + 1)
+
+    def values(self, topic_id: str, number: int) -> dict[str, Any]:
+        """The members of a PartitionRecord that makes this partition."""
+        return {
+            "partitionId": number,
+            "topicId": topic_id,
+            "replicas": list(self.replicas),
+            "isr": list(self.isr),
+            "removingReplicas": list(self.removing),
+            "addingReplicas": list(self.adding),
+            "leader": self.leader,
+            "leaderRecoveryState": self.recovery,
+            "leaderEpoch": self.leader_epoch,
+            "partitionEpoch": self.partition_epoch,
+            "directories": list(self.directories),
+            "eligibleLeaderReplicas": list(self.elr) or None,
+            "lastKnownElr": list(self.last_known_elr) or None,
+        }
+
+
+def _assigned(directories: tuple[str, ...], replicas: int) -> tuple[str, ...]:
+    """Directories that are all MIGRATING, or none at all, are one MIGRATING for each replica."""
+    if all(directory == MIGRATING for directory in directories):
+        return (MIGRATING,) * replicas
+    return directories
+
+
+@dataclass(slots=True)
+class TopicImage:
+    """A topic with its partitions by number."""
+
+    name: str
+    topic_id: str
+    partitions: dict[int, PartitionRegistration] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class TopicsImage:
+    """All topics. Two topics of one name are in ``by_id``; ``by_name`` has the last."""
+
+    by_id: dict[str, TopicImage] = field(default_factory=dict)
+    by_name: dict[str, TopicImage] = field(default_factory=dict)
+
+
+class _TopicDelta:
+    """Changes of one topic. ``image`` is None where no topic has the id: then the changes cannot be applied."""
+
+    __slots__ = ("changes", "image", "is_new")
+
+    def __init__(self, image: TopicImage | None, *, is_new: bool = False) -> None:
+        self.image = image
+        self.is_new = is_new
+        self.changes: dict[int, PartitionRegistration] = {}
+
+    def known(self) -> TopicImage:
+        """Raises ReplayError."""
+        if self.image is None:
+            raise ReplayError("no topic has this id")
+        return self.image
+
+    def get(self, number: int) -> PartitionRegistration | None:
+        found = self.changes.get(number)
+        return self.known().partitions.get(number) if found is None else found
+
+    def clear_elr(self) -> None:
+        for number, partition in [*self.changes.items(), *self._unchanged()]:
+            cleared = partition.without_elr()
+            if cleared is not partition:
+                self.changes[number] = cleared
+
+    def _unchanged(self) -> Iterator[tuple[int, PartitionRegistration]]:
+        return (item for item in self.known().partitions.items() if item[0] not in self.changes)
+
+
+class TopicsDelta:
+    """Changes of topics that wait until their batch or transaction is complete."""
+
+    def __init__(self, image: TopicsImage) -> None:
+        self._image = image
+        self._changed: dict[str, _TopicDelta] = {}
+        self._deleted: set[str] = set()
+        self._created: dict[str, str] = {}
+
+    def topic(self, values: dict[str, Any]) -> None:
+        """TopicRecord."""
+        topic = TopicImage(values["name"], values["topicId"])
+        self._changed[topic.topic_id] = _TopicDelta(topic, is_new=True)
+        self._created[topic.name] = topic.topic_id
+
+    def partition(self, values: dict[str, Any]) -> None:
+        """PartitionRecord."""
+        delta = self._delta(values["topicId"])
+        delta.get(values["partitionId"])
+        delta.changes[values["partitionId"]] = PartitionRegistration.of_record(values)
+
+    def partition_change(self, values: dict[str, Any]) -> None:
+        """PartitionChangeRecord."""
+        delta, number = self._delta(values["topicId"]), values["partitionId"]
+        partition = delta.get(number)
+        if partition is None:
+            raise ReplayError(f"there is no partition {number} of topic {delta.known().name}")
+        delta.changes[number] = partition.merged(values)
+
+    def remove(self, values: dict[str, Any]) -> str:
+        """RemoveTopicRecord; gives the topic's name."""
+        topic_id = values["topicId"]
+        delta = self._changed.pop(topic_id, None)
+        if delta is None:
+            topic = self._image.by_id.get(topic_id)
+            if topic is None:
+                raise ReplayError("no topic has this id")
+        else:
+            topic = delta.known()
+            self._created.pop(topic.name, None)
+        if topic_id in self._image.by_id:
+            self._deleted.add(topic_id)
+        return topic.name
+
+    def clear_elr(self, values: dict[str, Any]) -> None:
+        """ClearElrRecord: of one topic, or of all where it names none."""
+        name = values["topicName"]
+        if name:
+            topic = self._image.by_name.get(name)
+            topic_id = self._created.get(name) or (None if topic is None else topic.topic_id)
+            if topic_id is None:
+                raise ReplayError(f"there is no topic {name}")
+            wanted = [topic_id]
+        else:
+            wanted = [*self._image.by_id, *self._created.values()]
+        for topic_id in wanted:
+            if topic_id not in self._deleted:
+                self._delta(topic_id).clear_elr()
+
+    def name_of(self, topic_id: str) -> str | None:
+        """The name of a topic, with the changes so far; None where there is none."""
+        delta = self._changed.get(topic_id)
+        topic = self._image.by_id.get(topic_id) if delta is None else delta.image
+        return None if topic is None else topic.name
+
+    def partition_of(self, topic_id: str, number: int) -> PartitionRegistration | None:
+        """A partition with the changes so far."""
+        delta = self._changed.get(topic_id)
+        if delta is not None and number in delta.changes:
+            return delta.changes[number]
+        topic = self._image.by_id.get(topic_id) if delta is None else delta.image
+        return None if topic is None else topic.partitions.get(number)
+
+    def finish_snapshot(self) -> None:
+        """A snapshot is complete: what it does not name is gone."""
+        self._deleted |= self._image.by_id.keys() - self._changed.keys()
+
+    def check(self) -> None:
+        """Raises ReplayError where the changes cannot be applied."""
+        for delta in self._changed.values():
+            delta.known()
+
+    def apply(self) -> None:
+        """Change the image."""
+        image = self._image
+        for topic_id in self._deleted:
+            deleted = image.by_id.pop(topic_id)
+            image.by_name.pop(deleted.name, None)
+        for topic_id, delta in self._changed.items():
+            topic = delta.known()
+            topic.partitions.update(delta.changes)
+            image.by_id[topic_id] = topic
+            image.by_name[topic.name] = topic
+
+    def _delta(self, topic_id: str) -> _TopicDelta:
+        delta = self._changed.get(topic_id)
+        if delta is None:
+            delta = self._changed[topic_id] = _TopicDelta(self._image.by_id.get(topic_id))
+        return delta

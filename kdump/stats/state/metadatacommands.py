@@ -1,0 +1,136 @@
+"""The commands of Kafka that would make the metadata again: kafka-topics, kafka-configs, kafka-acls, kafka-features.
+
+They make topics of the same names with the same replicas. Topic ids, epochs and offsets are new ones.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Final
+
+from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage, QuotaEntity
+from kdump.kafka.image.metadataversion import FEATURE, LEVELS
+from kdump.stats.state.metadatarows import StateSelection, acl_row
+from kdump.stats.state.secrets import REDACTED, is_secret_config
+
+_SERVER: Final = "--bootstrap-server"
+_INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
+"""Topics that brokers make themselves."""
+_ENTITY_TYPES: Final = {
+    "TOPIC": "topics",
+    "BROKER": "brokers",
+    "BROKER_LOGGER": "broker-loggers",
+    "CLIENT_METRICS": "client-metrics",
+    "GROUP": "groups",
+}
+_QUOTA_TYPES: Final = {"user": "users", "client-id": "clients", "ip": "ips"}
+_RESOURCE_OPTIONS: Final = {
+    "TOPIC": "--topic",
+    "GROUP": "--group",
+    "TRANSACTIONAL_ID": "--transactional-id",
+    "DELEGATION_TOKEN": "--delegation-token",
+    "USER": "--user-principal",
+}
+_OPERATIONS: Final = {
+    "ALL": "All", "READ": "Read", "WRITE": "Write", "CREATE": "Create", "DELETE": "Delete", "ALTER": "Alter",
+    "DESCRIBE": "Describe", "CLUSTER_ACTION": "ClusterAction", "DESCRIBE_CONFIGS": "DescribeConfigs",
+    "ALTER_CONFIGS": "AlterConfigs", "IDEMPOTENT_WRITE": "IdempotentWrite", "CREATE_TOKENS": "CreateTokens",
+    "DESCRIBE_TOKENS": "DescribeTokens", "TWO_PHASE_COMMIT": "TwoPhaseCommit",
+}  # fmt: skip
+
+
+def metadata_commands(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
+    """One command a line, for a shell in which SERVER is ``host:port``; what cannot be made again is a comment."""
+    if selection.is_all:
+        yield from _features(image)
+    yield from _topics(image, selection)
+    yield from _configs(image, selection)
+    if selection.is_all:
+        yield from _quotas(image)
+        for _, acl in sorted(image.acls.items()):
+            yield _acl(acl_row(acl))
+        yield from _credentials(image)
+        for token in image.tokens.values():
+            yield f"# a delegation token of {token['owner']}: kafka-delegation-tokens.sh --create makes another one"
+
+
+def _features(image: MetadataImage) -> Iterator[str]:
+    levels = dict(sorted(image.features.items()))
+    if image.metadata_version is not None:
+        release = LEVELS[image.metadata_version]
+        yield _command("kafka-features.sh", "upgrade", "--metadata", release)
+    for name, level in levels.items():
+        if name != FEATURE:
+            yield _command("kafka-features.sh", "upgrade", "--feature", f"{name}={level}")
+
+
+def _topics(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
+    for name, topic in sorted(image.topics.by_name.items()):
+        if not selection.has_topic(name):
+            continue
+        shown = [partition for partition in topic.partitions.values() if selection.has_partition(partition)]
+        if selection.brokers and not shown:
+            continue
+        if name in _INTERNAL:
+            yield f"# {name}: the brokers make it themselves"
+            continue
+        numbers = sorted(topic.partitions)
+        if numbers != list(range(len(numbers))) or not numbers:
+            yield f"# {name}: partitions {', '.join(map(str, numbers)) or 'none'}; no command makes such a topic"
+            continue
+        replicas = [":".join(map(str, topic.partitions[number].replicas)) for number in numbers]
+        yield _command("kafka-topics.sh", "--create", "--topic", name, "--replica-assignment", ",".join(replicas))
+
+
+def _configs(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
+    for (kind, resource), configs in sorted(image.configs.items()):
+        entity = _ENTITY_TYPES.get(RESOURCE_TYPES[kind])
+        if entity is None or not selection.has_resource(kind, resource):
+            continue
+        shown = {
+            name: value if selection.show_secrets or not is_secret_config(name) else REDACTED
+            for name, value in sorted(configs.items())
+        }
+        added = ",".join(f"{name}=[{value}]" if "," in value else f"{name}={value}" for name, value in shown.items())
+        chosen = ["--entity-name", resource] if resource else ["--entity-default"]
+        yield _command("kafka-configs.sh", "--alter", "--entity-type", entity, *chosen, "--add-config", added)
+
+
+def _quotas(image: MetadataImage) -> Iterator[str]:
+    for entity, quotas in sorted(image.quotas.items(), key=lambda item: str(item[0])):
+        added = ",".join(f"{key}={value}" for key, value in sorted(quotas.items()))
+        yield _command("kafka-configs.sh", "--alter", *_entity(entity), "--add-config", added)
+
+
+def _entity(entity: QuotaEntity) -> Iterator[str]:
+    for kind, name in entity:
+        yield from ("--entity-type", _QUOTA_TYPES.get(kind, kind))
+        yield from ("--entity-default",) if name is None else ("--entity-name", name)
+
+
+def _acl(row: dict[str, str]) -> str:
+    resource = row["resourceType"]
+    chosen = (
+        ["--cluster"] if resource == "CLUSTER" else [_RESOURCE_OPTIONS.get(resource, resource), row["resourceName"]]
+    )
+    if row["patternType"] != "LITERAL":
+        chosen += ["--resource-pattern-type", row["patternType"].lower()]
+    kind = "allow" if row["permissionType"] == "ALLOW" else "deny"
+    who = [f"--{kind}-principal", row["principal"], f"--{kind}-host", row["host"]]
+    operation = _OPERATIONS.get(row["operation"], row["operation"])
+    return _command("kafka-acls.sh", "--add", *who, "--operation", operation, *chosen)
+
+
+def _credentials(image: MetadataImage) -> Iterator[str]:
+    for mechanism, users in sorted(image.scram.items()):
+        name = SCRAM_MECHANISMS[mechanism]
+        for user, credential in sorted(users.items()):
+            added = f"{name}=[iterations={credential['iterations']},password=PASSWORD]"
+            yield _command(
+                "kafka-configs.sh", "--alter", "--entity-type", "users", "--entity-name", user, "--add-config", added
+            )
+
+
+def _command(tool: str, *words: str) -> str:
+    return f'{tool} {_SERVER} "$SERVER" {shlex.join(words)}'

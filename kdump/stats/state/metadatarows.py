@@ -1,0 +1,211 @@
+"""The metadata image as rows: one flat object for each thing, with the keys of the JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kdump.kafka.image.cluster import SECURITY_PROTOCOLS, Registration
+from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage
+from kdump.kafka.image.metadataversion import FEATURE, LEVELS
+from kdump.kafka.image.topics import LOST, MIGRATING, RECOVERY_STATES, UNASSIGNED, PartitionRegistration
+from kdump.stats.state.secrets import redacted
+
+_RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
+_PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
+_OPERATIONS: Final = (
+    "UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION",
+    "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT",
+)  # fmt: skip
+_PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
+_DIRECTORIES: Final = {MIGRATING: "MIGRATING", UNASSIGNED: "UNASSIGNED", LOST: "LOST"}
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StateSelection:
+    """What is shown. Empty sets select all.
+
+    ``topics``: names; ``brokers``: ids, and partitions with a replica on one of them.
+    """
+
+    topics: frozenset[str] = frozenset()
+    brokers: frozenset[int] = frozenset()
+    show_secrets: bool = False
+
+    @property
+    def is_all(self) -> bool:
+        """Nothing is left out."""
+        return not self.topics and not self.brokers
+
+    def has_topic(self, name: str) -> bool:
+        """By its name."""
+        return not self.topics or name in self.topics
+
+    def has_partition(self, partition: PartitionRegistration) -> bool:
+        """By its replicas."""
+        return not self.brokers or not self.brokers.isdisjoint(partition.replicas)
+
+    def has_resource(self, kind: int, name: str) -> bool:
+        """Configs of a topic or a broker that is shown; of others only where nothing is left out."""
+        if self.is_all:
+            return True
+        if RESOURCE_TYPES[kind] == "TOPIC":
+            return bool(self.topics) and name in self.topics
+        return RESOURCE_TYPES[kind] == "BROKER" and (not name or name in map(str, self.brokers)) and bool(self.brokers)
+
+
+def image_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
+    """All things of an image, in the order of a snapshot, each kind sorted."""
+    if selected.is_all:
+        if image.metadata_version is not None:
+            level = image.metadata_version
+            yield {"type": "feature", "name": FEATURE, "level": level, "version": LEVELS[level]}
+        for name, level in sorted(image.features.items()):
+            yield {"type": "feature", "name": name, "level": level, "version": None}
+    for broker, registration in sorted(image.cluster.brokers.items()):
+        if broker in selected.brokers or (not selected.brokers and not selected.topics):
+            yield broker_row(registration)
+    if selected.is_all:
+        for _, registration in sorted(image.cluster.controllers.items()):
+            yield _controller_row(registration)
+    yield from _topic_rows(image, selected)
+    for (kind, resource), configs in sorted(image.configs.items()):
+        if selected.has_resource(kind, resource):
+            for name, value in sorted(configs.items()):
+                shown = {"name": name, "value": value}
+                if not selected.show_secrets:
+                    shown = redacted("ConfigRecord", shown)
+                head = {"type": "config", "resourceType": RESOURCE_TYPES[kind], "resourceName": resource}
+                yield head | shown
+    if selected.is_all:
+        yield from _security_rows(image, selected)
+
+
+def partition_row(topic: str, topic_id: str, number: int, partition: PartitionRegistration) -> Row:
+    """A partition."""
+    return {
+        "type": "partition",
+        "topic": topic,
+        "topicId": topic_id,
+        "partition": number,
+        "leader": partition.leader,
+        "leaderEpoch": partition.leader_epoch,
+        "partitionEpoch": partition.partition_epoch,
+        "leaderRecoveryState": RECOVERY_STATES[partition.recovery],
+        "replicas": list(partition.replicas),
+        "isr": list(partition.isr),
+        "elr": list(partition.elr),
+        "lastKnownElr": list(partition.last_known_elr),
+        "addingReplicas": list(partition.adding),
+        "removingReplicas": list(partition.removing),
+        "directories": [_DIRECTORIES.get(directory, directory) for directory in partition.directories],
+    }
+
+
+def broker_row(broker: Registration) -> Row:
+    """A broker."""
+    return {
+        "type": "broker",
+        "id": broker["brokerId"],
+        "epoch": broker["brokerEpoch"],
+        "incarnationId": broker["incarnationId"],
+        "rack": broker["rack"],
+        "fenced": broker["fenced"],
+        "inControlledShutdown": broker["inControlledShutdown"],
+        "isMigratingZkBroker": broker["isMigratingZkBroker"],
+        "listeners": _listeners(broker),
+        "features": _features(broker),
+        "directories": broker["logDirs"],
+        "cordonedDirectories": broker["cordonedLogDirs"],
+    }
+
+
+def acl_row(acl: Mapping[str, Any]) -> Row:
+    """An ACL."""
+    return {
+        "type": "acl",
+        "id": acl["id"],
+        "resourceType": _name(_RESOURCES, acl["resourceType"]),
+        "resourceName": acl["resourceName"],
+        "patternType": _name(_PATTERNS, acl["patternType"]),
+        "principal": acl["principal"],
+        "host": acl["host"],
+        "operation": _name(_OPERATIONS, acl["operation"]),
+        "permissionType": _name(_PERMISSIONS, acl["permissionType"]),
+    }
+
+
+def _topic_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
+    for topic in sorted(image.topics.by_id.values(), key=lambda topic: (topic.name, topic.topic_id)):
+        if not selected.has_topic(topic.name):
+            continue
+        shown = [item for item in sorted(topic.partitions.items()) if selected.has_partition(item[1])]
+        if selected.brokers and not shown:
+            continue
+        yield {
+            "type": "topic",
+            "name": topic.name,
+            "topicId": topic.topic_id,
+            "partitions": len(topic.partitions),
+            "isCurrent": image.topics.by_name.get(topic.name) is topic,
+        }
+        for number, partition in shown:
+            yield partition_row(topic.name, topic.topic_id, number, partition)
+
+
+def _controller_row(controller: Registration) -> Row:
+    return {
+        "type": "controller",
+        "id": controller["controllerId"],
+        "incarnationId": controller["incarnationId"],
+        "zkMigrationReady": controller["zkMigrationReady"],
+        "listeners": _listeners(controller),
+        "features": _features(controller),
+    }
+
+
+def _security_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
+    for entity, quotas in sorted(image.quotas.items(), key=lambda item: str(item[0])):
+        for key, value in sorted(quotas.items()):
+            yield {"type": "quota", "entity": dict(entity), "key": key, "value": value}
+    if image.next_producer_id >= 0:
+        yield {"type": "producerIds", "nextProducerId": image.next_producer_id}
+    yield from (acl_row(acl) for _, acl in sorted(image.acls.items()))
+    for mechanism, users in sorted(image.scram.items()):
+        for _, credential in sorted(users.items()):
+            shown = credential if selected.show_secrets else redacted("UserScramCredentialRecord", credential)
+            yield {
+                "type": "scram",
+                "user": shown["name"],
+                "mechanism": SCRAM_MECHANISMS[mechanism],
+                "iterations": shown["iterations"],
+                **{name: shown[name] for name in ("salt", "storedKey", "serverKey")},
+            }
+    for _, token in sorted(image.tokens.items()):
+        yield {"type": "token"} | (token if selected.show_secrets else redacted("DelegationTokenRecord", token))
+
+
+def _listeners(registration: Registration) -> list[Row]:
+    return [
+        {
+            "name": endpoint["name"],
+            "host": endpoint["host"],
+            "port": endpoint["port"],
+            "securityProtocol": _name(SECURITY_PROTOCOLS, endpoint["securityProtocol"]),
+        }
+        for endpoint in registration["endPoints"]
+    ]
+
+
+def _features(registration: Registration) -> dict[str, list[int]]:
+    return {
+        feature["name"]: [feature["minSupportedVersion"], feature["maxSupportedVersion"]]
+        for feature in sorted(registration["features"], key=lambda feature: str(feature["name"]))
+    }
+
+
+def _name(names: tuple[str, ...], number: int) -> str | int:
+    return names[number] if 0 <= number < len(names) else number

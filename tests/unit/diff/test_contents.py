@@ -1,0 +1,124 @@
+"""Digests of records: what makes two records the same, however they are stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kdump.diff.contents import ContentOptions, RecordDigests, read_digests, read_stored
+from tests.harness.batches import CODECS, CONTROL, NOW, TRANSACTIONAL, message, plain_rows, v2_batch, wrapper
+from tests.harness.fast_reference import Row
+from tests.harness.replicas import loaded
+
+ROWS = plain_rows(4)
+
+
+def digests(folder: Path, *entries: bytes, only_content: bool = False, limit: int = 1 << 20) -> RecordDigests:
+    path = folder / f"{0:020}.log"
+    path.write_bytes(b"".join(entries))
+    copy = loaded(path)
+    numbers = np.arange(copy.table.rows.size)
+    return read_digests(copy.table, numbers, copy.opened, ContentOptions(limit, only_content))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_compression_and_grouping_play_no_part(tmp_path: Path, codec: int) -> None:
+    plain = digests(tmp_path, v2_batch(ROWS))
+    single = [v2_batch([replace(row, offset_delta=0)], base_offset=row.offset_delta) for row in ROWS]
+    for other in (digests(tmp_path, v2_batch(ROWS, codec=codec)), digests(tmp_path, *single)):
+        assert other.offset.tolist() == [0, 1, 2, 3]
+        assert (other.digest == plain.digest).all()
+        assert (other.key == plain.key).all()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        Row(1, 0, b"key-0", b"A" * 10),
+        Row(0, 0, b"key-1", b"A" * 10),
+        Row(0, 0, None, b"A" * 10),
+        Row(0, 0, b"key-0", b"B" * 10),
+        Row(0, 0, b"key-0", None),
+        Row(0, 0, b"key-0", b""),
+        Row(0, 0, b"key-0A", b"A" * 9),
+        Row(0, 0, b"key-0", b"A" * 10, [(b"h", b"")]),
+        Row(0, 0, b"key-0", b"A" * 10, [(b"h", None)]),
+        Row(0, 0, b"key-0", b"A" * 10, [(b"a", b"b"), (b"h", None)]),
+        Row(0, 0, b"key-0", b"A" * 10, [(b"h", None), (b"a", b"b")]),
+    ],
+)
+def test_each_part_of_a_record_counts(tmp_path: Path, changed: Row) -> None:
+    plain = digests(tmp_path, v2_batch(ROWS[:1]))
+    for only_content in (False, True):
+        other = digests(tmp_path, v2_batch([changed], max_timestamp=NOW), only_content=only_content)
+        assert (other.digest != plain.digest).any()
+
+
+def test_no_two_of_many_headers_are_the_same(tmp_path: Path) -> None:
+    sets = [[(b"h", b"")], [(b"h", None)], [(b"a", b"b"), (b"h", None)], [(b"h", None), (b"a", b"b")], []]
+    found = {digests(tmp_path, v2_batch([Row(0, 0, b"k", b"v", headers)])).digest.tobytes() for headers in sets}
+    assert len(found) == len(sets)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"producer_id": 1},
+        {"producer_epoch": 1},
+        {"base_sequence": 0},
+        {"attributes": TRANSACTIONAL},
+        {"attributes": CONTROL},
+    ],
+)
+def test_producers_count_unless_only_the_content_does(tmp_path: Path, header: dict[str, int]) -> None:
+    plain = {only: digests(tmp_path, v2_batch(ROWS), only_content=only) for only in (False, True)}
+    other = {only: digests(tmp_path, v2_batch(ROWS, **header), only_content=only) for only in (False, True)}
+    assert (plain[False].digest != other[False].digest).any()
+    assert (plain[True].digest == other[True].digest).all()
+
+
+def test_leader_epochs_do_not_count(tmp_path: Path) -> None:
+    plain = digests(tmp_path, v2_batch(ROWS))
+    assert (digests(tmp_path, v2_batch(ROWS, partition_leader_epoch=7)).digest == plain.digest).all()
+
+
+def test_messages_of_magic_1(tmp_path: Path) -> None:
+    """Wrapped or not they are the same, and they have the content of records."""
+    single = [message(1, number, b"k", b"v", timestamp=NOW + number) for number in range(3)]
+    inner = [message(1, number, b"k", b"v", timestamp=NOW + number) for number in range(3)]
+    found = [digests(tmp_path, *single), digests(tmp_path, wrapper(1, 2, inner))]
+    assert [one.offset.tolist() for one in found] == [[0, 1, 2]] * 2
+    assert (found[0].digest == found[1].digest).all()
+    rows = [Row(number, number, b"k", b"v") for number in range(3)]
+    records = digests(tmp_path, v2_batch(rows), only_content=True)
+    assert (digests(tmp_path, *single, only_content=True).digest == records.digest).all()
+
+
+def test_batches_that_cannot_be_read(tmp_path: Path) -> None:
+    """Each stands for one record, at its first offset."""
+    good, broken = v2_batch(ROWS), v2_batch(ROWS, base_offset=4, crc=1)
+    foreign = v2_batch(body=b"nonsense", base_offset=8, record_count=3, last_offset_delta=2)
+    large = v2_batch([Row(0, 0, b"k", bytes(4096))], base_offset=11, codec=1)
+    found = digests(tmp_path, good, broken, foreign, large, limit=100)
+    assert found.offset.tolist() == [0, 1, 2, 3, 4, 8, 11]
+    assert found.is_readable.tolist() == [True] * 4 + [False] * 3
+
+
+def test_empty_batches_hold_nothing(tmp_path: Path) -> None:
+    assert digests(tmp_path, v2_batch([], last_offset_delta=5)).offset.size == 0
+    assert digests(tmp_path).offset.size == 0
+
+
+def test_stored_records(tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.log"
+    foreign = v2_batch(body=b"nonsense", base_offset=2, record_count=3)
+    path.write_bytes(v2_batch(ROWS[:2], partition_leader_epoch=3) + foreign)
+    copy = loaded(path)
+    found = list(read_stored(copy.table, np.arange(2), copy.opened, 1 << 20))
+    assert [(one.offset, one.key, one.value, one.leader_epoch) for one in found] == [
+        (0, b"key-0", b"A" * 10, 3),
+        (1, b"key-1", b"B" * 10, 3),
+    ]

@@ -1,0 +1,97 @@
+"""Which copies the PATHs hold, and whose they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kdump.codes import Codes, KdumpError
+from kdump.diff.places import PartitionCopies, copies_of, partitions_of
+from tests.harness.replicas import MadeBatch, fail, make_copy, make_log_directory
+
+SEGMENTS = [[MadeBatch(0)]]
+
+
+def found(*paths: Path) -> list[PartitionCopies]:
+    return partitions_of([copies_of(str(path), fail) for path in paths])
+
+
+def names(partitions: list[PartitionCopies], root: Path) -> list[tuple[object, list[str], list[str]]]:
+    return [
+        (
+            one.name,
+            [str(Path(copy.directory).relative_to(root)) for copy in one.copies],
+            [str(Path(path).relative_to(root)) for path in one.absent],
+        )
+        for one in partitions
+    ]
+
+
+def test_log_directories_are_matched_by_name(tmp_path: Path) -> None:
+    for node, topics in ((1, ("a-0", "b-0", "c-0-delete")), (2, ("a-0", "a-1"))):
+        make_log_directory(tmp_path / f"n{node}", node=node)
+        for topic in topics:
+            make_copy(tmp_path / f"n{node}" / topic, SEGMENTS)
+    make_copy(tmp_path / "n1" / "d-0.0123456789abcdef0123456789abcdef-delete", SEGMENTS)
+    assert names(found(tmp_path / "n1", tmp_path / "n2"), tmp_path) == [
+        (("a", 0), ["n1/a-0", "n2/a-0"], []),
+        (("a", 1), ["n2/a-1"], ["n1"]),
+        (("b", 0), ["n1/b-0"], ["n2"]),
+    ]
+
+
+def test_log_directories_of_one_node_are_one_copy(tmp_path: Path) -> None:
+    for folder, node, topic in (("n1", 1, "a-0"), ("n2-d0", 2, "b-0"), ("n2-d1", 2, "a-0")):
+        make_log_directory(tmp_path / folder, node=node)
+        make_copy(tmp_path / folder / topic, SEGMENTS)
+    assert names(found(tmp_path / "n1", tmp_path / "n2-d0", tmp_path / "n2-d1"), tmp_path) == [
+        (("a", 0), ["n1/a-0", "n2-d1/a-0"], []),
+        (("b", 0), ["n2-d0/b-0"], ["n1"]),
+    ]
+    copy = found(tmp_path / "n2-d1")[0].copies[0]
+    assert (copy.path, copy.node, copy.topic_id) == (
+        str(tmp_path / "n2-d1"),
+        ("abcdefghijklmnopqrstuv", 2),
+        copy.topic_id,
+    )
+
+
+def test_a_copy_on_its_way(tmp_path: Path) -> None:
+    make_log_directory(tmp_path / "n1", node=1)
+    make_copy(tmp_path / "n1" / "a-0.0123456789abcdef0123456789abcdef-future", SEGMENTS)
+    (copy,) = copies_of(str(tmp_path / "n1"), fail).copies
+    assert (copy.name, copy.is_future) == (("a", 0), True)
+
+
+def test_partitions_are_matched_whatever_they_are_called(tmp_path: Path) -> None:
+    one = make_copy(tmp_path / "orders-0", SEGMENTS)
+    other = make_copy(tmp_path / "backup", SEGMENTS)
+    segment = one / f"{0:020}.log"
+    (partition,) = found(other, one, segment)
+    assert partition.name == ("orders", 0)
+    assert [copy.log for copy in partition.copies] == [None, None, str(segment)]
+
+
+def test_an_empty_log_directory_holds_nothing(tmp_path: Path) -> None:
+    make_log_directory(tmp_path / "n1", node=1)
+    assert copies_of(str(tmp_path / "n1"), fail).copies == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("missing", Codes.MISSING),
+        ("file", Codes.NOT_A_SEGMENT_FILE),
+        ("folder", Codes.NO_SEGMENTS),
+        (f"{0:020}.index", Codes.NOT_A_SEGMENT_FILE),
+        (f"{1:020}.log", Codes.MISSING),
+    ],
+)
+def test_what_holds_no_copy(tmp_path: Path, name: str, code: Codes) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / f"{0:020}.index").write_bytes(b"")
+    with pytest.raises(KdumpError) as caught:
+        copies_of(str(tmp_path / name), fail)
+    assert caught.value.code is code

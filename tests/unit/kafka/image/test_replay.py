@@ -1,0 +1,125 @@
+"""The image against Kafka's own classes, at moments of real clusters and on logs that are odd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdump.kafka.image.faults import Grade
+from kdump.kafka.image.image import MetadataDelta
+from kdump.kafka.image.metadatalog import MetadataBatch
+from kdump.kafka.image.replay import Replayed, StatePoint, replay
+from kdump.payloads.internal import DecodedMessage
+from tests.harness.archives import unpack_cases
+from tests.harness.metadatacases import as_counted, image_records, metadata_case, metadata_cases, metadata_log
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack_cases("metadata", tmp_path_factory.mktemp("cases"))
+
+
+def until(case: dict[str, Any]) -> StatePoint:
+    return StatePoint(case["offset"], case["time_ms"])
+
+
+def check(case: dict[str, Any], found: Replayed) -> None:
+    provenance = case["provenance"]
+    expected = (provenance["last_offset"], provenance["last_epoch"], provenance["last_time_ms"])
+    assert found.image.provenance == expected
+    if case["records"] is not None:
+        assert image_records(found.image) == as_counted(case["records"])
+
+
+@pytest.mark.parametrize("case", metadata_cases(), ids=lambda case: str(case["id"]))
+def test_image(root: Path, case: dict[str, Any]) -> None:
+    log = metadata_log(root, case["dir"])
+    check(case, replay(log, until(case)))
+    if log.start_offset == 0 and "controller" not in case:
+        check(case, replay(log, until(case), alone=True))
+
+
+DAMAGED = [case for case in metadata_cases() if "controller" in case]
+STOPS_LATER = {"damaged/removed-EndTransaction"}
+"""A controller that becomes active and stops when it wants to write a snapshot."""
+
+
+@pytest.mark.parametrize("case", DAMAGED, ids=lambda case: str(case["id"]))
+def test_grades(root: Path, case: dict[str, Any]) -> None:
+    """What the image refuses is what MetadataLoader reports, and where a controller stops there is a reason."""
+    found = replay(metadata_log(root, case["dir"]), StatePoint())
+    in_log = [fault for fault in found.faults if fault.snapshot is None]
+    if case["snapshot_exception"] is None:
+        refused = [fault for fault in found.faults if fault.grade is Grade.IMAGE]
+        assert len(refused) == len(case["faults"])
+        for fault, message in zip(refused, case["faults"], strict=True):
+            assert message.endswith(f" {fault.offset}")
+    assert bool(found.refused) == (case["snapshot_exception"] is not None)
+    error = found.unreadable
+    if case["reader"]:
+        assert error is not None
+        assert error.offset == case["reader"][0] + 1
+    serious = [fault for fault in in_log if fault.grade in (Grade.IMAGE, Grade.CONTROLLER)]
+    stops = bool(serious or found.refused or found.lost_before or (error is not None and not error.is_cut))
+    assert stops == (case["controller"] != "active controller")
+
+
+@pytest.mark.parametrize("name", ["bitflip", "cut-middle", "cut-tail", "zero-tail"])
+def test_a_node_cuts(root: Path, name: str) -> None:
+    found = replay(metadata_log(root, f"damaged/{name}"), StatePoint())
+    assert found.unreadable is not None
+    assert found.unreadable.is_cut
+    # The node wrote a batch of its own after the cut.
+    assert found.unreadable.position < metadata_case(f"damaged/{name}")["log_bytes"]
+
+
+@pytest.mark.parametrize("name", ["removed-EndTransaction", "open-transaction"])
+def test_open_transaction(root: Path, name: str) -> None:
+    found = replay(metadata_log(root, f"damaged/{name}"), StatePoint())
+    assert found.open_transaction is not None
+    assert [fault.grade for fault in found.faults] == [Grade.ODD]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("gap-5", "offset 15 follows offset 13"),
+        ("dup-batch", "offset 36 follows offset 36"),
+        ("epoch-lower", "the leader epoch falls from 1 to 0"),
+        ("swapped", "offset 70 follows offset 57"),
+    ],
+)
+def test_odd(root: Path, name: str, message: str) -> None:
+    faults = replay(metadata_log(root, f"damaged/{name}"), StatePoint()).faults
+    assert message in [fault.message for fault in faults if fault.grade is Grade.ODD]
+
+
+def test_a_snapshot_after_the_end_of_the_log(root: Path) -> None:
+    found = replay(metadata_log(root, "damaged/snapshot-beyond"), StatePoint())
+    assert found.beyond_log is not None
+    assert found.beyond_log.end_offset == 158
+    assert replay(metadata_log(root, "damaged/snapshot-sound"), StatePoint()).beyond_log is None
+
+
+class Offsets:
+    """A watcher that remembers offsets."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def record(self, batch: MetadataBatch, offset: int, message: DecodedMessage, before: MetadataDelta) -> None:
+        self.seen.append(offset)
+
+    def refused(self) -> None:
+        self.seen.pop()
+
+    def election(self, batch: MetadataBatch, offset: int, kind: int, values: dict[str, Any]) -> None:
+        self.seen.append(offset)
+
+
+def test_only_what_is_after_the_snapshot_is_read(root: Path) -> None:
+    watch = Offsets()
+    replay(metadata_log(root, "cluster/n1"), StatePoint(), watch)
+    assert watch.seen == list(range(248, 312))
