@@ -85,7 +85,7 @@ class ScanRequest:
             selection=self.selection,
             max_decompressed_size=self.limit,
             resync=self.on_damage != "raise",
-            only_valid=self.on_damage == "raise",
+            only_valid=self.on_damage != "mark",
         )
         return DumpOptions(output, view, read_committed=self.isolation == "read_committed", decoding=self.decoding)
 
@@ -141,23 +141,22 @@ class _Pass:
 
     def _targets(self) -> Iterator[Target]:
         for path in map(strip_credentials, self.request.paths):
-            fitting = expanded(path, self._refuse)
-            refuse = self._refuse if fitting == [path] else self._refuse_fitting
-            yield from found_targets(fitting, refuse)
+            fitting = expanded(path, self._fail)
+            fail = self._fail if fitting == [path] else self._fail_of_fitting
+            for target in found_targets(fitting, fail):
+                if target.is_log:
+                    yield target
+                else:
+                    fail(KdumpError(Codes.NOT_A_SEGMENT_FILE, "not a log", path=target.path))
 
-    def _refuse(self, error: KdumpError) -> None:
-        """A path that cannot be scanned is an error, whatever becomes of damage."""
-        if error.code in _WRONG_PATHS:
-            raise error
-        self._fail(error)
-
-    def _refuse_fitting(self, error: KdumpError) -> None:
+    def _fail_of_fitting(self, error: KdumpError) -> None:
         """A pattern fits other files too."""
         if error.code not in _NO_LOG:
-            self._refuse(error)
+            self._fail(error)
 
     def _fail(self, error: KdumpError) -> None:
-        if self.request.on_damage == "raise":
+        """A path that holds no log is an error, whatever becomes of damage."""
+        if self.request.on_damage == "raise" or error.code in _WRONG_PATHS:
             raise error
         self._note(Finding(error.code, error.message, error.position or 0, path=error.path))
 
