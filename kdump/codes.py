@@ -133,7 +133,8 @@ class Codes(Enum):
         "KD102",
         "magic",
         "magic byte of no known format",
-        "The magic byte, which no CRC covers, is not 0, 1 or 2. Brokers read 3 to 127 as 2 and notice nothing. "
+        "The magic byte, which no CRC covers, is not 0, 1 or 2. Brokers read 3 to 127 as 2 and notice nothing. In a "
+        "log of Kafka 0.7 it is not 0 or 1, and a broker of Kafka 0.7 does not start if it recovers the log. "
         "Recovery truncates the log at a negative magic whose CRC is then wrong. Examine the place with kdump dump "
         "--explain.",
     )
@@ -198,6 +199,14 @@ class Codes(Enum):
         "A broker that recovers it truncates it to 0 bytes (verify --startup predicts that). Unpack the file, or "
         "put the right file in its place.",
     )
+    FRAME = Code(
+        "KD111",
+        "frame",
+        "a saved request or response is malformed",
+        "What dump --frame was given does not fit the layout of the request or response: a length reaches over the "
+        "end, or bytes are left over. Check that the file holds what the option names: a frame of Kafka 0.7 with its "
+        "length field, a body of today without size and header.",
+    )
 
     CODEC = Code(
         "KD201",
@@ -257,7 +266,8 @@ class Codes(Enum):
         "legacy-message",
         "a message of magic 0 or 1 is malformed",
         "The key and value of a message of magic 0 or 1 do not fit the message. Recovery does not check this. "
-        "Consumers fail.",
+        "Consumers fail. In a log of Kafka 0.7 the length field leaves no place for the CRC. A broker of Kafka 0.7 "
+        "does not start if it recovers the log.",
     )
     DECODER = Code(
         "KD209",
@@ -586,7 +596,8 @@ class Codes(Enum):
         "segment-missing",
         "offsets are missing between two segments",
         "The next segment begins after the end of the previous one, in a log that does not look compacted: a "
-        "segment is missing or was truncated. A broker does not notice this. Consumers continue after the gap.",
+        "segment is missing or was truncated. A broker does not notice this. Consumers continue after the gap. "
+        "Between logs of Kafka 0.7 it is an error: a broker of Kafka 0.7 does not start.",
         Severity.WARNING,
     )
     SEGMENT_GAP = Code(
@@ -601,7 +612,7 @@ class Codes(Enum):
         "segment-overlap",
         "a segment begins before the end of the one before",
         "Both segments have the same offsets. A broker reads them from the later file and hides the end of the "
-        "earlier one.",
+        "earlier one. A broker of Kafka 0.7 does not start.",
     )
     DIRECTORY_NAME = Code(
         "KD409",
@@ -731,6 +742,98 @@ class Codes(Enum):
         "a metadata snapshot that differs from the log",
         "The snapshot and the records of the log give different images. Nodes that load the snapshot and nodes that "
         "read the log then disagree about the cluster. One of the two was changed.",
+    )
+    STRAY = Code(
+        "KD431",
+        "stray-partition",
+        "a directory that the metadata does not place on this broker",
+        "The topic was deleted or made again, or the partition was moved away, while the broker did not run; or "
+        "partition.metadata is missing. When the broker starts, it gives the directory a name that ends in -stray and "
+        "does not serve it. Nothing deletes it. Look whether somebody still needs the data.",
+        Severity.WARNING,
+    )
+    WRONG_TOPIC_ID = Code(
+        "KD432",
+        "wrong-topic-id",
+        "a directory with the topic id of another topic",
+        "The topic id in partition.metadata belongs to a topic of another name, and the broker has this partition of "
+        "it. A broker loads the log and does not serve it: fetches fail with an inconsistent topic id. Put the "
+        "partition.metadata back that belongs here.",
+    )
+    PARTITION_NOT_HERE = Code(
+        "KD433",
+        "partition-not-here",
+        "a partition that the metadata places here has no directory",
+        "When the broker starts, it makes an empty log. The records come back from the leader. If no other replica "
+        "has them, they are lost, and nothing says so.",
+        Severity.WARNING,
+    )
+
+    ZOOKEEPER_LOG = Code(
+        "KD441",
+        "zookeeper-log",
+        "a damaged transaction log of ZooKeeper",
+        "The header of the log is wrong, or the checksum or the length of a transaction. ZooKeeper throws an exception "
+        "there, and does not start. Use the data directory of another server of the ensemble, or move the log and "
+        "those after it away: what they hold is then lost.",
+    )
+    ZOOKEEPER_TORN = Code(
+        "KD442",
+        "zookeeper-torn",
+        "a transaction of ZooKeeper that is not whole",
+        "The log ends in a part of a transaction. ZooKeeper takes this for the end of the log and says nothing. At the "
+        "end of the newest log it is what a crash leaves: no client was told that the transaction succeeded.",
+        Severity.WARNING,
+    )
+    ZOOKEEPER_SNAPSHOT = Code(
+        "KD443",
+        "zookeeper-snapshot",
+        "a snapshot of ZooKeeper that cannot be used",
+        "The snapshot does not end as a snapshot ends, its checksum is wrong, or it breaks the format. ZooKeeper takes "
+        "the next older one, and needs the logs since then. Without an older one it may not start, or start empty.",
+    )
+    ZOOKEEPER_GAP = Code(
+        "KD444",
+        "zookeeper-gap",
+        "transactions of ZooKeeper are missing",
+        "The zxids of the transactions are not consecutive: a log is gone, or was cut. ZooKeeper does not notice it, "
+        "and restores a tree without the changes of the missing transactions, if no snapshot has them.",
+    )
+    ZOOKEEPER_LOST = Code(
+        "KD445",
+        "zookeeper-lost",
+        "transactions that ZooKeeper does not read",
+        "Whole transactions lie after the place where ZooKeeper stops reading the log. If it starts, their changes are "
+        "lost, unless a snapshot has them.",
+    )
+    ZOOKEEPER_NO_START = Code(
+        "KD446",
+        "zookeeper-no-start",
+        "ZooKeeper does not start",
+        "ZooKeeper throws this exception when it restores the tree of the directory, and ends. Other findings say "
+        "where the damage is.",
+    )
+    ZOOKEEPER_DIGEST = Code(
+        "KD447",
+        "zookeeper-digest",
+        "the tree of ZooKeeper has another digest than its log says",
+        "ZooKeeper 3.6 and later write a digest of the whole tree beside each transaction. The restored tree has "
+        "another one: a snapshot or a log was changed or exchanged, or transactions are missing. ZooKeeper only logs "
+        "it.",
+    )
+    ZOOKEEPER_STATE = Code(
+        "KD448",
+        "zookeeper-state",
+        "the files of ZooKeeper do not go back so far",
+        "The tree at a moment needs a snapshot from before it, or all logs from the first one on. There are none.",
+    )
+    ZOOKEEPER_RESTORE = Code(
+        "KD449",
+        "zookeeper-restore",
+        "what ZooKeeper restores",
+        "What a server restores of the directory when it starts: how many nodes and sessions, up to which transaction, "
+        "from which snapshot.",
+        Severity.INFO,
     )
 
     OFFSETS_BACKWARDS = Code(
@@ -1082,6 +1185,7 @@ INPUT_CODES: Final = HOSTILE_CODES | {
     Codes.NOT_A_SEGMENT_FILE,
     Codes.NO_SEGMENTS,
     Codes.UNWRITABLE,
+    Codes.ZOOKEEPER_STATE,
 }
 """Errors of the input or the output itself, not damage in it: exit status 3."""
 REFUSALS: Final = frozenset(

@@ -10,7 +10,7 @@ import json
 import os
 import struct
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -161,7 +161,7 @@ class _RowsJob(SegmentJob):
     from_json: bool = True
     rows: list[dict[str, Any]] | None = None
 
-    def open(self) -> Source:
+    def open(self, note: Callable[[int, int], None] = lambda number, count: None) -> Source:
         """See SegmentJob."""
         lines = "".join(json.dumps(row, default=_as_json) + "\n" for row in self.rows or ())
         return JsonLog(MemorySource(self.source, lines.encode()))

@@ -26,6 +26,17 @@ class Arguments:
         self.__dict__.update(given)
 
 
+class LogArguments(Arguments):
+    """The option that says which logs the files are."""
+
+    log_format: str | None
+
+    @property
+    def is_07(self) -> bool:
+        """The files are logs of Kafka 0.7, whatever their names."""
+        return self.log_format is not None
+
+
 class EngineArguments(Arguments):
     """Options that say where a command runs."""
 
@@ -35,13 +46,14 @@ class EngineArguments(Arguments):
     conf: tuple[tuple[str, str], ...]
 
 
-class DumpArguments(EngineArguments):
+class DumpArguments(LogArguments, EngineArguments):
     """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
     files: str | None
     all_files: bool
     explain: int | None
+    frame: str | None
     max_decompressed_size: int
     # Of DumpLogSegments.
     deep_iteration: bool
@@ -69,6 +81,7 @@ class DumpArguments(EngineArguments):
     value_decoder: str | None
     redact: bool
     redact_key: str | None
+    show_secrets: bool
     color: str
     pager: bool
     # Which rows are shown.
@@ -105,7 +118,7 @@ class ExplainArguments(Arguments):
     color: str
 
 
-class VerifyArguments(EngineArguments):
+class VerifyArguments(LogArguments, EngineArguments):
     """Options of ``kdump verify``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
@@ -135,7 +148,7 @@ class DiffArguments(EngineArguments):
     color: str
 
 
-class StatsArguments(EngineArguments):
+class StatsArguments(LogArguments, EngineArguments):
     """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
@@ -146,9 +159,14 @@ class StatsArguments(EngineArguments):
     what_if: tuple[WhatIf, ...]
     at: int | None
     at_offset: int | None
+    at_zxid: int | None
     between: Range | None
     between_offsets: Range | None
     history: HistoryOf | None
+    offsets_for: int | None
+    decode: str | None
+    key_decoder: str | None
+    value_decoder: str | None
     topics: tuple[str, ...]
     brokers: tuple[int, ...]
     show_secrets: bool
@@ -156,11 +174,12 @@ class StatsArguments(EngineArguments):
     color: str
 
 
-class ConvertArguments(EngineArguments):
+class ConvertArguments(LogArguments, EngineArguments):
     """Options of ``kdump convert``."""
 
     source: str
     destination: str
+    offset_map: bool
     to_magic: int | None
     codec: str
     level: int | None
@@ -180,7 +199,7 @@ class ConvertArguments(EngineArguments):
     max_decompressed_size: int
 
 
-class RepairArguments(Arguments):
+class RepairArguments(LogArguments):
     """Options of ``kdump repair``."""
 
     paths: tuple[str, ...]

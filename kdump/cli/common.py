@@ -43,6 +43,15 @@ def limit_option(
     )
 
 
+def log_format_option(function: _Function) -> _Function:
+    """``--log-format``, as ``log_format``."""
+    return click.option(
+        "--log-format",
+        type=click.Choice(["0.7"]),
+        help="0.7: the files are logs of Kafka 0.7, whatever their names; by themselves only .kafka files are.",
+    )(function)
+
+
 def color_option(what: str) -> Callable[[_Function], _Function]:
     """``--color``, as ``color``; ``what`` has colours."""
     return click.option(

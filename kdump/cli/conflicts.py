@@ -6,12 +6,13 @@ PATH, is a fact, and the command says which facts hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import click
 from click.core import ParameterSource
 
+from kdump.log.paths import is_zookeeper
 from kdump.payloads.topics import INTERNAL_TOPICS
 
 
@@ -102,10 +103,12 @@ DUMP_LOCAL_ONLY: Final = (
     "-n",
     "--tail",
     "--follow",
+    "--frame",
     "--group",
     "--transactional-id",
     "a stream",
     "a text file",
+    "a file of ZooKeeper",
 )
 _TOPIC_DECODERS: Final = tuple(f"--{name}-decoder" for name in INTERNAL_TOPICS)
 _OWN_DECODERS: Final = ("--decode", "--key-decoder", "--value-decoder")
@@ -114,11 +117,26 @@ _DECODERS: Final = (*_TOPIC_DECODERS, *_OWN_DECODERS, "--group", "--transactiona
 DUMP: Final = (
     *_EXPLAIN,
     Conflict(
+        "--frame",
+        excludes=("--files", "--all-files", "--log-format", "--follow", "--tail", "--group", "--transactional-id"),
+        message="--frame reads saved requests and responses, it does not go with {other}",
+    ),
+    Conflict("--frame", excludes=("--redact", "--redact-key", *_DECODERS, "--isolation read_committed")),
+    Conflict(
         "text files only",
         only=_EVERYWHERE
         | {"paths", "all_files", "output", "fields", "color", "pager", "engine", "jobs", "master", "conf"},
         message="{option} is a text file, shown as it is: {other} does not go with it",
     ),
+    Conflict(
+        "a file of ZooKeeper",
+        only=_EVERYWHERE
+        | {"paths", "output", "csv_safe", "fields", "color", "pager", "take", "resync", "show_secrets"}
+        | {"max_decompressed_size", "engine", "jobs", "master", "conf"},
+        message="{option} is of ZooKeeper: {other} does not go with it",
+    ),
+    Conflict("a file of ZooKeeper", excludes=("another PATH",), message="{option} is of ZooKeeper, {other} is not"),
+    Conflict("--show-secrets", needs=("a file of ZooKeeper",), message="--show-secrets goes with files of ZooKeeper"),
     Conflict(
         "--format",
         excludes=("--output jsonl", "--output csv", "--output table", *_BINARY),
@@ -224,18 +242,27 @@ VERIFY: Final = (
     *_engine(),
 )
 
-_STATE: Final = ("--at", "--at-offset")
+_STATE: Final = ("--at", "--at-offset", "--at-zxid")
 """The options that ask for a state."""
-_CHANGES: Final = ("--between", "--between-offsets", "--history")
-"""The options that ask for changes of a state."""
+_CHANGES: Final = ("--between", "--between-offsets", "--history", "--offsets-for")
+"""The options that ask for changes of a state, or for offsets."""
 
 STATS: Final = (
     Conflict("--quick", "--html", "--by", excludes=("--what-if", *_STATE, *_CHANGES)),
-    *_each_other("--at", "--at-offset", "--between", "--between-offsets"),
-    Conflict("--history", excludes=_STATE),
-    Conflict("--what-if", excludes=("--at-offset", *_CHANGES)),
+    *_each_other("--at", "--at-offset", "--at-zxid", "--between", "--between-offsets", "--offsets-for"),
+    Conflict("--history", excludes=(*_STATE, "--offsets-for")),
+    Conflict("--decode", "--key-decoder", "--value-decoder", needs=("--at",)),
+    Conflict("--output reset-csv", needs=("--at", "--offsets-for")),
+    Conflict("--what-if", excludes=("--at-offset", "--at-zxid", *_CHANGES)),
     Conflict("--output records", "--output commands", needs=_STATE),
     Conflict("--topic", "--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
+    Conflict("a file of ZooKeeper", needs=("--at", "--at-zxid"), message="{option}: --at or --at-zxid shows its tree"),
+    Conflict(
+        "a file of ZooKeeper",
+        excludes=("another PATH", "--what-if", "--topic", "--broker", "--history", "--output commands"),
+        message="{option} is of ZooKeeper, {other} does not go with it",
+    ),
+    Conflict("--at-zxid", needs=("a file of ZooKeeper",), message="--at-zxid goes with files of ZooKeeper"),
     *_engine("--what-if", *_STATE, *_CHANGES),
 )
 
@@ -322,6 +349,15 @@ REPAIR: Final = (
         message="{option} goes with --salvage",
     ),
 )
+
+
+def zookeeper_facts(paths: Sequence[str]) -> dict[str, str | bool | None]:
+    """The facts that a PATH is of ZooKeeper, and that another one is not."""
+    is_there = list(map(is_zookeeper, paths))
+    if True not in is_there:
+        return {"a file of ZooKeeper": None, "another PATH": None}
+    other = paths[is_there.index(False)] if False in is_there else None
+    return {"a file of ZooKeeper": paths[is_there.index(True)], "another PATH": other}
 
 
 class GivenOptions:

@@ -11,7 +11,7 @@ import click
 
 from kdump.cli import exit_status
 from kdump.cli.arguments import ConvertArguments
-from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, reading_options
+from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, log_format_option, reading_options
 from kdump.cli.conflicts import CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
@@ -57,6 +57,12 @@ Examples:
     metavar="DST",
     type=click.Path(),
     help="The file to write, or the directory (for a directory always); with --to jsonl or csv - is standard output.",
+)
+@log_format_option
+@click.option(
+    "--offset-map",
+    is_flag=True,
+    help="Of logs of Kafka 0.7: also write DST.offsets.csv, which offset each byte position has become.",
 )
 @click.option("--to-magic", type=click.IntRange(0, MAGIC), metavar="0|1|2", help="Message format of the result.")
 @click.option(
@@ -144,10 +150,10 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
 def _plan(conversion: Conversion, given: ConvertArguments) -> Sequence[Job]:
     source, destination = given.source, given.destination
     if given.form is not None:
-        return plan_export(source, destination, given.form, conversion, is_safe=given.csv_safe)
+        return plan_export(source, destination, given.form, conversion, is_safe=given.csv_safe, is_07=given.is_07)
     if given.input_form is not None:
         return plan_import(source, destination, conversion)
-    return plan_conversion(source, destination, conversion)
+    return plan_conversion(source, destination, conversion, is_07=given.is_07, maps_offsets=given.offset_map)
 
 
 def _engine(given: ConvertArguments, count: int, options: GivenOptions, console: Console) -> Engine:
@@ -234,7 +240,7 @@ def _to_stdout(conversion: Conversion, given: ConvertArguments, console: Console
     """Records as text on standard output, messages on standard error."""
     assert given.form is not None
     try:
-        jobs = plan_export(given.source, "", given.form, conversion, is_safe=given.csv_safe)
+        jobs = plan_export(given.source, "", given.form, conversion, is_safe=given.csv_safe, is_07=given.is_07)
     except KdumpError as error:
         status.fail(error)
         return

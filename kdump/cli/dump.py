@@ -10,8 +10,8 @@ import click
 
 from kdump.cli import exit_status, view_options
 from kdump.cli.arguments import DumpArguments
-from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, reading_options
-from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions
+from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, log_format_option, reading_options
+from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions, zookeeper_facts
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
@@ -58,6 +58,7 @@ Examples:
     metavar="A,B,...",
     help="Comma-separated files, taken as DumpLogSegments takes them; PATHs are then ignored, as there.",
 )
+@log_format_option
 @click.option("--all-files", is_flag=True, help="In directories, also dump index, snapshot and checkpoint files.")
 @java_options
 @view_options.view_options
@@ -67,6 +68,12 @@ Examples:
     type=click.IntRange(0),
     metavar="POSITION",
     help="Explain the bytes around a file position, field by field, damage included.",
+)
+@click.option(
+    "--frame",
+    metavar="KIND",
+    help="The files are saved requests or responses: fetch, multifetch, produce, multiproduce or offsets of Kafka 0.7; "
+    "fetch-response[:V] or produce-request[:V], the body of one of today, of API version V.",
 )
 @engine_options
 @reading_options
@@ -88,6 +95,10 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     options_given.check(DUMP)
     if given.explain is not None:
         return _explain(given.explain, given)
+    if options_given.first(("a file of ZooKeeper",)) is not None:
+        from kdump.cli.zookeeper import dump_zookeeper
+
+        return dump_zookeeper(given)
     console = Console(
         color=given.color,
         escapes=given.output != "table",
@@ -106,6 +117,10 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
         options, writer = _table_options(given, given.output, console)
     else:
         options = _text_options(given) if given.is_text else _row_options(given, console)
+    if given.frame is not None:
+        from kdump.cli.frame import dump_frames  # not needed by a dump of logs
+
+        return dump_frames(given, options, _text(given) if given.is_text else None, console)
     try:
         engine = _engine(given, options_given, console)
     except KdumpError as error:
@@ -144,7 +159,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
                 finder.see(target, has_rows=budget.seen > before)
 
         if given.files is not None:
-            _dump_names(run, given.files, dump_one)
+            _dump_names(run, given, dump_one)
         elif follow:
             from kdump.dump.follow import followed
 
@@ -156,7 +171,9 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
             except KdumpError as error:
                 run.fail(error)
         else:
-            for target in found_targets(map(strip_credentials, paths), run.fail, all_files=given.all_files):
+            for target in found_targets(
+                map(strip_credentials, paths), run.fail, all_files=given.all_files, is_07=given.is_07
+            ):
                 if finder is None or finder.wants(target, map(strip_credentials, paths)):
                     dump_one(target)
         return run
@@ -196,6 +213,7 @@ def _facts(given: DumpArguments) -> dict[str, str | bool | None]:
         "text files only": text_file if not names_files and all(map(is_text_file, paths)) else None,
         "a stream": next(filter(reads_once, paths), None),
         "a URI": any(map(is_uri, paths)),
+        **zookeeper_facts(() if given.files is not None else paths),
     }
 
 
@@ -212,17 +230,15 @@ def _explain(position: int, given: DumpArguments) -> int:
     return status.code
 
 
-def _text_options(given: DumpArguments) -> DumpOptions:
-    """The compatible text."""
-    selection = view_options.selection(given)
+def _text(given: DumpArguments) -> TextOptions:
+    """What the compatible text shows."""
     decoders = given.key_decoder_class, given.value_decoder_class
-    decoding = view_options.decoding(given)
-    text = TextOptions(
+    return TextOptions(
         print_data_log=given.print_data_log
         or given.view == "records"
-        or selection.by_contents
+        or view_options.selection(given).by_contents
         or any(name is not None for name in decoders)
-        or decoding.is_made,
+        or view_options.decoding(given).is_made,
         skip_record_metadata=given.skip_record_metadata,
         verify_index_only=given.verify_index_only,
         index_sanity_check=given.index_sanity_check,
@@ -230,6 +246,11 @@ def _text_options(given: DumpArguments) -> DumpOptions:
         key_decoder=decoder(decoders[0]),
         value_decoder=decoder(decoders[1]),
     )
+
+
+def _text_options(given: DumpArguments) -> DumpOptions:
+    """The compatible text."""
+    text = _text(given)
     return _options(
         given,
         text_output(text),
@@ -293,7 +314,7 @@ def _dump_elsewhere(engine: Engine, options: DumpOptions, given: DumpArguments, 
 
     run = DumpRun(options, console.out.write, console.reporter(verbose=given.verbose))
     collected = CollectedRun(run, console.out.write_through)
-    targets = list(found_targets(map(strip_credentials, given.paths), run.fail))
+    targets = list(found_targets(map(strip_credentials, given.paths), run.fail, is_07=given.is_07))
     if targets:
         run.begin_elsewhere(targets[0])
     is_spark = engine.spark is not None
@@ -314,9 +335,9 @@ def _dump_elsewhere(engine: Engine, options: DumpOptions, given: DumpArguments, 
     return run
 
 
-def _dump_names(run: DumpRun, files: str, dump_one: Callable[[Target], None]) -> None:
-    for name in split_commas(files):
-        target = target_by_java_name(name)
+def _dump_names(run: DumpRun, given: DumpArguments, dump_one: Callable[[Target], None]) -> None:
+    for name in split_commas(given.files or ""):
+        target = target_by_java_name(name, is_07=given.is_07)
         if target is None:
             run.ignore(name)
         else:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kdump.cli.arguments import RepairArguments
-from kdump.cli.common import begin, common_options, reading_options
+from kdump.cli.common import begin, common_options, log_format_option, reading_options
 from kdump.cli.conflicts import REPAIR, SALVAGE_OPTIONS, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
@@ -29,6 +29,10 @@ from kdump.repair.run import Repair, Repaired, RepairOptions
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_text
 from kdump.system.blocks import escaped
+
+if TYPE_CHECKING:
+    from kdump.reading.reporter import Reporter
+    from kdump.repair.log07 import Repaired07
 
 
 def repair_text(repaired: Repaired, *, color: bool) -> str:
@@ -101,6 +105,7 @@ Examples:
     metavar="MANIFEST",
     help="Undo the repair in place that wrote this manifest.",
 )
+@log_format_option
 @click.option("--finish", is_flag=True, help="Finish the repairs in place, and the undoing, that were interrupted.")
 @click.option("--like-broker", is_flag=True, help="End the log where a broker's recovery cuts it.")
 @click.option("--salvage", is_flag=True, help="Keep every good batch, also after damage.")
@@ -202,18 +207,25 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
                     continue
                 for repaired in job.path(path):
                     status.add(damaged=repaired.leaves_damage)
-                    for segment in repaired.plan.segments if reporter.verbose else ():
-                        reporter.note(f"{segment.path}: {segment.fingerprint.size:,} bytes, {repaired.plan.mode.value}")
-                    is_text = given.output_format == "text"
-                    if is_text:
-                        text = _once(repair_text(repaired, color=console.color), repaired.plan.place, told)
-                    else:
-                        text = repair_json(repaired)
-                    console.out.write(text.encode())
+                    console.out.write(_shown(repaired, given, console, reporter, told).encode())
             except KdumpError as error:
                 fail(error.located(path))
     console.close()
     return status.code
+
+
+def _shown(
+    repaired: Repaired | Repaired07, given: RepairArguments, console: Console, reporter: Reporter, told: set[str]
+) -> str:
+    """What is printed of a partition; for ``told`` see ``_once``."""
+    is_text = given.output_format == "text"
+    if not isinstance(repaired, Repaired):
+        return repaired.text() if is_text else repaired.json()
+    for segment in repaired.plan.segments if reporter.verbose else ():
+        reporter.note(f"{segment.path}: {segment.fingerprint.size:,} bytes, {repaired.plan.mode.value}")
+    if not is_text:
+        return repair_json(repaired)
+    return _once(repair_text(repaired, color=console.color), repaired.plan.place, told)
 
 
 def _options(given: RepairArguments) -> RepairOptions:
@@ -240,6 +252,7 @@ def _options(given: RepairArguments) -> RepairOptions:
         ),
         decides_transactions=given.txn is not None,
         allow_worse_start=given.allow_worse_start,
+        is_07=given.is_07,
         overwrites=given.overwrite,
     )
 

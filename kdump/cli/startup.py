@@ -9,11 +9,14 @@ from kdump.cli.engine_options import choose_engine
 from kdump.cli.exit_status import RunStatus
 from kdump.codes import KdumpError
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
+from kdump.kafka.startup.fate import Fate, FolderFate
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.repair.startreport import modes_text
 from kdump.system.blocks import escaped
+from kdump.verify.fates import start_fates
 from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.verify.startreport import (
+    fate_text,
     has_topic_id,
     keeps_changing_json,
     log_directory_text,
@@ -39,6 +42,7 @@ def run_startup(given: VerifyArguments) -> int:
         given.segment_index_bytes or DEFAULT_INDEX_SIZE,
         given.now,
         checksums=output == "jsonl",
+        is_07=given.is_07,
     )
     try:
         # A partition is one task, however many segments it has.
@@ -50,10 +54,13 @@ def run_startup(given: VerifyArguments) -> int:
         status.fail(error)
         return status.code
     strays: list[str] = []
-    for item in start_all(paths, options, status.fail, run):
+    fates = start_fates(paths, status.fail)
+    moved = {path for path, known in fates.items() if known.fate is Fate.STRAY}
+    for item in start_all(paths, options, status.fail, run, moved):
         status.add(damaged=_is_harmful(item))
-        text = _json(item) if output == "jsonl" else _text(item, is_brief=not given.verbose)
-        if isinstance(item, StartCheck) and not has_topic_id(item):
+        known = fates.get(item.path)
+        text = _json(item, known) if output == "jsonl" else _text(item, known, is_brief=not given.verbose)
+        if isinstance(item, StartCheck) and not item.is_07 and not has_topic_id(item):
             strays.append(item.path)
         # For partitions of a log directory it is shown once, with what holds for all of it.
         if output == "text" and (item.path in paths or isinstance(item, LogDirectoryCheck)):
@@ -72,15 +79,15 @@ def _is_harmful(item: Item) -> bool:
     return isinstance(item, Obstacle) or item.outcome is not StartOutcome.STARTS
 
 
-def _json(item: Item) -> str:
+def _json(item: Item, known: FolderFate | None) -> str:
     if isinstance(item, StartCheck):
-        return startup_json(item)
+        return startup_json(item, None if known is None else known.fate)
     if isinstance(item, KeepsChanging):
         return keeps_changing_json(item.path)
     return obstacle_json(item) if isinstance(item, Obstacle) else ""
 
 
-def _text(item: Item, *, is_brief: bool) -> str:
+def _text(item: Item, known: FolderFate | None, *, is_brief: bool) -> str:
     if isinstance(item, Obstacle):
         return obstacle_text(item)
     if isinstance(item, KeepsChanging):
@@ -88,7 +95,9 @@ def _text(item: Item, *, is_brief: bool) -> str:
     if not isinstance(item, StartCheck):
         return log_directory_text(item)
     text = startup_text(item, is_brief=is_brief)
-    return text if item.is_harmless else text + _ways(item)
+    if not item.is_07 and has_topic_id(item):
+        text += fate_text(item.path, known)
+    return text if item.is_harmless or item.is_07 else text + _ways(item)
 
 
 def _ways(check: StartCheck) -> str:

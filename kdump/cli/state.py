@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from kdump.cli.arguments import StatsArguments
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.view_options import check_decoder
 from kdump.cli.whatif_options import NOW
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
-from kdump.rows.scalarlines import json_line
+from kdump.payloads.choice import DecoderChoice
+from kdump.payloads.topics import INTERNAL_TOPICS
+from kdump.rows.scalarlines import csv_line, json_line
 from kdump.stats.state.changes import ChangeSelection, write_changes
 from kdump.stats.state.metadatarows import Row, StateSelection, image_rows
 from kdump.stats.state.metadatastate import MetadataState
 from kdump.verify.metadatalog import replay_findings
 
+if TYPE_CHECKING:
+    from kdump.verify.partitionentries import PartitionEntries
+
 
 def answer_state(given: StatsArguments, console: Console) -> int:
     """Show the state that ``given`` asks for, and give the exit status."""
+    for name in (given.key_decoder, given.value_decoder):
+        if name is not None:
+            check_decoder(name)
     run = _StateRun(given, console)
-    if given.at is None and given.at_offset is None:
+    if given.offsets_for is not None:
+        run.offsets_for(given.offsets_for)
+    elif given.at is None and given.at_offset is None:
         run.changes()
     else:
         run.metadata()
-    if given.at is not None and given.output in ("table", "jsonl"):
+    if given.at is not None and given.output in ("table", "jsonl", "reset-csv"):
         run.coordinators(given.at)
+        run.keys(given.at)
     run.finish()
     console.close()
     return run.status.code
@@ -39,6 +52,8 @@ class _StateRun:
         self._given = given
         self._console = console
         self._is_something_there = False
+        self._names: dict[str, str] = {}
+        self._coordinators: int | None = None
         self._selection = StateSelection(frozenset(given.topics), frozenset(given.brokers), given.show_secrets)
         self.status = RunStatus(console.show_error)
 
@@ -53,6 +68,9 @@ class _StateRun:
             except KdumpError as error:
                 self.status.fail(error)
                 continue
+            self._names |= {topic.topic_id: topic.name for topic in state.image.topics.by_id.values()}
+            coordinators = state.image.topics.by_name.get(INTERNAL_TOPICS["transaction-log"])
+            self._coordinators = None if coordinators is None else len(coordinators.partitions)
             self._show_metadata(state)
             for finding in state.findings:
                 self._show_finding(finding)
@@ -85,27 +103,62 @@ class _StateRun:
                 self._show_finding(finding)
 
     def coordinators(self, at: int) -> None:
-        """The state of the coordinators whose topics are among the paths."""
-        from kdump.stats.whatif.report import state_json, state_text
-        from kdump.verify.coordinators import coordinator_states
+        """Groups, committed offsets, transactional ids and open transactions of what is among the paths."""
+        from kdump.stats.state.coordinators import KnownTopics, coordinator_rows
+
+        on_error = (lambda error: None) if self._is_something_there else self.status.fail
+        logs = self._logs(on_error)
+        moment = None if at == NOW else at
+        topics = KnownTopics(self._names, self._coordinators)
+        for kind, rows in coordinator_rows(logs, moment, topics, self._console.note, self.status.fail):
+            self._is_something_there = True
+            self._show(kind, rows)
+
+    def keys(self, at: int) -> None:
+        """The last value of each key in the partitions that are named, but for those of coordinators and metadata."""
+        from kdump.stats.state.coordinators import has_own_state
+        from kdump.stats.state.keys import key_rows, named_partitions
+
+        given = self._given
+        logs = self._logs(lambda error: None)
+        decoders = DecoderChoice(None, given.decode == "auto", given.key_decoder, given.value_decoder)
+        for partition in named_partitions(logs, given.paths):
+            if not has_own_state(partition):
+                self._is_something_there = True
+                rows = key_rows(logs, partition, None if at == NOW else at, decoders, self.status.fail)
+                self._show("key", list(rows))
+
+    def offsets_for(self, timestamp: int) -> None:
+        """The first offset at or after a time in each partition among the paths."""
+        from kdump.stats.state.coordinators import offset_rows
+
+        rows = offset_rows(self._logs(self.status.fail), timestamp, self.status.fail)
+        self._is_something_there = bool(rows)
+        self._show("offsetForTime", rows)
+
+    def _logs(self, on_error: Callable[[KdumpError], None]) -> PartitionEntries:
         from kdump.verify.partitionentries import PartitionEntries
 
         def skip(path: str, finding: Finding) -> None:
             self.status.add(damaged=True)
             self._console.note(f"{path}: skipped {finding}")
 
-        on_error = (lambda error: None) if self._is_something_there else self.status.fail
         limit = self._given.max_decompressed_size
-        logs = PartitionEntries(self._given.paths, on_error=on_error, on_damage=skip, limit=limit)
+        return PartitionEntries(self._given.paths, on_error=on_error, on_damage=skip, limit=limit)
+
+    def _show(self, kind: str, rows: Sequence[Row]) -> None:
+        from kdump.stats.state.coordinatorpage import state_table
+
         console = self._console
-        for found in coordinator_states(logs, None if at == NOW else at, self.status.fail):
-            self._is_something_there = True
-            for note in found.notes:
-                console.note(f"{found.partition.name}: {note}")
-            if self._given.output == "jsonl":
-                self._write(state_json(found.decoder, found.rows))
-            else:
-                self._write(state_text(found.decoder, found.rows, width=console.width, color=console.color))
+        match self._given.output:
+            case "jsonl":
+                self._rows({"type": kind, **row} for row in rows)
+            case "reset-csv" if kind in ("committedOffset", "offsetForTime"):
+                names = ("group",) if kind == "committedOffset" else ()
+                for row in rows:
+                    self._write(csv_line([row[name] for name in (*names, "topic", "partition", "offset")]))
+            case "table":
+                self._write(state_table(kind, rows, width=console.width, color=console.color))
 
     def finish(self) -> None:
         """Complain where no path holds anything that has a state."""

@@ -9,8 +9,8 @@ import click
 
 from kdump.cli import whatif_options
 from kdump.cli.arguments import StatsArguments
-from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
-from kdump.cli.conflicts import STATS, GivenOptions
+from kdump.cli.common import begin, color_option, common_options, limit_option, log_format_option, reading_options
+from kdump.cli.conflicts import STATS, GivenOptions, zookeeper_facts
 from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
@@ -18,6 +18,7 @@ from kdump.cli.html_page import HtmlPage
 from kdump.cli.params import OutputFormat
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import strip_credentials
+from kdump.log.paths import is_zookeeper
 from kdump.system.units import counted
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ Examples:
   kdump stats --output jsonl . | jq .tombstones a JSON line a segment
   kdump stats --what-if retention=7d orders-0   which segments would be deleted
   kdump stats --at -1h __consumer_offsets-*     what was committed an hour ago
-  kdump stats --at now __cluster_metadata-0     what the cluster knows""",
+  kdump stats --at now __cluster_metadata-0     what the cluster knows
+  kdump stats --at-zxid 0x1f /var/lib/zookeeper  the tree after a transaction""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @click.option(
@@ -49,10 +51,10 @@ Examples:
 @click.option("--quick", is_flag=True, help="Headers only: nothing is decompressed, no key or value is looked at.")
 @click.option(
     "--output",
-    type=OutputFormat(["table", "jsonl", "records", "commands"]),
+    type=OutputFormat(["table", "jsonl", "records", "commands", "reset-csv"]),
     default="table",
     help="A human-readable page (default), or JSON lines. With --at also records: those of a snapshot; "
-    "commands: those that would make it again.",
+    "commands: those that would make it again; reset-csv: offsets for kafka-consumer-groups.sh --from-file.",
 )
 @click.option(
     "--html",
@@ -61,6 +63,7 @@ Examples:
     help="Write a report with charts too: one file, which a browser shows without a network.",
 )
 @whatif_options.whatif_options
+@log_format_option
 @limit_option()
 @color_option("the page")
 @engine_options
@@ -75,7 +78,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
         raise click.UsageError("no PATH given (kdump stats --help)")
     paths = tuple(map(strip_credentials, paths))
     given = StatsArguments({"paths": paths, **others})
-    GivenOptions().check(STATS)
+    GivenOptions(zookeeper_facts(given.paths)).check(STATS)
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
     asked = _answer(given)
@@ -102,7 +105,9 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     except KdumpError as error:
         status.fail(error)
         return status.code
-    verification = Verification(judge, on_error=status.fail)
+    verification = Verification(
+        judge, on_error=status.fail, options=options.checks, is_07=given.is_07, see_07=run.see_07
+    )
     said = FindingDeduplicator()
     for path in dict.fromkeys(paths):
         try:
@@ -134,7 +139,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     return status.code
 
 
-_STATE_OPTIONS: Final = ("at", "at_offset", "between", "between_offsets", "history")
+_STATE_OPTIONS: Final = ("at", "at_offset", "at_zxid", "between", "between_offsets", "history", "offsets_for")
 
 
 def _answer(given: StatsArguments) -> tuple[str, Callable[[StatsArguments, Console], int]] | None:
@@ -146,6 +151,10 @@ def _answer(given: StatsArguments) -> tuple[str, Callable[[StatsArguments, Conso
     option = next((name for name in _STATE_OPTIONS if getattr(given, name) is not None), None)
     if option is None:
         return None
+    if is_zookeeper(given.paths[0]):
+        from kdump.cli.zookeeper import answer_zookeeper
+
+        return f"--{option.replace('_', '-')}", answer_zookeeper
     from kdump.cli.state import answer_state
 
     return f"--{option.replace('_', '-')}", answer_state
@@ -171,6 +180,8 @@ def _text(report: FiguresReport, by: By, output: str, console: Console) -> str:
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
     """What checks the partitions, and has their logs folded into ``run``. Raises as ``choose_engine``."""
     paths = given.paths
+    if given.is_07:
+        return run.judge()
     engine = choose_engine(given, paths, console)
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge

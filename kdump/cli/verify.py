@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from kdump.cli.arguments import VerifyArguments
-from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
+from kdump.cli.common import (
+    begin,
+    color_option,
+    common_options,
+    limit_option,
+    log_format_option,
+    reading_options,
+)
 from kdump.cli.conflicts import VERIFY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
@@ -37,6 +44,7 @@ Examples:
   zstdcat X.log.zst | kdump verify -            a segment from a pipe""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@log_format_option
 @click.option("--quick", "depth", flag_value="quick", help="Framing and checksums only, nothing is decompressed.")
 @click.option("--deep", "depth", flag_value="deep", default=True, help="Decode every record too (default).")
 @click.option("--strict", is_flag=True, help="End with 1 for warnings too.")
@@ -93,7 +101,7 @@ def _verify(given: VerifyArguments) -> int:
     except KdumpError as error:
         status.fail(error)
         return status.code
-    verification = Verification(judge, on_error=fail)
+    verification = Verification(judge, on_error=fail, beside=given.paths, options=options, is_07=given.is_07)
     overview = TerminalSummary(width=console.width, color=console.color)
     for path in given.paths:
         try:
@@ -144,6 +152,8 @@ def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError]
 
 def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, reporter: Reporter) -> Judge:
     """What checks the partitions. Raises KdumpError where a job on Spark fails."""
+    if given.is_07:
+        return PartitionCheck(options).segments
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge
 

@@ -17,9 +17,9 @@ from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, OutputForma
 from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
-from kdump.rows.filetables import CHECKPOINT, EPOCH, PROPERTY
+from kdump.rows.filetables import CHECKPOINT, EPOCH, NODE, PROPERTY, SESSION, TRANSACTION
 from kdump.rows.schema import Column, ColumnType, Table
-from kdump.rows.tables import BATCH, RECORD, RECORD_DECODED, RECORD_METADATA
+from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
 
 if TYPE_CHECKING:
     from kdump.log.context import FileContext
@@ -103,6 +103,7 @@ _OPTIONS: Final = (
         is_flag=True,
         help="Replace keys and values by keyed hashes of the same size.",
     ),
+    click.option("--show-secrets", is_flag=True, help="Files of ZooKeeper: with passwords, salts and keys."),
     click.option("--redact-key", metavar="SECRET", help="--redact with the same hashes in every run."),
     color_option("tables"),
     click.option("--pager", is_flag=True, help="Show the output in $PAGER when it goes to a terminal."),
@@ -172,15 +173,24 @@ def fields(given: DumpArguments, shown: Table) -> tuple[str, ...] | None:
     names = tuple(name.strip() for name in given.fields.split(","))
     known = shown.names + RECORD_METADATA.names if shown.type == RECORD.type else shown.names
     for name in names:
-        if name not in known:
+        if name not in known and name != NEXT_OFFSET:
             raise click.UsageError(f"no column '{name}' in {shown.type} rows (--fields help lists them)")
     return names
 
 
 def fields_of_text_files(given: DumpArguments) -> tuple[str, ...] | None:
     """Those of ``--fields`` where every PATH is a text file; UsageError for a column that rows of none have."""
-    columns = tuple(dict.fromkeys(name for shown in (CHECKPOINT, EPOCH, PROPERTY) for name in shown.names))
-    return fields(given, Table("text file", tuple(Column(name, ColumnType.TEXT) for name in columns)))
+    return _fields_of(given, "text file", CHECKPOINT, EPOCH, PROPERTY)
+
+
+def fields_of_zookeeper(given: DumpArguments) -> tuple[str, ...] | None:
+    """Those of ``--fields`` for files of ZooKeeper; UsageError for a column that rows of none have."""
+    return _fields_of(given, "file of ZooKeeper", TRANSACTION, SESSION, NODE)
+
+
+def _fields_of(given: DumpArguments, what: str, *tables: Table) -> tuple[str, ...] | None:
+    columns = tuple(dict.fromkeys(name for shown in tables for name in shown.names))
+    return fields(given, Table(what, tuple(Column(name, ColumnType.TEXT) for name in columns)))
 
 
 def list_fields() -> str:
@@ -189,6 +199,7 @@ def list_fields() -> str:
     for shown in (BATCH, RECORD):
         lines += [f"{shown.type}:", *(f"  {column.name} ({column.type.name.lower()})" for column in shown.columns)]
     lines.append("decodedKey, decodedValue besides: records with a decoder")
+    lines.append(f"{NEXT_OFFSET} besides: logs of Kafka 0.7")
     return "\n".join([*lines, "headerKeys instead of key, value and headers: records with --deep-iteration"])
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
+
+import click
 
 from kdump.cli.arguments import StatsArguments
 from kdump.cli.console import Console
@@ -13,8 +17,11 @@ from kdump.cli.whatif_options import NOW, WhatIf
 from kdump.codes import Finding
 
 if TYPE_CHECKING:
+    from kdump.kafka.image.topicsettings import TopicSettings
+    from kdump.kafka.retention import Retention
     from kdump.stats.whatif.answer import Answer
-    from kdump.verify.partitionentries import PartitionEntries
+    from kdump.verify.fates import ClusterImages
+    from kdump.verify.partitionentries import Partition, PartitionEntries
 
 
 def answer(given: StatsArguments, console: Console) -> int:
@@ -33,6 +40,7 @@ class _Run:
         self._given = given
         self._is_json = given.output == "jsonl"
         self._console = console
+        self._images: ClusterImages | None = None
         self.status = RunStatus(console.show_error)
 
     def what_if(self, questions: Sequence[WhatIf], now: int | None) -> None:
@@ -58,9 +66,36 @@ class _Run:
             if asked.question in folds:
                 self._show(folds[asked.question].answer())
             elif asked.question == "compaction":
-                self._show(what_if_run.compaction(now))
+                self._show(what_if_run.compaction(now, self._settings))
             else:
-                self._show(what_if_run.retention(Retention(asked.milliseconds, asked.size), now))
+                limits = partial(self._limits, Retention(asked.milliseconds, asked.size))
+                self._show(what_if_run.retention(limits, now))
+
+    def _limits(self, given: Retention, partition: Partition) -> Retention:
+        """The limits that were given, else those of the partition's topic by the metadata of the cluster.
+
+        Raises UsageError without both.
+        """
+        if any(limit is not None for limit in given):
+            return given
+        settings = self._settings(partition)
+        if settings is None:
+            message = "--what-if retention needs limits (retention=7d,10GB), or the metadata of the cluster"
+            raise click.UsageError(f"{message}: there is none beside {partition.name}")
+        return settings.retention(partition.logs[0].context.topic or "")
+
+    def _settings(self, partition: Partition) -> TopicSettings | None:
+        """The settings of the cluster that a partition belongs to; None where its metadata is not there."""
+        from kdump.kafka.image.copies import read_properties
+        from kdump.kafka.image.topicsettings import TopicSettings
+        from kdump.verify.fates import ClusterImages
+
+        place = os.path.dirname(partition.directory)
+        if self._images is None:
+            self._images = ClusterImages([*self._paths, place], self.status.fail)
+        known = read_properties(place)
+        image = None if known is None or known.cluster_id is None else self._images.of(known.cluster_id)
+        return None if image is None or known is None else TopicSettings(image, known.node_id)
 
     def _logs(self) -> PartitionEntries:
         from kdump.verify.partitionentries import PartitionEntries

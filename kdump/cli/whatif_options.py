@@ -69,6 +69,8 @@ class WhatIfParam(click.ParamType[WhatIf]):
             self.fail(f"'{value}' is none of {', '.join(QUESTIONS[:-1])}, retention=7d, retention=10GB", param, ctx)
         if question != "retention":
             return WhatIf(question) if not equals else self.fail(f"{question} takes no value", param, ctx)
+        if not equals:
+            return WhatIf(question)
         found: dict[str, int] = {}
         for limit in limits.split(","):
             match = _LIMIT.fullmatch(limit.strip())
@@ -106,9 +108,33 @@ class HistoryParam(click.ParamType[HistoryOf]):
         return HistoryOf(kind, name)
 
 
+class ZxidParam(click.ParamType[int]):
+    """The number of a transaction of ZooKeeper: ``0x`` and hexadecimal digits, or decimal."""
+
+    name = "Z"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Usage error for anything else."""
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"0[xX]([0-9a-fA-F]{1,16})|([0-9]{1,19})", str(value))
+        if match is None:
+            self.fail(f"'{value}' is no zxid: 0x and hexadecimal digits, or a decimal number", param, ctx)
+        return int(match[1], 16) if match[1] else int(match[2])
+
+
 def whatif_options(function: _Function) -> _Function:
     """The options; the function takes them by the names in StatsArguments."""
     for option in (
+        click.option(
+            "--value-decoder", metavar="NAME", help="With --at: values of a named partition, as in kdump dump."
+        ),
+        click.option("--key-decoder", metavar="NAME", help="With --at: keys of a named partition, as in kdump dump."),
+        click.option(
+            "--decode",
+            type=click.Choice(["auto"]),
+            help="With --at: decode keys and values of named partitions of internal topics.",
+        ),
         click.option(
             "--show-secrets",
             is_flag=True,
@@ -128,6 +154,12 @@ def whatif_options(function: _Function) -> _Function:
             multiple=True,
             metavar="NAME",
             help="Of the metadata only this topic. May be repeated.",
+        ),
+        click.option(
+            "--offsets-for",
+            type=Moment(),
+            metavar="TIME",
+            help="The first offset at or after this time in each partition.",
         ),
         click.option(
             "--history",
@@ -154,6 +186,12 @@ def whatif_options(function: _Function) -> _Function:
             help="As --at, after the last whole batch up to this offset of the metadata log.",
         ),
         click.option(
+            "--at-zxid",
+            type=ZxidParam(),
+            metavar="Z",
+            help="The tree of ZooKeeper after all transactions up to this one (0x hexadecimal, or decimal).",
+        ),
+        click.option(
             "--at",
             type=AtMoment(),
             metavar="TIME",
@@ -166,7 +204,8 @@ def whatif_options(function: _Function) -> _Function:
             multiple=True,
             type=WhatIfParam(),
             metavar="QUESTION",
-            help="Estimate the effect of other settings: codec, magic, batch-size, compaction, retention=7d,10GB. "
+            help="Estimate the effect of other settings: codec, magic, batch-size, compaction, retention=7d,10GB, or "
+            "retention with the settings of each topic. "
             "May be repeated.",
         ),
     ):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.convert.conversion import Conversion
@@ -17,7 +17,7 @@ from kdump.convert.output import WrittenSegment
 from kdump.convert.segment import Progress, SegmentResult
 from kdump.log.context import FileContext
 from kdump.log.gaps import Gap
-from kdump.log.names import parse_file_name
+from kdump.log.names import base_of_07, parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.reading.printing import Emit
@@ -27,7 +27,9 @@ from kdump.reading.transactions import Transactions
 from kdump.reading.view import LogView, ViewOptions
 from kdump.rows.printers import RowLines, RowPrinter
 from kdump.rows.scalarlines import Output
+from kdump.rows.schema import Table
 from kdump.rows.tables import RECORD
+from kdump.rows.tables07 import table_07
 from kdump.system.blocks import BlockWriter
 from kdump.system.files import NewFile, status_of
 from kdump.verify.gaps import GapChecks, NextSegment
@@ -47,6 +49,13 @@ class ExportJob:
     conversion: Conversion
     is_safe: bool = False
     """Neutralize cells of CSV that a spreadsheet would read as a formula."""
+    is_07: bool = False
+    """The source is a log of Kafka 0.7."""
+
+    @property
+    def table(self) -> Table:
+        """What the file shows of it."""
+        return table_07(RECORD) if self.is_07 else RECORD
 
 
 def export_segment(
@@ -63,7 +72,7 @@ def export_segment(
             else:
                 writer = BlockWriter(file.descriptor, at_once=False, escapes=False)
                 lines = _lines(job, job.form)
-                title = lines.title(RECORD).encode()
+                title = lines.title(job.table).encode()
                 writer.write(title)
                 _to_text(job, lines, writer.write, result, progress=progress, followed=followed)
                 writer.flush()
@@ -85,7 +94,7 @@ def export_text(job: ExportJob, emit: Emit, *, has_title: bool) -> SegmentResult
     with result.noting_errors(job.target):
         lines = _lines(job, job.form)
         if has_title:
-            emit(lines.title(RECORD).encode())
+            emit(lines.title(job.table).encode())
         _to_text(job, lines, emit, result, progress=lambda done, size: None, followed=TransactionReader())
     return result
 
@@ -108,12 +117,13 @@ def _to_text(
     with open_source(job.source) as source:
         transactions = _transactions(job, source, followed)
         counts = OutcomeCounts(transactions)
-        view = LogView(
+        view = _view_type(job)(
             source,
-            CountedPrinter(RowPrinter(lines, RECORD, transactions and transactions()), counts),
+            CountedPrinter(RowPrinter(lines, job.table, transactions and transactions()), counts),
             emit,
             _view_options(job, result, followed),
-            observer=order,
+            # In a log of Kafka 0.7 the messages of a wrapper have one offset.
+            observer=None if job.is_07 else order,
             on_finding=_Damage(job, source, result).see,
         )
         for _ in view.steps():
@@ -132,13 +142,14 @@ def _to_parquet(
     with open_source(job.source) as source, ParquetRecords(path) as records:
         transactions = _transactions(job, source, followed)
         counts = OutcomeCounts(transactions)
-        printer = ArrowPrinter(RECORD, ROW_SCHEMA, FileContext.of(job.source), transactions=transactions)
-        view = LogView(
+        printer = ArrowPrinter(job.table, ROW_SCHEMA, FileContext.of(job.source), transactions=transactions)
+        view = _view_type(job)(
             source,
             CountedPrinter(printer, counts),
             records.add,
             _view_options(job, result, followed),
-            observer=order,
+            # In a log of Kafka 0.7 the messages of a wrapper have one offset.
+            observer=None if job.is_07 else order,
             on_finding=_Damage(job, source, result).see,
         )
         for _ in view.steps():
@@ -153,8 +164,16 @@ def _to_parquet(
         result.losses[LossKind.TIMESTAMPS] = records.untimed
 
 
+def _view_type(job: ExportJob) -> Callable[..., LogView[Any, Any]]:
+    if not job.is_07:
+        return LogView[Any, Any]
+    from kdump.reading.view07 import LogView07  # not needed by today's logs
+
+    return partial(LogView07[Any, Any], base_of_07(job.source))
+
+
 def _transactions(job: ExportJob, source: Source, followed: TransactionReader) -> Callable[[], Transactions] | None:
-    return None if source.size is None else partial(followed.of, job.source)
+    return None if source.size is None or job.is_07 else partial(followed.of, job.source)
 
 
 def _order(job: ExportJob) -> OffsetOrder:

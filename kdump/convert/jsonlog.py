@@ -17,6 +17,7 @@ import numpy as np
 
 from kdump.codes import Codes, KdumpError
 from kdump.convert.batches import NEW_BATCH, write_batches
+from kdump.convert.encodedlog import EncodedLog
 from kdump.fast.recordtable import RecordGroups, RecordTable
 from kdump.format.batch import (
     CODEC_NAMES,
@@ -84,7 +85,7 @@ class _JsonBatch(NamedTuple):
         )
 
 
-class JsonLog(Source):
+class JsonLog(EncodedLog):
     """A source of log entries that are encoded from the JSON lines of another source.
 
     Raises:
@@ -92,33 +93,7 @@ class JsonLog(Source):
     """
 
     def __init__(self, lines: Source) -> None:
-        super().__init__(lines.path, None)
-        self._lines = lines
-        self._pieces = self._encoded()
-        self._rest = memoryview(b"")
-        self._position = 0
-
-    def read_into(self, view: memoryview, position: int) -> int:
-        """See Source; ``position`` must be where the last read ended."""
-        if position != self._position:
-            raise KdumpError(Codes.UNREADABLE, "JSON lines cannot be read twice", path=self.path, position=position)
-        filled = 0
-        while filled < len(view):
-            if not self._rest:
-                piece = next(self._pieces, None)
-                if piece is None:
-                    break
-                self._rest = memoryview(piece)
-            count = min(len(self._rest), len(view) - filled)
-            view[filled : filled + count] = self._rest[:count]
-            self._rest = self._rest[count:]
-            filled += count
-        self._position += filled
-        return filled
-
-    def close(self) -> None:
-        """Close the lines."""
-        self._lines.close()
+        super().__init__(lines, self._encoded(), "JSON lines")
 
     def _encoded(self) -> Iterator[Buffer]:
         """The bytes of the log, some batches at a time."""
@@ -151,7 +126,7 @@ class JsonLog(Source):
         position = 0
         # A line may be many blocks long.
         pieces: list[bytes] = []
-        while block := self._lines.read(position, _BLOCK):
+        while block := self._of.read(position, _BLOCK):
             position += len(block)
             first, *others = block.split(b"\n")
             pieces.append(first)

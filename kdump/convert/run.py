@@ -20,13 +20,16 @@ from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment, co
 from kdump.log.lock import is_held
 from kdump.log.named import is_stream
 from kdump.log.names import MAX_OFFSET, Kind, sibling
+from kdump.log.opening import open_source
 from kdump.log.paths import (
     LogSegment,
+    LogSegment07,
     OtherFile,
     PathDirectory,
     Resolved,
     Sibling,
     Stream,
+    as_log_07,
     file_by_name,
     resolve,
 )
@@ -37,6 +40,7 @@ _OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")
 _INDEX_FILES: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
 
 Job: TypeAlias = SegmentJob | ExportJob
+AnyLog: TypeAlias = Stream | LogSegment | LogSegment07
 
 
 class DestinationError(Exception):
@@ -66,25 +70,69 @@ def run_in_order(
         yield run_job(job, partial(progress, job.source), followed)
 
 
-def plan_conversion(source: str, destination: str, conversion: Conversion) -> list[SegmentJob]:
+def plan_conversion(
+    source: str, destination: str, conversion: Conversion, *, is_07: bool = False, maps_offsets: bool = False
+) -> list[SegmentJob]:
     """The segments of a path and the logs that they become.
+
+    Args:
+        source: the path.
+        destination: for the logs.
+        conversion: what they become.
+        is_07: files are logs of Kafka 0.7, whatever their names.
+        maps_offsets: of such logs, write the map from byte positions to offsets too.
 
     Raises:
         KdumpError: MISSING, UNREADABLE, NO_SEGMENTS, NOT_A_SEGMENT_FILE, OFFSET_TOO_LARGE.
         DestinationError: a log would replace a file of the source.
     """
-    found = resolve(source)
+    found = as_log_07(resolve(source)) if is_07 else resolve(source)
     is_alone = not isinstance(found, PathDirectory)
-    jobs = []
+    jobs: list[SegmentJob] = []
     for log, target in _pairs(found, destination, Kind.LOG.value):
+        if is_07 or isinstance(log, LogSegment07):
+            # The segments of a partition come after one another, and each is named by what those before it hold.
+            jobs.append(_job_07(log.path, target, conversion, jobs, is_alone=is_alone, maps_offsets=maps_offsets))
+            continue
         base_offset = _offset_in(target)
         if base_offset is None and isinstance(log, LogSegment):
             base_offset = log.base_offset
         jobs.append(SegmentJob(log.path, target, base_offset, conversion, is_alone=is_alone))
-    if conversion.renumber is not None:
+    if conversion.renumber is not None and not any(job.first_07 is not None for job in jobs):
         jobs = list(_numbered(jobs, conversion.renumber, not is_alone or _is_directory(destination)))
     _refuse_sources(jobs)
     return jobs
+
+
+def _job_07(
+    source: str,
+    target: str,
+    conversion: Conversion,
+    before: Sequence[SegmentJob],
+    *,
+    is_alone: bool,
+    maps_offsets: bool,
+) -> SegmentJob:
+    """The job for a log of Kafka 0.7, after the jobs ``before``. Raises KdumpError where one cannot be read."""
+    number = conversion.renumber or 0
+    last = before[-1] if before else None
+    if last is not None and last.first_07 is not None and os.path.dirname(last.source) == os.path.dirname(source):
+        from kdump.convert.log07 import count_messages
+
+        with open_source(last.source) as log:
+            number = last.first_07 + count_messages(log, conversion.limit)
+    if not is_alone or target.endswith("/") or os.path.isdir(target):
+        target = os.path.join(os.path.dirname(target), _log_name(number))
+    named = _offset_in(target)
+    return SegmentJob(
+        source,
+        target,
+        number if named is None else named,
+        replace(conversion, renumber=None),
+        is_alone=is_alone,
+        first_07=number,
+        offset_map=target.removesuffix(Kind.LOG.value) + ".offsets.csv" if maps_offsets else None,
+    )
 
 
 def plan_import(source: str, destination: str, conversion: Conversion) -> list[SegmentJob]:
@@ -101,12 +149,12 @@ def plan_import(source: str, destination: str, conversion: Conversion) -> list[S
 
 
 def plan_export(
-    source: str, destination: str, form: Form, conversion: Conversion, *, is_safe: bool = False
+    source: str, destination: str, form: Form, conversion: Conversion, *, is_safe: bool = False, is_07: bool = False
 ) -> list[ExportJob]:
     """The segments of a path and the files to make of them. Raises as ``plan_conversion``."""
     jobs = [
-        ExportJob(log.path, target, form, conversion, is_safe)
-        for log, target in _pairs(resolve(source), destination, f".{form}")
+        ExportJob(log.path, target, form, conversion, is_safe, is_07 or isinstance(log, LogSegment07))
+        for log, target in _pairs(as_log_07(resolve(source)) if is_07 else resolve(source), destination, f".{form}")
     ]
     _refuse_sources(jobs)
     return jobs
@@ -207,12 +255,12 @@ class Outputs:
         remove_empty(sorted(self._made, key=len, reverse=True))
 
 
-def _pairs(source: Resolved, destination: str, suffix: str) -> Iterator[tuple[Stream | LogSegment, str]]:
+def _pairs(source: Resolved, destination: str, suffix: str) -> Iterator[tuple[AnyLog, str]]:
     """Each segment of ``source``, and the file that it becomes."""
     match source:
         case PathDirectory() as directory:
             yield from _pairs_below(directory, destination, suffix)
-        case Stream() | LogSegment() as log:
+        case Stream() | LogSegment() | LogSegment07() as log:
             if _is_directory(destination):
                 if isinstance(log, Stream):
                     raise DestinationError("a stream has no name: give the name of the file to write")
@@ -224,11 +272,13 @@ def _pairs(source: Resolved, destination: str, suffix: str) -> Iterator[tuple[St
             raise file.error
 
 
-def _pairs_below(directory: PathDirectory, destination: str, suffix: str) -> Iterator[tuple[LogSegment, str]]:
+def _pairs_below(directory: PathDirectory, destination: str, suffix: str) -> Iterator[tuple[AnyLog, str]]:
     if os.path.lexists(destination) and not os.path.isdir(destination):
         raise DestinationError(f"{directory.path} is a directory, {destination} is a file")
     errors: list[KdumpError] = []
-    for log in directory.logs(errors.append):
+    for log in directory.files(errors.append):
+        if isinstance(log, Sibling):
+            continue
         folder = os.path.relpath(os.path.dirname(log.path), directory.path)
         yield log, os.path.normpath(os.path.join(destination, folder, log.stem + suffix))
     if errors:
@@ -288,7 +338,8 @@ def _files_of(job: Job) -> list[str]:
     """The files that a job may write, as far as they are known in advance."""
     if isinstance(job, ExportJob):
         return [job.target]
-    return _with_indexes(job.target) if os.path.basename(job.target) else []
+    maps = [] if job.offset_map is None else [job.offset_map]
+    return [*_with_indexes(job.target), *maps] if os.path.basename(job.target) else maps
 
 
 def _with_indexes(log: str) -> list[str]:

@@ -15,11 +15,12 @@ from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.converter import Converter
 from kdump.convert.losses import Losses
+from kdump.convert.offsetmap import OffsetMap
 from kdump.convert.output import OutputSegments, WrittenSegment
 from kdump.convert.slices import EndMarker, SliceTransactions
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log.named import STDIN
-from kdump.log.names import Kind, parse_file_name, sibling
+from kdump.log.names import Kind, base_of_07, parse_file_name, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.source import Source
 from kdump.reading.selection import Range
@@ -36,7 +37,9 @@ class SegmentJob:
 
     ``base_offset``: the offset in the name of the log at ``target``, None: that of its first record. A ``target`` that
     ends in ``/`` is the directory of a log that is named by its first record. ``from_json``: the source is JSON lines,
-    not a log. ``is_alone``: nothing else of its partition is converted with it.
+    not a log. ``is_alone``: nothing else of its partition is converted with it. ``first_07``:
+    the source is a log of Kafka 0.7, and this is the number of its first message. ``offset_map``: the file for the map
+    of its byte positions; None: it is not wanted.
     """
 
     source: str
@@ -45,9 +48,19 @@ class SegmentJob:
     conversion: Conversion
     from_json: bool = False
     is_alone: bool = True
+    first_07: int | None = None
+    offset_map: str | None = None
 
-    def open(self) -> Source:
-        """The log. Raises as ``open_source``."""
+    def open(self, note: Callable[[int, int], None] = lambda position, number: None) -> Source:
+        """The log; for ``note`` see ``Log07``. Raises as ``open_source``."""
+        if self.first_07 is not None:
+            from kdump.convert.log07 import Log07
+
+            magic = 1 if self.conversion.to_magic == 1 else 0
+            limit = self.conversion.limit
+            return Log07(
+                open_source(self.source), base_of_07(self.source), self.first_07, magic=magic, limit=limit, note=note
+            )
         if not self.from_json:
             return open_source(self.source)
         from kdump.convert.jsonlog import JsonLog
@@ -56,7 +69,14 @@ class SegmentJob:
 
     def reader(self, source: Source, conversion: Conversion) -> EntryReader:
         """Reads the entries of the log. JSON lines that get new offsets may be in any order."""
-        return EntryReader(source, conversion.limit, in_order=not self.from_json)
+        reader = EntryReader(source, conversion.limit, in_order=not self.from_json)
+        if self.first_07 is not None:
+            from kdump.convert.log07 import Log07
+
+            assert isinstance(source, Log07)
+            # What is damage is told by the log that the entries are made of.
+            reader.findings = source.findings
+        return reader
 
 
 @dataclass(slots=True)
@@ -143,7 +163,7 @@ def convert_segment(
     """
     result = SegmentResult(job.source)
     followed = followed or TransactionReader()
-    with result.noting_errors(job.target), job.open() as source:
+    with result.noting_errors(job.target), _offset_map(job) as offsets, job.open(offsets.note) as source:
         conversion = result.up_to_open(job.conversion, followed)
         reader = job.reader(source, conversion)
         part = _part(job, source, conversion, followed)
@@ -158,7 +178,7 @@ def convert_segment(
                 progress(reader.position, source.size)
             result.check(reader.findings, conversion)
             output.finish()
-        result.segments, result.staged = output.segments, output.staged
+        result.segments, result.staged = output.segments, [*offsets.staged(), *output.staged]
         result.findings, result.losses = reader.findings, converter.losses
         result.records, result.left_out = converter.records, converter.left_out
         if part is not None:
@@ -167,6 +187,10 @@ def convert_segment(
         if output.problem is not None:
             result.notes.append(f"the transaction index ends where a broker's recovery would stop: {output.problem}")
     return result
+
+
+def _offset_map(job: SegmentJob) -> OffsetMap:
+    return OffsetMap(job.offset_map, status_of(job.source))
 
 
 def count_records(job: SegmentJob, followed: TransactionReader) -> int:

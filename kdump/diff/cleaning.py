@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kdump.diff.contents import RecordDigests
 from kdump.diff.copies import LoadedCopy
 from kdump.diff.pairs import CopyContents
-from kdump.format.batch import CONTROL, MAGIC, TRANSACTIONAL
+from kdump.format.batch import MAGIC, TRANSACTIONAL
 from kdump.format.control import ABORT
 
 Mask = NDArray[np.bool_]
@@ -83,7 +83,7 @@ class CleanedCopy:
         newest, oldest = self._offsets_of(missing.key[:, 0])
         replaced = missing.has_key & (newest > missing.offset)
         replaced |= missing.has_key & ~missing.has_value & (oldest > missing.offset)
-        replaced |= _is_control(other)[missing.row]
+        replaced |= other.table.is_control[missing.row]
         if not self._is_topic_compacted:
             return replaced & possible, none
         replaced |= _is_aborted(other)[missing.row]
@@ -155,16 +155,10 @@ class CleanedCopy:
         return key[starts], offset[ends], offset[starts]
 
 
-def _is_control(copy: LoadedCopy) -> Mask:
-    rows = copy.table.rows
-    found: Mask = (rows["magic"] >= MAGIC) & (rows["attributes"] & CONTROL != 0)
-    return found
-
-
 def _is_aborted(copy: LoadedCopy) -> Mask:
     """Which batches of a copy belong to a transaction whose next marker is ABORT, shape (rows,)."""
     rows = copy.table.rows
-    is_marker = _is_control(copy) & (rows["producer_id"] >= 0)
+    is_marker = copy.table.is_control & (rows["producer_id"] >= 0)
     is_data = (rows["magic"] >= MAGIC) & (rows["attributes"] & TRANSACTIONAL != 0) & ~is_marker
     found = np.zeros(rows.size, np.bool_)
     if not is_marker.any() or not is_data.any():

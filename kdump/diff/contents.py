@@ -33,6 +33,8 @@ _BLOCK: Final = 4 << 20
 _UNREADABLE: Final = (0x756E7265, 0x61646162)
 """The digest of a batch that cannot be read."""
 _HEADER_SEED: Final = 0x1F83D9ABFB41BD6B
+_ROW_SEED: Final = 0x5BE0CD19137E2179
+_OTHER_SEED: Final = 0x3C6EF372FE94F82B
 
 
 class ContentOptions(NamedTuple):
@@ -53,7 +55,10 @@ class RecordDigests:
     Attributes:
         offset: absolute.
         row: number of the row of the batch table that holds it.
-        digest: shape (records, 2); of all that makes the record.
+        digest: shape (records, 2); of all that makes the record. Where only the content counts, of key and value with
+            the timestamp, and of the headers.
+        content: of key and value.
+        magic: of the batch.
         key: shape (records, 2); of the key.
         has_key: it has a key.
         has_value: it has a value.
@@ -63,6 +68,8 @@ class RecordDigests:
     offset: NDArray[np.int64]
     row: NDArray[np.int64]
     digest: NDArray[np.int64]
+    content: NDArray[np.int64]
+    magic: NDArray[np.int64]
     key: NDArray[np.int64]
     has_key: NDArray[np.bool_]
     has_value: NDArray[np.bool_]
@@ -78,11 +85,29 @@ class RecordDigests:
             self.offset[records],
             self.row[records],
             self.digest[records],
+            self.content[records],
+            self.magic[records],
             self.key[records],
             self.has_key[records],
             self.has_value[records],
             self.is_readable[records],
         )
+
+
+def same_records(ours: RecordDigests, theirs: RecordDigests, options: ContentOptions) -> NDArray[np.bool_]:
+    """Which records are the same, row by row; shape (records,).
+
+    Where only the content counts, what the older of the two formats cannot hold is left out: headers in magic 0 and 1,
+    timestamps in magic 0.
+    """
+    same: NDArray[np.bool_] = ours.digest == theirs.digest
+    if not options.only_content:
+        whole: NDArray[np.bool_] = same[:, 0] & same[:, 1]
+        return whole
+    magic = np.minimum(ours.magic, theirs.magic)
+    found: NDArray[np.bool_] = (ours.content == theirs.content) & (ours.is_readable == theirs.is_readable)
+    found &= (same[:, 0] | (magic < 1)) & (same[:, 1] | (magic < MAGIC))
+    return found
 
 
 class StoredRecord(NamedTuple):
@@ -233,12 +258,23 @@ def _of_groups(groups: RecordGroups, rows: NDArray[np.int64], options: ContentOp
         fields[:, 9] = record_sequences(native_column(headers, "base_sequence")[group], delta) if group.size else 0
     elif not options.only_content:
         fields[:, 7], fields[:, 8], fields[:, 9] = -1, 0xFFFF, -1
-    width = fields.shape[1] * 8
-    starts = np.arange(table.rows, dtype=np.int64) * width
-    flat = fields.view(np.uint8).ravel()
-    digest = np.stack(digest_ranges(flat, starts, np.full(table.rows, width, np.int64)), axis=1)
+    content = _row_hashes(fields[:, 1:6])
+    if options.only_content:
+        digest = np.stack((_row_hashes(fields[:, :6]), fields[:, 6]), axis=1)
+    else:
+        digest = np.stack((_row_hashes(fields), _row_hashes(fields, _OTHER_SEED)), axis=1)
     readable = np.ones(table.rows, np.bool_)
-    return RecordDigests(table.offset, rows[group], digest, key, has_key, has_value, readable)
+    return RecordDigests(
+        table.offset, rows[group], digest, content, groups.magic[group], key, has_key, has_value, readable
+    )
+
+
+def _row_hashes(fields: NDArray[np.int64], seed: int = _ROW_SEED) -> NDArray[np.int64]:
+    """A hash of each row of numbers, shape (rows,)."""
+    width = fields.shape[1] * 8
+    starts = np.arange(fields.shape[0], dtype=np.int64) * width
+    flat = np.ascontiguousarray(fields).view(np.uint8).ravel()
+    return hash_ranges(flat, starts, np.full(fields.shape[0], width, np.int64), seed=seed)
 
 
 def _header_hashes(table: RecordTable) -> NDArray[np.int64]:
@@ -263,7 +299,8 @@ def _header_hashes(table: RecordTable) -> NDArray[np.int64]:
 def _unreadable(row: int, offset: int) -> RecordDigests:
     none = np.zeros(1, np.bool_)
     digest = np.array([_UNREADABLE], np.int64)
-    return RecordDigests(np.array([offset]), np.array([row]), digest, digest, none, none, none)
+    number = np.zeros(1, np.int64)
+    return RecordDigests(np.array([offset]), np.array([row]), digest, number, number, digest, none, none, none)
 
 
 def _joined(parts: list[RecordDigests]) -> RecordDigests:
@@ -275,10 +312,11 @@ def _joined(parts: list[RecordDigests]) -> RecordDigests:
 
 def _none() -> RecordDigests:
     numbers, digests, flags = np.empty(0, np.int64), np.empty((0, 2), np.int64), np.empty(0, np.bool_)
-    return RecordDigests(numbers, numbers, digests, digests, flags, flags, flags)
+    return RecordDigests(numbers, numbers, digests, numbers, numbers, digests, flags, flags, flags)
 
 
 def _columns(part: RecordDigests) -> tuple[NDArray[np.generic], ...]:
     return (
-        part.offset, part.row, part.digest, part.key, part.has_key, part.has_value, part.is_readable,
+        part.offset, part.row, part.digest, part.content, part.magic, part.key, part.has_key, part.has_value,
+        part.is_readable,
     )  # fmt: skip

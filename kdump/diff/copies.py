@@ -183,7 +183,7 @@ def _proved(directory: Directory, settings: LoadSettings, table: CopyTable) -> _
         end = _end(directory, settings, table, is_recovered=len(segments) - 1 in recovered)
     except StartFailureError:
         return None
-    if end < settings.log_start_offset or bases[0] < 0:
+    if end is None or end < settings.log_start_offset or bases[0] < 0:
         return None
     epochs.cut_end(end)
     epochs.cut_start(settings.log_start_offset)
@@ -199,13 +199,28 @@ def _recovered(directory: Directory, settings: LoadSettings, segments: Sequence[
     return [number for number, index in enumerate(indexes) if number >= first or index not in directory]
 
 
-def _end(directory: Directory, settings: LoadSettings, table: CopyTable, *, is_recovered: bool) -> int:
-    """The log end offset. A segment that is not recovered ends where its .index leads. Raises StartFailureError."""
-    last = table.segments[-1].base_offset
+def _end(directory: Directory, settings: LoadSettings, table: CopyTable, *, is_recovered: bool) -> int | None:
+    """The log end offset. A segment that is not recovered ends where its .index leads; None: to no batch.
+
+    Raises:
+        StartFailureError: the segment cannot be loaded.
+        KdumpError: the .index cannot be read.
+    """
+    number = len(table.segments) - 1
+    base = table.segments[number].base_offset
+    first = int(np.searchsorted(table.rows["segment"], number))
     if not is_recovered:
-        return StartSegment(directory, last, settings.max_index_size).next_offset()
-    has_rows = table.rows.size and table.rows["segment"][-1] == len(table.segments) - 1
-    return int(table.last[-1]) + 1 if has_rows else last
+        index = StartSegment(directory, base, settings.max_index_size).index
+        indexed = index.last_offset()
+        position = index.position_of(indexed)
+        positions = table.rows["position"][first:]
+        place = int(np.searchsorted(positions, position))
+        if place < positions.size and int(positions[place]) != position:
+            return None
+        first += place
+        if first < table.last.size and int(max(table.first[-1], table.last[-1])) < indexed:
+            return base
+    return int(table.last[-1]) + 1 if first < table.last.size else base
 
 
 def _assign_epochs(epochs: LeaderEpochs, table: CopyTable, segment: int) -> None:

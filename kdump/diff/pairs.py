@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from kdump.diff.alignment import Mask, Offsets, aligned, are_same
-from kdump.diff.contents import ContentOptions, RecordDigests, read_digests
+from kdump.diff.contents import ContentOptions, RecordDigests, read_digests, same_records
 from kdump.diff.copies import LoadedCopy
 
 MISSING: Final = 1
@@ -224,7 +224,7 @@ class CopyPair:
             ours = ours.take(ours.offset >= least)
             _, mine, their = np.intersect1d(ours.offset, theirs.offset, return_indices=True)
             label = np.full(ours.offset.size, MISSING, np.int64)
-            label[mine[(ours.digest[mine] == theirs.digest[their]).all(axis=1)]] = 0
+            label[mine[same_records(ours.take(mine), theirs.take(their), self.first.options)]] = 0
             parts.append(Intervals.of(ours.offset, ours.offset, label))
         return Intervals.joined(parts)
 
@@ -246,7 +246,7 @@ class CopyPair:
         left = left.take((left.offset >= lower) & (left.offset < upper))
         right = right.take((right.offset >= lower) & (right.offset < upper))
         offset, mine, their = np.intersect1d(left.offset, right.offset, return_indices=True)
-        same = (left.digest[mine] == right.digest[their]).all(axis=1)
+        same = same_records(left.take(mine), right.take(their), self.first.options)
         readable = left.is_readable[mine] & right.is_readable[their]
         epochs = [
             contents.copy.table.rows["leader_epoch"][records.row[at]]
@@ -262,9 +262,13 @@ class CopyPair:
             yield Intervals.of(records.offset[alone], records.offset[alone], only)
 
     def _inside(self, lower: int, upper: int) -> tuple[Mask, Mask]:
-        """Which rows of both have an offset between two."""
-        ours, theirs = self.first.copy.table, self.second.copy.table
-        return (ours.last >= lower) & (ours.first < upper), (theirs.last >= lower) & (theirs.first < upper)
+        """Which rows of both have an offset between two. Markers are no content."""
+        found = []
+        for contents in (self.first, self.second):
+            table = contents.copy.table
+            rows = (table.last >= lower) & (table.first < upper)
+            found.append(rows & ~table.is_control if contents.options.only_content else rows)
+        return found[0], found[1]
 
     def _other_epoch(self, inside: Mask) -> Mask:
         """Of the rows of the first copy, which the second has under another leader epoch."""

@@ -20,6 +20,7 @@ from kdump.log.names import (
     CLUSTER_METADATA,
     LOG_DIRECTORY_TEXT_FILES,
     Kind,
+    is_log_07,
     is_uri,
     parse_partition_directory,
     partition_of_file,
@@ -121,13 +122,12 @@ def partitions_of(paths: Iterable[PathCopies]) -> list[PartitionCopies]:
         copies = tuple(copy for one in known for copy in one.copies)
         name = next((copy.name for copy in copies if copy.name is not None), None)
         return [PartitionCopies(name, copies, ())]
-    by_name: dict[PartitionName, list[CopyPlace]] = {}
+    by_name: dict[PartitionName | None, list[CopyPlace]] = {}
     for one in known:
         for copy in one.copies:
-            if copy.name is not None:
-                by_name.setdefault(copy.name, []).append(copy)
+            by_name.setdefault(copy.name, []).append(copy)
     found = []
-    for name in sorted(by_name):
+    for name in sorted(by_name, key=lambda name: name or ("", -1)):
         copies = tuple(by_name[name])
         holders = {copy.path for copy in copies}
         nodes = {copy.node for copy in copies if copy.node is not None}
@@ -142,6 +142,8 @@ def partitions_of(paths: Iterable[PathCopies]) -> list[PartitionCopies]:
 def _of_directory(directory: PathDirectory, on_error: Callable[[KdumpError], None]) -> PathCopies:
     path = directory.path
     entries = files.listing(path)
+    if any(is_log_07(entry.name) for entry in entries if not entry.is_directory):
+        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "logs of Kafka 0.7 are not compared")
     folders = [entry for entry in entries if entry.is_directory and parse_partition_directory(entry.name) is not None]
     if not folders and parse_partition_directory(os.path.basename(files.absolute(path))) is None:
         errors: list[KdumpError] = []

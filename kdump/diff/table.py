@@ -5,7 +5,9 @@ A row is small, as there is one for each batch of three copies or more in memory
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Final
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 
 from kdump.codes import Codes, Finding
 from kdump.diff.alignment import rises
-from kdump.format.batch import CODEC_MASK, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC, MAGIC_OFFSET
+from kdump.format.batch import CODEC_MASK, CONTROL, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC, MAGIC_OFFSET
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
@@ -27,6 +29,12 @@ _FROM_VERIFY: Final = (
     "crc", "attributes", "magic", "is_valid",
 )  # fmt: skip
 _TYPES: Final = ("i8", "i8", "i8", "i8", "i8", "i4", "i4", "i4", "u4", "u2", "i1", "?")
+
+_AT_ONCE: Final = 8
+"""Segments of a store of which the headers are read at the same time: each waits for its own requests."""
+_FIRST_BATCHES: Final = 8
+_SMALL: Final = 4096
+"""Bytes of a batch, on average of the first ones, below which it is read whole."""
 
 Rows = NDArray[np.void]
 """Shape (entries,), of ``row_dtype``."""
@@ -110,6 +118,12 @@ class CopyTable:
         return self.first if self.rises else np.maximum.accumulate(self.first[self.order])
 
     @cached_property
+    def is_control(self) -> NDArray[np.bool_]:
+        """The entry holds control records and no data; shape (rows,)."""
+        found: NDArray[np.bool_] = (self.rows["magic"] >= MAGIC) & (self.rows["attributes"] & CONTROL != 0)
+        return found
+
+    @cached_property
     def is_full(self) -> NDArray[np.bool_]:
         """Each offset from the first to the last one has a record, as the header alone tells; shape (rows,)."""
         rows = self.rows
@@ -176,26 +190,26 @@ def read_table(segments: Iterable[TableSegment], opened: Opener, headers_only: C
     """
     known = tuple(segments)
     reading = _TableReading()
+    remote = [number for number, segment in enumerate(known) if segment.size and headers_only(segment.path)]
+    headers = _read_headers(remote, opened)
     for number, segment in enumerate(known):
         if not segment.size:
             continue
+        found = headers.get(number)
+        if found is not None:
+            reading.add(found, number)
+            continue
         next_base = known[number + 1].base_offset if number + 1 < len(known) else None
         with opened(number) as source:
-            walk = _header_chunks(source) if headers_only(segment.path) else None
-            for finding in _read_segment(reading, source, number, NextSegment((), next_base), walk):
+            for finding in _read_segment(reading, source, number, NextSegment((), next_base)):
                 lost_from = segment.base_offset if finding.first_offset is None else finding.first_offset
                 reading.damage.append(_located(finding, segment.path, lost_from))
     rows = np.concatenate([np.empty(0, row_dtype()), *reading.parts])
     return CopyTable(known, rows, tuple(reading.damage), tuple(reading.breaks))
 
 
-def _read_segment(
-    reading: _TableReading, source: Source, number: int, behind: NextSegment, headers: Rows | None
-) -> Iterator[Finding]:
+def _read_segment(reading: _TableReading, source: Source, number: int, behind: NextSegment) -> Iterator[Finding]:
     """Add the rows of one log; gives what is damaged."""
-    if headers is not None:
-        reading.add(headers, number)
-        return
     checks = GapChecks(source, behind)
     for item in ResyncWalk(source).items():
         if isinstance(item, Gap):
@@ -230,10 +244,26 @@ def _located(finding: Finding, path: str, lost_from: int) -> Finding:
     return replace(finding, path=path, first_offset=first, last_offset=last)
 
 
-def _header_chunks(source: Source) -> Rows | None:
+def _read_headers(numbers: Sequence[int], opened: Opener) -> dict[int, Rows | None]:
+    """What ``_header_rows`` gives of some segments; several are asked for at the same time."""
+    if not numbers:
+        return {}
+
+    def read(number: int) -> Rows | None:
+        with opened(number) as source:
+            return _header_rows(source)
+
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        # A thread begins without the rate that holds here.
+        running = [threads.submit(copy_context().run, read, number) for number in numbers]
+        return dict(zip(numbers, (one.result() for one in running), strict=True))
+
+
+def _header_rows(source: Source) -> Rows | None:
     """The rows of a log of v2 batches whose lengths lead from one to the next, from headers alone; None of another.
 
-    Nothing proves that the payloads are what the CRCs say: where two copies have the same ones, they are believed.
+    Nothing proves that the payloads are what the CRCs say: where two copies have the same ones, they are believed. Of
+    small batches none is read: a request for each would take longer than all bytes.
     """
     size = source.size or 0
     positions: list[int] = []
@@ -250,6 +280,8 @@ def _header_chunks(source: Source) -> Rows | None:
             return None
         positions.append(position)
         headers += header
+        if len(positions) == _FIRST_BATCHES and position < _SMALL * _FIRST_BATCHES:
+            return None
         position += LOG_OVERHEAD + length
     if position != size:
         return None

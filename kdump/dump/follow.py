@@ -44,6 +44,8 @@ def _growing(path: str) -> Iterator[str]:
         pending = [log.path for log in found.logs(errors.append)]
         if errors:
             raise errors[0]
+        if not pending:
+            raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "logs of Kafka 0.7 cannot be followed", path=path)
         if len({os.path.dirname(segment) for segment in pending}) > 1:
             raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "a log directory: one partition can be followed", path=path)
     while pending:

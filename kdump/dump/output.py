@@ -117,6 +117,14 @@ class DumpOutput(ABC, Generic[RowT, RowsT]):
     def begin_entries(self, chunk: Chunk | None) -> None:
         """The first chunk of a log; None: the log was read and has no entries. It may be called again."""
 
+    def reads_records(self, target: Target) -> bool:
+        """The rows of a log are those of its records."""
+        return self.options.view.with_records
+
+    @abstractmethod
+    def end_entries(self, target: Target, end: int) -> None:
+        """A log was read up to its end; ``end`` is where its last whole entry ends."""
+
     @abstractmethod
     def skipped(self, finding: Finding) -> None:
         """Show damage that was skipped, or that the log is a file of another type."""

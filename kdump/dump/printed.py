@@ -15,6 +15,7 @@ from kdump.log.walk import Chunk
 from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.reading.printing import Printer, RowsT, RowT
 from kdump.rows.schema import Row, Table
+from kdump.rows.tables07 import table_07
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,6 +83,9 @@ class PrintedOutput(DumpOutput[RowT, RowsT], Generic[RowT, RowsT]):
     def begin_entries(self, chunk: Chunk | None) -> None:
         """See DumpOutput: rows have no headings."""
 
+    def end_entries(self, target: Target, end: int) -> None:
+        """See DumpOutput: nothing comes after the rows."""
+
     def skipped(self, finding: Finding) -> None:
         """See DumpOutput."""
         self._on_finding(replace(finding, path=self._path))
@@ -117,7 +121,7 @@ def arrow_printer(
         on_undecoded: Callable[[Row, PayloadError], None],
     ) -> ArrowPrinter:
         printer = ArrowPrinter(
-            table,
+            table_07(table) if target.is_07 else table,
             schema,
             FileContext.of(target.path),
             transactions=transactions,

@@ -47,11 +47,9 @@ class RedactingPrinter(Generic[RowT, RowsT]):
         """See Printer."""
         message = record.message
         data = bytearray(message.data)
-        at = message.key_position + 4
-        for content in (message.key(), message.value()):
+        for at, content in message.content_positions():
             token = self._hash(content) or b""
             data[at : at + len(token)] = token
-            at += len(token) + 4
         hidden = message._replace(data=memoryview(bytes(data)))
         return self._printer.legacy_record(entry, position, is_valid, record._replace(message=hidden))
 

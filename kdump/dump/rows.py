@@ -83,7 +83,7 @@ class RowOutput(DumpOutput[TextRow, TextBytes]):
 
     def begin_log(self, target: Target) -> None:
         """See DumpOutput."""
-        self._title(self._row_options.table)
+        self._title(self._table(target))
 
     def printer(
         self, target: Target, transactions: Callable[[], Transactions | None], undecoded: Undecoded
@@ -91,12 +91,17 @@ class RowOutput(DumpOutput[TextRow, TextBytes]):
         """See DumpOutput."""
         options = self._row_options
         decoding = None
-        if options.table.is_decoded:
+        table = self._table(target)
+        if table.is_decoded:
             decoding = Decoding(self.options.decoding.decoder(target.topic), undecoded)
-        return RowPrinter(self._lines, options.table, transactions() if options.shows_txn_state else None, decoding)
+        shows_transactions = options.shows_txn_state and not target.is_07
+        return RowPrinter(self._lines, table, transactions() if shows_transactions else None, decoding)
 
     def begin_entries(self, chunk: Chunk | None) -> None:
         """See DumpOutput: rows have no headings."""
+
+    def end_entries(self, target: Target, end: int) -> None:
+        """See DumpOutput: nothing comes after the rows."""
 
     def skipped(self, finding: Finding) -> None:
         """See DumpOutput."""
@@ -111,6 +116,15 @@ class RowOutput(DumpOutput[TextRow, TextBytes]):
     def end(self, target: Target) -> None:
         """See DumpOutput."""
         self._write(self._lines.finish())
+
+    def _table(self, target: Target) -> Table:
+        """The table of a log."""
+        table = self._row_options.table
+        if not target.is_07:
+            return table
+        from kdump.rows.tables07 import table_07  # not needed by a dump of today's logs
+
+        return table_07(table)
 
     def _rows(self, table: Table, found: Iterable[Row]) -> None:
         for row in found:

@@ -9,13 +9,14 @@ import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.codes import INPUT_CODES, Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOptions
 from kdump.dump.targets import Target
 from kdump.log.files import exists
+from kdump.log.gaps import Gap
 from kdump.log.source import Source, keep_size
 from kdump.log.walk import Chunk
 from kdump.reading.printing import Printer, RowsT, RowT
@@ -185,6 +186,7 @@ class DumpRun:
                     )
                 if view.damaged and not self._options.view.resync:
                     self._is_foreign(source)
+                output.end_entries(target, view.end)
             except DamageError as error:
                 self._stop(target, error, source)
             finally:
@@ -194,7 +196,9 @@ class DumpRun:
     def _view(self, target: Target, source: Source, part: PartBounds | None) -> LogView[Any, Any]:
         options, output = self._options, self._output
         view_options = options.view
-        if part is not None:
+        if view_options.with_records is not output.reads_records(target):
+            view_options = replace(view_options, with_records=not view_options.with_records)
+        if part is not None and not target.is_07:
             keep_size(source, part.size)
             view_options = replace(view_options, extent=part.extent(source))
         if options.read_committed:
@@ -208,7 +212,8 @@ class DumpRun:
             output.skipped(finding)
 
         printer = output.printer(target, transactions, self._note_undecoded)
-        return LogView(
+        make_view = LogView[Any, Any] if not target.is_07 else _view_07(target.base_offset or 0)
+        return make_view(
             source,
             printer if options.secret is None else _redacting(printer, options.secret),
             output.emit,
@@ -228,7 +233,7 @@ class DumpRun:
             return
         if not is_shown:
             self.fail(error.located(source.path))
-        if error.position is not None and _has_more(source, error.position):
+        if error.position is not None and _has_more(source, error.position, target):
             self.reporter.note(f"{source.path}: more entries follow position {error.position}; --resync shows them")
 
     def _is_foreign(self, source: Source) -> bool:
@@ -277,16 +282,30 @@ class DumpRun:
         self.reporter.note(f"{path}: offset {offset}: {error.code.value.code} {error.message}{more}")
 
 
-def _has_more(source: Source, position: int) -> bool:
+def _view_07(base_offset: int) -> Callable[..., LogView[Any, Any]]:
+    from kdump.reading.view07 import LogView07  # not needed by a dump of today's logs
+
+    return partial(LogView07[Any, Any], base_offset)
+
+
+def _has_more(source: Source, position: int, target: Target) -> bool:
     """Entries begin after ``position``, where reading stopped."""
     if source.size is None:
         return False
-    from kdump.log.resync import ResyncWalk
-
-    for item in ResyncWalk(source, start=position).items():
+    for item in _items_past_damage(source, position, target):
         if isinstance(item, Chunk):
             return item.position + item.starts[-1] > position or item.position + item.end < source.size
     return False
+
+
+def _items_past_damage(source: Source, position: int, target: Target) -> Iterator[Chunk | Gap]:
+    if target.is_07:
+        from kdump.log.resync07 import ResyncWalk07
+
+        return ResyncWalk07(source, target.base_offset or 0, start=position).items()
+    from kdump.log.resync import ResyncWalk
+
+    return ResyncWalk(source, start=position).items()
 
 
 def _redacting(printer: Printer[RowT, RowsT], secret: bytes) -> Printer[RowT, RowsT]:

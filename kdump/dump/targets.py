@@ -13,7 +13,18 @@ from kdump.codes import Codes, KdumpError
 from kdump.log.growing import GrowingFile
 from kdump.log.names import Kind
 from kdump.log.opening import open_source
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, TextFile, resolve, topic_of
+from kdump.log.paths import (
+    LogSegment,
+    LogSegment07,
+    OtherFile,
+    PathDirectory,
+    Sibling,
+    Stream,
+    TextFile,
+    as_log_07,
+    resolve,
+    topic_of,
+)
 from kdump.log.source import Source
 from kdump.payloads.java import normalize_path, parse_long
 
@@ -53,7 +64,12 @@ class Target:
     @property
     def is_log(self) -> bool:
         """It holds batches."""
-        return self.kind in (Kind.LOG, Kind.CHECKPOINT)
+        return self.kind in (Kind.LOG, Kind.CHECKPOINT, Kind.LOG_07)
+
+    @property
+    def is_07(self) -> bool:
+        """It is a log of Kafka 0.7."""
+        return self.kind is Kind.LOG_07
 
     @property
     def topic(self) -> str | None:
@@ -66,14 +82,14 @@ class Target:
         return PurePosixPath(self.path).name
 
 
-def target_of(found: Stream | LogSegment | Sibling | TextFile) -> Target:
+def target_of(found: Stream | LogSegment | LogSegment07 | Sibling | TextFile) -> Target:
     """The target for what a PATH means."""
     match found:
         case Stream(path=path):
             return Target(path, Kind.LOG, None, unnamed=True)
         case TextFile(path=path):
             return Target(path, None, None)
-        case LogSegment() | Sibling():
+        case LogSegment() | LogSegment07() | Sibling():
             return Target(found.path, found.kind, found.base_offset)
 
 
@@ -84,7 +100,7 @@ def target_by_path(path: str) -> Target | None:
 
 
 def found_targets(
-    paths: Iterable[str], on_error: Callable[[KdumpError], None], *, all_files: bool = False
+    paths: Iterable[str], on_error: Callable[[KdumpError], None], *, all_files: bool = False, is_07: bool = False
 ) -> Iterator[Target]:
     """The targets of PATHs, those of a directory as it is listed.
 
@@ -92,15 +108,18 @@ def found_targets(
         paths: as ``files.strip_credentials`` gave them.
         on_error: takes what is wrong with a PATH, or with a directory in it.
         all_files: in directories, also index files, snapshots and checkpoints.
+        is_07: logs are those of Kafka 0.7.
     """
     for path in paths:
         try:
-            found = resolve(path)
+            found = as_log_07(resolve(path)) if is_07 else resolve(path)
             if isinstance(found, PathDirectory):
                 for file in found.files(on_error, all_files=all_files):
                     yield replace(target_of(file), is_listed=True)
             elif isinstance(found, OtherFile) and not isinstance(found, TextFile):
                 raise _no_segment_file(found)
+            elif isinstance(found, Stream) and is_07:
+                yield Target(path, Kind.LOG_07, 0)
             else:
                 yield target_of(found)
         except KdumpError as error:
@@ -114,8 +133,10 @@ def _no_segment_file(file: OtherFile) -> KdumpError:
     return error
 
 
-def target_by_java_name(name: str) -> Target | None:
+def target_by_java_name(name: str, *, is_07: bool = False) -> Target | None:
     """The file that a name of ``--files`` means; None where the Java tool says ``Ignoring unknown file``.
+
+    ``is_07``: as the tool of Kafka 0.7 takes it, to which every name is that of a log.
 
     It is always a file of this machine: to the Java tool ``s3://b/0.log`` is a file in the directory ``s3:``.
     """
@@ -123,7 +144,9 @@ def target_by_java_name(name: str) -> Target | None:
     file_name = PurePosixPath(path).name
     dot = file_name.rfind(".")
     try:
-        kind = Kind(file_name[dot:] if dot >= 0 else "")
+        kind = Kind.LOG_07 if is_07 else Kind(file_name[dot:] if dot >= 0 else "")
     except ValueError:
+        return None
+    if kind is Kind.LOG_07 and not is_07:
         return None
     return Target(path, kind, parse_long(file_name.partition(".")[0]), may_be_missing=kind is Kind.TXN_INDEX)

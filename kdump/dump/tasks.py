@@ -121,7 +121,7 @@ def _parts(target: Target, split_bytes: int | None) -> Iterator[DumpPart]:
     except KdumpError:
         # Opening it will say what is wrong.
         size = 0
-    starts = [] if split_bytes is None or not target.is_log else split_starts(size, split_bytes)
+    starts = [] if split_bytes is None or not target.is_log or target.is_07 else split_starts(size, split_bytes)
     if len(starts) < 2:
         yield DumpPart(target, size)
         return
@@ -135,7 +135,11 @@ def dump_work(
     # Rows show relative paths as they were given.
     place = Workplace.of(paths)
     function = PartDump(options, verbose=verbose, logs=logs)
-    return Work(function, _packed, _unpacked, place, lost=_died, size=_size, is_large=True)
+    return Work(function, _packed, _unpacked, place, lost=_died, size=_size, shared_file=_file_of, is_large=True)
+
+
+def _file_of(part: DumpPart) -> str:
+    return part.target.path
 
 
 def _size(part: DumpPart) -> int:

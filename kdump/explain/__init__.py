@@ -14,7 +14,7 @@ from kdump.explain.locate import seekable
 from kdump.explain.log import log_lines
 from kdump.explain.render import colored, plain
 from kdump.explain.values import count, escaped
-from kdump.log.names import parse_file_name
+from kdump.log.names import is_log_07, parse_file_name
 from kdump.log.source import Source
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -88,7 +88,9 @@ def explain(
         )
         return
     name = parse_file_name(source.path)
-    if name is not None and name.kind in KINDS:
+    if is_log_07(source.path):
+        yield Statement(Tone.TEXT, "A log of Kafka 0.7 has other fields, which are not explained; see kdump verify.")
+    elif name is not None and name.kind in KINDS:
         offset = name.base_offset if base_offset is None else base_offset
         yield from entry_lines(source, name.kind, position, size, offset)
     elif (foreign := _foreign(source)) is not None:

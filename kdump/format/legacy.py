@@ -112,6 +112,12 @@ class Message(NamedTuple):
         """The value. DamageError when it does not fit the message."""
         return self._bytes_at(self.key_position + 4 + max(0, self.key_size()), "value")
 
+    def content_positions(self) -> tuple[tuple[int, bytes | None], ...]:
+        """Key and value, each with its position in ``data``. DamageError when one does not fit the message."""
+        key, value = self.key(), self.value()
+        at = self.key_position + 4
+        return (at, key), (at + len(key or b"") + 4, value)
+
     def _size_at(self, position: int, what: str) -> int:
         if position + 4 > len(self.data):
             raise ContentSizeError(what, None, 0)

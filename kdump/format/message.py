@@ -177,7 +177,7 @@ def default_of(type_name: str, text: Any, fields: tuple[Field, ...]) -> Value:
         return str(text or "")
     if type_name == "uuid":
         return ZERO_UUID
-    if type_name == "bytes":
+    if type_name in ("bytes", "records"):
         return b""
     if type_name.startswith("[]"):
         return []
@@ -348,10 +348,10 @@ def _scalar_reader(member: Member, name: str, is_flexible: bool) -> _Reader:
     match member.type:
         case "string":
             return _string_reader(member, name, is_flexible)
-        case "bytes":
+        case "bytes" | "records":
             return _bytes_reader(member, name, is_flexible)
         case "uuid":
-            return lambda cursor: uuid_text(_unpack(_UUID, cursor)[0])
+            return _read_uuid
     fixed = struct.Struct(">" + _FIXED[member.type])
     return lambda cursor: _unpack(fixed, cursor)[0]
 
@@ -386,6 +386,10 @@ def _bytes_reader(member: Member, name: str, is_flexible: bool) -> _Reader:
         return _null(member, name, cursor) if size < 0 else _take(cursor, size)
 
     return read
+
+
+def _read_uuid(cursor: Cursor) -> Value:
+    return uuid_text(_unpack(_UUID, cursor)[0])
 
 
 _INT8: Final = struct.Struct(">b")

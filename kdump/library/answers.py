@@ -160,6 +160,10 @@ class GroupOffset(_Answer):
     """Of the record in ``__consumer_offsets``."""
     timestamp: int
     """Of that record, ms."""
+    log_end_offset: int | None = None
+    """Of the partition, where its log is among the paths."""
+    lag: int | None = None
+    """Records that the group had still to read then."""
 
 
 def figures(
@@ -255,7 +259,7 @@ def repair_plan(
     """
     from kdump.repair.plan.plan import RepairMode, RepairSettings
     from kdump.repair.resultjson import repair_json
-    from kdump.repair.run import Repair, RepairOptions
+    from kdump.repair.run import Repair, Repaired, RepairOptions
     from kdump.repair.salvage.pieces import SalvageOptions
 
     if mode is not None:
@@ -264,7 +268,13 @@ def repair_plan(
     options = RepairOptions(None if mode is None else RepairMode(mode), settings, salvaging=SalvageOptions(deep=deep))
     (given,) = _named([fspath(path)])
     with Repair(options, on_error=_fail) as job:
-        return [RepairPlan.of(repair_json(repaired)) for repaired in job.path(given)]
+        found = []
+        for repaired in job.path(given):
+            if not isinstance(repaired, Repaired):
+                what = "a log of Kafka 0.7, of which there is no plan as a value: kdump repair shows it"
+                raise KdumpError(Codes.REPAIR_REFUSED, what, path=given)
+            found.append(RepairPlan.of(repair_json(repaired)))
+        return found
 
 
 def group_offsets(
@@ -282,19 +292,18 @@ def group_offsets(
     Raises:
         KdumpError: a path cannot be read, or holds no partition of ``__consumer_offsets``.
     """
-    from kdump.kafka.coordinatorstate import OFFSETS
-    from kdump.stats.whatif.report import state_json
-    from kdump.verify.coordinators import coordinator_states
+    from kdump.rows.scalarlines import json_line
+    from kdump.stats.state.coordinators import KnownTopics, coordinator_rows
     from kdump.verify.partitionentries import PartitionEntries
 
     paths = list(_named(paths_of(path)))
     logs = PartitionEntries(paths, on_error=_fail, limit=max_decompressed_size)
-    states = [state for state in coordinator_states(logs, milliseconds(at), _fail) if state.decoder == OFFSETS]
-    if not states:
+    kinds = dict(coordinator_rows(logs, milliseconds(at), KnownTopics({}), lambda line: None, _fail))
+    if "committedOffset" not in kinds:
         what = "no partition of __consumer_offsets, by the name of its directory"
         raise KdumpError(Codes.NO_SEGMENTS, what, path=paths[0])
-    lines = (line for state in states for line in state_json(OFFSETS, state.rows).splitlines())
-    found = (GroupOffset.of(line) for line in lines)
+    rows = ({"type": "committedOffset", **row} for row in kinds["committedOffset"])
+    found = (GroupOffset.of(json_line(list(row), list(row.values()))) for row in rows)
     return [one for one in found if group is None or one.group == group]
 
 

@@ -21,6 +21,7 @@ from kdump.reading.transactions import Transactions
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row, malformed
 from kdump.rows.schema import Row, Table
 from kdump.rows.tables import BATCH, RECORD_DECODED, WRONG_CRC
+from kdump.rows.tables07 import table_07
 from kdump.wire.utf8 import decode_utf8
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class ObjectPrinter:
         decoder: of keys and values; None: nothing is decoded.
         on_malformed: see ArrowPrinter.
         on_undecoded: see ArrowPrinter.
+        is_07: the log is one of Kafka 0.7.
     """
 
     def __init__(
@@ -72,8 +74,11 @@ class ObjectPrinter:
         decoder: RecordDecoder | None,
         on_malformed: Callable[[int, Codes, str], bool],
         on_undecoded: Callable[[Row, PayloadError], None],
+        is_07: bool = False,
     ) -> None:
         self.context = context
+        self._table = table_07(_TABLE) if is_07 else _TABLE
+        self._batches = table_07(BATCH) if is_07 else BATCH
         self.transactions = transactions
         self.decoder = decoder
         self.on_malformed = on_malformed
@@ -96,11 +101,13 @@ class ObjectPrinter:
     def entry(self, entry: Message, position: int, is_valid: bool) -> LogBatch | None:
         """See Printer."""
         self._is_entry_valid = is_valid
-        return None if self._with_records else self._batch(legacy_row(BATCH, entry, position, is_valid), is_valid)
+        return (
+            None if self._with_records else self._batch(legacy_row(self._batches, entry, position, is_valid), is_valid)
+        )
 
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> LogRecord | None:
         """See Printer."""
-        return self._record(legacy_row(_TABLE, entry, position, is_valid, record), self._is_entry_valid)
+        return self._record(legacy_row(self._table, entry, position, is_valid, record), self._is_entry_valid)
 
     def skip(self, record: AnyRecord, row: Callable[[], Any]) -> None:
         """See Printer."""

@@ -282,6 +282,7 @@ class Scan:
                 decoder=decoder,
                 on_malformed=partial(going.malformed, target.path),
                 on_undecoded=on_undecoded,
+                is_07=target.is_07,
             )
 
         return going.pieces(make_printer, with_records=with_records)

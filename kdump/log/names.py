@@ -22,6 +22,8 @@ class Kind(Enum):
     TIME_INDEX = ".timeindex"
     TXN_INDEX = ".txnindex"
     SNAPSHOT = ".snapshot"
+    LOG_07 = ".kafka"
+    """A log of Kafka 0.7, which has no sibling files."""
 
 
 INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
@@ -57,6 +59,8 @@ BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 CLUSTER_METADATA: Final = "__cluster_metadata"
 """The topic of KRaft's log and of its snapshots."""
+METADATA_DIRECTORY: Final = f"{CLUSTER_METADATA}-0"
+"""Its only partition."""
 
 _TIERED: Final = re.compile(r"(\d{20})-[0-9A-Za-z_-]{22}")
 # File names have 255 characters at most; Python reads numbers of up to 4,300 digits.
@@ -99,11 +103,23 @@ def parse_file_name(path: str) -> FileName | None:
         return None
     stem = name.partition(".")[0]
     tiered = _TIERED.fullmatch(stem)
-    number = tiered.group(1) if tiered else stem
-    base_offset = int(number) if _LEADING_OFFSET.fullmatch(number) else None
-    if base_offset is not None and not -(2**63) <= base_offset < 2**63:
-        base_offset = None
-    return FileName(kind, stem, state, base_offset)
+    return FileName(kind, stem, state, parse_offset(tiered.group(1) if tiered else stem))
+
+
+def parse_offset(text: str) -> int | None:
+    """A number as Java's long; None where it is none."""
+    offset = int(text) if _LEADING_OFFSET.fullmatch(text) else None
+    return offset if offset is not None and -(2**63) <= offset < 2**63 else None
+
+
+def is_log_07(path: str) -> bool:
+    """By its name a log of Kafka 0.7."""
+    return path.endswith(Kind.LOG_07.value)
+
+
+def base_of_07(path: str) -> int:
+    """The byte position at which a log of Kafka 0.7 begins in its partition, by its name; 0 without one."""
+    return parse_offset(os.path.basename(path).partition(".")[0]) or 0
 
 
 def sibling(path: str, kind: Kind) -> str:

@@ -87,7 +87,11 @@ class ObjectSource(Source):
             self._here = ahead.part
             ahead.fetching.result()
         else:
-            self._fetch(here, position, max(_SMALLEST, wanted, min(in_a_row, self._stop - position)))
+            left = self._stop - position
+            if left <= 0:
+                # A reader that goes on beyond its stop wants a little more.
+                left = _SMALLEST
+            self._fetch(here, position, max(wanted, min(max(_SMALLEST, in_a_row), left)))
         if goes_on:
             self._look_ahead(max(_SMALLEST, in_a_row))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
@@ -17,16 +18,22 @@ from kdump.log.names import (
     META_PROPERTIES,
     SIBLING_TEXT_FILES,
     Kind,
+    is_log_07,
     parse_file_name,
     parse_partition_directory,
 )
 from kdump.log.opening import read_whole
 
+_OF_TODAY: Final = frozenset({Kind.LOG})
+_LOG_KINDS: Final = _OF_TODAY | {Kind.LOG_07}
+_ALL_KINDS: Final = frozenset(Kind)
 _SIBLING_ORDER = {kind: order for order, kind in enumerate(Kind)}
 
 
 def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all_files: bool = False) -> Iterator[str]:
     """The segment files of a partition directory, or of every partition of a log directory, in offset order.
+
+    Those of Kafka 0.7 are left out.
 
     Files with a state suffix (``.deleted``, ``.swap``, ...) are left out: they are dumped when named. Of the folders
     only those called ``<topic>-<n>`` are entered. What has a segment's name and is no file (a broken link, a pipe) is
@@ -40,7 +47,8 @@ def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all
     """
     for folder, names in files_by_partition(directory, on_error, all_files=all_files):
         for name in names:
-            yield os.path.join(folder, name)
+            if not is_log_07(name):
+                yield os.path.join(folder, name)
 
 
 def files_by_partition(
@@ -48,6 +56,7 @@ def files_by_partition(
 ) -> Iterator[tuple[str, list[str]]]:
     """The directory and the partition directories in it, each with the names of its ``segment_files``.
 
+    The logs of Kafka 0.7 are among them.
     A folder is listed when the one before is done, as a broker may change it meanwhile.
     """
     top = _entries(directory, on_error)
@@ -59,7 +68,7 @@ def files_by_partition(
         on_error(error)
     for folder in _folders(directory, top):
         entries = top if folder == directory else _entries_unless_gone(folder, on_error)
-        names = _segment_names(entries or [], all_files)
+        names = _segment_names(entries or [], _ALL_KINDS if all_files else _LOG_KINDS)
         found |= entries is None or bool(names)
         yield folder, names
     if not found:
@@ -151,11 +160,11 @@ def _partitions_elsewhere(entries: list[ListingEntry]) -> Iterator[KdumpError]:
                 yield error
 
 
-def _segment_names(entries: list[ListingEntry], all_files: bool) -> list[str]:
+def _segment_names(entries: list[ListingEntry], kinds: frozenset[Kind]) -> list[str]:
     chosen = []
     for entry in entries:
         parsed = parse_file_name(entry.name)
-        if parsed is None or parsed.state or not (all_files or parsed.kind is Kind.LOG):
+        if parsed is None or parsed.state or parsed.kind not in kinds:
             continue
         if entry.is_directory:
             continue
@@ -177,7 +186,7 @@ def segments_around(path: str, missing: Sequence[str] = ()) -> list[str]:
     """
     directory, name = os.path.split(path)
     entries = _entries(directory or ".", lambda error: None) or []
-    names = _segment_names(entries, all_files=False)
+    names = _segment_names(entries, _OF_TODAY)
     if missing:
         names = sorted({*names, *map(os.path.basename, missing)}, key=_offset_order)
     # The path itself, unchanged: joined again it may be another text (t-0//N.log).
@@ -196,6 +205,6 @@ def segments_after(path: str) -> list[str]:
     entries = _entries(directory or ".", lambda error: None) or []
     return [
         os.path.join(directory, name)
-        for name in _segment_names(entries, all_files=False)
+        for name in _segment_names(entries, _OF_TODAY)
         if (other := parse_file_name(name)) and other.base_offset is not None and other.base_offset > own.base_offset
     ]

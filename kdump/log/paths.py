@@ -14,7 +14,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
@@ -25,8 +25,10 @@ from kdump.log.names import (
     SIBLING_TEXT_FILES,
     TEXT_FILES,
     Kind,
+    is_log_07,
     is_uri,
     parse_file_name,
+    parse_offset,
     parse_partition_directory,
     partition_of_file,
     sibling,
@@ -34,6 +36,7 @@ from kdump.log.names import (
 from kdump.log.opening import open_source
 from kdump.log.partition import files_by_partition, segment_files
 from kdump.log.source import Source
+from kdump.log.zookeepernames import VERSION_DIRECTORY, parse_zookeeper_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,12 @@ class LogSegment(_KafkaFile):
     __slots__ = ()
 
 
+class LogSegment07(_KafkaFile):
+    """A log of Kafka 0.7: by its name, or because the user says so."""
+
+    __slots__ = ()
+
+
 class Sibling(_KafkaFile):
     """An index, a transaction index or a snapshot, which belongs to a log."""
 
@@ -128,17 +137,24 @@ class TextFile(OtherFile):
 class PartitionFolder:
     """A listed directory with the names of its segment files, in offset order.
 
+    ``names_07``: those of Kafka 0.7.
     ``is_given``: it is the directory that was resolved, and not one inside it.
     """
 
     path: str
     names: tuple[str, ...]
     is_given: bool
+    names_07: tuple[str, ...] = ()
 
     @property
     def paths(self) -> list[str]:
-        """The segment files."""
+        """The segment files, without those of Kafka 0.7."""
         return [os.path.join(self.path, name) for name in self.names]
+
+    @property
+    def paths_07(self) -> list[str]:
+        """The logs of Kafka 0.7."""
+        return [os.path.join(self.path, name) for name in self.names_07]
 
 
 class PathDirectory(_Path):
@@ -168,11 +184,12 @@ class PathDirectory(_Path):
     ) -> Iterator[PartitionFolder]:
         """The directory itself and the partitions in it, each listed when its turn comes; see ``segment_files``."""
         for folder, names in files_by_partition(self.path, on_error, all_files=all_files):
-            yield PartitionFolder(_folder_of(folder), tuple(names), folder == self.path)
+            today, old = (tuple(name for name in names if is_log_07(name) is wanted) for wanted in (False, True))
+            yield PartitionFolder(_folder_of(folder), today, folder == self.path, old)
 
     def files(
         self, on_error: Callable[[KdumpError], None], *, all_files: bool = False
-    ) -> Iterator[LogSegment | Sibling]:
+    ) -> Iterator[LogSegment | LogSegment07 | Sibling]:
         """The segment files of all ``partitions``."""
         for folder, names in files_by_partition(self.path, on_error, all_files=all_files):
             for name in names:
@@ -188,8 +205,12 @@ class PathDirectory(_Path):
         """The .log files of all ``partitions``."""
         return (file for file in self.files(on_error) if isinstance(file, LogSegment))
 
+    def logs_07(self, on_error: Callable[[KdumpError], None]) -> Iterator[LogSegment07]:
+        """The logs of Kafka 0.7 of all ``partitions``."""
+        return (file for file in self.files(on_error) if isinstance(file, LogSegment07))
 
-Resolved: TypeAlias = Stream | LogSegment | Sibling | TextFile | OtherFile | PathDirectory
+
+Resolved: TypeAlias = Stream | LogSegment | LogSegment07 | Sibling | TextFile | OtherFile | PathDirectory
 
 
 def resolve(path: str) -> Resolved:
@@ -219,13 +240,27 @@ def resolve(path: str) -> Resolved:
     return file_by_name(path) or OtherFile(path)
 
 
-def file_by_name(path: str) -> LogSegment | Sibling | None:
+def as_log_07(found: Resolved) -> Resolved:
+    """What a PATH means to a user who says that its files are logs of Kafka 0.7, whatever their names."""
+    if isinstance(found, Stream | PathDirectory) or (isinstance(found, OtherFile) and not files.exists(found.path)):
+        return found
+    return LogSegment07(found.path, Kind.LOG_07, parse_offset(PurePosixPath(found.path).name.partition(".")[0]))
+
+
+def file_by_name(path: str) -> LogSegment | LogSegment07 | Sibling | None:
     """The segment file that has this name, which need not exist; None for any other name."""
     name = parse_file_name(path)
     if name is None:
         return None
-    of_batches = name.kind in (Kind.LOG, Kind.CHECKPOINT)
-    return (LogSegment if of_batches else Sibling)(path, name.kind, name.base_offset, name.state)
+    of_kind = _CLASSES.get(name.kind, Sibling)
+    return of_kind(path, name.kind, name.base_offset, name.state)
+
+
+_CLASSES: Final[dict[Kind, type[LogSegment | LogSegment07]]] = {
+    Kind.LOG: LogSegment,
+    Kind.CHECKPOINT: LogSegment,
+    Kind.LOG_07: LogSegment07,
+}
 
 
 def topic_of(path: str, kind: Kind | None) -> str | None:
@@ -239,6 +274,26 @@ def topic_of(path: str, kind: Kind | None) -> str | None:
 def is_text_file(path: str) -> bool:
     """By its name a text file of a broker, which is dumped when it is named, and not where a directory is."""
     return PurePosixPath(path).name in TEXT_FILES
+
+
+def is_zookeeper(path: str) -> bool:
+    """By its name a snapshot or a log of ZooKeeper, or a directory of this machine that holds some.
+
+    A directory with the name of a partition is not looked into.
+    """
+    name = PurePosixPath(path).name
+    if name == VERSION_DIRECTORY or parse_zookeeper_name(name) is not None:
+        return True
+    if is_uri(path) or parse_partition_directory(name) is not None or not os.path.isdir(path):
+        return False
+    try:
+        entries = files.listing(path)
+    except KdumpError:
+        return False
+    return any(
+        entry.name == VERSION_DIRECTORY or (not entry.is_directory and parse_zookeeper_name(entry.name) is not None)
+        for entry in entries
+    )
 
 
 def expanded(path: str, on_error: Callable[[KdumpError], None]) -> list[str]:

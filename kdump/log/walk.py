@@ -84,6 +84,9 @@ class Walk:
     ``stop`` why the walk ended, and ``bad_length`` the length field that ended it.
     """
 
+    _length_offset = LENGTH_OFFSET
+    """Where the length field lies in an entry."""
+
     def __init__(
         self, source: Source, *, limit: int | None = None, start: int = 0, chunk_size: int = DEFAULT_CHUNK_SIZE
     ) -> None:
@@ -112,7 +115,7 @@ class Walk:
             # end: the last byte that may be parsed, as an index into the buffer.
             end = filled if self._limit is None else min(filled, max(self._limit - base, 0))
             final = at_end or end < filled
-            starts, position, stop, needed = _scan(buffer, end, filled, final)
+            starts, position, stop, needed = self._scan(buffer, end, filled, final)
             if starts:
                 yield Chunk(memoryview(buffer)[:filled], base, starts, position)
             self.position = base + position
@@ -123,7 +126,7 @@ class Walk:
             if stop is not None:
                 self.stop = stop
                 if stop is Stop.LENGTH_TOO_SMALL:
-                    self.bad_length = _LENGTH.unpack_from(buffer, position + LENGTH_OFFSET)[0]
+                    self.bad_length = _LENGTH.unpack_from(buffer, position + self._length_offset)[0]
                 return
             rest = buffer[position:filled]
             if needed > len(buffer):
@@ -132,6 +135,35 @@ class Walk:
             buffer[: len(rest)] = rest
             base += position
             filled = len(rest)
+
+    @staticmethod
+    def _scan(buffer: bytearray, end: int, filled: int, final: bool) -> tuple[list[int], int, Stop | None, int]:
+        """Find the entries in ``buffer[:end]``.
+
+        Returns their starts, the end of the last, why to stop (None: more bytes), bytes needed.
+        """
+        starts: list[int] = []
+        append = starts.append
+        unpack = _LENGTH.unpack_from
+        position = 0
+        last = end - HEADER_SIZE_UP_TO_MAGIC
+        needed = 0
+        while position < last:
+            (length,) = unpack(buffer, position + LENGTH_OFFSET)
+            following = position + LOG_OVERHEAD + length
+            if length < MIN_ENTRY_LENGTH:
+                return starts, position, Stop.LENGTH_TOO_SMALL, 0
+            if following > end:
+                needed = following - position
+                break
+            if following - position < HEADER_SIZE and _header_is_cut(buffer, position, filled, final):
+                needed = HEADER_SIZE
+                break
+            append(position)
+            position = following
+        else:
+            needed = HEADER_SIZE_UP_TO_MAGIC + 1
+        return starts, position, Stop.END if final else None, needed
 
     def _is_blank(self, buffer: bytearray, position: int, end: int) -> bool:
         """There were only zeros, which a broker may still overwrite; now there is something else."""
@@ -150,32 +182,6 @@ class Walk:
         if base + filled >= size:
             return size - base, True
         return filled, filled < len(buffer)
-
-
-def _scan(buffer: bytearray, end: int, filled: int, final: bool) -> tuple[list[int], int, Stop | None, int]:
-    """Entries in ``buffer[:end]``: their starts, the end of the last, why to stop (None: more bytes), bytes needed."""
-    starts: list[int] = []
-    append = starts.append
-    unpack = _LENGTH.unpack_from
-    position = 0
-    last = end - HEADER_SIZE_UP_TO_MAGIC
-    needed = 0
-    while position < last:
-        (length,) = unpack(buffer, position + LENGTH_OFFSET)
-        following = position + LOG_OVERHEAD + length
-        if length < MIN_ENTRY_LENGTH:
-            return starts, position, Stop.LENGTH_TOO_SMALL, 0
-        if following > end:
-            needed = following - position
-            break
-        if following - position < HEADER_SIZE and _header_is_cut(buffer, position, filled, final):
-            needed = HEADER_SIZE
-            break
-        append(position)
-        position = following
-    else:
-        needed = HEADER_SIZE_UP_TO_MAGIC + 1
-    return starts, position, Stop.END if final else None, needed
 
 
 def _header_is_cut(buffer: bytearray, position: int, filled: int, final: bool) -> bool:

@@ -20,6 +20,7 @@ from kdump.format import record as v2
 from kdump.format.batch import (
     HEADER_SIZE,
     MAGIC_OFFSET,
+    MIN_ENTRY_LENGTH,
     BatchHeader,
     batch_crc,
     is_read_as_batch,
@@ -90,6 +91,10 @@ class LogView(Generic[RowT, RowsT]):
     behind it), ``bytes_read``, ``is_columnar``, and ``is_over`` (False: an extent ended, and the log goes on).
     """
 
+    _walk: type[Walk] = Walk
+    _smallest = MIN_ENTRY_LENGTH
+    """The least that the length field of an entry may say."""
+
     def __init__(
         self,
         source: Source,
@@ -150,12 +155,9 @@ class LogView(Generic[RowT, RowsT]):
         ends = [end for end in (range_end, self._options.max_bytes) if end is not None]
         limit = min(ends, default=None)
         if self._options.resync:
-            from kdump.log.resync import ResyncWalk
-
-            walk_past = ResyncWalk(self._source, limit=limit, start=range_start, chunk_size=chunk_size)
-            yield from self._past_damage(walk_past.items())
+            yield from self._past_damage(self._items_past_damage(limit, range_start, chunk_size))
             return
-        walk = Walk(self._source, limit=limit, start=range_start, chunk_size=chunk_size)
+        walk = self._walk(self._source, limit=limit, start=range_start, chunk_size=chunk_size)
         for chunk in walk.chunks():
             yield from self._show(chunk)
             if self._budget.is_spent:
@@ -192,9 +194,14 @@ class LogView(Generic[RowT, RowsT]):
         if walk.stop is Stop.LENGTH_TOO_SMALL:
             raise DamageError(
                 Codes.LENGTH_TOO_SMALL,
-                f"record size {walk.bad_length} is smaller than the smallest possible record (14)",
+                f"record size {walk.bad_length} is smaller than the smallest possible record ({self._smallest})",
                 position=walk.position,
             )
+
+    def _items_past_damage(self, limit: int | None, start: int, chunk_size: int) -> Iterator[Chunk | Gap]:
+        from kdump.log.resync import ResyncWalk
+
+        return ResyncWalk(self._source, limit=limit, start=start, chunk_size=chunk_size).items()
 
     def _past_damage(self, items: Iterable[Chunk | Gap]) -> Iterator[None]:
         for item in items:
@@ -285,10 +292,7 @@ class LogView(Generic[RowT, RowsT]):
             for start, end in chunk.entries(first, last):
                 position = chunk.position + start
                 try:
-                    if is_read_as_batch(data[start + MAGIC_OFFSET]):
-                        yield from self._batch(data, start, end, position, rows)
-                    else:
-                        yield from self._entry(data[start:end], position, rows)
+                    yield from self._show_entry(data, start, end, position, rows)
                 except DamageError as error:
                     if not self._options.resync:
                         error.located(position=position)
@@ -306,6 +310,12 @@ class LogView(Generic[RowT, RowsT]):
             for part in self._printer.joined(rows):
                 self._emit(part)
             rows.clear()
+
+    def _show_entry(self, data: memoryview, start: int, end: int, position: int, rows: list[RowT]) -> Iterable[None]:
+        """Append the rows of the entry at ``data[start:end]``. DamageError where it cannot be read on."""
+        if is_read_as_batch(data[start + MAGIC_OFFSET]):
+            return self._batch(data, start, end, position, rows)
+        return self._entry(data[start:end], position, rows)
 
     def _batch(self, data: memoryview, start: int, end: int, position: int, rows: list[RowT]) -> Iterable[None]:
         """Append the rows of the v2 batch at ``data[start:end]``."""

@@ -26,7 +26,7 @@ def json_account(plan: PartitionPlan) -> bytes:
 def losses(plan: PartitionPlan) -> dict[str, Any]:
     """What each mode costs; null if it cannot repair the log or was not planned."""
     modes = ((RepairMode.LIKE_BROKER, plan.broker_loss()), (RepairMode.SALVAGE, plan.salvage_loss()))
-    return {mode.value: None if loss is None else _named(asdict(loss)) for mode, loss in modes}
+    return {mode.value: None if loss is None else named(asdict(loss)) for mode, loss in modes}
 
 
 def _like_broker(segment: SegmentPlan) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _salvaged(segment: SegmentPlan) -> dict[str, Any]:
     members["pieces"] = [_piece(piece) for piece in log.pieces]
     members["endFrom"] = log.end_from
     for name in ("dropped", "lost", "restored", "transactions", "not_taken"):
-        members[_camel(name)] = [_named(asdict(item)) for item in getattr(log, name)]
+        members[_camel(name)] = [named(asdict(item)) for item in getattr(log, name)]
     return members
 
 
@@ -77,13 +77,14 @@ def _head(segment: SegmentPlan, base_offset: int, sha256_after: str) -> dict[str
 
 
 def _piece(piece: LogPiece) -> dict[str, Any]:
-    members = _named(asdict(piece))
+    members = named(asdict(piece))
     members["data"] = piece.data.hex()
     members["patches"] = [[offset, data.hex()] for offset, data in piece.patches]
     return members
 
 
-def _named(members: dict[str, Any]) -> dict[str, Any]:
+def named(members: dict[str, Any]) -> dict[str, Any]:
+    """The members under the names that JSON has them under."""
     return {_camel(name): value.value if isinstance(value, Enum) else value for name, value in members.items()}
 
 

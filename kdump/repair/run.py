@@ -6,14 +6,25 @@ import os
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.files import listing
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Resolved, Sibling, Stream, resolve
+from kdump.log.paths import (
+    LogSegment,
+    LogSegment07,
+    OtherFile,
+    PathDirectory,
+    Resolved,
+    Sibling,
+    Stream,
+    as_log_07,
+    resolve,
+)
 from kdump.log.source import Source
 from kdump.repair.account import account, json_account
 from kdump.repair.apply.copies import CopyWriter, Staging
@@ -44,6 +55,9 @@ from kdump.repair.startreport import worse_start
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, Task, task_of, tasks_below
 
+if TYPE_CHECKING:
+    from kdump.repair.log07 import Repaired07
+
 
 @dataclass(frozen=True, slots=True)
 class RepairOptions:
@@ -67,6 +81,8 @@ class RepairOptions:
     """Copies replace files that are there."""
     allow_worse_start: bool = False
     """Repair in place even if the next start of the broker then ends worse."""
+    is_07: bool = False
+    """Files are logs of Kafka 0.7, whatever their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,26 +148,36 @@ class Repair:
     ) -> None:
         self._locks.release()
 
-    def path(self, path: str) -> Iterator[Repaired]:
+    def path(self, path: str) -> Iterator[Repaired | Repaired07]:
         """Plan or repair the partitions that one PATH stands for, one after the other.
 
         Raises:
             KdumpError: the path cannot be read, or its repair is refused.
         """
-        found = resolve(path)
-        if isinstance(found, PathDirectory):
+        found = as_log_07(resolve(path)) if self._options.is_07 else resolve(path)
+        if isinstance(found, PathDirectory) and self._options.is_07 and found.is_partition(listing(found.path)):
+            # Also one without a log: the loader makes one.
+            yield self._logs_07(found.folder, is_whole=True)
+        elif isinstance(found, PathDirectory):
             yield from self._directory(found)
+        elif isinstance(found, LogSegment07):
+            yield self._logs_07(path, is_whole=False)
         else:
             yield self._partition(path, [_log_of(found)], is_whole=False)
 
-    def _directory(self, found: PathDirectory) -> Iterator[Repaired]:
+    def _directory(self, found: PathDirectory) -> Iterator[Repaired | Repaired07]:
         directory = found.folder
         partitions: dict[str, list[str]] = {}
+        partitions_07: dict[str, None] = {}
         # A replica may have the logs of a partition that has none left.
         all_files = bool(self._options.salvaging.replicas)
         try:
             for file in found.files(self._on_error, all_files=all_files):
-                segments = partitions.setdefault(os.path.dirname(file.path), [])
+                folder = os.path.dirname(file.path)
+                if isinstance(file, LogSegment07):
+                    partitions_07[folder] = None
+                    continue
+                segments = partitions.setdefault(folder, [])
                 if file.kind is Kind.LOG:
                     segments.append(file.path)
         except KdumpError as error:
@@ -164,6 +190,20 @@ class Repair:
                 yield self._partition(folder, segments, is_whole=True)
             except KdumpError as error:
                 self._on_error(error.located(folder))
+        for folder in partitions_07:
+            try:
+                yield self._logs_07(folder, is_whole=True)
+            except KdumpError as error:
+                self._on_error(error.located(folder))
+
+    def _logs_07(self, target: str, *, is_whole: bool) -> Repaired07:
+        """Repair the logs of a Kafka 0.7 partition, or one of them. Raises KdumpError REPAIR_REFUSED."""
+        from kdump.repair.log07 import repair_07  # not needed by a repair of today's logs
+
+        options = self._options
+        if options.in_place or self._mode is not RepairMode.LIKE_BROKER:
+            raise refused("logs of Kafka 0.7 are repaired with --like-broker, and as copies (-o)", target)
+        return repair_07(target, is_whole=is_whole, output=options.output, overwrites=options.overwrites)
 
     def _name_unfinished(self, directory: str, partitions: Container[str]) -> bool:
         """Report unfinished repairs in directories without a log: it may have a name that only a broker reads."""

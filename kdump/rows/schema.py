@@ -1,6 +1,7 @@
 """What a table and a column of the structured outputs are.
 
-``rows.tables`` declares the tables of batches and records, ``rows.filetables`` all others.
+``rows.tables`` declares the tables of batches and records, ``rows.tables07`` those of Kafka 0.7, ``rows.filetables``
+all others.
 """
 
 from __future__ import annotations
@@ -132,13 +133,13 @@ class Table:
         self.columns = columns
         self.names = tuple(column.name for column in columns)
         self.shown = self.names[len(FILE) :] if shown is None else shown
-        self._others = others
+        self.others = others
 
     # Most commands make no row, so what rows need is made for the first one.
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
-        return {column.name: column for column in (*self.columns, *self._others)}
+        return {column.name: column for column in (*self.columns, *self.others)}
 
     @cached_property
     def of_batch(self) -> list[tuple[str, Getter]]:
@@ -189,7 +190,7 @@ class Table:
         raise LookupError(f"the table of {self.type} rows is declared nowhere")
 
 
-_HOMES: Final = ("kdump.rows.tables", "kdump.rows.filetables")
+_HOMES: Final = ("kdump.rows.tables", "kdump.rows.filetables", "kdump.rows.tables07")
 """Modules that declare tables."""
 
 

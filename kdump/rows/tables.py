@@ -22,6 +22,8 @@ from kdump.format.batch import (
 )
 from kdump.rows.schema import FILE, Column, ColumnType, Getter, Meaning, Table
 
+NEXT_OFFSET: Final = "nextOffset"
+"""The column that logs of Kafka 0.7 have besides; see ``rows.tables07``."""
 WRONG_CRC: Final = "the CRC of the batch is wrong"
 """``problem`` of records that are shown although the CRC of their batch is wrong."""
 

@@ -43,6 +43,7 @@ KNOWN: Final = (
     "keyDecoder",
     "valueDecoder",
     "deep",
+    "logFormat",
 )
 KAFKA_CLIENT: Final = "kafka."
 """How options of Spark's Kafka source for its clients begin."""
@@ -50,7 +51,7 @@ PROVIDER: Final = "provider"
 """A property that every table of a catalog has."""
 OPTION: Final = "option."
 STREAM_ONLY: Final = ("maxBytesPerTrigger", "maxOffsetsPerTrigger")
-NO_STREAM: Final = ("endingOffsets", "endingTimestamp", "deep")
+NO_STREAM: Final = ("endingOffsets", "endingTimestamp", "deep", "logFormat")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)b?", re.IGNORECASE)
 _FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -70,6 +71,8 @@ class SourceOptions:
     decoding: DecoderChoice = field(default_factory=DecoderChoice)
     deep: bool = True
     """Of findings: decode every record."""
+    is_07: bool = False
+    """Rows have the columns of Kafka 0.7's logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +108,13 @@ def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
     return StreamOptions(_source_options(options), starting, starts, Budget(max_bytes, max_offsets))
 
 
-def schema_options(given: Mapping[str, str]) -> tuple[bool, bool]:
-    """What changes the schema, of readers and streams: headers are included, contents are decoded.
+def schema_options(given: Mapping[str, str]) -> tuple[bool, bool, bool]:
+    """What changes the schema, of readers and streams: headers are included, contents decoded, logs of Kafka 0.7.
 
     ValueError as ``parse_options``.
     """
     options = _named(given, KNOWN + STREAM_ONLY)
-    return _boolean(options, "includeHeaders", default=True), _decoding(options).is_made
+    return _boolean(options, "includeHeaders", default=True), _decoding(options).is_made, _is_07(options)
 
 
 def _named(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
@@ -167,7 +170,15 @@ def _source_options(options: Mapping[str, str]) -> SourceOptions:
         split_bytes=_size(options, "splitBytes", SPLIT_BYTES),
         decoding=_decoding(options),
         deep=_boolean(options, "deep", default=True),
+        is_07=_is_07(options),
     )
+
+
+def _is_07(options: Mapping[str, str]) -> bool:
+    found = options.get("logFormat")
+    if found not in (None, "0.7"):
+        raise ValueError(f"option logFormat: 0.7 was expected, not '{found}'")
+    return found is not None
 
 
 def _decoding(options: Mapping[str, str]) -> DecoderChoice:

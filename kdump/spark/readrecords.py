@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -15,10 +16,12 @@ from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
 from kdump.reading.transactionreader import TransactionReader
 from kdump.reading.view import DecodePath, LogView, ViewOptions
-from kdump.rows.arrow import ArrowPrinter, row_batch
+from kdump.reading.view07 import LogView07
+from kdump.rows.arrow import ArrowPrinter, ArrowRows, row_batch
 from kdump.rows.arrowparts import ArrowParts
-from kdump.rows.schema import Table
+from kdump.rows.schema import Row, Table
 from kdump.rows.tables import RECORD
+from kdump.rows.tables07 import table_07
 from kdump.tasks.splits import Split, Wanted
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -87,10 +90,10 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
 
     parts = ArrowParts(options.schema)
     with split.open() as source:
-        view = LogView(
+        view = _view_type(split)(
             source,
             ArrowPrinter(
-                options.table,
+                table_07(options.table) if log.is_07 else options.table,
                 options.schema,
                 log.context,
                 transactions=lambda: transactions.of(log.path),
@@ -105,7 +108,7 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
                 path=DecodePath.COLUMNAR,
                 resync=True,
                 seek=False,
-                extent=split.extent(source),
+                extent=None if log.is_07 else split.extent(source),
             ),
             on_finding=on_finding,
         )
@@ -113,3 +116,9 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
             if parts.are_enough:
                 yield from parts.take()
         yield from parts.take()
+
+
+def _view_type(split: Split) -> Callable[..., LogView[Row, ArrowRows]]:
+    if split.log.is_07:
+        return partial(LogView07[Row, ArrowRows], split.log.base_offset or 0)
+    return LogView[Row, ArrowRows]

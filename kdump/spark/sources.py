@@ -17,6 +17,7 @@ from kdump.rows.arrow import arrow_schema
 from kdump.rows.filetables import FINDING
 from kdump.rows.schema import Table
 from kdump.rows.tables import BATCH, RECORD
+from kdump.rows.tables07 import table_07
 from kdump.spark.filters import Pushed
 from kdump.spark.options import (
     SourceOptions,
@@ -63,7 +64,7 @@ class LogReader(BeginsTask, DataSourceReader):
     """Rows of logs as record batches of exactly the schema that was asked for."""
 
     def __init__(self, table: Table, options: SourceOptions, schema: StructType) -> None:
-        self._table = decoded(table) if options.decoding.is_made else table
+        self._table = _table(table, is_decoded=options.decoding.is_made, is_07=options.is_07)
         self._options = options
         self._schema: pa.Schema = checked(schema, self._table)
         self._pushed = Pushed()
@@ -71,7 +72,7 @@ class LogReader(BeginsTask, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """See DataSourceReader. KdumpError for a path that cannot be looked at."""
         options = self._options
-        logs = find_logs(options.paths, self._fail)
+        logs = find_logs(options.paths, self._fail, with_07=True)
         if options.fail_on_data_loss:
             _refuse_lost_offsets(logs, options)
         tasks = plan(
@@ -123,8 +124,8 @@ class RecordSource(DataSource):
 
     def schema(self) -> StructType:
         """See DataSource."""
-        includes_headers, is_decoded = schema_options(self.options)
-        schema = from_arrow_schema(arrow_schema(decoded(self.table) if is_decoded else self.table))
+        includes_headers, is_decoded, is_07 = schema_options(self.options)
+        schema = from_arrow_schema(arrow_schema(_table(self.table, is_decoded=is_decoded, is_07=is_07)))
         if not includes_headers:
             schema = StructType([each for each in schema if each.name != "headers"])
         if is_catalog_table(self.options):
@@ -226,6 +227,11 @@ class FindingSource(RecordSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """See DataSource. ValueError: findings are about whole partitions."""
         raise ValueError(f"{self.name()} is no stream: verify looks at whole partitions")
+
+
+def _table(table: Table, *, is_decoded: bool, is_07: bool) -> Table:
+    chosen = decoded(table) if is_decoded else table
+    return table_07(chosen) if is_07 and chosen is not FINDING else chosen
 
 
 def register(spark: SparkSession) -> None:

@@ -55,12 +55,16 @@ _TYPE_BITS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """Where rows come from: a range of a log. ``topic`` and ``partition`` as in ``dump``."""
+    """Where rows come from: a range of a log. ``topic`` and ``partition`` as in ``dump``.
+
+    ``is_07``: a log of Kafka 0.7, whose offsets are byte positions, and which has no timestamps.
+    """
 
     file: str
     topic: str | None
     partition: int | None
     place: RangeStart
+    is_07: bool = False
 
     def key(self, by: By) -> Key:
         """The group of all its rows, if files decide."""
@@ -248,7 +252,7 @@ class PartFold:
             self._see_headers(rows, assigned, count, is_control)
         if not is_valid.all():
             rows, assigned = rows[is_valid], assigned.rows(is_valid)
-        if rows.size:
+        if rows.size and not self._part.is_07:
             self._see_valid(rows, assigned)
 
     def _see_headers(
@@ -280,7 +284,7 @@ class PartFold:
         )
         fold.timeline.add_records(assigned, latest, count)
         is_log_append_time = (rows["attributes"] & LOG_APPEND_TIME != 0) & (rows["magic"] > 0)
-        group_counts(fold.timestamp_types, assigned, _types(rows["magic"], is_log_append_time), count)
+        group_counts(fold.timestamp_types, assigned, self._types(rows["magic"], is_log_append_time), count)
 
     def _see_valid(self, rows: NDArray[np.void], assigned: Assigned) -> None:
         fold = self._fold
@@ -368,7 +372,7 @@ class PartFold:
         codec, magic = groups.codec[entry], groups.magic[entry]
         group_counts(fold.codecs, assigned, codec, nothing, count, nothing, nothing, nothing)
         group_counts(fold.magics, assigned, magic, nothing, count, nothing)
-        types = _types(magic, groups.is_log_append_time[entry])
+        types = self._types(magic, groups.is_log_append_time[entry])
         group_counts(fold.timestamp_types, assigned, types, count)
 
     def _see_times(self, offset: NDArray[np.int64], timestamp: NDArray[np.int64], assigned: Assigned) -> None:
@@ -402,16 +406,18 @@ class PartFold:
                 keys = hours(groups.timestamp)
         return fold.groups.assign(keys)
 
+    def _types(self, magic: NDArray[np.int64], is_log_append_time: NDArray[np.bool_]) -> NDArray[np.int64]:
+        has_none = (magic == 0) | self._part.is_07
+        return np.where(
+            has_none, NO_TIMESTAMP_TYPE, np.where(is_log_append_time, LOG_APPEND_TIME_TYPE, CREATE_TIME_TYPE)
+        )
+
     def _note_file(self, assigned: Assigned) -> None:
         path = self._part.file
         self._fold.files.update((group, path) for group in assigned.ids.tolist())
 
     def _add(self, assigned: Assigned, **figures: int) -> None:
         self._fold.sums.add(assigned.ids, **{name: np.array([number]) for name, number in figures.items()})
-
-
-def _types(magic: NDArray[np.int64], is_log_append_time: NDArray[np.bool_]) -> NDArray[np.int64]:
-    return np.where(magic == 0, NO_TIMESTAMP_TYPE, np.where(is_log_append_time, LOG_APPEND_TIME_TYPE, CREATE_TIME_TYPE))
 
 
 def _header_bytes(

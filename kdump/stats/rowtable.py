@@ -16,6 +16,7 @@ _TIMES: Final = frozenset(
         "timestamp",
         "transactionLastUpdateTimestamp",
         "transactionStartTimestamp",
+        "startTimestamp",
     }
 )
 _NOT_BROKEN: Final = frozenset({"codec", "goes", "reason", "state"})

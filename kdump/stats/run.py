@@ -6,9 +6,9 @@ A log that is checked in this process is folded on the way. Logs that other proc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.format.index import parse_offset_index, parse_time_index, used_entries
@@ -37,6 +37,9 @@ from kdump.verify.partition import Item, PartitionCheck, base_offset_of
 from kdump.verify.run import Judge
 from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
 from kdump.wire.compression import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from kdump.format.message07 import Message07
 
 _FOLD: Final = PlainData(FOLD_CLASSES)
 
@@ -82,6 +85,7 @@ class StatsRun:
         self._found: dict[str | None, dict[Severity, int]] = {}
         self._transactions = TransactionReader()
         self._is_followed: dict[str, bool] = {}
+        self._part_07: PartFold | None = None
 
     def judge(self) -> Judge:
         """Checks partitions in this process, and folds their logs on the way."""
@@ -100,6 +104,19 @@ class StatsRun:
             self._folded.add(log)
         if log == self._taken:
             self._fold.merge(fold)
+
+    def see_07(self, path: str, entries: Sequence[tuple[Message07, int]]) -> None:
+        """Add the next entries of a log of Kafka 0.7; see ``verify.log07.See07``."""
+        from kdump.stats.log07 import see_entries  # not needed by today's logs
+
+        whole = path if is_stream(path) else files.absolute(path)
+        if not entries:
+            part = replace(_part(FileContext.of(path), whole, 0), is_07=True)
+            self._part_07 = None if whole in self._folded else self._fold.part(part)
+            self._folded.add(whole)
+        elif self._part_07 is not None:
+            options = self._options
+            see_entries(self._part_07, entries, with_records=options.with_records, limit=options.limit)
 
     def see_finding(self, finding: Finding) -> None:
         """Count a finding."""

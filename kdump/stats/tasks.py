@@ -25,6 +25,7 @@ from kdump.verify.readings import (
     ReadingTask,
     absolute,
     died,
+    file_of,
     groups_of,
     plan_readings,
     read_piece,
@@ -72,7 +73,14 @@ def folding_judge(
 
     def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Judgement]]:
         tasks = plan_readings(groups, min_tasks=min_tasks, cuts_smaller=not options.with_records)
-        work = Work(partial(_read_and_fold, options=options), _PIECE.pack, _PIECE.unpack, lost=died, size=split_size)
+        work = Work(
+            partial(_read_and_fold, options=options),
+            _PIECE.pack,
+            _PIECE.unpack,
+            lost=died,
+            size=split_size,
+            shared_file=file_of,
+        )
         return judge(absolute(groups), run(tasks, work), options.checks, opened, read=into.read, take=take)
 
     return DistributedCheck(paths, judged, into.judge()).segments

@@ -8,9 +8,11 @@ mincore(2)).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     import ctypes
@@ -27,10 +29,68 @@ _LOWEST_BIT: Final = bytes(number & 1 for number in range(256))
 
 
 class _Process:
-    """What this process did: bytes of the files that it opened, and whether it said that pages stay."""
+    """What this process did: bytes of the files that it opened, and whether it said that pages stay.
+
+    ``shared``: paths of files whose pages another process gives back.
+    """
 
     opened = 0
     is_told = False
+    shared: ClassVar[frozenset[str]] = frozenset()
+
+
+def share(paths: Iterable[str]) -> None:
+    """Leave the pages of these files to another process: see ``SharedPages``."""
+    _Process.shared = frozenset(paths)
+
+
+class SharedPages:
+    """The pages that several processes of a job bring in. None of them knows which ones the others brought in.
+
+    Args:
+        most: bytes of files whose pages may wait until they are given back.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: dict[str, bytes] = {}
+        """What was resident of a file before the job, in the order of its tasks."""
+
+    def add(self, path: str) -> None:
+        """A process is to read a part of this file."""
+        if path in self._waiting:
+            return
+        with _opened(path) as opened:
+            self._waiting[path] = b"" if opened is None else _resident(*opened, path) or b""
+        while len(self._waiting) > 1 and sum(map(len, self._waiting.values())) * _PAGE > self._most:
+            self._give_back(next(iter(self._waiting)))
+
+    def close(self) -> None:
+        """No process reads any more."""
+        for path in list(self._waiting):
+            self._give_back(path)
+
+    def _give_back(self, path: str) -> None:
+        resident = self._waiting.pop(path)
+        if resident:
+            with _opened(path) as opened:
+                if opened is not None:
+                    _give_back(opened[0], resident, 0, len(resident) * _PAGE)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[tuple[int, os.stat_result] | None]:
+    """A descriptor and the status of a regular file; None for all else, which whoever reads it judges."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except (OSError, ValueError):
+        yield None
+        return
+    try:
+        status = os.fstat(descriptor)
+        yield (descriptor, status) if stat.S_ISREG(status.st_mode) else None
+    finally:
+        os.close(descriptor)
 
 
 class BroughtPages:
@@ -46,7 +106,7 @@ class BroughtPages:
 
     def __init__(self, descriptor: int, status: os.stat_result, path: str) -> None:
         self._descriptor = descriptor
-        self._resident = _resident(descriptor, status, path)
+        self._resident = None if path in _Process.shared else _resident(descriptor, status, path)
         self._start = self._end = self._given_back = 0
 
     def read(self, start: int, end: int) -> None:
@@ -67,8 +127,12 @@ class BroughtPages:
         self._give_back(self._start, self._end + _READ_AHEAD)
 
     def _give_back(self, start: int, end: int) -> None:
-        for first, after in _absent(self._resident or b"", start // _PAGE, -(-end // _PAGE)):
-            os.posix_fadvise(self._descriptor, first * _PAGE, (after - first) * _PAGE, os.POSIX_FADV_DONTNEED)
+        _give_back(self._descriptor, self._resident or b"", start, end)
+
+
+def _give_back(descriptor: int, resident: bytes, start: int, end: int) -> None:
+    for first, after in _absent(resident, start // _PAGE, -(-end // _PAGE)):
+        os.posix_fadvise(descriptor, first * _PAGE, (after - first) * _PAGE, os.POSIX_FADV_DONTNEED)
 
 
 def _absent(resident: bytes, first: int, after: int) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,7 @@ import struct
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -25,12 +25,15 @@ from threading import Condition, Thread, active_count
 from typing import Any, Final, Generic, NamedTuple
 
 from kdump.codes import Codes, KdumpError
+from kdump.system.pagecache import SharedPages, share
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.slots import SLOT_BYTES, Slots
 from kdump.tasks.work import ItemT, ResultT, Work
 
 MOST_HELD: Final = 16 << 20
 """Bytes of results for each process that are held until it is their turn, beside those in slots."""
+_MOST_WAITING: Final = 1 << 30
+"""Bytes of files for each process whose pages stay in the page cache until the files are done: about a segment."""
 _LEAST: Final = 256
 """What a result counts at least, in bytes."""
 _LEAST_FOR_SLOT: Final = 1 << 15
@@ -114,6 +117,7 @@ class _Job(Generic[ItemT, ResultT]):
         self._tasks = deque(map(_Task, tasks))
         self._waiting = deque(self._tasks)
         self._changed = Condition()
+        self._pages = SharedPages(_MOST_WAITING * processes)
         self._is_ended = False
         order = pickle.dumps((work.function, work.pack, work.place), pickle.HIGHEST_PROTOCOL) if tasks else b""
         self._workers = [_Worker(order) for _ in range(processes)]
@@ -162,6 +166,7 @@ class _Job(Generic[ItemT, ResultT]):
             thread.join()
         for worker in self._workers:
             worker.close()
+        self._pages.close()
 
     def _feed(self, worker: _Worker) -> None:
         """Give one task after the other to a process. This is what a thread does."""
@@ -188,7 +193,7 @@ class _Job(Generic[ItemT, ResultT]):
         while left and not self._is_ended:
             count = 0
             try:
-                worker.send(pickle.dumps(tuple(left), pickle.HIGHEST_PROTOCOL))
+                worker.send(pickle.dumps((tuple(left), self._shared_files(left)), pickle.HIGHEST_PROTOCOL))
                 while left:
                     message = worker.receive()
                     if message[:1] == _RESULT:
@@ -209,6 +214,16 @@ class _Job(Generic[ItemT, ResultT]):
             except (EOFError, ConnectionError, OSError):
                 error = KdumpError(Codes.UNREADABLE, f"the process that read it {worker.death()}")
                 self._put(task, partial(self._work.lost, left.popleft(), count, error))
+
+    def _shared_files(self, items: Iterable[ItemT]) -> list[str]:
+        """The files of these items that other processes may read too."""
+        if (shared_file := self._work.shared_file) is None:
+            return []
+        paths = list(dict.fromkeys(map(shared_file, items)))
+        with self._changed:
+            for path in paths:
+                self._pages.add(path)
+        return paths
 
     def _put(self, task: _Task[ItemT], result: bytes | _InSlot | Callable[[], Any]) -> None:
         """Hand a result on, once not too many are held. One that is asked for now need not wait."""
@@ -331,7 +346,9 @@ def _work(connection: Connection, slots: Slots | None) -> None:
         function, pack, place = pickle.loads(connection.recv_bytes())
         with place.entered():
             while True:
-                for item in pickle.loads(connection.recv_bytes()):
+                items, shared = pickle.loads(connection.recv_bytes())
+                share(shared)
+                for item in items:
                     try:
                         for result in function(item):
                             _send(connection, pack(result), slots)

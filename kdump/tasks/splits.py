@@ -20,7 +20,7 @@ from kdump.log.extents import Extent, extent_of
 from kdump.log.named import is_named
 from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, expanded, file_by_name, resolve
+from kdump.log.paths import LogSegment, LogSegment07, OtherFile, PathDirectory, expanded, file_by_name, resolve
 from kdump.log.source import Source, keep_size
 from kdump.reading.selection import Range
 
@@ -37,6 +37,7 @@ class LogFile:
 
     ``path`` is absolute. ``given`` opens the log in any process (a URI with its credentials). ``context`` holds the
     columns that its rows share. ``offsets``: the offsets that it can hold, by its name and that of the next log.
+    ``is_07``: it is a log of Kafka 0.7.
     """
 
     path: str
@@ -46,6 +47,7 @@ class LogFile:
     offsets: Range = field(default_factory=Range)
     given: str = field(default="", repr=False)
     is_named: bool = False
+    is_07: bool = False
 
     def open(self) -> Source:
         """The file, in any process. Raises as ``open_source``."""
@@ -130,13 +132,14 @@ class Wanted:
         return self.offsets.intersection(Range(self.starts.get(own), self.ends.get(own)))
 
 
-def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> list[LogFile]:
+def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None], *, with_07: bool = False) -> list[LogFile]:
     """The logs of some PATHs: files, partition and log directories, and patterns of any of them.
 
     Args:
         paths: as they were given; a relative one is relative to this process' directory.
         on_error: takes what is missing or cannot be listed, and files that are no logs by their names. Other files and
             directories without segments that match a pattern are ignored.
+        with_07: logs of Kafka 0.7 too.
     """
     found: list[LogFile] = []
 
@@ -149,7 +152,7 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> l
         is_pattern = fitting != [given]
         for path in fitting:
             try:
-                found += _logs_of(_segments_of(path, tell), tell)
+                found += _logs_of(_segments_of(path, tell, with_07=with_07), tell)
             except KdumpError as error:
                 tell(error)
     return _without_duplicates(found)
@@ -164,19 +167,24 @@ def listed_logs(paths: Iterable[str]) -> list[LogFile]:
     return _without_duplicates(list(_logs_of(found, lambda error: None)))
 
 
-def _segments_of(path: str, on_error: Callable[[KdumpError], None]) -> Iterable[LogSegment]:
+def _segments_of(
+    path: str, on_error: Callable[[KdumpError], None], *, with_07: bool
+) -> Iterable[LogSegment | LogSegment07]:
     """The log at a path, or the logs in a directory. KdumpError for a file that is no log by its name."""
     found = resolve(path)
     if isinstance(found, PathDirectory):
-        return found.logs(on_error)
+        wanted = (LogSegment, LogSegment07) if with_07 else LogSegment
+        return (file for file in found.files(on_error) if isinstance(file, wanted))
     # A pipe counts as a log only if it has the name of one.
     log = file_by_name(path)
-    if not isinstance(log, LogSegment):
-        raise OtherFile(path).error
-    return [log]
+    if isinstance(log, LogSegment) or (with_07 and isinstance(log, LogSegment07)):
+        return [log]
+    raise OtherFile(path).error
 
 
-def _logs_of(segments: Iterable[LogSegment], on_error: Callable[[KdumpError], None]) -> Iterator[LogFile]:
+def _logs_of(
+    segments: Iterable[LogSegment | LogSegment07], on_error: Callable[[KdumpError], None]
+) -> Iterator[LogFile]:
     """The logs of some segments. Those of a partition are in offset order."""
     previous: LogFile | None = None
     for segment in segments:
@@ -188,7 +196,8 @@ def _logs_of(segments: Iterable[LogSegment], on_error: Callable[[KdumpError], No
             continue
         whole = files.absolute(path)
         given = files.with_credentials(whole)
-        log = LogFile(whole, FileContext.of(path), base_offset, size, given=given, is_named=is_named(path))
+        is_07 = isinstance(segment, LogSegment07)
+        log = LogFile(whole, FileContext.of(path), base_offset, size, given=given, is_named=is_named(path), is_07=is_07)
         if previous is not None:
             is_next = os.path.dirname(previous.path) == os.path.dirname(log.path)
             yield replace(previous, offsets=Range(None, base_offset)) if is_next else previous
@@ -229,7 +238,8 @@ def cut(log: LogFile, split_bytes: int) -> Iterator[Split]:
     The last split may be a tenth larger: brokers roll a segment a little after its size, and the rest is not worth a
     task.
     """
-    starts = split_starts(log.size, split_bytes)
+    # Only the start of a log of Kafka 0.7 tells where its entries begin.
+    starts = split_starts(log.size, max(log.size, 1) if log.is_07 else split_bytes)
     yield from (Split(log, first, last) for first, last in pairwise((*starts, log.size)))
 
 

@@ -74,6 +74,7 @@ class Work(Generic[ItemT, ResultT]):
         lost: gives what takes the place of the results that an item still owed when its process was killed, by the
             item, the number of results before, and the error. By default it raises the error.
         size: the bytes of an item, to show how far the job is.
+        shared_file: the path of the file that an item is a part of; None: no other process reads its files.
         is_large: the results of all items together may be more than memory holds. Then ``unpack`` may get a
             memoryview, whose bytes are only there until the next result is asked for.
     """
@@ -84,6 +85,7 @@ class Work(Generic[ItemT, ResultT]):
     place: Workplace = Workplace()
     lost: Callable[[ItemT, int, KdumpError], Iterable[ResultT]] = _raise
     size: Callable[[ItemT], int] = _no_size
+    shared_file: Callable[[ItemT], str] | None = None
     is_large: bool = False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from kdump.codes import KdumpError
 from kdump.format.message import Value
@@ -13,17 +13,21 @@ from kdump.payloads.decoded import PayloadError
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.verify.partitionentries import Partition, PartitionEntries
 
-_DECODERS: Final = {INTERNAL_TOPICS[name]: name for name in (OFFSETS, TRANSACTION_LOG)}
+STATE_TOPICS: Final = {INTERNAL_TOPICS[name]: name for name in (OFFSETS, TRANSACTION_LOG)}
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """The state of one partition; ``decoder``: OFFSETS or TRANSACTION_LOG. ``notes``: what a reader should know."""
+    """The state of one partition.
+
+    ``decoder``: OFFSETS or TRANSACTION_LOG. ``notes``: what a reader should know. ``groups``: those of OFFSETS.
+    """
 
     partition: Partition
     decoder: str
     rows: list[dict[str, Value]]
     notes: list[str]
+    groups: list[dict[str, Any]]
 
 
 def coordinator_states(
@@ -31,7 +35,7 @@ def coordinator_states(
 ) -> Iterator[PartitionState]:
     """The state of each partition of a coordinator's topic at a time (ms since 1970); other topics are left out."""
     for partition in logs.partitions:
-        decoder = _DECODERS.get(partition.logs[0].context.topic or "")
+        decoder = STATE_TOPICS.get(partition.logs[0].context.topic or "")
         if decoder is None:
             continue
         undecoded: list[tuple[int, PayloadError]] = []
@@ -43,7 +47,8 @@ def coordinator_states(
             except KdumpError as error:
                 on_error(error.located(log.context.file))
         rows = list(state.rows())
-        yield PartitionState(partition, decoder, rows, list(_notes(state, undecoded)))
+        groups = list(state.groups())
+        yield PartitionState(partition, decoder, rows, list(_notes(state, undecoded)), groups)
 
 
 def _notes(state: CoordinatorState, undecoded: list[tuple[int, PayloadError]]) -> Iterator[str]:

@@ -182,7 +182,19 @@ def plan_readings(
 
 def reading_work(options: CheckOptions) -> Work[ReadingTask, ReadingPiece]:
     """The reading of the tasks of ``plan_readings``. ``options``: how deep."""
-    return Work(partial(read_piece, options=options), PIECES.pack, PIECES.unpack, lost=died, size=split_size)
+    return Work(
+        partial(read_piece, options=options),
+        PIECES.pack,
+        PIECES.unpack,
+        lost=died,
+        size=split_size,
+        shared_file=file_of,
+    )
+
+
+def file_of(task: ReadingTask) -> str:
+    """The log that is read."""
+    return task.split.log.path
 
 
 def split_size(task: ReadingTask) -> int:

@@ -8,14 +8,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
 from kdump.log import files
-from kdump.log.names import Kind, parse_partition_directory
+from kdump.log.names import METADATA_DIRECTORY, Kind, is_log_07, parse_partition_directory
 from kdump.log.opening import read_whole
 from kdump.log.partition import segment_files
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, resolve
+from kdump.log.paths import (
+    LogSegment,
+    LogSegment07,
+    OtherFile,
+    PathDirectory,
+    Sibling,
+    Stream,
+    as_log_07,
+    is_zookeeper,
+    resolve,
+)
 from kdump.verify.logdir import Checkpoints, PartitionExtent, check_log_directory
 from kdump.verify.partition import (
     Item,
@@ -37,6 +47,9 @@ from kdump.verify.siblings import (
 from kdump.verify.summary import SegmentSummary
 from kdump.wire.compression import DEFAULT_LIMIT
 
+if TYPE_CHECKING:
+    from kdump.verify.log07 import See07
+
 Judge: TypeAlias = Callable[[Sequence[str], str | None], Iterator[Judgement]]
 """See ``PartitionCheck.segments``."""
 
@@ -47,11 +60,28 @@ class Verification:
     Args:
         judge: checks the segments of a partition: ``PartitionCheck.segments``, or a callable in its place.
         on_error: takes what is wrong with one partition of several; None: the first error is raised after the others.
+        beside: other paths of the run, among which a log directory finds the metadata of its cluster.
+        options: how deep logs of Kafka 0.7 are checked.
+        is_07: files are such logs, whatever their names.
+        see_07: is shown the entries of such logs.
     """
 
-    def __init__(self, judge: Judge | None = None, *, on_error: Callable[[KdumpError], None] | None = None) -> None:
+    def __init__(
+        self,
+        judge: Judge | None = None,
+        *,
+        on_error: Callable[[KdumpError], None] | None = None,
+        beside: Sequence[str] = (),
+        options: CheckOptions | None = None,
+        is_07: bool = False,
+        see_07: See07 = lambda path, entries: None,
+    ) -> None:
+        self._beside = beside
         self._judge = judge or PartitionCheck().segments
         self._on_error = on_error
+        self._options = options or CheckOptions()
+        self._is_07 = is_07
+        self._see_07 = see_07
         self._failed: list[KdumpError] = []
 
     def path(self, path: str) -> Iterator[Item]:
@@ -61,11 +91,16 @@ class Verification:
             KdumpError: MISSING, UNREADABLE, NO_SEGMENTS or NOT_A_SEGMENT_FILE.
         """
         self._failed.clear()
-        match resolve(path):
+        if is_zookeeper(path):
+            yield from _zookeeper(path)
+            return
+        match as_log_07(resolve(path)) if self._is_07 else resolve(path):
             case PathDirectory() as directory:
                 yield from self._directory(directory)
-            case Stream():
+            case Stream() if not self._is_07:
                 yield from self._log(path)
+            case Stream() | LogSegment07() as file:
+                yield from self._logs_07([path], named=is_log_07(file.path))
             case LogSegment(kind=kind):
                 if kind is Kind.LOG:
                     for finding in check_names([os.path.basename(path)]):
@@ -83,6 +118,8 @@ class Verification:
         without_logs = []
         checkpoints = Checkpoints(directory.path)
         for partition in directory.partitions(errors.append):
+            if partition.names_07:
+                yield from self._logs_07(partition.paths_07)
             if not partition.names:
                 without_logs.append(partition.path)
                 continue
@@ -102,7 +139,15 @@ class Verification:
             yield from _without_logs(folder)
         if extents:
             yield from check_log_directory(checkpoints, extents)
+            yield from self._placement(directory.path)
         yield from self._tell(errors)
+
+    def _placement(self, directory: str) -> Iterator[Finding]:
+        """Compare a log directory with the metadata of its cluster, where that is among the paths."""
+        if any(files.is_directory(os.path.join(path, METADATA_DIRECTORY)) for path in (directory, *self._beside)):
+            from kdump.verify.fates import placement_findings  # few log directories hold it
+
+            yield from placement_findings(directory, self._beside)
 
     def _tell(self, errors: Iterable[KdumpError]) -> Iterator[Finding]:
         """Report the errors of listings; raises the first one if there is no ``on_error``."""
@@ -120,6 +165,16 @@ class Verification:
             if isinstance(item, KdumpError):
                 raise item
             if not isinstance(item, PartitionExtent):
+                yield item
+
+    def _logs_07(self, paths: Sequence[str], *, named: bool = True) -> Iterator[Item]:
+        """Check the logs of a Kafka 0.7 partition."""
+        from kdump.verify.log07 import check_logs_07  # not needed by a check of today's logs
+
+        for item in check_logs_07(paths, self._options, named=named, see=self._see_07):
+            if isinstance(item, KdumpError):
+                self._fail(item)
+            else:
                 yield item
 
     def _fail(self, error: KdumpError) -> None:
@@ -159,6 +214,15 @@ def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Ite
     ):
         if isinstance(item, Finding):
             yield item
+
+
+def _zookeeper(path: str) -> Iterator[Item]:
+    """Check a data directory of ZooKeeper, or one of its files."""
+    from kdump.verify.zookeeperdata import check_zookeeper
+    from kdump.zookeeper.datafiles import data_sets
+
+    for found in data_sets([path]):
+        yield from check_zookeeper(found, restores=files.is_directory(path))
 
 
 def checked_log(file: Sibling) -> str | None:

@@ -96,6 +96,7 @@ class StartCheck:
         forgotten: open transactions that the broker does not know any more.
         bytes_read: how many bytes of the files the broker reads.
         begun: what is known of transactions left open or forgotten, by first offset; if that was asked for.
+        is_07: it is the start of a Kafka 0.7 broker.
     """
 
     path: str
@@ -109,6 +110,7 @@ class StartCheck:
     forgotten: tuple[OpenTransaction, ...]
     bytes_read: int
     begun: Mapping[int, TransactionStart] = field(default_factory=dict)
+    is_07: bool = False
 
     @property
     def is_harmless(self) -> bool:
@@ -135,6 +137,7 @@ class LogDirectoryCheck:
     failed: tuple[StartCheck, ...]
     unread: int
     obstacles: tuple[Obstacle, ...]
+    is_07: bool = False
 
     @property
     def outcome(self) -> StartOutcome:

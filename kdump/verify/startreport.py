@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kdump.format.checkpoint import CLEAN_SHUTDOWN, PARTITION_METADATA
 from kdump.kafka.startup.directory import FileAction
+from kdump.kafka.startup.fate import Fate, FolderFate
 from kdump.kafka.startup.outcome import OpenTransaction, StartOutcome
 from kdump.log import files
 from kdump.log.context import FileContext, as_text
@@ -30,8 +31,11 @@ _REASONS: Final = {
 }
 
 
-def startup_json(check: StartCheck) -> str:
-    """A JSON object in one line; offsets are null when the partition does not start."""
+def startup_json(check: StartCheck, fate: Fate | None = None) -> str:
+    """A JSON object in one line; offsets are null when the partition does not start.
+
+    ``fate``: what becomes of the directory by the metadata of the cluster.
+    """
     served, failure = check.start.served, check.start.failure
     return _line(
         check.path,
@@ -50,6 +54,7 @@ def startup_json(check: StartCheck) -> str:
             "lost": lost_members(check),
             **_already_lost_member(check),
             **({"swapped": [list(pair) for pair in check.swapped]} if check.swapped else {}),
+            "fate": None if fate is None or failure is not None else fate.value,
         },
     )
 
@@ -84,6 +89,7 @@ _NOTHING_SERVED: Final[dict[str, Any]] = {
     "files": [],
     "deletedLater": [],
     "lost": [],
+    "fate": None,
 }
 """The members of a start that serves no log."""
 
@@ -121,6 +127,19 @@ def startup_text(check: StartCheck, *, is_brief: bool) -> str:
 def has_topic_id(check: StartCheck) -> bool:
     """Whether there is a partition.metadata after the start."""
     return any(file.name == PARTITION_METADATA and file.size is not None for file in check.files)
+
+
+def fate_text(path: str, known: FolderFate | None) -> str:
+    """What becomes of a directory that is not served, in one line; '' for one that is, and where nothing is known."""
+    if known is None or known.fate is Fate.SERVED or (known.fate is None and not known.why):
+        return ""
+    words = {
+        Fate.STRAY: "becomes a stray",
+        Fate.DELETE: "is deleted",
+        Fate.FUTURE: "is a future log",
+        None: "fate unknown",
+    }
+    return f"{escaped(path)}: {words[known.fate]}: {escaped(known.why)}\n"
 
 
 def stray_text(path: str, partitions: Sequence[str]) -> str:
@@ -201,7 +220,9 @@ def log_directory_text(check: LogDirectoryCheck) -> str:
     paths = [*(failed.path for failed in check.failed), *(obstacle.path for obstacle in check.obstacles)]
     failed = [os.path.basename(files.absolute(one)) for one in paths]
     text += f"{_CONSEQUENCES[check.outcome]}, because of {escaped(_listed(failed))}\n"
-    if check.is_clean:
+    if check.is_07:
+        text += f"{path}: a broker of Kafka 0.7 leaves {CLEAN_SHUTDOWN} after that: its next start recovers nothing\n"
+    elif check.is_clean:
         text += f"{path}: {CLEAN_SHUTDOWN} is gone by then: the start after this one is an unclean one\n"
     return text
 

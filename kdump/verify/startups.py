@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
@@ -40,8 +40,9 @@ from kdump.kafka.startup.outcome import (
     StartOutcome,
 )
 from kdump.log import files
+from kdump.log.listing import ListingEntry
 from kdump.log.lock import is_held
-from kdump.log.names import CLUSTER_METADATA
+from kdump.log.names import CLUSTER_METADATA, is_log_07
 from kdump.log.opening import read_whole
 from kdump.log.partition import no_segments
 from kdump.log.paths import PathDirectory, resolve
@@ -68,7 +69,8 @@ _OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CH
 class StartOptions(NamedTuple):
     """What is used instead of what the log directory says; None: nothing.
 
-    ``max_index_size``: segment.index.bytes; ``now``: the time, ms; ``checksums``: see check_start.
+    ``max_index_size``: segment.index.bytes; ``now``: the time, ms; ``checksums``: see check_start; ``is_07``: the
+    broker is one of Kafka 0.7, also where no file of a directory says so.
     """
 
     is_clean: bool | None = None
@@ -77,6 +79,7 @@ class StartOptions(NamedTuple):
     max_index_size: int = DEFAULT_INDEX_SIZE
     now: int | None = None
     checksums: bool = False
+    is_07: bool = False
 
 
 class Task(NamedTuple):
@@ -85,6 +88,7 @@ class Task(NamedTuple):
     path: str
     settings: LoadSettings
     checksums: bool
+    is_07: bool = False
 
     def run(self) -> StartCheck | KdumpError:
         """The answer, or why there is none. If a broker changes the files meanwhile: what two answers agree in."""
@@ -95,6 +99,10 @@ class Task(NamedTuple):
             try:
                 directory = Directory.on_disk(self.path)
                 watch = Watch(self.path, *(os.path.join(self.path, name) for name in directory.before))
+                if self.is_07:
+                    from kdump.verify.start07 import check_start_07  # not needed by a start of today
+
+                    return check_start_07(directory, self.settings, checksums=self.checksums)
                 return check_start(
                     directory,
                     self.settings,
@@ -167,6 +175,7 @@ class _StartTarget(NamedTuple):
     is_whole: bool
     tasks: list[Task]
     obstacles: list[Obstacle]
+    is_07: bool = False
 
 
 def _start(task: Task) -> Iterator[StartCheck | KdumpError]:
@@ -183,6 +192,7 @@ def start_all(
     options: StartOptions,
     on_error: Callable[[KdumpError], None],
     run: Runner = in_process,
+    strays: Container[str] = (),
 ) -> Iterator[Item]:
     """Predict what one broker would make of partition directories and log directories.
 
@@ -193,6 +203,7 @@ def start_all(
         options: see StartOptions.
         on_error: takes what is wrong with one directory; the others follow.
         run: runs the tasks.
+        strays: directories that conflict with none, because a start moves them away.
     """
     paths = list(paths)
     work = Work(_start, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_died)
@@ -202,7 +213,7 @@ def start_all(
             places.append(_place(path, options))
         except KdumpError as error:
             on_error(error.located(path))
-    duplicates = _duplicates(places)
+    duplicates = _duplicates((place for place in places if not place.is_07), strays)
     told: set[Obstacle] = set()
     tasks = [task for place in places for task in place.tasks]
     size = max(1, -(-len(tasks) // _MOST_GROUPS))
@@ -232,7 +243,9 @@ def start_all(
                 yield obstacle
         if place.is_whole:
             is_clean = place.log_directory.is_clean if options.is_clean is None else options.is_clean
-            yield LogDirectoryCheck(place.path, is_clean, len(place.tasks), tuple(failed), unread, tuple(obstacles))
+            yield LogDirectoryCheck(
+                place.path, is_clean, len(place.tasks), tuple(failed), unread, tuple(obstacles), place.is_07
+            )
 
 
 def task_of(directory: str, options: StartOptions) -> Task:
@@ -259,7 +272,7 @@ def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
         log_start = known.log_starts.get(partition, 0) if partition is not None else 0
     is_clean = known.is_clean if options.is_clean is None else options.is_clean
     settings = LoadSettings(is_clean, recovery_point, log_start, options.max_index_size, options.now)
-    return Task(directory, settings, options.checksums)
+    return Task(directory, settings, options.checksums, options.is_07)
 
 
 def _place(path: str, options: StartOptions) -> _StartTarget:
@@ -271,6 +284,8 @@ def _place(path: str, options: StartOptions) -> _StartTarget:
     entries = files.listing(path)
     if os.path.basename(files.absolute(path)).startswith(f"{CLUSTER_METADATA}-"):
         raise KdumpError(Codes.UNREADABLE, "the log of a KRaft cluster's metadata, which other code loads: no answer")
+    if options.is_07 or any(is_log_07(entry.name) for entry in entries) or _is_log_directory_07(found, entries):
+        return _place_07(path, entries, options._replace(is_07=True))
     if found.is_partition(entries):
         above = _above(path)
         known = read_log_directory(above)
@@ -284,6 +299,33 @@ def _place(path: str, options: StartOptions) -> _StartTarget:
     message = "the name is not <topic>-<number>"
     obstacles = [Obstacle(os.path.join(path, name), KAFKA, message) for name in folders.unparsable]
     return _StartTarget(path, known, True, tasks, obstacles + _refusals(path, known))
+
+
+def _is_log_directory_07(found: PathDirectory, entries: Sequence[ListingEntry]) -> bool:
+    """No file of a broker of today lies in it, and logs of Kafka 0.7 lie in its folders."""
+    if any(entry.name in _OF_LOG_DIRECTORIES - {CLEAN_SHUTDOWN} for entry in entries):
+        return False
+    if found.is_partition(entries):
+        return False
+    folders = (entry.path for entry in entries if entry.is_directory)
+    return any(is_log_07(inside.name) for folder in folders for inside in files.listing(folder))
+
+
+def _place_07(path: str, entries: Sequence[ListingEntry], options: StartOptions) -> _StartTarget:
+    from kdump.verify.start07 import obstacles_07  # not needed by a start of today
+
+    known = read_log_directory(path)
+    folders = sorted(entry.name for entry in entries if entry.is_directory)
+    if any(is_log_07(entry.name) for entry in entries) or (not folders and parse_folder(_name_of(path))):
+        above = _above(path)
+        obstacles = obstacles_07(above, [_name_of(path)])
+        return _StartTarget(path, known, False, [_task(path, read_log_directory(above), options)], obstacles, True)
+    tasks = [_task(os.path.join(path, name), known, options) for name in folders]
+    return _StartTarget(path, known, True, tasks, obstacles_07(path, folders), True)
+
+
+def _name_of(path: str) -> str:
+    return os.path.basename(files.absolute(path))
 
 
 def _refusals(path: str, known: LogDirectory) -> list[Obstacle]:
@@ -302,13 +344,13 @@ def is_partition(path: str) -> bool:
         return False
 
 
-def _duplicates(places: Iterable[_StartTarget]) -> dict[str, Obstacle]:
+def _duplicates(places: Iterable[_StartTarget], strays: Container[str]) -> dict[str, Obstacle]:
     """The directories of partitions that one broker has twice, by path."""
     owners: dict[tuple[Partition, bool], list[tuple[str, LogDirectory]]] = {}
     for place in places:
         for task in place.tasks:
             served = served_partition(os.path.basename(files.absolute(task.path)))
-            if served is not None:
+            if served is not None and task.path not in strays:
                 owners.setdefault(served, []).append((task.path, place.log_directory))
     found: dict[str, Obstacle] = {}
     for several in owners.values():

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.harness import ROOT
+from tests.harness.archives import unpack_cases
 from tests.harness.batches import NOW, v2_batch
 from tests.harness.cli_runs import (
     BATCH,
@@ -180,6 +182,10 @@ def test_committed_offsets(folder: Path) -> None:
         "expireTimestamp",
         "recordOffset",
         "timestamp",
+        "logStartOffset",
+        "logEndOffset",
+        "lag",
+        "isOutOfRange",
     ]
 
 
@@ -190,7 +196,8 @@ def test_before_the_first_commit(folder: Path) -> None:
 
 
 def test_no_coordinator_among_the_paths(folder: Path) -> None:
-    status, out, errors = stats("--at", "2100-01-01", "t-0", cwd=folder)
+    shutil.copytree(folder / "t-0", folder / "logs" / "t-0")
+    status, out, errors = stats("--at", "2100-01-01", "logs", cwd=folder)
     assert (status, out) == (UNREADABLE, "")
     assert "__consumer_offsets" in errors
 
@@ -228,3 +235,27 @@ def test_keys_are_in_the_manual(folder: Path) -> None:
     for row in found:
         assert row.keys() <= documented
         assert row["type"] in documented
+
+
+def test_retention_with_the_settings_of_each_topic(tmp_path: Path) -> None:
+    """elr-41 has the default of Kafka, t-41-3 30000001 ms; payments is compacted only. A record is from the future."""
+    root = unpack_cases("metadata", tmp_path)
+    logs = root / "cluster" / "n1"
+    for topic in ("elr-41-0", "t-41-3-0", "payments-0"):
+        (logs / topic).mkdir()
+        for base, ahead in ((0, 10**9), (1, 0)):
+            data = v2_batch([Row(0, 0, b"k", b"v")], base_offset=base, base_timestamp=NOW + ahead)
+            (logs / topic / f"{base:020}.log").write_bytes(data)
+    at = ("--at", str(NOW + 8 * 86_400_000))
+    found = rows("--what-if", "retention", *at, "cluster/n1", cwd=root)
+    of_topics = [row for row in found if row["topic"] != "__cluster_metadata"]
+    assert [(row["topic"], row["retentionMs"], row["goes"], row["blockedBy"]) for row in of_topics] == [
+        ("elr-41", 604_800_000, False, 0),
+        ("elr-41", 604_800_000, False, None),
+        ("payments", None, False, None),
+        ("payments", None, False, None),
+        ("t-41-3", 30_000_001, False, 0),
+        ("t-41-3", 30_000_001, False, None),
+    ]
+    _, out, _ = stats("--what-if", "retention", *at, "cluster/n1/elr-41-0", cwd=root)
+    assert "the record at offset 0" in out

@@ -60,7 +60,7 @@ def _random_item(field: Field, type_name: str, version: int, random: Random) -> 
             return random.choice((*_FLOATS, random.uniform(-1e9, 1e9), random.randrange(10**6) / 100))
         case "uuid":
             return base64.urlsafe_b64encode(random.choice((bytes(16), random.randbytes(16)))).decode()[:22]
-        case "bytes":
+        case "bytes" | "records":
             return random.randbytes(random.choice((0, 1, 2, 3, 200)))
     return random.choice((*_TEXTS, "x" * random.choice((63, 126, 127, 128, 300))))
 

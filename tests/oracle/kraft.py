@@ -46,6 +46,11 @@ class Cluster:
         words = ["format", "--cluster-id", _CLUSTER, "--config", str(self._settings), "--standalone"]
         subprocess.run([*tool, *words], check=True, capture_output=True)
 
+    @property
+    def server(self) -> str:
+        """The address of the broker."""
+        return f"127.0.0.1:{self._port}"
+
     @contextmanager
     def broker(self) -> Iterator[None]:
         """Runs meanwhile, and is stopped properly."""

@@ -224,7 +224,7 @@ def test_retention(maintainer: Maintainer, seed: int, tmp_path: Path) -> None:
         retention = Retention(milliseconds if days >= 0 else None, size if size >= 0 else None)
         for log, start, left in zip(logs, starts, real, strict=True):
             (log.parent / "log-start-offset-checkpoint").write_text(f"0\n1\nt 0 {start}\n")
-            rows = ask(log).retention(retention, NOW).rows
+            rows = ask(log).retention(lambda _, limits=retention: limits, NOW).rows
             kept = [int(Path(str(row["segment"])).stem) for row in rows if not row["goes"]]
             # Where all go, a new segment takes their place.
             assert kept == [segment.base_offset for segment in left if kept or segment.size], (log, retention)

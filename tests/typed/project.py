@@ -1,4 +1,4 @@
-"""A project that uses the library: ``mypy --strict`` checks it (tests/unit/library/test_typing.py). It is never run."""
+"""A project that uses the library: ``mypy --strict`` checks it (tests/unit/library/test_library_typing.py). It is never run."""
 
 from __future__ import annotations
 

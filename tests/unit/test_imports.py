@@ -20,7 +20,7 @@ RANKS = [
     {"format"},
     {"fast", "log", "payloads"},
     {"reading"},
-    {"rows", "kafka", "explain"},
+    {"rows", "kafka", "explain", "zookeeper"},
     {"tasks"},
     {"dump", "verify"},
     {"diff"},

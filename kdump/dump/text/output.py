@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
@@ -28,7 +28,7 @@ from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.walk import Chunk
 from kdump.payloads.java import normalize_path, parse_int, parse_long
-from kdump.reading.printing import TextBytes, TextRow
+from kdump.reading.printing import Printer, TextBytes, TextRow
 
 if TYPE_CHECKING:
     from kdump.dump.text.decoders import TextDecoding
@@ -102,15 +102,21 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
         self._awaits_offset = target.unnamed
         if target.unnamed:
             return
-        if target.kind is Kind.LOG:
+        if target.is_07:
+            self._heading(f"Starting offset: {_number(target)}\n")
+        elif target.kind is Kind.LOG:
             self._heading(f"Log starting offset: {_number(target)}\n")
         else:
             self._heading(_checkpoint_heading(target.file_name))
 
     def printer(
         self, target: Target, transactions: Callable[[], Transactions | None], undecoded: Undecoded
-    ) -> TextPrinter:
+    ) -> Printer[TextRow, TextBytes]:
         """See DumpOutput."""
+        if target.is_07:
+            from kdump.dump.text.printer07 import TextPrinter07  # not needed by a dump of today's logs
+
+            return TextPrinter07(with_payload=self._text_options.print_data_log)
         return TextPrinter(self._text_options, self._decoding(target, undecoded))
 
     def observer(self) -> OffsetContinuity | None:
@@ -128,11 +134,24 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
             offset = 0 if chunk is None else int.from_bytes(chunk.data[:LENGTH_OFFSET], "big", signed=True)
             self._line(f"Log starting offset: {offset}\n")
 
+    def reads_records(self, target: Target) -> bool:
+        """See DumpOutput; the tool of Kafka 0.7 does not look into wrappers."""
+        return super().reads_records(target) and not target.is_07
+
+    def end_entries(self, target: Target, end: int) -> None:
+        """See DumpOutput; the tool of Kafka 0.7 says where the log ends."""
+        if target.is_07 and not self._holds_headings:
+            self._line(f"tail of the log is at offset: {(target.base_offset or 0) + end}\n")
+
     def skipped(self, finding: Finding) -> None:
         """See DumpOutput. The text does not show it."""
 
     def shows_damage(self, target: Target, error: DamageError) -> bool:
         """See DumpOutput: the Java tool goes on after invalid bytes at the end and after a damaged snapshot."""
+        if target.is_07:
+            if error.code in _ENDS_OF_07 and error.position is not None:
+                self.end_entries(target, error.position)
+            return False
         if error.code is Codes.TRAILING_BYTES:
             self._line(f"Found {error.message} of {target.file_name}\n")
             return True
@@ -216,6 +235,9 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
 
         self._lines(map(_producer_line, parse_snapshot(read_whole(target.path))))
 
+
+_ENDS_OF_07: Final = (Codes.TRAILING_BYTES, Codes.LENGTH_TOO_SMALL)
+"""What the tool of Kafka 0.7 takes for the end of a log (docs/spec/old-kafka.md#15-iterating)."""
 
 _SMALL_FILES: dict[Kind | None, Callable[[TextOutput, Target], None]] = {
     None: TextOutput._dump_text_file,

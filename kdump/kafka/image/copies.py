@@ -9,16 +9,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Final
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import META_PROPERTIES, MetaProperties, parse_meta_properties
 from kdump.kafka.image.metadatalog import MetadataLog, UnreadableBatchError
 from kdump.log import files
-from kdump.log.names import CLUSTER_METADATA, parse_file_name, parse_partition_directory
+from kdump.log.names import CLUSTER_METADATA, METADATA_DIRECTORY, parse_file_name, parse_partition_directory
 from kdump.log.opening import read_whole
-
-DIRECTORY: Final = f"{CLUSTER_METADATA}-0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,7 @@ def _log_of(path: str) -> MetadataLog | None:
         if not named.segments and not named.snapshots:
             raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=folder)
         return named
-    inner = os.path.join(folder, DIRECTORY)
+    inner = os.path.join(folder, METADATA_DIRECTORY)
     return MetadataLog.of(inner) if files.is_directory(inner) else None
 
 

@@ -88,6 +88,14 @@ class MetadataDelta:
             self._is_wide |= record_type not in _OF_PARTITIONS
             step(self, values)
 
+    def clear(self) -> None:
+        """Forget the changes."""
+        if self._is_wide:
+            self.__init__(self.image)  # type: ignore[misc]
+        elif not self.is_empty:
+            self.topics = TopicsDelta(self.image.topics)
+            self.is_empty = True
+
     def apply(self, provenance: Provenance) -> None:
         """Put the changes into the image. ReplayError where that is not possible: then the image stays as it is."""
         self.topics.check()

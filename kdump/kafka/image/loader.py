@@ -20,6 +20,8 @@ from kdump.payloads.internal import DECODERS, DecodedMessage, MetadataDecoder
 
 BEGIN, END, ABORT = 23, 24, 25
 """The types of the records that mark a metadata transaction."""
+_NO_OP: Final = b"\1\x14\0\0"
+"""The value of a NoOpRecord."""
 
 
 def _decoder() -> MetadataDecoder:
@@ -68,6 +70,7 @@ class ImageLoader:
         self.quorum = Quorum()
         self._watch = watch
         self._decode = _decoder().value
+        self._no_op = self._decode(_NO_OP)
         self._books = ControllerBooks() if with_controller else None
         self._snapshot: str | None = None
         self._transaction = _Transaction.NONE
@@ -119,6 +122,9 @@ class ImageLoader:
         self._flush()
 
     def _decoded(self, batch: MetadataBatch, offset: int, value: bytes) -> DecodedMessage:
+        if value == _NO_OP:
+            # A controller writes two of them a second.
+            return self._no_op
         try:
             return self._decode(value)
         except PayloadError as error:
@@ -163,7 +169,7 @@ class ImageLoader:
             self._is_fresh = False
             return
         if self._transaction is _Transaction.ABORTED:
-            self._delta = MetadataDelta(self.image)
+            self._delta.clear()
         self._apply(self._last)
 
     def _apply(self, provenance: Provenance) -> None:
@@ -175,8 +181,7 @@ class ImageLoader:
         self._reset()
 
     def _reset(self) -> None:
-        if not self._delta.is_empty:
-            self._delta = MetadataDelta(self.image)
+        self._delta.clear()
         self._transaction = _Transaction.NONE
         self._is_fresh = True
 

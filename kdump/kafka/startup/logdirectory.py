@@ -29,7 +29,7 @@ Partition = tuple[str, int]
 
 _IGNORED: Final = frozenset({"remote-log-index-cache"})
 """A directory of the broker among the partitions."""
-_DELETE, _FUTURE, _STRAY = _FORMS = ("-delete", "-future", "-stray")
+DELETE, FUTURE, STRAY = _FORMS = ("-delete", "-future", "-stray")
 _LONG_NAME: Final = re.compile(r"\S+-\S+\.\S+", re.ASCII)
 """Stands before the suffix of a directory."""
 
@@ -104,9 +104,9 @@ def served_partition(name: str) -> tuple[Partition, bool] | None:
     Two directories that serve the same partition stop the broker.
     """
     folder = parse_folder(name)
-    if folder is None or folder[1] in (_DELETE, _STRAY):
+    if folder is None or folder[1] in (DELETE, STRAY):
         return None
-    return folder[0], folder[1] == _FUTURE
+    return folder[0], folder[1] == FUTURE
 
 
 def _offsets(directory: str, name: str, refusals: list[tuple[str, str]]) -> dict[Partition, int]:

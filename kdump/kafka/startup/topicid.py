@@ -26,10 +26,18 @@ def check_topic_id(directory: Directory) -> None:
     Raises:
         StartFailureError: it cannot be read.
     """
-    if PARTITION_METADATA not in directory:
-        return
+    if PARTITION_METADATA in directory:
+        read_topic_id(directory.read(PARTITION_METADATA))
+
+
+def read_topic_id(data: bytes) -> str:
+    """The topic id in partition.metadata, in 22 characters.
+
+    Raises:
+        StartFailureError: it cannot be read.
+    """
     try:
-        lines = [line.decode() for line in directory.read(PARTITION_METADATA).splitlines()]
+        lines = [line.decode() for line in data.splitlines()]
     except UnicodeDecodeError:
         raise _refused("it is not UTF-8") from None
     version = parse_int(_value(lines, 0))
@@ -41,6 +49,7 @@ def check_topic_id(directory: Directory) -> None:
         raise StartFailureError(ILLEGAL_ARGUMENT, f"{PARTITION_METADATA}: {text!r} is no topic id")
     if not any(base64.urlsafe_b64decode(f"{uuid[1]}==")):
         raise _refused("its topic id is zero")
+    return uuid[1]
 
 
 def _value(lines: list[str], number: int) -> str:

@@ -18,9 +18,9 @@ from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.kafka.image.topics import NO_LEADER, RECOVERY_STATES, PartitionRegistration
 from kdump.log.names import parse_partition_directory
 from kdump.payloads.internal import DecodedMessage
+from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.reading.selection import Range
 from kdump.stats.state.metadatarows import Row, StateSelection, acl_row
-from kdump.stats.state.secrets import REDACTED, is_secret_config
 
 _MEMBERS: Final = (
     "change", "topic", "topicId", "partition", "broker", "resourceType", "resourceName", "name", "before", "after",

@@ -11,8 +11,8 @@ from typing import Final
 
 from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage, QuotaEntity
 from kdump.kafka.image.metadataversion import FEATURE, LEVELS
+from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.stats.state.metadatarows import StateSelection, acl_row
-from kdump.stats.state.secrets import REDACTED, is_secret_config
 
 _SERVER: Final = "--bootstrap-server"
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})

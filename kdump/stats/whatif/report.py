@@ -1,20 +1,16 @@
-"""What-if answers and the state of coordinators: JSON lines, or sentences and tables for people."""
+"""What-if answers: JSON lines, or sentences and tables for people."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from kdump.format.message import Value
-from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG
 from kdump.rows.scalarlines import json_line
 from kdump.stats.rowtable import row_table
 from kdump.stats.whatif.answer import Answer
 from kdump.system.blocks import escaped
 
-STATE_TYPES: Final = {OFFSETS: "committedOffset", TRANSACTION_LOG: "transactionalId"}
-"""The ``type`` of a JSON line, by the decoder of its topic."""
 _COLUMNS: Final[dict[str, dict[str, str]]] = {
     "codec": {
         "codec": "codec",
@@ -42,22 +38,6 @@ _COLUMNS: Final[dict[str, dict[str, str]]] = {
         "bytes": "bytes",
         "largestTimestamp": "newest record",
     },
-    OFFSETS: {
-        "group": "group",
-        "topic": "topic",
-        "partition": "partition",
-        "offset": "offset",
-        "commitTimestamp": "committed",
-        "metadata": "metadata",
-    },
-    TRANSACTION_LOG: {
-        "transactionalId": "transactional id",
-        "state": "state",
-        "producerId": "producer",
-        "producerEpoch": "epoch",
-        "transactionLastUpdateTimestamp": "last update",
-        "partitions": "partitions",
-    },
 }
 """Columns and titles of each kind of rows in a table; from the end, columns that do not fit are left out."""
 
@@ -66,11 +46,6 @@ def answer_json(answer: Answer) -> str:
     """One line per row."""
     head = {"type": "whatIf", "question": answer.question}
     return "".join(_json(head | row) for row in answer.rows)
-
-
-def state_json(decoder: str, rows: Iterable[Mapping[str, Value]]) -> str:
-    """One line per group and partition, or per transactional id."""
-    return "".join(_json({"type": STATE_TYPES[decoder], **row}) for row in rows)
 
 
 def answer_text(answer: Answer, *, width: int, color: bool) -> str:
@@ -89,11 +64,6 @@ def answer_text(answer: Answer, *, width: int, color: bool) -> str:
     columns = _COLUMNS[answer.question]
     table = row_table(columns, answer.rows, width=width, color=color) + "\n" if answer.rows else ""
     return "".join(f"{line}\n" for line in lines) + table
-
-
-def state_text(decoder: str, rows: Sequence[Mapping[str, Value]], *, width: int, color: bool) -> str:
-    """The state as a table."""
-    return row_table(_COLUMNS[decoder], rows, width=width, color=color) if rows else ""
 
 
 def _json(row: Mapping[str, Any]) -> str:

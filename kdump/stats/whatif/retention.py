@@ -9,21 +9,27 @@ from os.path import dirname
 
 from kdump.kafka.retention import Reason, RetainedSegment, Retention
 from kdump.stats.whatif.answer import Answer
-from kdump.system.units import bytes_text, counted, span_text
+from kdump.system.units import bytes_text, counted, span_text, time_text
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentFate:
-    """A segment, and why it would be deleted; None: it stays."""
+    """A segment, and why it would be deleted; None: it stays.
+
+    ``retention``: the limits of its topic. ``blocked_by``: the offset of the record whose timestamp keeps this segment,
+    and with it later ones that are old enough; None where nothing is kept so.
+    """
 
     path: str
     topic: str | None
     partition: int | None
     segment: RetainedSegment
     reason: Reason | None
+    retention: Retention
+    blocked_by: int | None = None
 
 
-def retention_answer(fates: Sequence[SegmentFate], retention: Retention, now: int) -> Answer:
+def retention_answer(fates: Sequence[SegmentFate], now: int) -> Answer:
     """One row per segment, in order."""
     answer = Answer("retention")
     for fate in fates:
@@ -34,15 +40,22 @@ def retention_answer(fates: Sequence[SegmentFate], retention: Retention, now: in
                 "reason": None if fate.reason is None else fate.reason.value,
                 "bytes": fate.segment.size,
                 "largestTimestamp": fate.segment.largest_timestamp,
-                "retentionMs": retention.milliseconds,
-                "retentionBytes": retention.size,
+                "retentionMs": fate.retention.milliseconds,
+                "retentionBytes": fate.retention.size,
                 "now": now,
                 "topic": fate.topic,
                 "partition": fate.partition,
+                "blockedBy": fate.blocked_by,
             }
         )
     for directory, group in groupby(fates, key=lambda fate: dirname(fate.path) or "."):
-        answer.words.append(_words(directory, list(group), now))
+        own = list(group)
+        answer.words.append(_words(directory, own, now))
+        for fate in own:
+            if fate.blocked_by is not None:
+                when = time_text(fate.segment.largest_timestamp)
+                blocked = f"the record at offset {fate.blocked_by}, of {when} UTC, keeps its segment and all after it"
+                answer.words.append(f"{directory}: {blocked}.")
     return answer
 
 

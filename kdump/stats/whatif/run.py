@@ -17,6 +17,7 @@ from kdump.format.batch import TRANSACTIONAL
 from kdump.format.checkpoint import LOG_START_CHECKPOINT, parse_offset_checkpoint
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.kafka.compaction import DELETE_RETENTION_MS, ActiveProducers, Cleaning, NewestOffsets
+from kdump.kafka.image.topicsettings import TopicSettings
 from kdump.kafka.retention import RetainedSegment, Retention, deleted_segments, largest_timestamp
 from kdump.log import files
 from kdump.log.fingerprint import FileFingerprint
@@ -29,6 +30,7 @@ from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_time_index
 from kdump.reading.outcomes import ABORTED, STATES
 from kdump.reading.transactionreader import TransactionReader
+from kdump.stats.state.reach import first_record_at
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.compaction import CompactedPartition, CompactionSizes, compaction_answer
 from kdump.stats.whatif.retention import SegmentFate, retention_answer
@@ -73,20 +75,25 @@ class WhatIfRun:
                 except KdumpError as error:
                     self._on_error(error.located(log.context.file))
 
-    def compaction(self, now: int, delete_retention_ms: int = DELETE_RETENTION_MS) -> Answer:
+    def compaction(self, now: int, settings: Callable[[Partition], TopicSettings | None] = lambda _: None) -> Answer:
         """What one run of the log cleaner at ``now`` (ms) would leave of each partition."""
         found = []
         for partition in self._logs.partitions:
             try:
-                found.append(self._compact(partition, now, delete_retention_ms))
+                known, topic = settings(partition), partition.logs[0].context.topic
+                stays = DELETE_RETENTION_MS
+                if known is not None and topic is not None:
+                    stays = known.delete_retention_ms(topic)
+                found.append(self._compact(partition, now, stays))
             except KdumpError as error:
                 self._on_error(error.located(partition.logs[0].context.file))
         return compaction_answer(found)
 
-    def retention(self, retention: Retention, now: int) -> Answer:
-        """The segments that would be deleted at ``now`` (ms)."""
+    def retention(self, limits: Callable[[Partition], Retention], now: int) -> Answer:
+        """The segments that would be deleted at ``now`` (ms); ``limits``: of a partition."""
         fates = []
         for partition in self._logs.partitions:
+            retention = limits(partition)
             segments = []
             newest = partition.logs[-1]
             is_followed = newest.path != STDIN and bool(segments_after(newest.path))
@@ -104,8 +111,21 @@ class WhatIfRun:
             for number, (log, segment) in enumerate(segments):
                 reason = reasons[number] if number < len(reasons) else None
                 context = log.context
-                fates.append(SegmentFate(context.file, context.topic, context.partition, segment, reason))
-        return retention_answer(fates, retention, now)
+                blocker = None
+                if number == len(reasons) and _is_blocking([one for _, one in segments], number, retention, now):
+                    blocker = first_record_at(log, segment.largest_timestamp)
+                fates.append(
+                    SegmentFate(
+                        context.file,
+                        context.topic,
+                        context.partition,
+                        segment,
+                        reason,
+                        retention,
+                        blocker and blocker[0],
+                    )
+                )
+        return retention_answer(fates, now)
 
     def _compact(self, partition: Partition, now: int, delete_retention_ms: int) -> CompactedPartition:
         transactions = TransactionReader()
@@ -169,6 +189,15 @@ class WhatIfRun:
                 if not isinstance(item, Gap):
                     newest = max(newest, int(read_rows(item, is_after_gap=False)["max_timestamp"].max()))
         return newest
+
+
+def _is_blocking(segments: Sequence[RetainedSegment], number: int, retention: Retention, now: int) -> bool:
+    """Whether a segment stays by its time alone while a later one is old enough to go, or its time is to come."""
+    if retention.milliseconds is None:
+        return False
+    own = segments[number].largest_timestamp
+    is_later_old = any(now - later.largest_timestamp > retention.milliseconds for later in segments[number + 1 :])
+    return own > now or is_later_old
 
 
 def _cleaned_segments(partition: Partition, open_from: int | None) -> tuple[LogFile, ...]:

@@ -8,12 +8,13 @@ from contextlib import contextmanager
 import click
 import pytest
 
-from kdump.cli import arguments, conflicts, convert, dump, repair, stats, verify
+from kdump.cli import arguments, conflicts, convert, diff, dump, repair, stats, verify
 from kdump.cli.conflicts import Conflict, GivenOptions
 
 COMMANDS = {
     "dump": (dump.dump, arguments.DumpArguments, conflicts.DUMP),
     "verify": (verify.verify, arguments.VerifyArguments, conflicts.VERIFY),
+    "diff": (diff.diff, arguments.DiffArguments, conflicts.DIFF),
     "stats": (stats.stats, arguments.StatsArguments, conflicts.STATS),
     "convert": (convert.convert, arguments.ConvertArguments, conflicts.CONVERT),
     "repair": (repair.repair, arguments.RepairArguments, conflicts.REPAIR),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kdump.diff.contents import ContentOptions, RecordDigests, read_digests, read_stored
+from kdump.diff.contents import ContentOptions, RecordDigests, read_digests, read_stored, same_records
 from tests.harness.batches import CODECS, CONTROL, NOW, TRANSACTIONAL, message, plain_rows, v2_batch, wrapper
 from tests.harness.fast_reference import Row
 from tests.harness.replicas import loaded
@@ -122,3 +122,21 @@ def test_stored_records(tmp_path: Path) -> None:
         (0, b"key-0", b"A" * 10, 3),
         (1, b"key-1", b"B" * 10, 3),
     ]
+
+
+def test_what_the_older_format_cannot_hold_is_no_content(tmp_path: Path) -> None:
+    headers = digests(tmp_path, v2_batch([Row(5, 0, b"k", b"v", [(b"h", b"")])]), only_content=True)
+    plain = digests(tmp_path, v2_batch([Row(5, 0, b"k", b"v")]), only_content=True)
+    older = {
+        magic: digests(tmp_path, message(magic, 0, b"k", b"v", timestamp=timestamp), only_content=True)
+        for magic, timestamp in ((0, -1), (1, NOW + 5))
+    }
+    late = digests(tmp_path, message(1, 0, b"k", b"v", timestamp=NOW), only_content=True)
+    other = digests(tmp_path, message(0, 0, b"k", b"other"), only_content=True)
+    options = ContentOptions(only_content=True)
+    assert same_records(older[1], headers, options).all()
+    assert same_records(headers, older[0], options).all()
+    assert same_records(older[0], older[1], options).all()
+    assert not same_records(plain, headers, options).any()
+    assert not same_records(late, headers, options).any()
+    assert not same_records(other, headers, options).any()

@@ -95,3 +95,13 @@ def test_what_holds_no_copy(tmp_path: Path, name: str, code: Codes) -> None:
     with pytest.raises(KdumpError) as caught:
         copies_of(str(tmp_path / name), fail)
     assert caught.value.code is code
+
+
+def test_a_partition_without_a_name_matches_none_of_a_log_directory(tmp_path: Path) -> None:
+    make_log_directory(tmp_path / "n1", node=1)
+    make_copy(tmp_path / "n1" / "a-0", SEGMENTS)
+    other = make_copy(tmp_path / "backup", SEGMENTS)
+    assert names(found(tmp_path / "n1", other), tmp_path) == [
+        (None, ["backup"], ["n1"]),
+        (("a", 0), ["n1/a-0"], ["backup"]),
+    ]

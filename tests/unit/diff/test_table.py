@@ -106,6 +106,7 @@ def test_headers_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         MadeBatch(0).data() + b"x",
         message(1, 0, b"k", b"v"),
         b"\0" * 100,
+        b"".join(MadeBatch(base).data() for base in range(0, 100, 5)),
     ],
 )
 def test_what_headers_do_not_lead_through_is_read_whole(tmp_path: Path, data: bytes) -> None:

@@ -110,6 +110,8 @@ def test_a_directory_is_not_listed_for_each_segment(tmp_path: Path, monkeypatch:
         log.write_bytes(v2_batch(plain_rows(2), base_offset=2 * number))
         log.with_suffix(".timeindex").write_bytes(bytes(12))
     monkeypatch.setattr("kdump.stats.whatif.run.segments_after", behind)
-    answer = WhatIfRun(PartitionEntries([str(tmp_path)], on_error=fail), fail).retention(Retention(size=1), NOW)
+    answer = WhatIfRun(PartitionEntries([str(tmp_path)], on_error=fail), fail).retention(
+        lambda _: Retention(size=1), NOW
+    )
     assert len(answer.rows) == len(logs)
     assert asked == [str(logs[-1])]

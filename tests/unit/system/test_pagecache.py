@@ -112,3 +112,39 @@ def test_the_first_small_files_need_no_ctypes(tmp_path: Path, monkeypatch: pytes
         with open_source(str(path)) as source:
             source.read(0, MIB)
     assert asked == [MIB], "the fifth exceeds 4 MiB"
+
+
+def test_pages_of_several_processes_wait_for_the_one_that_knows(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pagecache._Process, "shared", frozenset())
+    pages = pagecache.SharedPages(1 << 30)
+    pages.add(str(cold))
+    pagecache.share([str(cold)])
+    read(cold)
+    pages.add(str(cold))
+    assert resident(cold) == SIZE, "a file that is known is not asked for again"
+    pages.close()
+    assert resident(cold) == sum(map(len, HOT))
+
+
+def test_pages_of_the_oldest_file_go_first(cold: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pagecache._Process, "shared", frozenset([str(cold)]))
+    pages = pagecache.SharedPages(SIZE)
+    pages.add(str(cold))
+    read(cold)
+    other = tmp_path / "other.log"
+    other.write_bytes(bytes(MIB))
+    with other.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    assert resident(cold) == SIZE
+    pages.add(str(other))
+    assert resident(cold) == sum(map(len, HOT))
+    pages.close()
+
+
+def test_files_that_cannot_be_shared(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    pages = pagecache.SharedPages(1)
+    for name in ("pipe", "missing", ".", "s3://a/b"):
+        pages.add(str(tmp_path / name))
+    pages.close()

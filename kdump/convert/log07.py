@@ -1,0 +1,117 @@
+"""A log of Kafka 0.7 as a log of magic 0 or 1, whose offsets are numbers.
+
+Source: docs/spec/old-kafka.md#13-offsets, docs/spec/old-kafka.md#14-compressed-sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from kdump.codes import Codes, DamageError, Finding
+from kdump.convert.encodedlog import EncodedLog
+from kdump.format import legacy
+from kdump.format.message07 import Message07, parse_message, read_records
+from kdump.log.gaps import Gap
+from kdump.log.resync07 import ResyncWalk07
+from kdump.log.source import Source
+from kdump.wire import compression
+
+
+class Log07(EncodedLog):
+    """A stream of legacy entries made of a log of Kafka 0.7: a wrapper stays one, with its codec.
+
+    Messages get the numbers from ``first`` on as offsets. ``findings`` has the damage that was met and left out.
+
+    Args:
+        log: the log.
+        base_offset: the byte position of its first byte in the partition.
+        first: the number of its first message.
+        magic: of the entries, 0 or 1.
+        limit: most bytes to which one entry may decompress.
+        note: takes the byte position of each entry, and the number of the first message in it; at the end those that
+            come next.
+    """
+
+    def __init__(
+        self,
+        log: Source,
+        base_offset: int,
+        first: int,
+        *,
+        magic: int,
+        limit: int,
+        note: Callable[[int, int], None] = lambda position, number: None,
+    ) -> None:
+        super().__init__(log, self._encoded(), "a log of Kafka 0.7")
+        self._base_offset = base_offset
+        self._number = first
+        self._magic = magic
+        self._limit = limit
+        self._note = note
+        self.findings: list[Finding] = []
+
+    def _encoded(self) -> Iterator[bytes]:
+        end = self._base_offset
+        for item in ResyncWalk07(self._of, self._base_offset).items():
+            if isinstance(item, Gap):
+                end = self._base_offset + item.end
+                self.findings.append(
+                    Finding(
+                        item.reason, item.reason.value.title, item.position, item.length, item.first_offset, end - 1
+                    )
+                )
+                continue
+            pieces = []
+            for start, stop in item.entries():
+                position = item.position + start
+                message = parse_message(item.data[start:stop], self._base_offset + position)
+                end = message.next_offset
+                try:
+                    pieces.append(self._entry(message))
+                except DamageError as error:
+                    self.findings.append(Finding(error.code, error.message, position, message.size))
+            yield b"".join(pieces)
+        self._note(end, self._number)
+
+    def _entry(self, message: Message07) -> bytes:
+        """The entry in the other format; nothing for a wrapper without messages. DamageError where it is damaged."""
+        payloads = _payloads(message, self._limit)
+        self._note(message.offset, self._number)
+        # Inside a wrapper of magic 1 offsets begin with 0.
+        first = 0 if self._magic and message.codec else self._number
+        messages = b"".join(self._message(number, 0, value) for number, value in enumerate(payloads, first))
+        self._number += len(payloads)
+        if not message.codec or not payloads:
+            return messages
+        value = compression.compress(message.codec, messages, magic=self._magic)
+        return self._message(self._number - 1, message.codec, value)
+
+    def _message(self, offset: int, attributes: int, value: bytes | None) -> bytes:
+        no_time = legacy.NO_TIMESTAMP
+        return legacy.write_message(
+            self._magic, offset=offset, attributes=attributes, timestamp=no_time, key=None, value=value
+        )
+
+
+def _payloads(message: Message07, limit: int) -> list[bytes | None]:
+    """The messages in an entry. DamageError where any of it is damaged."""
+    if not message.is_valid:
+        raise DamageError(Codes.BATCH_CRC, "the CRC of the message is wrong")
+    payloads = []
+    for record in read_records(message, limit):
+        if not record.message.is_valid:
+            raise DamageError(Codes.INNER_CRC, "a message inside has a wrong CRC")
+        payloads.append(record.message.value())
+    return payloads
+
+
+def count_messages(log: Source, limit: int) -> int:
+    """How many messages ``Log07`` gives of a log. Raises KdumpError where the log cannot be read."""
+    count = 0
+    for item in ResyncWalk07(log, 0).items():
+        if not isinstance(item, Gap):
+            for start, stop in item.entries():
+                with suppress(DamageError):
+                    count += len(_payloads(parse_message(item.data[start:stop], 0), limit))
+    return count

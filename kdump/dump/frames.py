@@ -1,0 +1,226 @@
+"""Saved requests and responses as the input of a dump: what each part says, and the messages or batches in it.
+
+Source: docs/spec/old-kafka.md#3-wire-frames-of-07.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from kdump.codes import Codes, DamageError, KdumpError
+from kdump.dump.text.options import TextOptions
+from kdump.dump.text.printer import TextPrinter
+from kdump.dump.text.printer07 import TextPrinter07
+from kdump.format.frame import KINDS_07, Frame, RecordSet, fitting_versions, frames_07, read_frame
+from kdump.kafka.startup.content import Content, ContentSource
+from kdump.log.context import FileContext, as_text
+from kdump.log.opening import open_source
+from kdump.log.walk import Walk
+from kdump.log.walk07 import Walk07
+from kdump.reading.printing import Emit, Printer, TextBytes, TextRow
+from kdump.reading.reporter import Reporter
+from kdump.reading.selection import RowBudget
+from kdump.reading.view import LogView, ViewOptions
+from kdump.reading.view07 import LogView07
+from kdump.rows.filetables import FRAME
+from kdump.rows.printers import Lines, RowPrinter
+from kdump.rows.schema import Table
+from kdump.rows.tables07 import table_07
+
+_MOST_BYTES: Final = 2**31 - 1
+_BLOCK: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FrameOptions:
+    """What is read, and how it is shown.
+
+    Attributes:
+        kind: a name of ``format.frame``.
+        version: of the API; None: the only one that reads the body.
+        view: what of the messages or batches is shown.
+        text: the compatible text; None: rows of ``table`` as ``lines`` writes them.
+    """
+
+    kind: str
+    version: int | None
+    view: ViewOptions
+    text: TextOptions | None
+    table: Table
+    lines: Callable[[FileContext], Lines]
+
+    @property
+    def is_07(self) -> bool:
+        """It is a frame of Kafka 0.7."""
+        return self.kind in KINDS_07
+
+
+class AmbiguousVersionError(KdumpError):
+    """None or several API versions read a body to its last byte."""
+
+
+class _FrameRow(NamedTuple):
+    """What ``rows.filetables.FRAME`` takes."""
+
+    frame: str
+    is_request: bool
+    version: int | None
+    part: RecordSet
+    error: str | None
+    size: int | None
+    partial_size: int | None
+    fields: dict[str, Any]
+
+
+class FrameRun:
+    """A run over several files; ``damaged`` says that damage was met.
+
+    A request tells the topic, partition and offset for the response that is dumped after it.
+    """
+
+    def __init__(self, options: FrameOptions, emit: Emit, reporter: Reporter, budget: RowBudget) -> None:
+        self.damaged = False
+        self._options = options
+        self._emit = emit
+        self._reporter = reporter
+        self._budget = budget
+        self._asked: tuple[RecordSet, ...] = ()
+        self._has_title = False
+
+    def dump(self, path: str) -> None:
+        """Dump one file.
+
+        Raises:
+            KdumpError: it cannot be read; AmbiguousVersionError; DamageError after what was read before the damage.
+        """
+        data = _read(path)
+        if self._options.is_07:
+            for frame in frames_07(self._options.kind, data):
+                self._frame(path, frame)
+            return
+        version = self._options.version
+        if version is None:
+            version = self._only_version(path, data)
+        self._frame(path, read_frame(self._options.kind, version, data))
+
+    def _only_version(self, path: str, data: bytes) -> int:
+        kind = self._options.kind
+        found = fitting_versions(kind, data)
+        if len(found) == 1:
+            self._reporter.note(f"{path}: {kind} of version {found[0]}, the only one that reads the body")
+            return found[0]
+        message = f"no version of {kind} reads the body to its last byte"
+        if found:
+            candidates = ", ".join(map(str, found))
+            message = f"versions {candidates} of {kind} read the body; name one, as in --frame {kind}:{found[-1]}"
+        raise AmbiguousVersionError(Codes.FRAME, message, path=path)
+
+    def _frame(self, path: str, frame: Frame) -> None:
+        if frame.is_request:
+            self._asked = frame.sets
+        asked = self._asked if not frame.is_request and len(self._asked) == len(frame.sets) else frame.sets
+        for part, request in zip(frame.sets, asked, strict=True):
+            self._part(
+                path,
+                frame,
+                part._replace(topic=request.topic, partition=request.partition, offset=request.offset),
+            )
+        if not frame.sets:
+            self._head(path, frame, RecordSet(), None)
+
+    def _part(self, path: str, frame: Frame, part: RecordSet) -> None:
+        if part.data is None:
+            self._head(path, frame, part, None)
+            return
+        with ContentSource(path, Content.of_bytes(part.data)) as source:
+            walk = (Walk07 if self._options.is_07 else Walk)(source)
+            for _ in walk.chunks():
+                pass
+            self._head(path, frame, part, walk.end - walk.position)
+            context = FileContext(FileContext.of(path).file, _as_text(part.topic), part.partition)
+            view = self._view(source, part, context)
+            try:
+                view.run()
+            except DamageError as error:
+                self.damaged = True
+                self._reporter.show_error(error.located(path))
+            self.damaged |= view.damaged
+
+    def _view(self, source: ContentSource, part: RecordSet, context: FileContext) -> LogView[TextRow, TextBytes]:
+        options, budget = self._options, self._budget
+        printer: Printer[TextRow, TextBytes]
+        if options.text is None:
+            table = table_07(options.table) if options.is_07 else options.table
+            printer = RowPrinter(options.lines(context), table, None)
+        elif options.is_07:
+            printer = TextPrinter07(with_payload=options.text.print_data_log)
+        else:
+            printer = TextPrinter(options.text)
+        if not options.is_07:
+            return LogView(source, printer, self._emit, options.view, budget=budget)
+        view = options.view if options.text is None else replace(options.view, with_records=False)
+        return LogView07(part.offset or 0, source, printer, self._emit, view, budget=budget)
+
+    def _head(self, path: str, frame: Frame, part: RecordSet, partial_size: int | None) -> None:
+        size = None if part.data is None else len(part.data)
+        error = part.error if self._options.is_07 else None
+        fields = {**frame.fields, **part.fields}
+        row = _FrameRow(self._options.kind, frame.is_request, frame.version, part, error, size, partial_size, fields)
+        if self._options.text is not None:
+            self._emit(_line(row).encode("utf-8", "surrogateescape"))
+            return
+        context = FileContext(FileContext.of(path).file, _as_text(part.topic), part.partition)
+        lines = self._options.lines(context)
+        title = "" if self._has_title else lines.title(FRAME)
+        self._has_title = True
+        text = lines.line(FRAME, FRAME.row(row))
+        assert isinstance(text, str)
+        self._emit((title + text + lines.finish()).encode("utf-8", "surrogateescape"))
+
+
+def _as_text(topic: str | None) -> str | None:
+    return None if topic is None else as_text(topic)
+
+
+def _read(path: str) -> bytes:
+    """All bytes of a file or stream. Raises KdumpError."""
+    with open_source(path) as source:
+        if source.size is not None and source.size > _MOST_BYTES:
+            raise KdumpError(Codes.FILE_SIZE, f"{source.size:,} bytes are more than a frame has", path=path)
+        return b"".join(_blocks(source.read))
+
+
+def _blocks(read: Callable[[int, int], bytes]) -> Iterator[bytes]:
+    position = 0
+    while position <= _MOST_BYTES:
+        block = read(position, _BLOCK)
+        if not block:
+            return
+        yield block
+        position += len(block)
+
+
+def _line(row: _FrameRow) -> str:
+    """What a part says, in one line for people."""
+    part = row.part
+    words = [f"{row.frame} {'request' if row.is_request else 'response'}"]
+    if row.frame.endswith(("-request", "-response")):
+        words = [row.frame]
+    if row.version is not None:
+        words.append(f"version: {row.version}")
+    for name, value in (("topic", part.topic), ("topicId", part.topic_id), ("partition", part.partition)):
+        if value is not None:
+            words.append(f"{name}: {value}")
+    if part.offset is not None:
+        words.append(f"offset: {part.offset}")
+    if part.error_code is not None:
+        words.append(f"error: {part.error_code}" + (f" ({row.error})" if row.error else ""))
+    if row.size is not None:
+        words.append(f"size: {row.size}")
+    if row.partial_size:
+        words.append(f"partial: {row.partial_size}")
+    words += [f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in row.fields.items()]
+    return " ".join(words) + "\n"

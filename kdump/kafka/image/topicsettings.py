@@ -1,0 +1,60 @@
+"""The settings of a topic: its own configs, else those of the brokers, else Kafka's defaults.
+
+Source: docs/spec/metadata.md#3-from-records-to-the-image for where configs are; LogConfig and ServerTopicConfigSynonyms
+for names and defaults. What only server.properties says is not in the metadata.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kdump.kafka.compaction import DELETE_RETENTION_MS
+from kdump.kafka.image.image import TOPIC_RESOURCE, MetadataImage
+from kdump.kafka.retention import Retention
+
+_BROKER_RESOURCE: Final = 4
+_RETENTION_MS: Final = 7 * 86_400_000
+_UNLIMITED: Final = -1
+
+
+class TopicSettings:
+    """Looks settings up.
+
+    Args:
+        image: the metadata.
+        broker: the node whose own configs count.
+    """
+
+    def __init__(self, image: MetadataImage, broker: int | None) -> None:
+        self._image = image
+        self._broker = broker
+
+    def retention(self, topic: str) -> Retention:
+        """The limits of a topic; none where its cleanup.policy is compact only."""
+        if "delete" not in (self._value(topic, "cleanup.policy", "log.cleanup.policy") or "delete"):
+            return Retention()
+        milliseconds = self._number(topic, "retention.ms", "log.retention.ms", _RETENTION_MS)
+        size = self._number(topic, "retention.bytes", "log.retention.bytes", _UNLIMITED)
+        return Retention(None if milliseconds < 0 else milliseconds, None if size < 0 else size)
+
+    def delete_retention_ms(self, topic: str) -> int:
+        """How long tombstones stay."""
+        return self._number(topic, "delete.retention.ms", "log.cleaner.delete.retention.ms", DELETE_RETENTION_MS)
+
+    def _number(self, topic: str, name: str, synonym: str, default: int) -> int:
+        value = self._value(topic, name, synonym)
+        try:
+            return default if value is None else int(value)
+        except ValueError:
+            return default
+
+    def _value(self, topic: str, name: str, synonym: str) -> str | None:
+        configs = self._image.configs
+        own = configs.get((TOPIC_RESOURCE, topic), {}).get(name)
+        if own is not None:
+            return own
+        for broker in (str(self._broker), ""):
+            value = configs.get((_BROKER_RESOURCE, broker), {}).get(synonym)
+            if value is not None:
+                return value
+        return None

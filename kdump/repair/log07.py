@@ -1,0 +1,241 @@
+"""The repair of logs of Kafka 0.7: copies that end where the recovery of a 0.7 broker ends them.
+
+Source: docs/spec/old-kafka.md#16-recovery. A log is not salvaged: an offset is a byte position, so every offset after a
+gap that is closed would be another one. Nothing is done in place: the broker makes the same cut when it starts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from kdump.codes import Codes, KdumpError
+from kdump.kafka.loader07 import not_recovered_07, recover_07, start_07
+from kdump.kafka.recover import Recovery, RecoveryOutcome
+from kdump.kafka.startup.content import Content, ContentSource, sha256
+from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.outcome import StartFailure
+from kdump.log.fingerprint import FileFingerprint
+from kdump.log.names import base_of_07, is_log_07
+from kdump.log.opening import open_source
+from kdump.repair.account import named
+from kdump.repair.apply.copies import Staging
+from kdump.repair.apply.preparation import check_room
+from kdump.repair.plan.location import log_directory_above
+from kdump.repair.plan.plan import RepairLoss, RepairMode
+from kdump.system.blocks import escaped
+from kdump.verify.log07 import count_entries, is_last_log
+
+_BLOCK: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedLog07:
+    """One log: what recovery makes of it.
+
+    ``good_after``: how many good messages lie after the place where recovery ends. ``sha256_before`` and
+    ``sha256_after``: of the whole log, and of what is kept.
+    """
+
+    path: str
+    base_offset: int
+    recovery: Recovery
+    good_after: int
+    sha256_before: str
+    sha256_after: str
+
+    @property
+    def end_offset(self) -> int:
+        """The offset at which the log ends before the repair."""
+        return self.base_offset + self.recovery.size
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired07:
+    """What came of one partition or one log; ``failure``: the loader ends with an exception, and nothing is written."""
+
+    target: str
+    logs: tuple[RepairedLog07, ...]
+    failure: StartFailure | None
+    written: str | None = None
+
+    @property
+    def is_damaged(self) -> bool:
+        """Recovery fails or cuts something."""
+        return self.failure is not None or any(log.recovery.bytes_cut for log in self.logs)
+
+    @property
+    def leaves_damage(self) -> bool:
+        """Something was left undone, or no repair can do it."""
+        return self.failure is not None or (self.is_damaged and self.written is None)
+
+    def text(self) -> str:
+        """What would be or was done, for people."""
+        target = escaped(self.target)
+        lines = [f"{escaped(log.path)}: {text}" for log in self.logs for text in self._cut(log)]
+        if self.failure is not None:
+            lines.append(f"{target}: the start fails: {self.failure.message} ({self.failure.java_class})")
+        if not self.is_damaged:
+            lines.append(f"{target}: nothing to repair")
+        if self.written is not None:
+            lines.append(f"{target}: repaired copy in {escaped(self.written)}")
+        return "".join(f"{line}\n" for line in lines)
+
+    def _cut(self, log: RepairedLog07) -> Iterator[str]:
+        recovery = log.recovery
+        if recovery.cut is not None:
+            verb = "cut" if self.written is not None else "would cut"
+            good = f", {log.good_after:,} good messages among them" if log.good_after else ""
+            yield (
+                f"{verb} {recovery.bytes_cut:,} bytes at {recovery.end:,}: {recovery.cut.message}; "
+                f"offsets {recovery.next_offset}..{log.end_offset - 1} lost{good}"
+            )
+
+    def json(self) -> str:
+        """The same as a JSON object in one line, with the members of other repairs."""
+        loss = None if self.failure is not None else named(asdict(self._loss()))
+        members = {
+            "type": "repair",
+            "path": self.target,
+            "way": RepairMode.LIKE_BROKER.value,
+            "isDamaged": self.is_damaged,
+            "isDone": self.written is not None,
+            "written": self.written,
+            "manifest": None,
+            "unfinished": [],
+            "losses": {RepairMode.LIKE_BROKER.value: loss, RepairMode.SALVAGE.value: None},
+            "left": [],
+            "snapshots": [],
+            "starts": None,
+            "logs": self.account(),
+        }
+        return json.dumps(members) + "\n"
+
+    def account(self) -> list[dict[str, Any]]:
+        """One member per log, as the account of other repairs has it."""
+        return [self._member(log) for log in self.logs]
+
+    def _member(self, log: RepairedLog07) -> dict[str, Any]:
+        recovery = log.recovery
+        members: dict[str, Any] = {
+            "path": log.path,
+            "baseOffset": log.base_offset,
+            "sha256Before": log.sha256_before,
+            "sha256After": None if self.failure else log.sha256_after,
+        }
+        if recovery.failure is not None:
+            kind = recovery.failure.kind
+            message = recovery.failure.message
+            return {**members, "failure": {"class": kind.java_class, "message": message, "emptiesSegment": False}}
+        if recovery.end:
+            kept = {"origin": "kept", "path": log.path, "position": 0, "length": recovery.end}
+            members["pieces"] = [{**kept, "firstOffset": log.base_offset, "lastOffset": recovery.next_offset - 1}]
+        if recovery.cut is not None:
+            extent = {"position": recovery.end, "length": recovery.bytes_cut, "reason": recovery.cut.message}
+            members["dropped"] = [{**extent, "batches": log.good_after, "records": log.good_after}]
+            lost = {"firstOffset": recovery.next_offset, "lastOffset": log.end_offset - 1, "isHeld": False}
+            members["lost"] = [lost]
+        return members
+
+    def _loss(self) -> RepairLoss:
+        cut = [log for log in self.logs if log.recovery.cut is not None]
+        good = sum(log.good_after for log in cut)
+        offsets = tuple((log.recovery.next_offset, log.end_offset - 1) for log in cut)
+        end = max((log.recovery.next_offset for log in self.logs), default=0)
+        return RepairLoss(sum(log.recovery.bytes_cut for log in cut), good, good, offsets, 0, end)
+
+
+def repair_07(target: str, *, is_whole: bool, output: str | None, overwrites: bool) -> Repaired07:
+    """Plan what recovery makes of a partition or of one log; with ``output`` write it there.
+
+    Args:
+        target: the partition directory, or the log.
+        is_whole: it is the directory.
+        output: a directory for the copies; None: nothing is written.
+        overwrites: copies replace files that are there.
+
+    Raises:
+        KdumpError: a file cannot be read or written, or REPAIR_REFUSED.
+    """
+    directory = Directory.on_disk(target) if is_whole else _one_file(target)
+    fingerprints = {name: FileFingerprint.of(os.path.join(directory.path, name)) for name in directory.before}
+    failure = start_07(directory, is_clean=False).failure if is_whole else None
+    logs = tuple(
+        _log(directory, name, is_whole=is_whole) for name in sorted(directory.before) if _counts(name, is_whole)
+    )
+    if failure is None and not is_whole and logs[0].recovery.failure is not None:
+        failed = logs[0].recovery.failure
+        failure = StartFailure(failed.kind.java_class, failed.message)
+    found = Repaired07(target, logs, failure)
+    if output is None or failure is not None:
+        return found
+    if not is_whole:
+        directory.resize(os.path.basename(target), logs[0].recovery.end)
+    return _written(found, directory, fingerprints, output, is_whole=is_whole, overwrites=overwrites)
+
+
+def _counts(name: str, is_whole: bool) -> bool:
+    return is_log_07(name) or not is_whole
+
+
+def _one_file(path: str) -> Directory:
+    with open_source(path) as source:
+        content = Content.of_file(path, source.size or 0)
+    return Directory(os.path.dirname(path), {os.path.basename(path): content})
+
+
+def _log(directory: Directory, name: str, *, is_whole: bool) -> RepairedLog07:
+    path = os.path.join(directory.path, name)
+    content = directory.before[name]
+    base_offset = base_of_07(name)
+    with ContentSource(path, content) as source:
+        is_last = is_last_log(path, directory.before if is_whole else None)
+        recovery = recover_07(source, base_offset) if is_last else not_recovered_07(base_offset, content.size)
+        good_after = count_entries(source, recovery.end)[1] if recovery.outcome is RecoveryOutcome.TRUNCATED else 0
+    after = sha256(content.resized(recovery.end))
+    return RepairedLog07(path, base_offset, recovery, good_after, sha256(content), after)
+
+
+def _written(
+    found: Repaired07,
+    directory: Directory,
+    fingerprints: dict[str, FileFingerprint],
+    output: str,
+    *,
+    is_whole: bool,
+    overwrites: bool,
+) -> Repaired07:
+    above = log_directory_above(output)
+    if above is not None:
+        message = f"{above} is the log directory of a broker; give a directory outside of it"
+        raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
+    names = [name for name in directory.names() if _counts(name, is_whole)]
+    check_room(output, sum(directory[name].size for name in names))
+    target_name = os.path.basename(os.path.abspath(found.target))
+    account_name = f"kdump-{target_name}.json"
+    account = {"way": RepairMode.LIKE_BROKER.value, "source": found.target, "logs": found.account()}
+    data = json.dumps(account, indent=1).encode() + b"\n"
+    with Staging(output, overwrites=overwrites) as staging:
+        staging.refuse_existing([target_name, account_name])
+        for name in names:
+            _copy(staging, directory, name)
+        for name, fingerprint in fingerprints.items():
+            fingerprint.check(os.path.join(directory.path, name))
+        if is_whole:
+            staging.commit_directory(target_name, account_name, data)
+        else:
+            staging.commit_files(account_name, data)
+    written = os.path.join(output, target_name if is_whole else "")
+    return Repaired07(found.target, found.logs, None, written)
+
+
+def _copy(staging: Staging, directory: Directory, name: str) -> None:
+    content = directory[name]
+    status = os.stat(os.path.join(directory.path, name)) if name in directory.before else None
+    with staging.file(name, status) as copy, ContentSource(name, content) as source:
+        for position in range(0, content.size, _BLOCK):
+            copy.write(source.read(position, min(_BLOCK, content.size - position)))
+        copy.finish(modified=None if status is None else status.st_mtime_ns)

@@ -1,0 +1,78 @@
+"""Groups, committed offsets and transactions as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kdump.stats.rowtable import row_table
+
+COLUMNS: Final[dict[str, dict[str, str]]] = {
+    "group": {
+        "group": "group",
+        "groupType": "type",
+        "state": "state",
+        "epoch": "epoch",
+        "memberNames": "members",
+    },
+    "committedOffset": {
+        "group": "group",
+        "topic": "topic",
+        "partition": "partition",
+        "offset": "offset",
+        "logEndOffset": "log end",
+        "lag": "lag",
+        "isOutOfRange": "out of range",
+        "commitTimestamp": "committed",
+        "metadata": "metadata",
+    },
+    "transactionalId": {
+        "transactionalId": "transactional id",
+        "state": "state",
+        "producerId": "producer",
+        "producerEpoch": "epoch",
+        "transactionLastUpdateTimestamp": "last update",
+        "partitions": "partitions",
+    },
+    "openTransaction": {
+        "topic": "topic",
+        "partition": "partition",
+        "producerId": "producer",
+        "producerEpoch": "epoch",
+        "firstOffset": "first offset",
+        "startTimestamp": "start",
+        "isKnown": "known",
+        "transactionalId": "transactional id",
+        "abort": "hanging: abort it with",
+    },
+    "offsetForTime": {
+        "topic": "topic",
+        "partition": "partition",
+        "offset": "offset",
+        "timestamp": "timestamp",
+        "logStartOffset": "log start",
+        "logEndOffset": "log end",
+    },
+    "key": {"key": "key", "value": "value", "offset": "offset", "timestamp": "timestamp"},
+}
+"""Columns and titles of a table by the type of its rows."""
+
+
+def state_table(kind: str, rows: Sequence[Mapping[str, Any]], *, width: int, color: bool) -> str:
+    """The rows as a table; '' without rows."""
+    if not rows:
+        return ""
+    if kind == "group":
+        rows = [{**row, "memberNames": [_member(member) for member in row["members"]]} for row in rows]
+    columns = COLUMNS[kind]
+    if kind == "committedOffset" and all(row["logEndOffset"] is None for row in rows):
+        # No log of these partitions is among the paths.
+        columns = {
+            name: title for name, title in columns.items() if name not in ("logEndOffset", "lag", "isOutOfRange")
+        }
+    return row_table(columns, rows, width=width, color=color)
+
+
+def _member(member: Mapping[str, Any]) -> str:
+    assignment = ", ".join(member["assignment"])
+    return f"{member['clientId']} ({assignment})" if assignment else str(member["clientId"])

@@ -1,0 +1,100 @@
+"""Groups and transactions of the partitions that paths stand for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kdump.codes import KdumpError
+from kdump.kafka.coordinators import DEFAULT_PARTITIONS
+from kdump.kafka.coordinatorstate import OFFSETS
+from kdump.log.names import CLUSTER_METADATA
+from kdump.payloads.topics import INTERNAL_TOPICS
+from kdump.stats.state.groups import open_transaction_rows, with_lag, with_topic_names
+from kdump.stats.state.reach import offset_for_time, reaches, read_reach
+from kdump.verify.coordinators import STATE_TOPICS, PartitionState, coordinator_states
+from kdump.verify.partitionentries import Partition, PartitionEntries
+
+_Rows = list[dict[str, Any]]
+
+
+class KnownTopics(NamedTuple):
+    """What the metadata tells: names by topic id, and how many partitions the transaction coordinators' topic has."""
+
+    names: Mapping[str, str]
+    coordinators: int | None = None
+
+
+def coordinator_rows(
+    logs: PartitionEntries,
+    at: int | None,
+    topics: KnownTopics,
+    note: Callable[[str], None],
+    on_error: Callable[[KdumpError], None],
+) -> Iterator[tuple[str, _Rows]]:
+    """(type, rows) of groups and their committed offsets, of transactional ids, and of open transactions.
+
+    Args:
+        logs: of the paths.
+        at: ms since 1970; None: now.
+        topics: what the metadata tells of them.
+        note: takes what a reader should know.
+        on_error: takes what cannot be read.
+    """
+    states: list[PartitionState] = []
+    for state in coordinator_states(logs, at, on_error):
+        for text in state.notes:
+            note(f"{state.partition.name}: {text}")
+        states.append(state)
+    plain = [partition for partition in logs.partitions if not _is_internal(partition)]
+    found = {(reach.topic, reach.partition): reach for reach in reaches(plain, at, on_error)} if states else {}
+    groups = [with_topic_names(row, topics.names) for state in states for row in state.groups]
+    if groups:
+        yield "group", sorted(groups, key=lambda row: str(row["group"]))
+    commits = [state for state in states if state.decoder == OFFSETS]
+    if commits:
+        yield "committedOffset", [with_lag(row, found) for state in commits for row in state.rows]
+    known = [dict(row) for state in states if state.decoder != OFFSETS for row in state.rows]
+    if len(commits) < len(states):
+        yield "transactionalId", known
+    here = len(states) - len(commits)
+    count = topics.coordinators or DEFAULT_PARTITIONS
+    now = int(time.time() * 1000) if at is None else at
+    rows = list(open_transaction_rows(found.values(), known, now, is_whole=here >= count))
+    if rows:
+        yield "openTransaction", rows
+
+
+def offset_rows(logs: PartitionEntries, timestamp: int, on_error: Callable[[KdumpError], None]) -> _Rows:
+    """The first offset at or after a time (ms since 1970) of each partition; without a record: the end of the log."""
+    rows: _Rows = []
+    for partition in logs.partitions:
+        try:
+            reach = None if _is_internal(partition) else read_reach(partition, None)
+            found = None if reach is None else offset_for_time(partition, timestamp)
+        except KdumpError as error:
+            on_error(error.located(partition.name))
+            continue
+        if reach is not None:
+            rows.append(
+                {
+                    "topic": reach.topic,
+                    "partition": reach.partition,
+                    "offset": reach.log_end if found is None else max(found[0], reach.log_start),
+                    "timestamp": None if found is None else found[1],
+                    "logStartOffset": reach.log_start,
+                    "logEndOffset": reach.log_end,
+                }
+            )
+    return sorted(rows, key=lambda row: (row["topic"], row["partition"]))
+
+
+def has_own_state(partition: Partition) -> bool:
+    """The partition is of a topic whose state is shown in words of its own."""
+    return partition.logs[0].context.topic in (*STATE_TOPICS, CLUSTER_METADATA)
+
+
+def _is_internal(partition: Partition) -> bool:
+    topic = partition.logs[0].context.topic
+    return topic is None or topic in INTERNAL_TOPICS.values() or topic == CLUSTER_METADATA

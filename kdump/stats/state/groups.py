@@ -1,0 +1,81 @@
+"""Groups and transactions with the logs of their partitions: lag, and transactions that are open or hanging."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kdump.stats.state.reach import PartitionReach
+
+_ACTIVE: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+"""States of a transactional id whose transaction has no marker yet in all partitions."""
+
+
+def with_lag(row: Mapping[str, Any], reaches: Mapping[tuple[str, int], PartitionReach]) -> dict[str, Any]:
+    """A committed offset with start and end of the log, which are null where the partition is not here."""
+    reach = reaches.get((row["topic"], row["partition"]))
+    if reach is None:
+        return {**row, "logStartOffset": None, "logEndOffset": None, "lag": None, "isOutOfRange": None}
+    return {
+        **row,
+        "logStartOffset": reach.log_start,
+        "logEndOffset": reach.log_end,
+        "lag": reach.log_end - row["offset"],
+        "isOutOfRange": not reach.log_start <= row["offset"] <= reach.log_end,
+    }
+
+
+def with_topic_names(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """A group whose members' partitions have names in place of topic ids, where these are known."""
+    members = []
+    for member in row["members"]:
+        shown = []
+        for partition in member["assignment"]:
+            topic, _, number = partition.rpartition("-")
+            shown.append(f"{names.get(topic, topic)}-{number}")
+        members.append({**member, "assignment": sorted(shown)})
+    return {**row, "members": members}
+
+
+def open_transaction_rows(
+    reaches: Iterable[PartitionReach], coordinators: Sequence[Mapping[str, Any]], now: int, *, is_whole: bool
+) -> Iterator[dict[str, Any]]:
+    """The transactions that are open in the logs.
+
+    Args:
+        reaches: the partitions.
+        coordinators: the transactional ids that the coordinators know.
+        now: ms since 1970, for the duration.
+        is_whole: all partitions of the coordinators' topic are here, so that what is not in them is known to nobody.
+    """
+    by_producer = {row["producerId"]: row for row in coordinators}
+    for reach in reaches:
+        name = f"{reach.topic}-{reach.partition}"
+        for found in sorted(reach.open.values(), key=lambda found: found.first_offset):
+            known = by_producer.get(found.producer_id)
+            is_known: bool | None = None
+            if known is not None:
+                is_known = known["state"] in _ACTIVE and name in known["partitions"]
+            elif is_whole:
+                is_known = False
+            start = found.timestamp
+            if start is None and known is not None and is_known:
+                start = known["transactionStartTimestamp"]
+            yield {
+                "topic": reach.topic,
+                "partition": reach.partition,
+                "producerId": found.producer_id,
+                "producerEpoch": found.producer_epoch,
+                "firstOffset": found.first_offset,
+                "startTimestamp": start,
+                "durationMs": None if start is None else now - start,
+                "transactionalId": None if known is None else known["transactionalId"],
+                "isKnown": is_known,
+                "abort": abort_command(reach, found.first_offset) if is_known is False else None,
+            }
+
+
+def abort_command(reach: PartitionReach, first_offset: int) -> str:
+    """The command that ends a hanging transaction, for a shell in which SERVER is the address of a broker."""
+    options = f"--topic {reach.topic} --partition {reach.partition} --start-offset {first_offset}"
+    return f'kafka-transactions.sh --bootstrap-server "$SERVER" abort {options}'

@@ -1,0 +1,157 @@
+"""What a start makes of the directories that paths stand for, by the metadata of the cluster among the paths."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.format.checkpoint import PARTITION_METADATA, MetaProperties
+from kdump.kafka.image.copies import MetadataCopy, find_copies, newest, read_properties
+from kdump.kafka.image.image import MetadataImage
+from kdump.kafka.image.replay import StatePoint, replay
+from kdump.kafka.startup.errors import StartFailureError
+from kdump.kafka.startup.fate import BrokerFolder, Fate, FolderFate, Placement, folder_fates
+from kdump.kafka.startup.logdirectory import STRAY, parse_folder, sort_folders
+from kdump.kafka.startup.topicid import read_topic_id
+from kdump.log import files
+from kdump.log.opening import read_whole
+from kdump.log.paths import PathDirectory, resolve
+
+_Broker = tuple[str | None, int | None]
+"""Cluster and node."""
+
+
+class ClusterImages:
+    """The images of the clusters whose metadata logs lie in some log directories, each read once."""
+
+    def __init__(self, paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> None:
+        self._copies: dict[str | None, list[MetadataCopy]] = {}
+        self._on_error = on_error
+        self._images: dict[str | None, MetadataImage | None] = {}
+        for copy in find_copies(paths, lambda error: None):
+            self._copies.setdefault(copy.cluster_id, []).append(copy)
+
+    def of(self, cluster: str | None) -> MetadataImage | None:
+        """The newest image of a cluster; None without a metadata log."""
+        if cluster not in self._images:
+            self._images[cluster] = self._read(self._copies.get(cluster, []))
+        return self._images[cluster]
+
+    def _read(self, copies: list[MetadataCopy]) -> MetadataImage | None:
+        if not copies:
+            return None
+        try:
+            image = replay(newest(copies).log, StatePoint()).image
+        except KdumpError as error:
+            self._on_error(error)
+            return None
+        return None if image.metadata_version is None else image
+
+
+def start_fates(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> dict[str, FolderFate]:
+    """The fates of the partition directories that paths stand for, by path.
+
+    Log directories of one cluster and node are those of one broker. One without meta.properties beside others keeps
+    the broker from starting.
+    """
+    places: dict[str, list[tuple[str, str]]] = {}
+    for path in paths:
+        try:
+            found = _folders(path)
+        except KdumpError:
+            # The start says what is wrong with it.
+            continue
+        if found is not None:
+            places.setdefault(found[0], []).extend(found[1])
+    properties = {directory: read_properties(directory) for directory in places}
+    images = ClusterImages([*paths, *places], on_error)
+    fates: dict[str, FolderFate] = {}
+    for broker in dict.fromkeys(map(_broker, properties.values())):
+        own = {directory: known for directory, known in properties.items() if _broker(known) == broker}
+        folders = [
+            _read_folder(path, name, directory, known)
+            for directory, known in own.items()
+            for path, name in places[directory]
+        ]
+        image = None if broker[0] is None else images.of(broker[0])
+        placement = None if image is None or broker[1] is None else Placement(image, broker[1])
+        fates |= folder_fates(folders, placement)
+    missing = [directory for directory, known in properties.items() if known is None]
+    unparsable = [os.path.join(place, name) for place in places for name in _unparsable(place, places[place])]
+    if (missing and len(properties) > len(missing)) or unparsable:
+        why = f"{unparsable[0]}: no broker starts with this name" if unparsable else f"{missing[0]}: no meta.properties"
+        return dict.fromkeys(fates, FolderFate(None, why))
+    return fates
+
+
+def placement_findings(directory: str, paths: Sequence[str]) -> Iterator[Finding]:
+    """What of a log directory the metadata of its cluster contradicts; nothing where no metadata log is found.
+
+    Args:
+        directory: the log directory.
+        paths: others, which may hold the metadata log or directories of the same broker.
+    """
+    known = read_properties(directory)
+    if known is None or known.cluster_id is None or known.node_id is None:
+        return
+    places = dict.fromkeys([directory, *paths])
+    image = ClusterImages(places, lambda error: None).of(known.cluster_id)
+    if image is None:
+        return
+    fates = start_fates(places, lambda error: None)
+    there = {parse_folder(os.path.basename(path)) for path, found in fates.items() if found.fate is not Fate.STRAY}
+    for path, found in fates.items():
+        if os.path.dirname(path) != directory.rstrip("/"):
+            continue
+        if found.fate is Fate.STRAY and not path.endswith(STRAY):
+            yield Finding(Codes.STRAY, found.why, 0, path=path)
+        elif found.is_misnamed:
+            yield Finding(Codes.WRONG_TOPIC_ID, found.why, 0, path=path)
+    for topic in sorted(image.topics.by_id.values(), key=lambda topic: topic.name):
+        for number, partition in sorted(topic.partitions.items()):
+            if known.node_id not in partition.replicas or not partition.directories:
+                continue
+            is_here = partition.directories[partition.replicas.index(known.node_id)] == known.directory_id
+            if is_here and ((topic.name, number), "") not in there:
+                alone = len(partition.replicas) == 1
+                why = f"{topic.name}-{number} is placed here"
+                why += ", and no other broker has it: what it held is lost" if alone else ""
+                graded = Severity.ERROR if alone else None
+                yield Finding(Codes.PARTITION_NOT_HERE, why, 0, path=directory, graded=graded)
+
+
+def _broker(known: MetaProperties | None) -> _Broker:
+    return (None, None) if known is None else (known.cluster_id, known.node_id)
+
+
+def _folders(path: str) -> tuple[str, list[tuple[str, str]]] | None:
+    """The log directory of a PATH, and (path, name) of its partition directories that are asked about."""
+    found = resolve(path)
+    if not isinstance(found, PathDirectory):
+        return None
+    entries = files.listing(path)
+    whole = files.absolute(path)
+    if found.is_partition(entries):
+        return os.path.dirname(whole), [(path, os.path.basename(whole))]
+    names = [entry.name for entry in entries if entry.is_directory]
+    return path, [(os.path.join(path, name), name) for name in sort_folders(names).partitions]
+
+
+def _unparsable(directory: str, folders: Sequence[tuple[str, str]]) -> list[str]:
+    """Names in a log directory that stop a broker; none where only a partition was named."""
+    if not any(os.path.join(directory, name) == path for path, name in folders):
+        return []
+    return sort_folders([entry.name for entry in files.listing(directory) if entry.is_directory]).unparsable
+
+
+def _read_folder(path: str, name: str, directory: str, known: MetaProperties | None) -> BrokerFolder:
+    directory_id = None if known is None else known.directory_id
+    file = os.path.join(path, PARTITION_METADATA)
+    topic_id = refusal = None
+    try:
+        if files.exists(file):
+            topic_id = read_topic_id(read_whole(file))
+    except (KdumpError, StartFailureError) as error:
+        refusal = str(error) if isinstance(error, KdumpError) else error.message
+    return BrokerFolder(path, name, directory, directory_id, topic_id, refusal)

@@ -1,0 +1,193 @@
+"""Files of ZooKeeper: ``kdump stats --at``, ``--at-zxid``, ``dump`` and ``verify``, as a process."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.archives import unpack_cases
+from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
+from tests.harness.zookeepercases import Nodes, as_client_may_see, by_path, restored_directory
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack_cases("zookeeper", tmp_path_factory.mktemp("cases"))
+
+
+def run(*words: str, cwd: Path) -> tuple[int, str, str]:
+    """Exit status, stdout, stderr."""
+    done = kdump(*words, cwd=cwd)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def rows(*words: str, cwd: Path, status: int = CLEAN) -> list[dict[str, Any]]:
+    code, out, _ = run(*words, cwd=cwd)
+    assert code == status
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def records(*words: str, cwd: Path) -> Nodes:
+    return by_path(rows("stats", *words, "--output", "records", cwd=cwd))
+
+
+@pytest.mark.parametrize("name", ["0.7.0/live/11-weird", "1.1.1/live/05-offsets", "3.9.1/live/03-weird"])
+def test_records_at_a_moment(root: Path, name: str) -> None:
+    moment = json.loads((root / f"{name}.json").read_text())
+    truth = {node["path"]: node for node in moment["nodes"]}
+    directory = name.partition("/")[0] + "/data"
+    zxid = moment["zxidAfter"]
+    for point in (["--at-zxid", zxid], ["--at-zxid", str(int(zxid, 16))], ["--at", str(moment["timeAfter"])]):
+        found = records(*point, "--show-secrets", directory, cwd=root)
+        assert as_client_may_see(found, truth) == truth
+
+
+def test_records_now(root: Path) -> None:
+    for truth in sorted(root.glob("*/restored*.json")):
+        nodes = by_path(json.loads(truth.read_text())["nodes"])
+        assert records("--at", "now", "--show-secrets", str(restored_directory(truth)), cwd=root) == nodes
+
+
+def test_secrets_are_hidden(root: Path) -> None:
+    def text(nodes: Nodes) -> str:
+        return "".join(base64.b64decode(node["data"] or "").decode("utf-8", "replace") for node in nodes.values())
+
+    point = ("--at-zxid", "0x6f", "3.9.1/data")
+    assert "stored_key=" in text(records("--show-secrets", *point, cwd=root))
+    hidden = records(*point, cwd=root)
+    assert "stored_key=" not in text(hidden)
+    user = json.loads(base64.b64decode(hidden["/config/users/alice"]["data"]))
+    assert "[redacted]" in user["config"].values()
+    weird = records("--at-zxid", "0x48e", "0.7.0/data", cwd=root)
+    assert weird["/weird/acl"]["acl"] == [{"perms": 31, "scheme": "digest", "id": "u:x"}]
+    for output in ("kafka", "jsonl", "csv"):
+        file = "3.9.1/data/version-2/log.1"
+        assert "stored_key=" not in run("dump", "--output", output, file, cwd=root)[1]
+        assert "stored_key=" in run("dump", "--output", output, "--show-secrets", file, cwd=root)[1]
+
+
+def test_rows_and_page(root: Path) -> None:
+    head, *found = rows("stats", "--at", "now", "--output", "jsonl", "1.1.1/data-running", cwd=root)
+    assert (head["type"], head["zxid"], head["snapshot"], head["failure"]) == ("zookeeper", 749, "snapshot.1b7", None)
+    assert [row["type"] for row in found[:3]] == ["session", "session", "node"]
+    status, page, errors = run("stats", "--at", "now", "1.1.1/data-running", cwd=root)
+    assert (status, errors) == (CLEAN, "")
+    assert page.startswith("1.1.1/data-running after zxid 0x2ed")
+    assert "2 sessions" in page
+    assert "/chroot" in page
+
+
+def test_a_damaged_directory(root: Path) -> None:
+    """What was restored before the damage is shown, and the exit status says that it is not all."""
+    directory = "damaged/z384-log-mid-flip"
+    status, out, errors = run("stats", "--at", "now", "--output", "records", directory, cwd=root)
+    assert (status, len(out.splitlines())) == (DAMAGE, 76)
+    assert "KD446 zookeeper-no-start" in errors
+    found = rows("stats", "--at", "now", "--output", "jsonl", directory, cwd=root, status=DAMAGE)
+    assert (found[0]["failure"], found[-1]["code"]) == ("java.io.IOException: CRC check failed", "KD446")
+
+
+def test_before_the_files(root: Path) -> None:
+    status, out, errors = run("stats", "--at-zxid", "0x10", "3.9.1/data/version-2/snapshot.75", cwd=root)
+    assert (status, out) == (UNREADABLE, "")
+    assert "do not go back to zxid 0x10" in errors
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("stats", "3.9.1/data"),
+        ("stats", "--at-zxid", "x", "3.9.1/data"),
+        ("stats", "--at-zxid", "1", "3.9.1"),
+        ("stats", "--at", "now", "--output", "commands", "3.9.1/data"),
+        ("stats", "--at", "now", "3.9.1/data", "3.9.1"),
+        ("dump", "--offset", "1:2", "3.9.1/data"),
+        ("dump", "3.9.1/data", "3.9.1"),
+        ("dump", "--show-secrets", "3.9.1"),
+    ],
+)
+def test_what_does_not_go_together(root: Path, words: tuple[str, ...]) -> None:
+    assert run(*words, cwd=root)[0] == USAGE
+
+
+def test_dump_of_a_log(root: Path) -> None:
+    found = rows("dump", "--output", "jsonl", "3.9.1/data/version-2/log.77", cwd=root)
+    assert [row["zxid"] for row in found] == list(range(0x77, 0xBA))
+    multi = next(row for row in found if row["zxid"] == 142)
+    assert [part["operation"] for part in multi["operations"]] == ["create", "delete"]
+    ttl = next(row for row in found if row["operation"] == "createTTL")
+    assert (ttl["path"], ttl["ttl"], ttl["data"]) == ("/weird/ttl", 600000, "x")
+    text = run("dump", "3.9.1/data/version-2/log.77", cwd=root)[1].splitlines()
+    assert len(text) == len(found) + 1
+    assert "zxid: 0x77 " in text[1]
+    table = run("dump", "--output", "table", "-n", "2", "3.9.1/data/version-2/log.77", cwd=root)[1]
+    assert "transaction" in table.splitlines()[0]
+
+
+def test_dump_of_snapshots(root: Path) -> None:
+    for directory in ("data-snap-gz", "data-snap-snappy"):
+        found = rows("dump", "--output", "jsonl", f"3.9.1/{directory}", cwd=root)
+        kinds = [row["type"] for row in found]
+        assert kinds[0] == "node"
+        assert kinds[-1] == "transaction"
+    status, out, _ = run(
+        "dump", "--output", "csv", "--fields", "path,version", "1.1.1/data/version-2/snapshot.e3", cwd=root
+    )
+    assert (status, out.splitlines()[0]) == (CLEAN, "path,version")
+
+
+def test_dump_of_a_damaged_log(root: Path) -> None:
+    log = "damaged/z384-log-mid-flip/version-2/log.ba"
+    found = rows("dump", "--output", "jsonl", log, cwd=root, status=DAMAGE)
+    assert [row.get("zxid", row.get("code")) for row in found] == [0xBA, 0xBB, 0xBC, "KD441"]
+    found = rows("dump", "--output", "jsonl", "--resync", log, cwd=root, status=DAMAGE)
+    assert [row.get("zxid", row.get("code")) for row in found] == [0xBA, 0xBB, 0xBC, 0xBE, 0xBF, "KD441"]
+
+
+def codes(directory: str, root: Path) -> tuple[int, list[str]]:
+    status, out, _ = run("verify", "--output", "jsonl", directory, cwd=root)
+    return status, [json.loads(line)["code"] for line in out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("case", "status", "expected"),
+    [
+        ("ok", CLEAN, ["KD449"]),
+        ("log-mid-flip", DAMAGE, ["KD441", "KD445", "KD446"]),
+        ("log-mid-len0", DAMAGE, ["KD442", "KD445", "KD449"]),
+        ("log-torn-half", CLEAN, ["KD442", "KD449"]),
+        ("log-magic", DAMAGE, ["KD441", "KD445", "KD446"]),
+        ("log-middle-gone", DAMAGE, ["KD444", "KD449"]),
+        ("log-dup", CLEAN, ["KD444", "KD449"]),
+        ("snap-crc", DAMAGE, ["KD443", "KD449"]),
+        ("snap-empty", DAMAGE, ["KD443", "KD449"]),
+        ("snap-all-gone", DAMAGE, ["KD446"]),
+        ("snap-name-higher", DAMAGE, ["KD447", "KD449"]),
+        ("log-missing-txn", DAMAGE, ["KD444", "KD444", "KD447", "KD449"]),
+        ("empty-dir", CLEAN, ["KD449"]),
+    ],
+)
+def test_verify(root: Path, case: str, status: int, expected: list[str]) -> None:
+    assert codes(f"damaged/z384-{case}", root) == (status, expected)
+
+
+def test_verify_of_sound_directories(root: Path) -> None:
+    for directory in ("0.7.0/data", "1.1.1/data", "1.1.1/data-running", "3.9.1/data", "3.9.1/data-snap-gz"):
+        assert codes(directory, root) == (CLEAN, ["KD449"])
+    assert codes("3.9.1/data/version-2/log.77", root) == (CLEAN, [])
+    assert codes("3.9.1/data-snap-gz/version-2/snapshot.c.gz", root) == (CLEAN, [])
+    _, out, _ = run("verify", "3.9.1/data", cwd=root)
+    assert "ZooKeeper restores 74 nodes and 0 sessions up to zxid 0xbf, from snapshot.b9 and 6 transactions" in out
+
+
+def test_every_command_refuses_or_reads_every_damaged_file(root: Path) -> None:
+    """Nothing ends in a traceback."""
+    for command in (["dump", "--output", "jsonl"], ["verify"]):
+        files = sorted(str(path) for path in (root / "damaged").glob("*/version-2/[ls]*"))
+        status, _, errors = run(*command, *files[:200], cwd=root)
+        assert status in (DAMAGE, UNREADABLE, USAGE)
+        assert "internal error" not in errors

@@ -1,0 +1,146 @@
+"""A walk over a log of Kafka 0.7 that goes on after damage, and what it costs."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kdump.codes import Codes
+from kdump.format.message07 import write_message
+from kdump.log.gaps import Gap
+from kdump.log.opening import open_source
+from kdump.log.resync07 import ResyncWalk07
+
+BASE = 1000
+
+
+def walked(data: bytes, path: Path, **options: int) -> tuple[list[tuple[int, int]], list[Gap]]:
+    """The bounds of the entries, and the gaps."""
+    file = path / f"{BASE:020}.kafka"
+    file.write_bytes(data)
+    entries: list[tuple[int, int]] = []
+    gaps = []
+    end = 0
+    with open_source(str(file)) as source:
+        for item in ResyncWalk07(source, BASE, **options).items():
+            if isinstance(item, Gap):
+                assert item.position == end
+                gaps.append(item)
+                end = item.end
+            else:
+                for start, stop in item.entries():
+                    assert item.position + start == end
+                    end = item.position + stop
+                    entries.append((item.position + start, end))
+    assert end == len(data)
+    return entries, gaps
+
+
+def messages(count: int) -> list[bytes]:
+    return [write_message(b"payload %d" % number * (1 + number % 9), magic=number % 2) for number in range(count)]
+
+
+def bounds(parts: list[bytes]) -> Iterator[tuple[int, int]]:
+    position = 0
+    for part in parts:
+        yield position, position + len(part)
+        position += len(part)
+
+
+@pytest.mark.parametrize("chunk_size", [64, 1000, 1 << 20])
+def test_a_clean_log_is_all_entries(chunk_size: int, tmp_path: Path) -> None:
+    parts = messages(300)
+    assert walked(b"".join(parts), tmp_path, chunk_size=chunk_size) == (list(bounds(parts)), [])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_lies_between_damage_is_found(seed: int, tmp_path: Path) -> None:
+    """Junk between good messages, wherever it lies, costs no message."""
+    chance = random.Random(seed)
+    parts = messages(200)
+    places = sorted(chance.sample(range(200), 5))
+    mixed = []
+    for number, part in enumerate(parts):
+        if number in places:
+            mixed.append(chance.randbytes(chance.randrange(1, 400)))
+        mixed.append(part)
+    good = [bound for bound, part in zip(bounds(mixed), mixed, strict=True) if part in parts]
+    entries, gaps = walked(b"".join(mixed), tmp_path)
+    assert set(good) <= set(entries)
+    assert len(gaps) >= 4
+    for gap in gaps:
+        assert gap.first_offset == BASE + gap.position
+        assert gap.last_offset == BASE + gap.end - 1
+
+
+@pytest.mark.parametrize(
+    ("length", "reason"),
+    [
+        (0, Codes.LENGTH_TOO_SMALL),
+        (-1, Codes.LENGTH_TOO_SMALL),
+        (1 << 20, Codes.LENGTH_TOO_LARGE),
+        (2**31 - 1, Codes.LENGTH_TOO_LARGE),
+    ],
+)
+def test_a_wrong_length_costs_one_message(length: int, reason: Codes, tmp_path: Path) -> None:
+    parts = messages(9)
+    good = list(bounds(parts))
+    parts[4] = length.to_bytes(4, "big", signed=True) + parts[4][4:]
+    entries, (gap,) = walked(b"".join(parts), tmp_path)
+    assert entries == good[:4] + good[5:]
+    assert (gap.position, gap.end, gap.reason) == (*good[4], reason)
+    assert gap.continue_at == BASE + good[5][0]
+
+
+def test_a_length_that_takes_in_the_next_messages(tmp_path: Path) -> None:
+    """The CRC proves where the message ends."""
+    parts = messages(9)
+    good = list(bounds(parts))
+    parts[4] = (len(parts[4]) + len(parts[5]) + len(parts[6]) - 4).to_bytes(4, "big") + parts[4][4:]
+    entries, (gap,) = walked(b"".join(parts), tmp_path)
+    assert entries == good[:4] + good[5:]
+    assert gap.reason is Codes.LENGTH_TOO_LARGE
+
+
+def test_a_damaged_payload_with_a_log_in_it_stands(tmp_path: Path) -> None:
+    inner = b"".join(messages(5))
+    parts = [*messages(2), write_message(inner), *messages(2)]
+    parts[2] = parts[2][:-1] + bytes([parts[2][-1] ^ 1])
+    assert walked(b"".join(parts), tmp_path) == (list(bounds(parts)), [])
+
+
+def test_zeros(tmp_path: Path) -> None:
+    parts = messages(3)
+    size = sum(map(len, parts))
+    _, (gap,) = walked(b"".join(parts) + bytes(5000), tmp_path)
+    assert (gap.position, gap.reason, gap.continue_at) == (size, Codes.ZERO_TAIL, None)
+    _, (gap,) = walked(b"".join(parts) + bytes(5000) + parts[0], tmp_path)
+    assert (gap.position, gap.reason, gap.continue_at) == (size, Codes.ZERO_FILL, BASE + size + 5000)
+
+
+def hostile(kind: str, count: int) -> bytes:
+    fake = b"\x00\x80\x00\x00\x01\x00abcd"
+    match kind:
+        case "heads":
+            return b"\x00\x00\x20\x00\x01" * count
+        case "large heads":
+            return (b"\x00\x00\x00\x01" + fake + write_message(b"hello")) * count
+        case "damage":
+            return (b"\x00\x00\x00\x01" + write_message(b"hello")) * count
+    return bytes(range(256)) * count
+
+
+@pytest.mark.parametrize("kind", ["heads", "large heads", "damage", "bytes"])
+def test_hostile_bytes_cost_linear_time(kind: str, tmp_path: Path) -> None:
+    def seconds(count: int) -> float:
+        before = time.process_time()
+        walked(hostile(kind, count), tmp_path)
+        return time.process_time() - before
+
+    seconds(100)
+    few, many = seconds(3000), seconds(12000)
+    assert many < 12 * few + 0.5
