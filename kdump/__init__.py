@@ -1,29 +1,96 @@
-"""kdump: a forensic tool for Kafka log segments.
+"""kdump: a forensic tool for Kafka log segments, as a library.
 
-``findings(path)`` yields each ``Finding`` of a segment, a partition or a log directory; ``payloads.decode(topic, key,
-value)`` reads a record of one of Kafka's internal topics; every error that kdump raises on purpose is a ``KdumpError``.
+The names in ``__all__`` are all of it; docs/library.md explains them. Every other module of kdump may change.
 """
 
 from __future__ import annotations
 
-import importlib
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kdump import payloads
-    from kdump.codes import Finding, KdumpError
-    from kdump.verify.run import findings
+    from kdump import testing
+    from kdump.codes import DamageError, KdumpError
+    from kdump.library.answers import (
+        GroupOffset,
+        LogFigures,
+        RepairPlan,
+        StartPrediction,
+        figures,
+        group_offsets,
+        repair_plan,
+        start_prediction,
+    )
+    from kdump.library.logfindings import LogFinding as Finding
+    from kdump.library.logfindings import findings
+    from kdump.library.opened import OpenedLog, OpenedSegment
+    from kdump.library.opened import open_log as open
+    from kdump.library.records import LogBatch as Batch
+    from kdump.library.records import LogRecord as Record
+    from kdump.library.scans import Scan, scan
+    from kdump.payloads import decode
 
 __version__ = "0.1.0"
-__all__ = ["Finding", "KdumpError", "__version__", "findings", "payloads"]
+__all__ = [
+    "Batch",
+    "DamageError",
+    "Finding",
+    "GroupOffset",
+    "KdumpError",
+    "LogFigures",
+    "OpenedLog",
+    "OpenedSegment",
+    "Record",
+    "RepairPlan",
+    "Scan",
+    "StartPrediction",
+    "__version__",
+    "decode",
+    "figures",
+    "findings",
+    "group_offsets",
+    "open",
+    "repair_plan",
+    "scan",
+    "start_prediction",
+    "testing",
+]
 
-_HOMES = {"Finding": "kdump.codes", "KdumpError": "kdump.codes", "findings": "kdump.verify.run"}
+_HOMES = {
+    "Batch": ("kdump.library.records", "LogBatch"),
+    "DamageError": ("kdump.codes", "DamageError"),
+    "Finding": ("kdump.library.logfindings", "LogFinding"),
+    "GroupOffset": ("kdump.library.answers", "GroupOffset"),
+    "LogFigures": ("kdump.library.answers", "LogFigures"),
+    "RepairPlan": ("kdump.library.answers", "RepairPlan"),
+    "StartPrediction": ("kdump.library.answers", "StartPrediction"),
+    "figures": ("kdump.library.answers", "figures"),
+    "group_offsets": ("kdump.library.answers", "group_offsets"),
+    "repair_plan": ("kdump.library.answers", "repair_plan"),
+    "start_prediction": ("kdump.library.answers", "start_prediction"),
+    "KdumpError": ("kdump.codes", "KdumpError"),
+    "OpenedLog": ("kdump.library.opened", "OpenedLog"),
+    "OpenedSegment": ("kdump.library.opened", "OpenedSegment"),
+    "open": ("kdump.library.opened", "open_log"),
+    "Record": ("kdump.library.records", "LogRecord"),
+    "Scan": ("kdump.library.scans", "Scan"),
+    "decode": ("kdump.payloads", "decode"),
+    "findings": ("kdump.library.logfindings", "findings"),
+    "scan": ("kdump.library.scans", "scan"),
+}
+"""Where each name comes from, and its name there: no two classes of kdump have the same name."""
 
 
 def __getattr__(name: str) -> object:
     """Import what the library offers when it is asked for: the command line starts without it."""
-    if name == "payloads":
-        return importlib.import_module("kdump.payloads")
+    if name == "testing":
+        return import_module("kdump.testing")
     if name not in _HOMES:
         raise AttributeError(f"module 'kdump' has no attribute '{name}'")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    home, inner = _HOMES[name]
+    value = globals()[name] = getattr(import_module(home), inner)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -71,7 +71,7 @@ class DumpArguments(LogArguments, EngineArguments):
     remote_log_metadata_decoder: bool
     share_group_state_decoder: bool
     # Of kdump: how rows are shown.
-    output: Literal["kafka", "jsonl", "csv", "table"]
+    output: Literal["kafka", "jsonl", "csv", "table", "arrow", "parquet"]
     csv_safe: bool
     view: str | None
     fields: str | None

@@ -102,3 +102,13 @@ def show_log(note: Callable[[str], None], *, verbose: bool) -> None:
     log = logging.getLogger("kdump")
     log.handlers[:] = [Notes(logging.INFO if verbose else logging.WARNING)]
     log.setLevel(log.handlers[0].level)
+
+
+def has_pyarrow(option: str) -> bool:
+    """Whether pyarrow is installed, which ``option`` needs. If not, report which extra has it."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        click.echo(f"kdump: {option} needs pyarrow: pip install 'kafka-kdump[parquet]'", err=True)
+        return False
+    return True

@@ -93,9 +93,11 @@ _EXPLAIN: Final = (
     ),
 )
 
+_BINARY: Final = ("--output arrow", "--output parquet")
 DUMP_LOCAL_ONLY: Final = (
     "--output kafka",
     "--output table",
+    *_BINARY,
     "--files",
     "--all-files",
     "-n",
@@ -137,7 +139,7 @@ DUMP: Final = (
     Conflict("--show-secrets", needs=("a file of ZooKeeper",), message="--show-secrets goes with files of ZooKeeper"),
     Conflict(
         "--format",
-        excludes=("--output jsonl", "--output csv", "--output table"),
+        excludes=("--output jsonl", "--output csv", "--output table", *_BINARY),
         message="--format is an output of its own, it does not go with --output",
     ),
     Conflict("--csv-safe", needs=("--output csv",)),
@@ -156,6 +158,14 @@ DUMP: Final = (
         "--follow",
         excludes=("--output table",),
         message="--follow shows rows as they come, a table is made of pages",
+    ),
+    Conflict(
+        "--follow",
+        "--all-files",
+        "--csv-safe",
+        "a text file",
+        excludes=_BINARY,
+        message="{option} does not go with {other}, which has the rows of whole logs",
     ),
     Conflict("--tail", excludes=("a stream",), message="--tail reads its input twice, {other} is a stream"),
     Conflict("--tail", excludes=("--follow", "-n"), message="--tail goes neither with --follow nor with -n"),
@@ -182,7 +192,7 @@ DUMP: Final = (
         "--fields",
         "--batches",
         excludes=("--output kafka",),
-        message="--fields and --batches go with --output jsonl, csv or table",
+        message="--fields and --batches go with --output jsonl, csv, table, arrow or parquet",
     ),
     Conflict(
         "--skip-record-metadata",

@@ -11,7 +11,7 @@ import click
 
 from kdump.cli import exit_status
 from kdump.cli.arguments import ConvertArguments
-from kdump.cli.common import begin, common_options, limit_option, log_format_option, reading_options
+from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, log_format_option, reading_options
 from kdump.cli.conflicts import CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
@@ -125,7 +125,7 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
     options.check(CONVERT)
     _check_level(given)
     conversion = _conversion(given)
-    if given.form == "parquet" and not _has_pyarrow():
+    if given.form == "parquet" and not has_pyarrow("--to parquet"):
         return exit_status.UNREADABLE
     console = Console(show_traceback=given.traceback)
     begin(given, console)
@@ -281,13 +281,3 @@ def _check_level(given: ConvertArguments) -> None:
     lowest, highest = LEVELS[CODEC_NAMES.index(given.codec)]
     if not lowest <= given.level <= highest:
         raise click.UsageError(f"--level {given.level}: {given.codec} has levels {lowest} to {highest}")
-
-
-def _has_pyarrow() -> bool:
-    """Whether pyarrow is installed. If not, report which extra has it."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        click.echo("kdump: --to parquet needs pyarrow: pip install 'kafka-kdump[parquet]'", err=True)
-        return False
-    return True

@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdump.cli import exit_status, view_options
 from kdump.cli.arguments import DumpArguments
-from kdump.cli.common import begin, common_options, limit_option, log_format_option, reading_options
+from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, log_format_option, reading_options
 from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions, zookeeper_facts
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
-from kdump.codes import Codes, KdumpError
+from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import Target, target_by_java_name, target_of
+from kdump.dump.targets import Target, found_targets, target_by_java_name
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
-from kdump.log.names import Kind, is_uri
-from kdump.log.paths import OtherFile, PathDirectory, Stream, TextFile, as_log_07, is_text_file, resolve
+from kdump.log.names import is_uri
+from kdump.log.paths import is_text_file
 from kdump.payloads.java import split_commas
-from kdump.reading.printing import Emit
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
 from kdump.reading.view import ViewOptions
+
+if TYPE_CHECKING:
+    from kdump.rows.tablefiles import TableForm, TableWriter
 
 _COUNT_ONLY = 1 << 62
 """Rows to skip when they are only counted."""
@@ -106,19 +107,29 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
         show_traceback=given.traceback,
     )
     begin(given, console)
-    options = _text_options(given) if given.is_text else _row_options(given, console)
+    status = RunStatus(console.show_error)
+    writer: TableWriter | None = None
+    if given.output in ("arrow", "parquet"):
+        if not has_pyarrow(f"--output {given.output}"):
+            return exit_status.UNREADABLE
+        if console.is_terminal:
+            raise click.UsageError(f"--output {given.output} is for a file or a pipe, not for a terminal")
+        options, writer = _table_options(given, given.output, console)
+    else:
+        options = _text_options(given) if given.is_text else _row_options(given, console)
     if given.frame is not None:
         from kdump.cli.frame import dump_frames  # not needed by a dump of logs
 
         return dump_frames(given, options, _text(given) if given.is_text else None, console)
-    status = RunStatus(console.show_error)
     try:
         engine = _engine(given, options_given, console)
     except KdumpError as error:
         status.fail(error)
         return status.code
-    is_here = engine.spark is None and engine.pool is None
-    run = _dump_here(options, given, console) if is_here else _dump_elsewhere(engine, options, given, console)
+    if engine.spark is None and engine.pool is None:
+        run = _dump_here(options, given, console, writer)
+    else:
+        run = _dump_elsewhere(engine, options, given, console)
     console.close()
     status.add(damaged=run.damaged, unreadable=run.unreadable)
     return status.code
@@ -132,13 +143,13 @@ def _engine(given: DumpArguments, options: GivenOptions, console: Console) -> En
     return choose_engine(given, tuple(map(strip_credentials, given.paths)), console, only_here=only_here)
 
 
-def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> DumpRun:
-    """Dump all files in this process, and print the reports at the end."""
+def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, writer: TableWriter | None) -> DumpRun:
+    """Dump all files in this process, and print the reports at the end. ``writer`` takes rows that are no text."""
     paths = given.paths
     wanted = coordinated(given)
     finder = None if wanted is None else PartitionFinder(wanted, given.partitions)
 
-    def execute(emit: Emit, reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> DumpRun:
+    def execute(emit: Callable[[Any], None], reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> DumpRun:
         run = DumpRun(options, emit, reporter, budget=budget)
 
         def dump_one(target: Target) -> None:
@@ -160,7 +171,9 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
             except KdumpError as error:
                 run.fail(error)
         else:
-            for target in _targets(run, given):
+            for target in found_targets(
+                map(strip_credentials, paths), run.fail, all_files=given.all_files, is_07=given.is_07
+            ):
                 if finder is None or finder.wants(target, map(strip_credentials, paths)):
                     dump_one(target)
         return run
@@ -177,7 +190,9 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console) -> 
         for word in paths:
             console.note(f"{strip_credentials(word)}: ignored, as DumpLogSegments ignores it beside --files")
     reporter = console.reporter(verbose=given.verbose)
-    run = execute(console.out.write, reporter, budget, follow=given.follow)
+    run = execute(console.out.write if writer is None else writer.add, reporter, budget, follow=given.follow)
+    if writer is not None:
+        writer.close()
     console.out.flush()
     for line in () if finder is None else finder.notes():
         reporter.note(line)
@@ -261,6 +276,19 @@ def _row_options(given: DumpArguments, console: Console) -> DumpOptions:
     )
 
 
+def _table_options(given: DumpArguments, form: TableForm, console: Console) -> tuple[DumpOptions, TableWriter]:
+    """Arrow and Parquet, and who writes the rows. UsageError for unknown columns."""
+    from kdump.dump.printed import arrow_output
+    from kdump.rows.arrow import row_schema
+    from kdump.rows.tablefiles import TableWriter
+
+    table = view_options.table(given, view_options.selection(given))
+    schema = row_schema(table, view_options.fields(given, table))
+    with_records = table.type == "record"
+    options = _options(given, arrow_output(table, schema), with_records=with_records, max_bytes=given.max_bytes)
+    return options, TableWriter(schema, form, console.out.write)
+
+
 def _options(given: DumpArguments, output: OutputMaker, *, with_records: bool, max_bytes: int | None) -> DumpOptions:
     """The options that both formats share."""
     return DumpOptions(
@@ -286,7 +314,7 @@ def _dump_elsewhere(engine: Engine, options: DumpOptions, given: DumpArguments, 
 
     run = DumpRun(options, console.out.write, console.reporter(verbose=given.verbose))
     collected = CollectedRun(run, console.out.write_through)
-    targets = list(_targets(run, given))
+    targets = list(found_targets(map(strip_credentials, given.paths), run.fail, is_07=given.is_07))
     if targets:
         run.begin_elsewhere(targets[0])
     is_spark = engine.spark is not None
@@ -315,27 +343,3 @@ def _dump_names(run: DumpRun, given: DumpArguments, dump_one: Callable[[Target],
         else:
             strip_credentials(target.path)
             dump_one(target)
-
-
-def _targets(run: DumpRun, given: DumpArguments) -> Iterator[Target]:
-    for path in map(strip_credentials, given.paths):
-        try:
-            found = as_log_07(resolve(path)) if given.is_07 else resolve(path)
-            if isinstance(found, PathDirectory):
-                for file in found.files(run.fail, all_files=given.all_files):
-                    yield replace(target_of(file), is_listed=True)
-            elif isinstance(found, OtherFile) and not isinstance(found, TextFile):
-                raise _no_segment_file(found)
-            elif isinstance(found, Stream) and given.is_07:
-                yield Target(path, Kind.LOG_07, 0)
-            else:
-                yield target_of(found)
-        except KdumpError as error:
-            run.fail(error)
-
-
-def _no_segment_file(file: OtherFile) -> KdumpError:
-    error = file.error
-    if error.code is Codes.NOT_A_SEGMENT_FILE:
-        error.message = "not a segment file by its name (a stream can be read with -)"
-    return error

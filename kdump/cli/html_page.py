@@ -12,7 +12,7 @@ from kdump.system.files import NewFile, publish
 from kdump.verify.summary import SegmentSummary
 
 if TYPE_CHECKING:
-    from kdump.stats.figures import FiguresReport
+    from kdump.stats.groupfigures import FiguresReport
     from kdump.stats.grouping import By
     from kdump.stats.offsettimes import CurveStep
 

@@ -18,52 +18,21 @@ from kdump.codes import REFUSALS, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.named import note_named
-from kdump.repair.account import account, losses
 from kdump.repair.apply.manifest import Manifest
 from kdump.repair.apply.undo import MarkerFate, Undone
 from kdump.repair.begun import Finished, finish_repairs, undo_repair
 from kdump.repair.plan.location import PartitionLocation
 from kdump.repair.plan.plan import RepairMode, RepairSettings
 from kdump.repair.report import plan_text
+from kdump.repair.resultjson import repair_json
 from kdump.repair.run import Repair, Repaired, RepairOptions
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
-from kdump.repair.startreport import starts_members, starts_text
+from kdump.repair.startreport import starts_text
 from kdump.system.blocks import escaped
 
 if TYPE_CHECKING:
     from kdump.reading.reporter import Reporter
     from kdump.repair.log07 import Repaired07
-
-
-def repair_json(repaired: Repaired) -> str:
-    """The result as a JSON object in one line."""
-    plan = repaired.plan
-    members = {
-        "type": "repair",
-        "path": plan.target,
-        "way": plan.mode.value,
-        "isDamaged": plan.is_damaged,
-        "isDone": repaired.is_done,
-        "written": repaired.written,
-        "manifest": repaired.manifest,
-        "unfinished": [begun.path for begun in repaired.unfinished],
-        "losses": losses(plan),
-        "left": [
-            {"path": finding.path, "code": finding.code.value.code, "message": str(finding)} for finding in plan.left
-        ],
-        "snapshots": [
-            {
-                "path": snapshot.finding.path,
-                "action": "remove" if snapshot.data is None else "rebuild",
-                "code": snapshot.finding.code.value.code,
-                "message": snapshot.finding.message,
-            }
-            for snapshot in plan.unfit_snapshots
-        ],
-        "starts": None if repaired.starts is None else starts_members(repaired.starts),
-        "logs": account(plan),
-    }
-    return json.dumps(members) + "\n"
 
 
 def repair_text(repaired: Repaired, *, color: bool) -> str:

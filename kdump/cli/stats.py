@@ -22,7 +22,7 @@ from kdump.log.paths import is_zookeeper
 from kdump.system.units import counted
 
 if TYPE_CHECKING:
-    from kdump.stats.figures import FiguresReport
+    from kdump.stats.groupfigures import FiguresReport
     from kdump.stats.grouping import By
     from kdump.stats.run import StatsOptions, StatsRun
     from kdump.verify.run import Judge

@@ -30,9 +30,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _OPTIONS: Final = (
     click.option(
         "--output",
-        type=OutputFormat(["kafka", "jsonl", "csv", "table"]),
+        type=OutputFormat(["kafka", "jsonl", "csv", "table", "arrow", "parquet"]),
         default="kafka",
-        help="Text of DumpLogSegments (default), JSON lines, CSV, or a human-readable table.",
+        help="Text of DumpLogSegments (default), JSON lines, CSV, a human-readable table, an Arrow stream, Parquet.",
     ),
     click.option("--csv-safe", is_flag=True, help="With --output csv: put a ' before cells that look like a formula."),
     click.option("--batches", "view", flag_value="batches", help="Structured output: show batches."),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from kdump.codes import DamageError, Finding, KdumpError
 from kdump.dump.targets import Target
 from kdump.log.walk import Chunk
 from kdump.payloads.choice import DecoderChoice
-from kdump.reading.printing import Emit, OffsetObserver, Printer, TextBytes, TextRow
+from kdump.reading.printing import OffsetObserver, Printer, RowsT, RowT
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
 from kdump.reading.view import ViewOptions
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 Undecoded: TypeAlias = Callable[[int, KdumpError], None]
 """Takes the offset of a record whose key or value does not decode, and the reason."""
-OutputMaker: TypeAlias = "Callable[[DumpOptions, Emit, Reporter, RowBudget, bool], DumpOutput]"
+OutputMaker: TypeAlias = (
+    "Callable[[DumpOptions, Callable[[Any], None], Reporter, RowBudget, bool], DumpOutput[Any, Any]]"
+)
 """Makes the output of one run; it takes what ``DumpOutput`` takes."""
 
 
@@ -39,22 +41,27 @@ class DumpOptions:
     """How keys and values are decoded."""
 
 
-class DumpOutput(ABC):
-    """One format of a dump: the compatible text, or rows.
+class DumpOutput(ABC, Generic[RowT, RowsT]):
+    """One format of a dump: the compatible text, rows as text, or rows for a program.
 
     For each file the run calls ``begin``, then either ``small_file`` or ``begin_log``, ``printer`` and
     ``begin_entries``, and at last ``end``, also after an error.
 
     Args:
         options: what is shown.
-        write: takes whole lines for stdout.
+        write: takes whole rows, of a text whole lines for stdout.
         reporter: takes what goes to stderr.
         budget: how many batches or records are shown.
         is_first: nothing was written before this run.
     """
 
     def __init__(
-        self, options: DumpOptions, write: Emit, reporter: Reporter, budget: RowBudget, is_first: bool
+        self,
+        options: DumpOptions,
+        write: Callable[[RowsT], None],
+        reporter: Reporter,
+        budget: RowBudget,
+        is_first: bool,
     ) -> None:
         self.options = options
         self.write = write
@@ -67,9 +74,9 @@ class DumpOutput(ABC):
         """What becomes of transactions is shown, or decides what is."""
         return False
 
-    def emit(self, text: TextBytes) -> None:
-        """Take whole lines of a log."""
-        self.write(text)
+    def emit(self, rows: RowsT) -> None:
+        """Take whole rows of a log."""
+        self.write(rows)
 
     @abstractmethod
     def ignore(self, name: str) -> None:
@@ -90,7 +97,7 @@ class DumpOutput(ABC):
     @abstractmethod
     def printer(
         self, target: Target, transactions: Callable[[], Transactions | None], undecoded: Undecoded
-    ) -> Printer[TextRow, TextBytes]:
+    ) -> Printer[RowT, RowsT]:
         """The printer of a log's rows.
 
         Args:

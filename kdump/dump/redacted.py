@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Generic
 
 from kdump.codes import DamageError
 from kdump.format import control
@@ -12,37 +13,37 @@ from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.message import read_message
 from kdump.format.record import Record
-from kdump.reading.printing import AnyRecord, BlockPrinter, Printer, TextBytes, TextRow, TextRows
+from kdump.reading.printing import AnyRecord, BlockPrinter, Printer, RowsT, RowT
 from kdump.wire.cursor import Cursor
 
 
-class RedactingPrinter(TextRows):
+class RedactingPrinter(Generic[RowT, RowsT]):
     """Replaces keys, values and header values with hashes of the same sizes. Equal values stay equal.
 
     Control records hold no data of users and stay as they are, if they are what their batch says: a flipped bit must
     not reveal data. CRCs, and whether they are right, are those of the original.
     """
 
-    def __init__(self, printer: Printer[TextRow, TextBytes], secret: bytes) -> None:
+    def __init__(self, printer: Printer[RowT, RowsT], secret: bytes) -> None:
         self._printer = printer
         self._secret = secret
 
-    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> TextRow:
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> RowT:
         """See Printer."""
         return self._printer.batch(header, position, is_valid)
 
-    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> TextRow:
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> RowT:
         """See Printer."""
         record = record._replace(headers=tuple((key, self._hash(value)) for key, value in record.headers))
         if not (header.is_control and _is_control_record(record)):
             record = record._replace(key=self._hash(record.key), value=self._hash(record.value))
         return self._printer.record(header, position, is_valid, record)
 
-    def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
+    def entry(self, entry: Message, position: int, is_valid: bool) -> RowT:
         """See Printer."""
         return self._printer.entry(entry, position, is_valid)
 
-    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> TextRow:
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> RowT:
         """See Printer."""
         message = record.message
         data = bytearray(message.data)
@@ -52,11 +53,15 @@ class RedactingPrinter(TextRows):
         hidden = message._replace(data=memoryview(bytes(data)))
         return self._printer.legacy_record(entry, position, is_valid, record._replace(message=hidden))
 
-    def skip(self, record: AnyRecord, row: Callable[[], TextRow]) -> None:
+    def skip(self, record: AnyRecord, row: Callable[[], RowT]) -> None:
         """See Printer."""
         self._printer.skip(record, row)
 
-    def columns(self) -> BlockPrinter[TextBytes] | None:
+    def joined(self, rows: list[RowT]) -> Iterator[RowsT]:
+        """See Printer."""
+        return self._printer.joined(rows)
+
+    def columns(self) -> BlockPrinter[RowsT] | None:
         """None: records are replaced one by one."""
         return None
 

@@ -16,6 +16,7 @@ from kdump.log.context import FileContext
 from kdump.log.names import Kind
 from kdump.log.opening import read_whole
 from kdump.log.walk import Chunk
+from kdump.reading.printing import TextBytes, TextRow
 from kdump.rows.filetables import INDEX, PRODUCER, TIME_INDEX, TXN_INDEX
 from kdump.rows.printers import Decoding, Lines, RowPrinter
 from kdump.rows.schema import Row, Table
@@ -47,7 +48,7 @@ def row_output(options: RowOptions) -> OutputMaker:
     return partial(RowOutput, options)
 
 
-class RowOutput(DumpOutput):
+class RowOutput(DumpOutput[TextRow, TextBytes]):
     """The rows of a run.
 
     Args:

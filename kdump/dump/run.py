@@ -6,11 +6,11 @@ An error of one file is reported, and the next file follows.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.codes import INPUT_CODES, Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOptions
@@ -19,7 +19,7 @@ from kdump.log.files import exists
 from kdump.log.gaps import Gap
 from kdump.log.source import Source, keep_size
 from kdump.log.walk import Chunk
-from kdump.reading.printing import Emit, Printer, TextBytes, TextRow
+from kdump.reading.printing import Printer, RowsT, RowT
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
 from kdump.reading.view import LogView
@@ -72,7 +72,7 @@ class DumpRun:
 
     Args:
         options: what is shown, and in which format.
-        emit: takes whole lines for stdout.
+        emit: takes the rows, of a text whole lines for stdout.
         reporter: takes what goes to stderr.
         budget: how many batches or records are shown.
         is_first: nothing was written before this run.
@@ -81,7 +81,7 @@ class DumpRun:
     def __init__(
         self,
         options: DumpOptions,
-        emit: Emit,
+        emit: Callable[[Any], None],
         reporter: Reporter,
         *,
         budget: RowBudget | None = None,
@@ -104,7 +104,7 @@ class DumpRun:
         if self.read is not None:
             self.sum_up(target.path, self.read)
 
-    def steps(self, target: Target, part: PartBounds | None = None) -> Iterator[None]:
+    def steps(self, target: Target, part: PartBounds | None = None) -> Generator[None, None, None]:
         """Dump one file, or a part of a log, in steps of some megabytes.
 
         What was read is not summed up: that is for the one who puts the parts together.
@@ -193,7 +193,7 @@ class DumpRun:
                 self.damaged |= view.damaged
                 self.read = self.read._replace(bytes_read=view.bytes_read, is_columnar=view.is_columnar)
 
-    def _view(self, target: Target, source: Source, part: PartBounds | None) -> LogView[TextRow, TextBytes]:
+    def _view(self, target: Target, source: Source, part: PartBounds | None) -> LogView[Any, Any]:
         options, output = self._options, self._output
         view_options = options.view
         if view_options.with_records is not output.reads_records(target):
@@ -212,7 +212,7 @@ class DumpRun:
             output.skipped(finding)
 
         printer = output.printer(target, transactions, self._note_undecoded)
-        make_view = LogView[TextRow, TextBytes] if not target.is_07 else _view_07(target.base_offset or 0)
+        make_view = LogView[Any, Any] if not target.is_07 else _view_07(target.base_offset or 0)
         return make_view(
             source,
             printer if options.secret is None else _redacting(printer, options.secret),
@@ -282,10 +282,10 @@ class DumpRun:
         self.reporter.note(f"{path}: offset {offset}: {error.code.value.code} {error.message}{more}")
 
 
-def _view_07(base_offset: int) -> Callable[..., LogView[TextRow, TextBytes]]:
+def _view_07(base_offset: int) -> Callable[..., LogView[Any, Any]]:
     from kdump.reading.view07 import LogView07  # not needed by a dump of today's logs
 
-    return partial(LogView07[TextRow, TextBytes], base_offset)
+    return partial(LogView07[Any, Any], base_offset)
 
 
 def _has_more(source: Source, position: int, target: Target) -> bool:
@@ -308,7 +308,7 @@ def _items_past_damage(source: Source, position: int, target: Target) -> Iterato
     return ResyncWalk(source, start=position).items()
 
 
-def _redacting(printer: Printer[TextRow, TextBytes], secret: bytes) -> Printer[TextRow, TextBytes]:
+def _redacting(printer: Printer[RowT, RowsT], secret: bytes) -> Printer[RowT, RowsT]:
     from kdump.dump.redacted import RedactingPrinter  # not needed by a plain dump
 
     return RedactingPrinter(printer, secret)

@@ -5,10 +5,11 @@ Source: docs/contract.md#11-paths, docs/spec/dump-output.md#3-per-file-dispatch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from kdump.codes import Codes, KdumpError
 from kdump.log.growing import GrowingFile
 from kdump.log.names import Kind
 from kdump.log.opening import open_source
@@ -20,6 +21,7 @@ from kdump.log.paths import (
     Sibling,
     Stream,
     TextFile,
+    as_log_07,
     resolve,
     topic_of,
 )
@@ -95,6 +97,40 @@ def target_by_path(path: str) -> Target | None:
     """The stream or the file of a segment that a PATH means; None for anything else, text files too."""
     found = resolve(path)
     return None if isinstance(found, PathDirectory | OtherFile) else target_of(found)
+
+
+def found_targets(
+    paths: Iterable[str], on_error: Callable[[KdumpError], None], *, all_files: bool = False, is_07: bool = False
+) -> Iterator[Target]:
+    """The targets of PATHs, those of a directory as it is listed.
+
+    Args:
+        paths: as ``files.strip_credentials`` gave them.
+        on_error: takes what is wrong with a PATH, or with a directory in it.
+        all_files: in directories, also index files, snapshots and checkpoints.
+        is_07: logs are those of Kafka 0.7.
+    """
+    for path in paths:
+        try:
+            found = as_log_07(resolve(path)) if is_07 else resolve(path)
+            if isinstance(found, PathDirectory):
+                for file in found.files(on_error, all_files=all_files):
+                    yield replace(target_of(file), is_listed=True)
+            elif isinstance(found, OtherFile) and not isinstance(found, TextFile):
+                raise _no_segment_file(found)
+            elif isinstance(found, Stream) and is_07:
+                yield Target(path, Kind.LOG_07, 0)
+            else:
+                yield target_of(found)
+        except KdumpError as error:
+            on_error(error)
+
+
+def _no_segment_file(file: OtherFile) -> KdumpError:
+    error = file.error
+    if error.code is Codes.NOT_A_SEGMENT_FILE:
+        error.message = "not a segment file by its name (a stream can be read with -)"
+    return error
 
 
 def target_by_java_name(name: str, *, is_07: bool = False) -> Target | None:

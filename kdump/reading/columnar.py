@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic
@@ -36,24 +36,24 @@ class ColumnarView(Generic[RowsT]):
     emit: Callable[[RowsT], None]
     observer: OffsetObserver | None
     with_records: bool
-    scalar: Callable[[Chunk, int, int], None]
+    scalar: Callable[[Chunk, int, int], Iterator[None]]
     on_damage: Callable[[], None]
     reader: BlockReader
 
-    def show(self, chunk: Chunk) -> None:
-        """Show all entries of a chunk; DamageError as the scalar path raises it."""
+    def show(self, chunk: Chunk) -> Iterator[None]:
+        """Show all entries of a chunk, in a step for each piece; DamageError as the scalar path raises it."""
         bounds = [*chunk.starts, chunk.end]
         wanted = None if self.selection.is_everything else self._wanted
         damaged = chunk.damaged if isinstance(chunk, CheckedChunk) else None
         for part in self.reader.read(chunk.data, bounds, chunk.position, wanted, damaged):
             if isinstance(part, EntryRange):
-                self.scalar(chunk, part.first, part.last)
+                yield from self.scalar(chunk, part.first, part.last)
             elif part.records is None:
                 self._show_batches(part)
             elif self.budget.is_unlimited:
-                self._show_records(chunk, self._selected(part, part.records))
+                yield from self._show_records(chunk, self._selected(part, part.records))
             else:
-                self._show_within_budget(chunk, part, part.records)
+                yield from self._show_within_budget(chunk, part, part.records)
             if self.budget.is_spent:
                 return
 
@@ -82,7 +82,7 @@ class ColumnarView(Generic[RowsT]):
         has_rows = np.bincount(records.batch[rows], minlength=block.headers.size) > 0
         return block.select(has_rows | _left_to_scalar(block, records), rows)
 
-    def _show_records(self, chunk: Chunk, block: BatchBlock) -> None:
+    def _show_records(self, chunk: Chunk, block: BatchBlock) -> Iterator[None]:
         records = block.records
         if records is None or not block.headers.size:
             return
@@ -93,15 +93,16 @@ class ColumnarView(Generic[RowsT]):
             first, observed = max(run.first, observed), run.last
             if run.rows is None:
                 for number in block.numbers[run.first : run.last].tolist():
-                    self.scalar(chunk, number, number + 1)
+                    yield from self.scalar(chunk, number, number + 1)
                 continue
             self._note(block.is_valid[run.first : run.last])
             self.emit(run.rows)
+            yield
             if self.observer is not None and offsets is not None and first < run.last:
                 first_row = records.first_row[first]
                 self.observer.see_column(offsets[first_row : first_row + records.row_count[first : run.last].sum()])
 
-    def _show_within_budget(self, chunk: Chunk, block: BatchBlock, records: RecordColumns) -> None:
+    def _show_within_budget(self, chunk: Chunk, block: BatchBlock, records: RecordColumns) -> Iterator[None]:
         """Show a block where rows are counted, also those that the scalar path shows in between."""
         is_scalar = _left_to_scalar(block, records)
         left = self.printer.leaves(block)
@@ -111,15 +112,15 @@ class ColumnarView(Generic[RowsT]):
         for first, last in pairwise(cuts):
             if is_scalar[first]:
                 for number in block.numbers[first:last].tolist():
-                    self.scalar(chunk, number, number + 1)
+                    yield from self.scalar(chunk, number, number + 1)
             else:
                 part = np.zeros(is_scalar.size, np.bool_)
                 part[first:last] = True
-                self._show_counted(chunk, block.select(part))
+                yield from self._show_counted(chunk, block.select(part))
             if self.budget.is_spent:
                 return
 
-    def _show_counted(self, chunk: Chunk, block: BatchBlock) -> None:
+    def _show_counted(self, chunk: Chunk, block: BatchBlock) -> Iterator[None]:
         records = block.records
         if records is None:
             return
@@ -129,7 +130,7 @@ class ColumnarView(Generic[RowsT]):
         rows = np.zeros(records.batch.size, np.bool_)
         rows[chosen[first:end]] = True
         has_rows = np.bincount(records.batch[rows], minlength=block.headers.size) > 0
-        self._show_records(chunk, block.select(has_rows, rows))
+        yield from self._show_records(chunk, block.select(has_rows, rows))
 
     def _note_passed(self, block: BatchBlock) -> None:
         """Count what was looked at as the scalar path does, whether it is shown or not."""

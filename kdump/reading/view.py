@@ -142,7 +142,7 @@ class LogView(Generic[RowT, RowsT]):
             pass
 
     def steps(self) -> Iterator[None]:
-        """Emit all rows, in a step for each chunk. Raises as ``run``."""
+        """Emit all rows, in a step for each piece of them. Raises as ``run``."""
         chunk_size = _RECORDS_CHUNK if self._with_records else _BATCHES_CHUNK
         range_start, range_end = self._span()
         if self._options.extent is not None:
@@ -159,9 +159,9 @@ class LogView(Generic[RowT, RowsT]):
             return
         walk = self._walk(self._source, limit=limit, start=range_start, chunk_size=chunk_size)
         for chunk in walk.chunks():
-            if not self._show(chunk):
+            yield from self._show(chunk)
+            if self._budget.is_spent:
                 return
-            yield
         self._end_walk(walk)
         self.trailing = 0 if ends else walk.end - walk.position
 
@@ -180,13 +180,11 @@ class LogView(Generic[RowT, RowsT]):
                 number = bisect_left(chunk.starts, end)
                 if chunk.bounds()[number] == end:
                     if number:
-                        self._show(Chunk(chunk.data, chunk.position, chunk.starts[:number], end))
-                        yield
+                        yield from self._show(Chunk(chunk.data, chunk.position, chunk.starts[:number], end))
                     self.is_over = False
                     return
                 is_last = True
-            self._show(chunk)
-            yield
+            yield from self._show(chunk)
         self._end_walk(walk)
         self.trailing = walk.end - walk.position
 
@@ -209,12 +207,14 @@ class LogView(Generic[RowT, RowsT]):
         for item in items:
             if isinstance(item, Gap):
                 self._found(_gap_finding(item))
-            elif not self._show(item):
+                yield
+                continue
+            yield from self._show(item)
+            if self._budget.is_spent:
                 return
-            yield
 
-    def _show(self, chunk: Chunk) -> bool:
-        """Show a chunk; False when no further row is wanted."""
+    def _show(self, chunk: Chunk) -> Iterator[None]:
+        """Show a chunk."""
         if not self._has_begun:
             self._has_begun = True
             if self._on_first is not None:
@@ -226,12 +226,12 @@ class LogView(Generic[RowT, RowsT]):
         self.bytes_read += chunk.end - chunk.starts[0]
         self.is_columnar |= self._columns is not None
         if self._columns is None:
-            self._scalar(chunk, 0, len(chunk.starts))
+            yield from self._scalar(chunk, 0, len(chunk.starts))
         else:
-            self._columns.show(chunk)
+            yield from self._columns.show(chunk)
         if self._reporter is not None:
             self._reporter.progress(self._source.path, chunk.position + chunk.end, self._source.size)
-        return not self._budget.is_spent
+        yield
 
     def _found(self, finding: Finding) -> None:
         self.damaged = True
@@ -284,7 +284,7 @@ class LogView(Generic[RowT, RowsT]):
     def _mark_damaged(self) -> None:
         self.damaged = True
 
-    def _scalar(self, chunk: Chunk, first: int, last: int) -> None:
+    def _scalar(self, chunk: Chunk, first: int, last: int) -> Iterator[None]:
         """Show entries ``first`` to ``last`` (exclusive) one by one."""
         rows: list[RowT] = []
         data = chunk.data
@@ -292,7 +292,7 @@ class LogView(Generic[RowT, RowsT]):
             for start, end in chunk.entries(first, last):
                 position = chunk.position + start
                 try:
-                    self._show_entry(data, start, end, position, rows)
+                    yield from self._show_entry(data, start, end, position, rows)
                 except DamageError as error:
                     if not self._options.resync:
                         error.located(position=position)
@@ -311,21 +311,20 @@ class LogView(Generic[RowT, RowsT]):
                 self._emit(part)
             rows.clear()
 
-    def _show_entry(self, data: memoryview, start: int, end: int, position: int, rows: list[RowT]) -> None:
+    def _show_entry(self, data: memoryview, start: int, end: int, position: int, rows: list[RowT]) -> Iterable[None]:
         """Append the rows of the entry at ``data[start:end]``. DamageError where it cannot be read on."""
         if is_read_as_batch(data[start + MAGIC_OFFSET]):
-            self._batch(data, start, end, position, rows)
-        else:
-            self._entry(data[start:end], position, rows)
+            return self._batch(data, start, end, position, rows)
+        return self._entry(data[start:end], position, rows)
 
-    def _batch(self, data: memoryview, start: int, end: int, position: int, rows: list[RowT]) -> None:
+    def _batch(self, data: memoryview, start: int, end: int, position: int, rows: list[RowT]) -> Iterable[None]:
         """Append the rows of the v2 batch at ``data[start:end]``."""
         if len(data) - start < HEADER_SIZE:
             raise DamageError(Codes.HEADER_CUT, "the file ends inside the batch header")
         # A batch shorter than its header is shown with the bytes after it.
         header = parse_header(data, start)
         if self._selects and not self._wants(header):
-            return
+            return ()
         is_valid = end - start >= HEADER_SIZE and batch_crc(data, start, end) == header.crc
         self._judge(is_valid)
         if not self._with_records:
@@ -334,10 +333,10 @@ class LogView(Generic[RowT, RowsT]):
                 rows.append(self._printer.batch(header, position, is_valid))
             else:
                 self._admit(partial(self._printer.batch, header, position, is_valid), rows)
-            return
+            return ()
         before = self._printer.batch(header, position, is_valid)
         records = v2.read_records(header, data[start:end], self._options.max_decompressed_size)
-        self._records(
+        return self._records(
             before,
             (
                 (record, partial(self._printer.record, header, position, is_valid, record), True)
@@ -364,20 +363,20 @@ class LogView(Generic[RowT, RowsT]):
             return self._selection.may_hold_records(header)
         return self._selection.accepts_batch(header)
 
-    def _entry(self, data: memoryview, position: int, rows: list[RowT]) -> None:
+    def _entry(self, data: memoryview, position: int, rows: list[RowT]) -> Iterable[None]:
         """Append the rows of a message of magic 0 or 1."""
         entry = legacy.parse_message(data)
         options = self._options
         previous, self._previous_offset = self._previous_offset, entry.offset
         if self._selects and not options.with_records and not self._selection.accepts_entry(entry, previous):
-            return
+            return ()
         is_valid = entry.is_valid
         self._judge(is_valid)
         if not options.with_records:
             self._admit(partial(self._printer.entry, entry, position, is_valid), rows)
-            return
+            return ()
         before = self._printer.entry(entry, position, is_valid)
-        self._records(before, self._legacy_records(entry, position), rows)
+        return self._records(before, self._legacy_records(entry, position), rows)
 
     def _legacy_records(self, entry: Message, position: int) -> Iterator[tuple[AnyRecord, Callable[[], RowT], bool]]:
         for record in legacy.read_records(entry, self._options.max_decompressed_size):
@@ -389,7 +388,7 @@ class LogView(Generic[RowT, RowsT]):
 
     def _records(
         self, before: RowT, records: Iterable[tuple[AnyRecord, Callable[[], RowT], bool]], rows: list[RowT]
-    ) -> None:
+    ) -> Iterator[None]:
         """Append the rows of an entry's records, given as (record, row, own CRC right), and ``before`` in front."""
         is_begun = False
         if self._shows_all:
@@ -415,6 +414,7 @@ class LogView(Generic[RowT, RowsT]):
                     self._observer.see(record.offset)
                 if len(rows) >= MOST_ROWS or isinstance(made, LongRow):
                     self._write(rows)
+                    yield
             self._budget.admit(1)
             if self._budget.is_spent:
                 return

@@ -5,7 +5,7 @@ Source: docs/spec/old-kafka.md#13-offsets, docs/spec/old-kafka.md#14-compressed-
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -50,17 +50,17 @@ class LogView07(LogView[RowT, RowsT]):
     def _columnar(self, chunk: Chunk) -> ColumnarView[RowsT] | None:
         return None
 
-    def _show_entry(self, data: memoryview, start: int, end: int, position: int, rows: list[RowT]) -> None:
+    def _show_entry(self, data: memoryview, start: int, end: int, position: int, rows: list[RowT]) -> Iterable[None]:
         message = parse_message(data[start:end], self._base_offset + position)
         if self._selects and not self._may_be_wanted(message):
-            return
+            return ()
         is_valid = message.is_valid
         self._judge(is_valid)
         if not self._with_records:
             self._admit(partial(self._printer.entry, message, position, is_valid), rows)
-            return
+            return ()
         before = self._printer.entry(message, position, is_valid)
-        self._records(before, self._records_of(message, position), rows)
+        return self._records(before, self._records_of(message, position), rows)
 
     def _records_of(self, message: Message07, position: int) -> Iterator[tuple[AnyRecord, Callable[[], RowT], bool]]:
         for record in read_records(message, self._options.max_decompressed_size):

@@ -1,20 +1,23 @@
-"""Rows as Arrow record batches: for Spark, for Parquet.
+"""Rows as Arrow record batches: for the library and ``dump --output arrow``, for Spark, for Parquet of ``convert``.
 
-Source: docs/contract.md#23-rows for the columns; those of records that Spark's own Kafka source has come first, with
-its names and types (Spark's "Structured Streaming + Kafka Integration Guide"). The values are those of JSON lines, but:
+Source: docs/contract.md#23-rows for the columns. The values are those of JSON lines, but:
 
-- ``timestamp`` is a timestamp in microseconds (UTC); null for magic 0, and where the milliseconds do not fit, which
-  ``problem`` then says; ``timestampType`` is -1 for NoTimestampType, 0 for CreateTime, 1 for LogAppendTime;
 - keys, values and header values are binary, header keys text as Java decodes it;
 - ``control``, ``decodedKey`` and ``decodedValue`` are JSON text;
 - bytes of the name of a file that are no UTF-8 are U+FFFD.
+
+Spark and ``convert`` get the form of Spark's Kafka source: its columns come first, with its names and types (Spark's
+"Structured Streaming + Kafka Integration Guide"). There ``timestamp`` is a timestamp in microseconds (UTC). It is null
+for magic 0, and where the milliseconds do not fit, which ``problem`` then says. ``timestampType`` is -1 for
+NoTimestampType, 0 for CreateTime, 1 for LogAppendTime.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from functools import cached_property
+from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -22,12 +25,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from kdump.codes import Codes
 from kdump.fast.blocks import BatchBlock
-from kdump.format.batch import CONTROL, NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES, TRANSACTIONAL, BatchHeader
+from kdump.format.batch import NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES, TRANSACTIONAL, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.log.context import FileContext
-from kdump.payloads.decoded import RecordDecoder
+from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
 from kdump.reading.transactions import Transactions
 from kdump.rows.columnar import (
@@ -41,41 +45,55 @@ from kdump.rows.columnar import (
     Numbers,
     RowValue,
     Strings,
+    kept_batches,
+    shown_records,
     undecoded_batches,
 )
-from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row
+from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row, malformed
 from kdump.rows.schema import Column, ColumnType, Meaning, Row, Table
 from kdump.rows.tables import WRONG_CRC
 from kdump.wire.utf8 import decode_utf8
 
 ArrowRows: TypeAlias = "pa.RecordBatch | list[Row]"
-"""Rows made as columns, or one by one. ``in_order`` joins them."""
+"""Rows made as columns, or one by one. ``rows.arrowparts`` joins them."""
 
-_ROW_BYTES: Final = 2000
-"""Bytes of a row without its key and value."""
 HEADERS_TYPE: Final = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
+_KEYS_TYPE: Final = pa.list_(pa.field("element", pa.string()))
 _TYPES: Final = {
     ColumnType.INT32: pa.int32(),
     ColumnType.INT64: pa.int64(),
     ColumnType.BOOLEAN: pa.bool_(),
     ColumnType.TEXT: pa.string(),
     ColumnType.BYTES: pa.binary(),
-    ColumnType.BYTES_LIST: pa.list_(pa.field("element", pa.string())),
+    ColumnType.BYTES_LIST: _KEYS_TYPE,
     ColumnType.HEADERS: HEADERS_TYPE,
     ColumnType.OBJECT: pa.string(),
     ColumnType.VALUE: pa.string(),
 }
+OnMalformed: TypeAlias = Callable[[int, Codes, str], bool]
+_NUMBERS: Final[dict[pa.DataType, type[np.int32 | np.int64]]] = {pa.int32(): np.int32, pa.int64(): np.int64}
+"""Not ``to_pandas_dtype``, which imports pandas."""
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 _MEANINGS: Final = {Meaning.RECORD_TIME: _TIMESTAMP, Meaning.TIMESTAMP_TYPE: pa.int32()}
 """Types of values that data frames store in their own way."""
+_JSON_COLUMNS: Final = ("control", "decodedKey", "decodedValue")
 _TIMESTAMP_TYPES: Final = {name: number for number, name in enumerate((NO_TIMESTAMP_TYPE, *TIMESTAMP_TYPES), -1)}
 KAFKA_SOURCE: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
 """Milliseconds before or after 1970 whose microseconds fit into 64 bits."""
 
 
+def row_schema(table: Table, names: Sequence[str] | None = None) -> pa.Schema:
+    """Columns of a table as in JSON lines, all nullable: those of ``names``, in that order; None: all.
+
+    Times are int64, in ms. ValueError when rows have no such column.
+    """
+    columns = table.columns if names is None else map(table.column, names)
+    return pa.schema([(column.name, _TYPES[column.type]) for column in columns])
+
+
 def arrow_schema(table: Table) -> pa.Schema:
-    """The columns of a table, all nullable. In a table with a key, those of Spark's Kafka source come first."""
+    """Columns in the form of Spark's Kafka source, all nullable. Its columns come first in tables with a key."""
     types = {column.name: _arrow_type(column) for column in table.columns}
     names = list(types)
     if "key" in types:
@@ -92,12 +110,15 @@ class ArrowPrinter:
 
     Args:
         table: BATCH, RECORD or RECORD_DECODED.
-        schema: some columns of ``arrow_schema(table)``, in any order.
+        schema: some columns of ``arrow_schema(table)``, in any order; with ``is_plain`` of ``row_schema(table)``.
         context: where the rows come from.
-        transactions: gives the transactions of the log, when a row is in one; None: ``txnState`` is null.
+        transactions: gives the transactions of the log, when a row is in one; None, also from the callable:
+            ``txnState`` is null.
         decoder: of keys and values, for RECORD_DECODED; None: nothing is decoded.
         on_malformed: takes the position of an entry whose rows are not valid (a wrong CRC, a control record that cannot
-            be read) and what is wrong, before they are emitted. False leaves such rows out.
+            be read), and what is wrong as a code and in words, before they are emitted. False leaves such rows out.
+        on_undecoded: takes the row of a record whose key or value does not decode, and the reason.
+        is_plain: times and timestamp types are those of JSON lines.
     """
 
     def __init__(
@@ -106,9 +127,11 @@ class ArrowPrinter:
         schema: pa.Schema,
         context: FileContext,
         *,
-        transactions: Callable[[], Transactions] | None = None,
+        transactions: Callable[[], Transactions | None] | None = None,
         decoder: RecordDecoder | None = None,
-        on_malformed: Callable[[int, str], bool] = lambda position, what: True,
+        on_malformed: OnMalformed = lambda position, code, what: True,
+        on_undecoded: Callable[[Row, PayloadError], None] = lambda row, error: None,
+        is_plain: bool = False,
     ) -> None:
         self.table = table
         self.schema = schema
@@ -118,30 +141,37 @@ class ArrowPrinter:
         self.transactions = transactions if "txnState" in schema.names else None
         self.decoder = decoder
         self.on_malformed = on_malformed
+        self.is_plain = is_plain
+        self._on_undecoded = on_undecoded
         self._is_entry_valid = True
         self._records = RecordRows(table)
 
     def batch(self, header: BatchHeader, position: int, is_valid: bool) -> Row:
         """See Printer."""
-        return {} if self._with_records else self._row(batch_row(self.table, header, position, is_valid))
+        if self._with_records:
+            return {}
+        return self._row(batch_row(self.table, header, position, is_valid), is_entry_valid=is_valid)
 
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> Row:
         """See Printer."""
         state = None
         if self.transactions is not None and header.is_transactional and not header.is_control:
-            state = self.transactions().state(header)
-        return self._row(self._records.row(header, position, is_valid, record, state))
+            transactions = self.transactions()
+            state = None if transactions is None else transactions.state(header)
+        return self._row(self._records.row(header, position, is_valid, record, state), is_entry_valid=is_valid)
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> Row:
         """See Printer."""
         self._is_entry_valid = is_valid
-        return {} if self._with_records else self._row(legacy_row(self.table, entry, position, is_valid))
+        if self._with_records:
+            return {}
+        return self._row(legacy_row(self.table, entry, position, is_valid), is_entry_valid=is_valid)
 
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> Row:
         """See Printer."""
         row = legacy_row(self.table, entry, position, is_valid, record)
         # ``isValid`` of the row is that of the record's own CRC; the wrapper may have another.
-        return self._row(row, is_batch_valid=self._is_entry_valid)
+        return self._row(row, is_entry_valid=self._is_entry_valid)
 
     def skip(self, record: AnyRecord, row: Callable[[], Row]) -> None:
         """See Printer."""
@@ -155,58 +185,33 @@ class ArrowPrinter:
         """See Printer."""
         return _ArrowBlocks(self)
 
-    def _row(self, row: Row, *, is_batch_valid: bool = True) -> Row:
-        what = row.get("problem") or (None if row["isValid"] and is_batch_valid else WRONG_CRC)
-        if what is not None and not self.on_malformed(row["position"], what):
+    def _row(self, row: Row, *, is_entry_valid: bool) -> Row:
+        what = malformed(row, is_entry_valid=is_entry_valid)
+        if what is not None and not self.on_malformed(row["position"], *what):
             return {}
         if self.table.is_decoded:
-            add_decoded(self.table, row, self.decoder)
-        return {**self._file, **row}
-
-
-def in_order(parts: Sequence[ArrowRows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of all parts, in their order. Rows made one by one are joined into columns."""
-    alone = [row for part in parts if isinstance(part, list) for row in part]
-    batches = [part for part in parts if not isinstance(part, list) and part.num_rows]
-    if not alone:
-        if batches:
-            yield pa.concat_batches(batches)
-        return
-    made = row_batch(alone, schema)
-    if not batches:
-        yield made
-        return
-    count = sum(batch.num_rows for batch in batches)
-    order = []
-    next_batch_row, next_alone_row = 0, count
-    for part in parts:
-        if isinstance(part, list):
-            order.append(np.arange(next_alone_row, next_alone_row + len(part)))
-            next_alone_row += len(part)
-        else:
-            order.append(np.arange(next_batch_row, next_batch_row + part.num_rows))
-            next_batch_row += part.num_rows
-    yield pa.concat_batches([*batches, made]).take(pa.array(np.concatenate(order)))
-
-
-def part_bytes(part: ArrowRows) -> int:
-    """About how much memory rows of records take."""
-    if not isinstance(part, list):
-        return int(part.nbytes)
-    return sum(_ROW_BYTES + len(row.get("key") or b"") + len(row.get("value") or b"") for row in part)
+            for error in add_decoded(self.table, row, self.decoder):
+                self._on_undecoded(row, error)
+        row = {**self._file, **row}
+        for name in _JSON_COLUMNS:
+            if row.get(name) is not None:
+                row[name] = json.dumps(row[name], ensure_ascii=False, separators=(",", ":"))
+        return row if self.is_plain else _as_spark(row)
 
 
 def row_batch(found: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows by column name as one record batch."""
-    mapped = [_mapped(row) for row in found]
+    """Rows by column name, of ArrowPrinter or of another table, as one record batch."""
     return pa.RecordBatch.from_arrays(
-        [_header_lists(mapped) if field.type == HEADERS_TYPE else _values(mapped, field) for field in schema],
+        [_header_lists(found) if field.type == HEADERS_TYPE else _values(found, field) for field in schema],
         schema=schema,
     )
 
 
-def _values(mapped: Sequence[Row], field: pa.Field) -> pa.Array:
-    return pa.array([row.get(field.name) for row in mapped], field.type)
+def _values(found: Sequence[Row], field: pa.Field) -> pa.Array:
+    values = [row.get(field.name) for row in found]
+    if field.type == _KEYS_TYPE:
+        values = [None if keys is None else list(map(decode_utf8, keys)) for keys in values]
+    return pa.array(values, field.type)
 
 
 def _header_lists(found: Sequence[Row]) -> pa.Array:
@@ -223,22 +228,18 @@ def _header_lists(found: Sequence[Row]) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([*starts, size], pa.int32()), structs, type=HEADERS_TYPE)
 
 
-def _mapped(row: Row) -> Row:
-    """A row with its values in Arrow's form."""
-    mapped: dict[str, Any] = dict(row)
+def _as_spark(row: Row) -> Row:
+    """A row with the values of Spark's Kafka source."""
     if "timestampType" in row:
-        mapped["timestampType"] = _TIMESTAMP_TYPES[row["timestampType"]]
+        row["timestampType"] = _TIMESTAMP_TYPES[row["timestampType"]]
     if row.get("timestamp") is not None:
         milliseconds = row["timestamp"]
         if abs(milliseconds) > MOST_MILLISECONDS:
-            mapped["timestamp"] = None
-            mapped["problem"] = _with_overflow(row.get("problem"), milliseconds)
+            row["timestamp"] = None
+            row["problem"] = _with_overflow(row.get("problem"), milliseconds)
         else:
-            mapped["timestamp"] = milliseconds * 1000
-    for name in ("control", "decodedKey", "decodedValue"):
-        if row.get(name) is not None:
-            mapped[name] = json.dumps(row[name], ensure_ascii=False, separators=(",", ":"))
-    return mapped
+            row["timestamp"] = milliseconds * 1000
+    return row
 
 
 def _with_overflow(problem: str | None, milliseconds: int) -> str:
@@ -252,12 +253,13 @@ class _ArrowBlocks:
 
     def batches(self, block: BatchBlock) -> ArrowRows:
         """See BlockPrinter."""
-        block = self._sound(block)
+        if not block.is_valid.all():
+            block = block.select(kept_batches(block, np.ones(block.headers.size, np.bool_), self._is_kept))
         if not block.headers.size:
             return []
         table = self._printer.table
         batches = ColumnarBatches(block, table.type, self._printer.context)
-        every = np.arange(block.headers.size)
+        every = np.ones(block.headers.size, np.int64)
         return pa.RecordBatch.from_arrays(
             [_of_batches(table.column(field.name), batches, every, field) for field in self._printer.schema],
             schema=self._printer.schema,
@@ -272,53 +274,42 @@ class _ArrowBlocks:
         records = block.records
         if records is None or not block.headers.size:
             return
-        is_control = block.headers["attributes"] & CONTROL != 0
-        is_alone = ~records.accepted | is_control
-        undecoded = self.leaves(block)
-        if undecoded is not None:
-            is_alone |= undecoded
-        keep = ~is_alone
-        if not block.is_valid.all():
-            keep &= self._kept(block, keep)
-        shown = records if keep.all() else records.select(keep[records.batch], np.ones(keep.size, np.bool_))
-        rows = ColumnarRecords(block, shown, self._printer.decoder)
-        columns = _RecordArrays(rows, self._batches(block), self._printer.table)
+        shown = shown_records(block, records, self.leaves(block), self._is_kept)
+        rows = ColumnarRecords(block, shown.records, self._printer.decoder)
+        columns = _RecordArrays(rows, self._batches(block), self._printer.table, is_plain=self._printer.is_plain)
         made = columns.batch(self._printer.schema)
-        bounds = np.append(shown.first_row, shown.batch.size)
-        cuts = np.flatnonzero(np.diff(is_alone, prepend=not is_alone[0], append=not is_alone[-1])).tolist()
-        for first, last in pairwise(cuts):
-            if is_alone[first]:
-                yield BatchRun(first, last, None)
-            else:
-                yield BatchRun(first, last, made.slice(int(bounds[first]), int(bounds[last] - bounds[first])))
+        for first, last, part in shown.runs:
+            yield BatchRun(first, last, None if part is None else made.slice(part.start, part.stop - part.start))
 
     def _batches(self, block: BatchBlock) -> ColumnarBatches:
         states = None
         if self._printer.transactions is not None and (block.headers["attributes"] & TRANSACTIONAL).any():
-            states = self._printer.transactions().column(block.headers)
+            transactions = self._printer.transactions()
+            states = None if transactions is None else transactions.column(block.headers)
         return ColumnarBatches(block, self._printer.table.type, self._printer.context, states)
 
-    def _sound(self, block: BatchBlock) -> BatchBlock:
-        return block if block.is_valid.all() else block.select(self._kept(block, np.ones(block.headers.size, np.bool_)))
-
-    def _kept(self, block: BatchBlock, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The batches that are shown: valid ones, and others unless they are left out; shape (batches,)."""
-        kept = block.is_valid | ~among
-        for number in np.flatnonzero(~kept).tolist():
-            kept[number] = self._printer.on_malformed(int(block.position[number]), WRONG_CRC)
-        return kept
+    def _is_kept(self, position: int) -> bool:
+        return self._printer.on_malformed(position, Codes.BATCH_CRC, WRONG_CRC)
 
 
 class _RecordArrays:
     """The columns of the records of a block as Arrow arrays, made when needed."""
 
-    def __init__(self, rows: ColumnarRecords, batches: ColumnarBatches, table: Table) -> None:
+    def __init__(self, rows: ColumnarRecords, batches: ColumnarBatches, table: Table, *, is_plain: bool) -> None:
         self._rows = rows
         self._batches = batches
         self._table = table
-        self._milliseconds = rows.values.timestamps()
+        self._is_plain = is_plain
+
+    @cached_property
+    def _milliseconds(self) -> NDArray[np.int64]:
+        return self._rows.values.timestamps()
+
+    @cached_property
+    def _overflows(self) -> NDArray[np.bool_]:
+        """Records whose time does not fit in microseconds; shape (rows,)."""
         # Not with abs(): the least int64 is its own absolute value.
-        self._overflows = (self._milliseconds > MOST_MILLISECONDS) | (self._milliseconds < -MOST_MILLISECONDS)
+        return (self._milliseconds > MOST_MILLISECONDS) | (self._milliseconds < -MOST_MILLISECONDS)
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
         """All columns of a schema."""
@@ -327,12 +318,12 @@ class _RecordArrays:
     def array(self, field: pa.Field) -> pa.Array:
         """The column of a field."""
         column, count = self._table.column(field.name), self._rows.records.batch.size
-        if column.meaning is Meaning.RECORD_TIME:
+        if column.meaning is Meaning.RECORD_TIME and not self._is_plain:
             return self._timestamps()
         if column.of_records is not None:
             return _array(column.of_records(self._rows, slice(0, count)), field, count)
-        array = _of_batches(column, self._batches, self._rows.records.batch, field)
-        return self._with_overflows(array) if column.name == "problem" else array
+        array = _of_batches(column, self._batches, self._rows.records.row_count, field)
+        return self._with_overflows(array) if column.name == "problem" and not self._is_plain else array
 
     def _timestamps(self) -> pa.Array:
         microseconds = np.where(self._overflows, 0, self._milliseconds) * 1000
@@ -348,25 +339,33 @@ class _RecordArrays:
         return pa.array(texts, pa.string())
 
 
-def _of_batches(column: Column, batches: ColumnarBatches, batch: NDArray[np.integer], field: pa.Field) -> pa.Array:
-    """A column of batches for rows; ``batch``, shape (rows,), is the number of each row's batch."""
+def _of_batches(column: Column, batches: ColumnarBatches, count: NDArray[np.int64], field: pa.Field) -> pa.Array:
+    """A column of batches for rows; ``count``, shape (batches,), is how many rows each batch has."""
     if column.of_batches is None:
         raise ValueError(f"no column {column.name} of batches")
     match column.of_batches(batches):
         case Constant(constant):
-            return pa.repeat(pa.scalar(constant, field.type), batch.size)
+            return pa.repeat(pa.scalar(constant, field.type), int(count.sum()))
         case Flags(flags):
-            return pa.array(flags.take(batch))
+            return _repeated(flags, count, field)
         case Choices(index, options):
-            if column.meaning is Meaning.TIMESTAMP_TYPE:
+            if column.meaning is Meaning.TIMESTAMP_TYPE and field.type == pa.int32():
                 codes = np.array([_TIMESTAMP_TYPES[option or ""] for option in options], np.int32)
-                return pa.array(codes.take(index.astype(np.intp)).take(batch))
+                return _repeated(codes.take(index.astype(np.intp)), count, field)
             if index.size and (index == index[0]).all():
-                return pa.repeat(pa.scalar(options[int(index[0])], field.type), batch.size)
-            return pa.array(options, field.type).take(pa.array(index.astype(np.int32).take(batch)))
+                return pa.repeat(pa.scalar(options[int(index[0])], field.type), int(count.sum()))
+            return pa.array(options, field.type).take(pa.array(index.astype(np.int32).repeat(count)))
         case Numbers(numbers, is_set):
-            values = numbers.astype(field.type.to_pandas_dtype()).take(batch)
-            return pa.array(values, mask=None if is_set is None else ~is_set.take(batch))
+            if is_set is None:
+                return _repeated(numbers.astype(_NUMBERS[field.type]), count, field)
+            return pa.array(numbers.astype(_NUMBERS[field.type]).repeat(count), mask=~is_set.repeat(count))
+
+
+def _repeated(values: NDArray[Any], count: NDArray[np.int64], field: pa.Field) -> pa.Array:
+    """The value of each batch for all its rows. Mostly it is the same for all."""
+    if values.size and (values == values[0]).all():
+        return pa.repeat(pa.scalar(values[0].item(), field.type), int(count.sum()))
+    return pa.array(values.repeat(count))
 
 
 def _array(value: RowValue, field: pa.Field, count: int) -> pa.Array:
@@ -375,7 +374,7 @@ def _array(value: RowValue, field: pa.Field, count: int) -> pa.Array:
         case Constant(constant):
             return pa.repeat(pa.scalar(constant, field.type), count)
         case Numbers(numbers, is_set):
-            values = numbers.astype(field.type.to_pandas_dtype(), copy=False)
+            values = numbers.astype(_NUMBERS[field.type], copy=False)
             return pa.array(values, mask=None if is_set is None else ~is_set)
         case Strings(arena, start, size):
             return _binaries(pa.py_buffer(arena), start, size)

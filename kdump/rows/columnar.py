@@ -6,8 +6,10 @@ Source: docs/contract.md#23-rows. Offsets and sequences wrap as in the compatibl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +22,7 @@ from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import RecordValues
 from kdump.fast.sequences import last_sequences
 from kdump.fast.text import RaggedText
+from kdump.format.batch import CONTROL
 from kdump.log.context import FileContext
 from kdump.payloads.decoded import RecordDecoder
 from kdump.reading.outcomes import STATES
@@ -203,3 +206,50 @@ def undecoded_batches(block: BatchBlock, decoder: RecordDecoder | None) -> NDArr
         return None
     failed = decoded_json(decoder, contents_of(block.arena, block.records)).failed
     return np.bincount(block.records.batch[failed], minlength=block.headers.size) > 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRecords:
+    """The records of a block that a printer makes as columns."""
+
+    records: RecordColumns
+    runs: list[tuple[int, int, slice | None]]
+    """All batches in order, as (first, last (exclusive), their rows in ``records``). None: to be made one by one."""
+
+
+def shown_records(
+    block: BatchBlock,
+    records: RecordColumns,
+    undecoded: NDArray[np.bool_] | None,
+    is_kept: Callable[[int], bool],
+) -> ShownRecords:
+    """Which records of a block are made as columns: neither those of control batches nor what ``fast`` refused.
+
+    Args:
+        block: one batch or more.
+        records: all of the block.
+        undecoded: see ``undecoded_batches``.
+        is_kept: takes the position of a batch with a wrong CRC; False leaves out its records.
+    """
+    is_alone = ~records.accepted | (block.headers["attributes"] & CONTROL != 0)
+    if undecoded is not None:
+        is_alone |= undecoded
+    kept = ~is_alone & kept_batches(block, ~is_alone, is_kept)
+    shown = records if kept.all() else records.select(kept[records.batch], np.ones(kept.size, np.bool_))
+    bounds = np.append(shown.first_row, shown.batch.size)
+    cuts = np.flatnonzero(np.diff(is_alone, prepend=not is_alone[0], append=not is_alone[-1])).tolist()
+    return ShownRecords(
+        shown,
+        [
+            (first, last, None if is_alone[first] else slice(int(bounds[first]), int(bounds[last])))
+            for first, last in pairwise(cuts)
+        ],
+    )
+
+
+def kept_batches(block: BatchBlock, among: NDArray[np.bool_], is_kept: Callable[[int], bool]) -> NDArray[np.bool_]:
+    """The batches that are shown; shape (batches,). ``is_kept`` is asked of those ``among`` which the CRC is wrong."""
+    kept = block.is_valid | ~among
+    for number in np.flatnonzero(~kept).tolist():
+        kept[number] = is_kept(int(block.position[number]))
+    return kept

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kdump.rows.arrow import KAFKA_SOURCE, ArrowRows, arrow_schema, in_order, part_bytes
+from kdump.rows.arrow import KAFKA_SOURCE, ArrowRows, arrow_schema
+from kdump.rows.arrowparts import in_order, part_bytes
 from kdump.rows.tables import RECORD
 
 _IS_CONTROL: Final = "isControl"

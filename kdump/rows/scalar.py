@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from kdump.codes import DamageError
+from kdump.codes import Codes, DamageError
 from kdump.format import control
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
@@ -173,3 +173,16 @@ def add_decoded(table: Table, row: Row, decoder: RecordDecoder | None) -> tuple[
     if decoded.findings and row["problem"] is None:
         row["problem"] = decoded.findings[0].message
     return decoded.findings
+
+
+def malformed(row: Row, *, is_entry_valid: bool) -> tuple[Codes, str] | None:
+    """What is wrong with a row before its contents are decoded, as a code and in words; None: nothing.
+
+    ``is_entry_valid``: the CRC of the batch or wrapper that it comes from is right.
+    """
+    problem = row.get("problem")
+    if not is_entry_valid:
+        return Codes.BATCH_CRC, problem or WRONG_CRC
+    if not row["isValid"]:
+        return Codes.INNER_CRC, problem or WRONG_CRC
+    return None if problem is None else (Codes.CONTROL_RECORD, problem)

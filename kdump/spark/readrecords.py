@@ -17,7 +17,8 @@ from kdump.reading.selection import Range, Selection
 from kdump.reading.transactionreader import TransactionReader
 from kdump.reading.view import DecodePath, LogView, ViewOptions
 from kdump.reading.view07 import LogView07
-from kdump.rows.arrow import ArrowPrinter, ArrowRows, in_order, row_batch
+from kdump.rows.arrow import ArrowPrinter, ArrowRows, row_batch
+from kdump.rows.arrowparts import ArrowParts
 from kdump.rows.schema import Row, Table
 from kdump.rows.tables import RECORD
 from kdump.rows.tables07 import table_07
@@ -25,8 +26,6 @@ from kdump.tasks.splits import Split, Wanted
 from kdump.wire.compression import DEFAULT_LIMIT
 
 _LOG: Final = logging.getLogger("kdump")
-_ENOUGH_ROWS: Final = 8192
-_ENOUGH_BYTES: Final = 1 << 20
 
 
 class Mode(Enum):
@@ -80,16 +79,16 @@ def read_splits(splits: Sequence[Split], options: ArrowOptions) -> Iterator[pa.R
 def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) -> Iterator[pa.RecordBatch]:
     log, mode = split.log, options.mode
 
-    def on_malformed(position: int, what: str) -> bool:
+    def on_malformed(position: int, code: Codes, what: str) -> bool:
         if mode is Mode.FAILFAST:
-            raise DamageError(Codes.BATCH_CRC, what, path=log.path, position=position)
+            raise DamageError(code, what, path=log.path, position=position)
         return mode is Mode.PERMISSIVE
 
     def on_finding(finding: Finding) -> None:
         if mode is Mode.FAILFAST:
             raise DamageError(finding.code, finding.message, path=log.path, position=finding.position)
 
-    parts = _Parts(options.schema)
+    parts = ArrowParts(options.schema)
     with split.open() as source:
         view = _view_type(split)(
             source,
@@ -123,30 +122,3 @@ def _view_type(split: Split) -> Callable[..., LogView[Row, ArrowRows]]:
     if split.log.is_07:
         return partial(LogView07[Row, ArrowRows], split.log.base_offset or 0)
     return LogView[Row, ArrowRows]
-
-
-class _Parts:
-    """Rows on their way out. Each record batch costs its receiver time, so small ones are joined."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._parts: list[ArrowRows] = []
-        self._rows = 0
-        self._size = 0
-
-    def add(self, part: ArrowRows) -> None:
-        """The next rows. Those that are no columns have gone a slow way, and are not kept waiting."""
-        self._parts.append(part)
-        self._rows += _ENOUGH_ROWS if isinstance(part, list) else part.num_rows
-        self._size += 0 if isinstance(part, list) else part.nbytes
-
-    @property
-    def are_enough(self) -> bool:
-        """There are enough rows for a record batch."""
-        return self._rows >= _ENOUGH_ROWS or self._size >= _ENOUGH_BYTES
-
-    def take(self) -> Iterator[pa.RecordBatch]:
-        """All rows so far."""
-        yield from in_order(self._parts, self._schema)
-        self._parts.clear()
-        self._rows = self._size = 0

@@ -17,7 +17,7 @@ from kdump.codes import Finding, Severity
 from kdump.log.names import Kind
 from kdump.rows.humantable import value_text
 from kdump.rows.scalarlines import plain
-from kdump.stats.figures import Figures
+from kdump.stats.groupfigures import Figures
 from kdump.stats.offsettimes import CurveStep
 from kdump.stats.timeline import LADDER, TimelineStep
 from kdump.system.blocks import escaped

@@ -14,7 +14,7 @@ from typing import Final
 from kdump import __version__
 from kdump.codes import Severity
 from kdump.stats.charts import Chart, ReportData, charts
-from kdump.stats.figures import Figures, FiguresReport
+from kdump.stats.groupfigures import Figures, FiguresReport
 from kdump.stats.grouping import By
 from kdump.system.blocks import escaped
 from kdump.system.units import bytes_text, counted, percent, time_text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.rows.humantable import value_text
 from kdump.rows.scalarlines import plain
-from kdump.stats.figures import Figures, FiguresReport
+from kdump.stats.groupfigures import Figures, FiguresReport
 from kdump.stats.grouping import By
 from kdump.stats.timeline import TimelineStep
 from kdump.system.blocks import escaped

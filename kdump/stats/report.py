@@ -10,7 +10,7 @@ from typing import Any
 from kdump.rows.filetables import STATS
 from kdump.rows.scalarlines import json_line
 from kdump.rows.schema import Row
-from kdump.stats.figures import MOST_PRODUCERS, Figures, Share
+from kdump.stats.groupfigures import MOST_PRODUCERS, Figures, Share
 from kdump.stats.grouping import By
 from kdump.stats.keys import HeavyKey
 from kdump.stats.producers import ProducerStats

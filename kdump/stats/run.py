@@ -24,8 +24,8 @@ from kdump.log.paths import Sibling, file_by_name
 from kdump.log.source import Source
 from kdump.reading.outcomes import OPEN
 from kdump.reading.transactionreader import TransactionReader
-from kdump.stats.figures import Damage, FiguresReport, report
 from kdump.stats.fold import FOLD_CLASSES, LogPart, PartFold, StatsFold
+from kdump.stats.groupfigures import Damage, FiguresReport, report
 from kdump.stats.grouping import By, Key
 from kdump.stats.offsettimes import CurveStep
 from kdump.stats.places import RangeStart

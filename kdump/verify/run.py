@@ -45,6 +45,7 @@ from kdump.verify.siblings import (
     check_txn_index,
 )
 from kdump.verify.summary import SegmentSummary
+from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from kdump.verify.log07 import See07
@@ -197,17 +198,18 @@ class Verification:
         yield SegmentSummary(path, len(data), None, None, None, counts, None)
 
 
-def findings(path: str, *, deep: bool = True) -> Iterator[Finding]:
+def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Iterator[Finding]:
     """What is wrong with a segment file, a partition directory or a log directory.
 
     Args:
         path: the file or directory, or a URI of one; ``-`` is standard input.
         deep: decode every record; False: framing and checksums only.
+        limit: bytes to which one batch may decompress.
 
     Raises:
         KdumpError: the path cannot be read.
     """
-    for item in Verification(PartitionCheck(CheckOptions(deep=deep)).segments).path(
+    for item in Verification(PartitionCheck(CheckOptions(deep=deep, limit=limit)).segments).path(
         files.strip_credentials(os.fspath(path))
     ):
         if isinstance(item, Finding):

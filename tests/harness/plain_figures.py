@@ -9,7 +9,7 @@ from typing import Any
 from kdump.codes import Finding
 from kdump.reading.view import ViewOptions
 from kdump.rows.tables import BATCH, RECORD
-from kdump.stats.figures import FiguresReport
+from kdump.stats.groupfigures import FiguresReport
 from kdump.stats.grouping import By
 from kdump.stats.report import stats_row
 from kdump.stats.run import StatsOptions, StatsRun

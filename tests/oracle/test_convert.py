@@ -6,10 +6,11 @@ import struct
 import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
+from kdump import testing
 from kdump.codes import Codes
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, export_segment
@@ -194,6 +195,32 @@ def test_json_lines_out_and_in(sources: list[Path], tmp_path: Path) -> None:
         targets.append(target)
     for source, old, new in zip(sources, read_back(sources), read_back(targets), strict=True):
         assert old == new, source
+
+
+@pytest.mark.parametrize("codec", [None, *CODEC_NAMES[1:]])
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_kafka_reads_segments_for_tests(magic: int, codec: str | None, tmp_path: Path) -> None:
+    if magic < 2 and codec == "zstd":
+        pytest.skip("Kafka has no zstd there")
+    pairs = [(f"k{number}".encode(), b"v" * number if number % 5 else None) for number in range(300)]
+    path = testing.write_segment(tmp_path / "t-0", pairs, magic=magic, codec=codec, records_per_batch=7)
+    (lines,) = read_back([path])
+    assert [int(line.offset) for line in lines] == list(range(300))
+    assert [line.contents for line in lines] == [f"{key.hex()} {'-' if v is None else v.hex()}" for key, v in pairs]
+
+
+@pytest.mark.parametrize("codec", [None, *CODEC_NAMES[1:]])
+@pytest.mark.parametrize("transactional", ["commit", "abort", True])
+def test_kafka_reads_transactions_for_tests(transactional: Any, codec: str | None, tmp_path: Path) -> None:
+    pairs = [(b"k", b"v")] * 30
+    path = testing.write_segment(
+        tmp_path / "t-0", pairs, codec=codec, producer=(7, 2), transactional=transactional, records_per_batch=4
+    )
+    (lines,) = read_back([path])
+    assert [line.is_control for line in lines] == [False] * 30 + [True] * (transactional is not True)
+    ((stable, offsets),) = committed([path.parent], tmp_path / "work")
+    assert stable == (0 if transactional is True else 31)
+    assert offsets == (list(range(30)) if transactional == "commit" else [])
 
 
 def committed(directories: list[Path], work: Path) -> list[tuple[int, list[int]]]:

@@ -52,7 +52,7 @@ def text_output(options: TextOptions) -> OutputMaker:
     return partial(TextOutput, options)
 
 
-class TextOutput(DumpOutput):
+class TextOutput(DumpOutput[TextRow, TextBytes]):
     """The compatible text of a run.
 
     Args:

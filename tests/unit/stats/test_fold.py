@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from kdump.log.extents import Extent
 from kdump.log.opening import open_source
-from kdump.stats.figures import Damage, report
 from kdump.stats.fold import LogPart, StatsFold
+from kdump.stats.groupfigures import Damage, report
 from kdump.stats.grouping import By
 from kdump.stats.places import RangeStart
 from kdump.stats.reading import StatsReading

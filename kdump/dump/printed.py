@@ -1,0 +1,141 @@
+"""Rows of logs for a program: Arrow record batches, or objects. Other files have no such rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Protocol
+
+from kdump.codes import Codes, DamageError, Finding, KdumpError
+from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
+from kdump.dump.targets import Target
+from kdump.log.context import FileContext
+from kdump.log.walk import Chunk
+from kdump.payloads.decoded import PayloadError, RecordDecoder
+from kdump.reading.printing import Printer, RowsT, RowT
+from kdump.rows.schema import Row, Table
+from kdump.rows.tables07 import table_07
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kdump.reading.transactions import Transactions
+    from kdump.rows.arrow import ArrowPrinter, ArrowRows
+
+
+class PrinterMaker(Protocol[RowT, RowsT]):
+    """Makes the printer of a log."""
+
+    def __call__(
+        self,
+        target: Target,
+        transactions: Callable[[], Transactions | None],
+        decoder: RecordDecoder | None,
+        on_undecoded: Callable[[Row, PayloadError], None],
+    ) -> Printer[RowT, RowsT]:
+        """Args: the log, its transactions (None: a stream), its decoder, and who takes what does not decode."""
+
+
+class PrintedOutput(DumpOutput[RowT, RowsT], Generic[RowT, RowsT]):
+    """Rows of logs as a printer makes them.
+
+    Args:
+        make_printer: makes the printer of a log.
+        on_finding: takes damage that was skipped, and contents that do not decode, with their path.
+        run: as of DumpOutput.
+    """
+
+    def __init__(
+        self, make_printer: PrinterMaker[RowT, RowsT], on_finding: Callable[[Finding], None], *run: Any
+    ) -> None:
+        super().__init__(*run)
+        self._make_printer = make_printer
+        self._on_finding = on_finding
+        self._path = ""
+
+    def ignore(self, name: str) -> None:
+        """See DumpOutput."""
+        self.reporter.note(f"{name}: ignored, not a segment file by its name")
+
+    def begin(self, target: Target) -> None:
+        """See DumpOutput."""
+        self._path = target.path
+
+    def small_file(self, target: Target) -> None:
+        """See DumpOutput; only logs have such rows."""
+        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "not a log: only JSON lines, CSV and tables show its rows")
+
+    def begin_log(self, target: Target) -> None:
+        """See DumpOutput: rows have no headings."""
+
+    def printer(
+        self, target: Target, transactions: Callable[[], Transactions | None], undecoded: Undecoded
+    ) -> Printer[RowT, RowsT]:
+        """See DumpOutput."""
+
+        def report(row: Row, error: PayloadError) -> None:
+            undecoded(row["offset"], error)
+            self.skipped(Finding(error.code, f"offset {row['offset']}: {error.message}", row["position"]))
+
+        return self._make_printer(target, transactions, self.options.decoding.decoder(target.topic), report)
+
+    def begin_entries(self, chunk: Chunk | None) -> None:
+        """See DumpOutput: rows have no headings."""
+
+    def end_entries(self, target: Target, end: int) -> None:
+        """See DumpOutput: nothing comes after the rows."""
+
+    def skipped(self, finding: Finding) -> None:
+        """See DumpOutput."""
+        self._on_finding(replace(finding, path=self._path))
+
+    def shows_damage(self, target: Target, error: DamageError) -> bool:
+        """See DumpOutput."""
+        return False
+
+    def end(self, target: Target) -> None:
+        """See DumpOutput."""
+
+    def finish(self) -> Iterator[str]:
+        """See DumpOutput."""
+        return iter(())
+
+
+def arrow_printer(
+    table: Table, schema: pa.Schema, on_malformed: Callable[[str, int, Codes, str], bool] | None = None
+) -> PrinterMaker[Row, ArrowRows]:
+    """Makes printers of Arrow rows with the names and values of JSON lines.
+
+    Args:
+        table: BATCH or a table of records.
+        schema: columns of ``row_schema(table)``.
+        on_malformed: as of ArrowPrinter, with the path before; None: all rows are shown.
+    """
+    from kdump.rows.arrow import ArrowPrinter
+
+    def make(
+        target: Target,
+        transactions: Callable[[], Transactions | None],
+        decoder: RecordDecoder | None,
+        on_undecoded: Callable[[Row, PayloadError], None],
+    ) -> ArrowPrinter:
+        printer = ArrowPrinter(
+            table_07(table) if target.is_07 else table,
+            schema,
+            FileContext.of(target.path),
+            transactions=transactions,
+            decoder=decoder,
+            on_undecoded=on_undecoded,
+            is_plain=True,
+        )
+        if on_malformed is not None:
+            printer.on_malformed = partial(on_malformed, target.path)
+        return printer
+
+    return make
+
+
+def arrow_output(table: Table, schema: pa.Schema) -> OutputMaker:
+    """Makes Arrow rows for a dump; see ``arrow_printer``. Findings have no rows there."""
+    return partial(PrintedOutput, arrow_printer(table, schema), lambda finding: None)

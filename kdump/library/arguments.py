@@ -1,0 +1,114 @@
+"""What users of the library give, as the values that the readers take. A wrong one is a ValueError."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final, Literal, TypeAlias, TypeVar
+
+from kdump.payloads.choice import DecoderChoice
+from kdump.reading.selection import HeaderFilter, Range
+
+Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
+"""Segment files, partition and log directories, URIs of them, patterns, or ``-`` for standard input; one or many."""
+Time: TypeAlias = "datetime | int | None"
+"""A datetime (without a time zone: UTC), or milliseconds since 1970. None: no bound."""
+Pattern: TypeAlias = "str | bytes | re.Pattern[bytes]"
+"""A regular expression that is searched for in bytes; a text stands for its UTF-8."""
+Headers: TypeAlias = "str | Iterable[str] | Mapping[str, Pattern | None]"
+"""``K`` or ``K=RE``, one or many; or a mapping of K to RE, or to None for any value."""
+Decode: TypeAlias = "Literal['auto'] | Mapping[str, str] | None"
+"""``auto``: Kafka's internal topics, by their directories. Or names of decoders, of ``key`` and ``value``."""
+
+_Bound = TypeVar("_Bound")
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_MILLISECOND: Final = datetime.resolution * 1000
+
+
+def paths_of(paths: Paths) -> tuple[str, ...]:
+    """The paths as texts."""
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not given:
+        raise ValueError("no path is given")
+    return tuple(os.fspath(path) for path in given)
+
+
+def offset_range(offsets: tuple[int | None, int | None] | None) -> Range:
+    """``(first, end)``; the end is not included."""
+    return Range() if offsets is None else Range(*pair(offsets, "offsets"))
+
+
+def time_range(time: tuple[Time, Time] | None) -> Range:
+    """``(start, end)``; the end is not included."""
+    return Range() if time is None else Range(*map(milliseconds, pair(time, "time")))
+
+
+def milliseconds(time: Time) -> int | None:
+    """Milliseconds since 1970."""
+    if not isinstance(time, datetime):
+        return time
+    moment = time.replace(tzinfo=UTC) if time.tzinfo is None else time
+    # Not through a float, which would lose milliseconds of far dates.
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def pattern(given: Pattern) -> re.Pattern[bytes]:
+    """The compiled expression."""
+    try:
+        return re.compile(given.encode("utf-8", "surrogateescape") if isinstance(given, str) else given)
+    except re.error as error:
+        raise ValueError(f"{given!r} is no regular expression: {error}") from None
+
+
+def header_filters(headers: Headers | None) -> tuple[HeaderFilter, ...]:
+    """One filter for each header."""
+    if headers is None:
+        return ()
+    if isinstance(headers, Mapping):
+        return tuple(_header(key, value) for key, value in headers.items())
+    given = [headers] if isinstance(headers, str) else headers
+    return tuple(
+        _header(key, value if equals else None) for key, equals, value in (one.partition("=") for one in given)
+    )
+
+
+def decoder_choice(decode: Decode) -> DecoderChoice:
+    """The decoders of keys and values. Raises KdumpError where one cannot be loaded."""
+    if decode is None:
+        return DecoderChoice()
+    if isinstance(decode, str):
+        if decode != "auto":
+            raise ValueError(f"decode is 'auto' or names decoders of 'key' and 'value', not {decode!r}")
+        return DecoderChoice(by_topic=True)
+    unknown = decode.keys() - {"key", "value"}
+    if unknown:
+        raise ValueError(f"only 'key' and 'value' are decoded, not {sorted(unknown)}")
+    from kdump.payloads.registry import names, plain_decoder
+
+    for name in decode.values():
+        try:
+            plain_decoder(name)
+        except KeyError:
+            raise ValueError(f"no decoder {name!r} (known: {', '.join(names())})") from None
+    return DecoderChoice(key=decode.get("key"), value=decode.get("value"))
+
+
+def check_choice(value: object, name: str, allowed: Sequence[str]) -> None:
+    """The value of an argument must be one of ``allowed``."""
+    if value not in allowed:
+        raise ValueError(f"{name} is one of {', '.join(allowed)}, not {value!r}")
+
+
+def pair(given: tuple[_Bound, _Bound], name: str) -> tuple[_Bound, _Bound]:
+    """The two bounds of a range."""
+    try:
+        first, end = given
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is a pair (first, end) of which either may be None, not {given!r}") from None
+    return first, end
+
+
+def _header(key: str, value: Pattern | None) -> HeaderFilter:
+    return HeaderFilter(key.encode("utf-8", "surrogateescape"), None if value is None else pattern(value))

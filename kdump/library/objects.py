@@ -1,0 +1,305 @@
+"""Printers of ``kdump.reading.view`` that make objects: records and batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from itertools import chain, islice, repeat
+from operator import getitem
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from kdump.codes import Codes
+from kdump.format.batch import TRANSACTIONAL, BatchHeader
+from kdump.format.legacy import LegacyRecord, Message
+from kdump.format.record import Record
+from kdump.library.records import LogBatch, LogRecord, RecordOrigin
+from kdump.log.context import FileContext
+from kdump.payloads.decoded import PayloadError, RecordDecoder
+from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
+from kdump.reading.transactions import Transactions
+from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row, malformed
+from kdump.rows.schema import Row, Table
+from kdump.rows.tables import BATCH, RECORD_DECODED, WRONG_CRC
+from kdump.rows.tables07 import table_07
+from kdump.wire.utf8 import decode_utf8
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kdump.fast.blocks import BatchBlock
+    from kdump.rows.columnar import ColumnarBatches, ColumnarRecords, RowValue
+
+
+def snake_case(name: str) -> str:
+    """The attribute of a column: ``producer_id`` of ``producerId``."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def _columns_of(attributes: Iterable[str], table: Table) -> tuple[str, ...]:
+    by_attribute = {snake_case(name): name for name in table.names}
+    return tuple(by_attribute[attribute] for attribute in attributes)
+
+
+_ROWS_AT_A_TIME: Final = 4096
+_TABLE: Final = RECORD_DECODED
+_BATCH_COLUMNS: Final = _columns_of(LogBatch.__slots__, BATCH)
+_ORIGIN_COLUMNS: Final = _columns_of(RecordOrigin.__slots__, _TABLE)
+_OWN_COLUMNS: Final = _columns_of((name for name in LogRecord._fields if name != "origin"), _TABLE)
+
+_CUT: Final = cast("Callable[[bytes, slice], bytes]", getitem)
+_ORIGIN_AT: Final = LogRecord._fields.index("origin")
+
+
+class ObjectPrinter:
+    """Makes ``LogRecord`` objects, or ``LogBatch`` objects.
+
+    Args:
+        context: where they come from.
+        with_records: records; False: batches.
+        transactions: gives the transactions of the log, when a record is in one; None from it: ``txn_state`` is None.
+        decoder: of keys and values; None: nothing is decoded.
+        on_malformed: see ArrowPrinter.
+        on_undecoded: see ArrowPrinter.
+        is_07: the log is one of Kafka 0.7.
+    """
+
+    def __init__(
+        self,
+        context: FileContext,
+        *,
+        with_records: bool,
+        transactions: Callable[[], Transactions | None],
+        decoder: RecordDecoder | None,
+        on_malformed: Callable[[int, Codes, str], bool],
+        on_undecoded: Callable[[Row, PayloadError], None],
+        is_07: bool = False,
+    ) -> None:
+        self.context = context
+        self._table = table_07(_TABLE) if is_07 else _TABLE
+        self._batches = table_07(BATCH) if is_07 else BATCH
+        self.transactions = transactions
+        self.decoder = decoder
+        self.on_malformed = on_malformed
+        self._on_undecoded = on_undecoded
+        self._with_records = with_records
+        self._file = context.columns()
+        self._rows = RecordRows(_TABLE)
+        self._is_entry_valid = True
+
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> LogBatch | None:
+        """See Printer."""
+        return None if self._with_records else self._batch(batch_row(BATCH, header, position, is_valid), is_valid)
+
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> LogRecord | None:
+        """See Printer."""
+        transactions = self.transactions() if header.is_transactional and not header.is_control else None
+        state = None if transactions is None else transactions.state(header)
+        return self._record(self._rows.row(header, position, is_valid, record, state), is_valid)
+
+    def entry(self, entry: Message, position: int, is_valid: bool) -> LogBatch | None:
+        """See Printer."""
+        self._is_entry_valid = is_valid
+        return (
+            None if self._with_records else self._batch(legacy_row(self._batches, entry, position, is_valid), is_valid)
+        )
+
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> LogRecord | None:
+        """See Printer."""
+        return self._record(legacy_row(self._table, entry, position, is_valid, record), self._is_entry_valid)
+
+    def skip(self, record: AnyRecord, row: Callable[[], Any]) -> None:
+        """See Printer."""
+        row()
+
+    def joined(self, rows: list[Any]) -> Iterator[list[Any]]:
+        """See Printer."""
+        yield [row for row in rows if row is not None]
+
+    def columns(self) -> BlockPrinter[Iterable[Any]]:
+        """See Printer."""
+        return _ObjectBlocks(self)
+
+    def _batch(self, row: Row, is_entry_valid: bool) -> LogBatch | None:
+        if not self._is_kept(row, is_entry_valid):
+            return None
+        row |= self._file
+        return LogBatch(*_of_row(row, _BATCH_COLUMNS))
+
+    def _record(self, row: Row, is_entry_valid: bool) -> LogRecord | None:
+        if not self._is_kept(row, is_entry_valid):
+            return None
+        for error in add_decoded(_TABLE, row, self.decoder):
+            self._on_undecoded(row, error)
+        row |= self._file
+        origin = RecordOrigin(*_of_row(row, _ORIGIN_COLUMNS))
+        row["headers"] = tuple((decode_utf8(key), value) for key, value in row["headers"])
+        own = _of_row(row, _OWN_COLUMNS)
+        return LogRecord._make((*own[:_ORIGIN_AT], origin, *own[_ORIGIN_AT:]))
+
+    def _is_kept(self, row: Row, is_entry_valid: bool) -> bool:
+        what = malformed(row, is_entry_valid=is_entry_valid)
+        return what is None or self.on_malformed(row["position"], *what)
+
+
+def _of_row(row: Row, names: Iterable[str]) -> list[Any]:
+    return [row.get(name) for name in names]
+
+
+class _ObjectBlocks:
+    def __init__(self, printer: ObjectPrinter) -> None:
+        self._printer = printer
+
+    def batches(self, block: BatchBlock) -> Iterable[LogBatch]:
+        """See BlockPrinter."""
+        import numpy as np
+
+        from kdump.rows.columnar import ColumnarBatches, kept_batches
+
+        if not block.is_valid.all():
+            block = block.select(kept_batches(block, np.ones(block.headers.size, np.bool_), self._is_kept))
+        of = ColumnarBatches(block, BATCH.type, self._printer.context)
+        columns = [_of_batches(of, BATCH, name) for name in _BATCH_COLUMNS]
+        return map(LogBatch, *columns) if block.headers.size else ()
+
+    def leaves(self, block: BatchBlock) -> NDArray[np.bool_] | None:
+        """See BlockPrinter."""
+        from kdump.rows.columnar import undecoded_batches
+
+        return undecoded_batches(block, self._printer.decoder)
+
+    def records(self, block: BatchBlock) -> Iterator[BatchRun[Iterable[LogRecord]]]:
+        """See BlockPrinter. The records of a run are made while they are iterated over."""
+        from kdump.rows.columnar import ColumnarBatches, ColumnarRecords, shown_records
+
+        if block.records is None or not block.headers.size:
+            return
+        shown = shown_records(block, block.records, self.leaves(block), self._is_kept)
+        rows = ColumnarRecords(block, shown.records, self._printer.decoder)
+        of = ColumnarBatches(block, _TABLE.type, self._printer.context, self._states(block))
+        origins = list(map(RecordOrigin, *(_of_batches(of, _TABLE, name) for name in _ORIGIN_COLUMNS)))
+        contents = _Contents(block.arena)
+        for first, last, part in shown.runs:
+            if part is None:
+                yield BatchRun(first, last, None)
+                continue
+            counts = shown.records.row_count[first:last].tolist()
+            own_origins = chain.from_iterable(map(repeat, origins[first:last], counts))
+            yield BatchRun(first, last, chain.from_iterable(self._made(rows, part, contents, own_origins)))
+
+    def _made(
+        self, rows: ColumnarRecords, part: slice, contents: _Contents, origins: Iterator[RecordOrigin]
+    ) -> Iterator[Iterable[LogRecord]]:
+        """The records of a part of the rows, some at a time: so many values stay in the processor's cache."""
+        for start in range(part.start, part.stop, _ROWS_AT_A_TIME):
+            some = slice(start, min(start + _ROWS_AT_A_TIME, part.stop))
+            columns = [self._of_records(rows, name, some, contents) for name in _OWN_COLUMNS]
+            columns.insert(_ORIGIN_AT, origins)
+            # The first column is the first to end, so that nobody takes an origin too many.
+            yield map(tuple.__new__, repeat(LogRecord), zip(*columns, strict=False))
+
+    def _of_records(self, rows: ColumnarRecords, name: str, part: slice, contents: _Contents) -> Iterable[Any]:
+        column = _TABLE.column(name)
+        assert column.of_records is not None
+        return _values(column.of_records(rows, part), contents, part.stop - part.start)
+
+    def _states(self, block: BatchBlock) -> NDArray[np.int8] | None:
+        if not (block.headers["attributes"] & TRANSACTIONAL).any():
+            return None
+        transactions = self._printer.transactions()
+        return None if transactions is None else transactions.column(block.headers)
+
+    def _is_kept(self, position: int) -> bool:
+        return self._printer.on_malformed(position, Codes.BATCH_CRC, WRONG_CRC)
+
+
+def _of_batches(batches: ColumnarBatches, table: Table, name: str) -> Iterable[Any]:
+    """The values of a column of batches, in order; those of a constant column do not end."""
+    from kdump.rows.columnar import Choices, Constant, Flags, Numbers
+
+    made = table.column(name).of_batches
+    assert made is not None
+    match made(batches):
+        case Constant(constant):
+            return repeat(constant)
+        case Flags(flags):
+            known: list[bool] = flags.tolist()
+            return known
+        case Choices(index, options):
+            return map(options.__getitem__, index.tolist())
+        case Numbers(numbers, is_set):
+            return _numbers(numbers, is_set)
+
+
+def _numbers(numbers: NDArray[np.integer], is_set: NDArray[np.bool_] | None) -> list[int | None]:
+    values: list[int | None] = numbers.tolist()
+    if is_set is not None:
+        return [value if known else None for value, known in zip(values, is_set.tolist(), strict=True)]
+    return values
+
+
+def _values(value: RowValue, contents: _Contents, count: int) -> Iterable[Any]:
+    """The values of a column of ``count`` records; strings are cut out while they are iterated over."""
+    import numpy as np
+
+    from kdump.rows.columnar import Constant, HeaderLists, JsonTexts, Numbers, Strings
+
+    match value:
+        case Constant(constant):
+            return repeat(constant, count)
+        case Numbers(numbers, None):
+            if (numbers == numbers[:1]).all():
+                return repeat(int(numbers[0]) if count else 0, count)
+            return _numbers(numbers, None)
+        case Numbers(numbers, is_set):
+            return _numbers(numbers, is_set)
+        case Strings(_, start, size):
+            return contents.cut(start, size)
+        case JsonTexts(data, start, size):
+            return [
+                json.loads(data[at : at + length].tobytes()) if length else None
+                for at, length in zip(start.tolist(), size.tolist(), strict=True)
+            ]
+        case HeaderLists(_, headers, bounds):
+            if bounds[0] == bounds[-1]:
+                return repeat((), count)
+            used = slice(int(bounds[0]), int(bounds[-1]))
+            keys = list(contents.cut_all(headers.key_start[used], headers.key_size[used]))
+            texts = {key: decode_utf8(key) for key in set(keys)}
+            values = contents.cut(headers.value_start[used], headers.value_size[used])
+            pairs = zip(map(texts.__getitem__, keys), values, strict=True)
+            # Most records have none.
+            lists: list[tuple[tuple[str, bytes | None], ...]] = [()] * count
+            numbers = np.diff(bounds)
+            rows = np.flatnonzero(numbers)
+            made = map(tuple, map(islice, repeat(pairs), numbers[rows].tolist()))
+            for row, found in zip(rows.tolist(), made, strict=True):
+                lists[row] = found
+            return lists
+
+
+class _Contents:
+    """Cuts keys and values out of an arena."""
+
+    def __init__(self, arena: NDArray[np.uint8]) -> None:
+        self._arena = arena
+
+    @cached_property
+    def _data(self) -> bytes:
+        # A slice of bytes is bytes; one of a view would have to be copied once more.
+        return self._arena.tobytes()
+
+    def cut(self, start: NDArray[np.int64], size: NDArray[np.integer]) -> Iterable[bytes | None]:
+        """``arena[start:start + size]`` of every row, None for a size below 0."""
+        is_null = size < 0
+        if not is_null.any():
+            return self.cut_all(start, size)
+        found: list[bytes | None] = list(self.cut_all(start, size))
+        for row in is_null.nonzero()[0].tolist():
+            found[row] = None
+        return found
+
+    def cut_all(self, start: NDArray[np.int64], size: NDArray[np.integer]) -> Iterator[bytes]:
+        """``arena[start:start + size]`` of every row; without meaning for a size below 0."""
+        return map(_CUT, repeat(self._data), map(slice, start.tolist(), (start + size).tolist()))

@@ -1,0 +1,40 @@
+"""What came of a repair, or would come of it, as JSON."""
+
+from __future__ import annotations
+
+import json
+
+from kdump.repair.account import account, losses
+from kdump.repair.run import Repaired
+from kdump.repair.startreport import starts_members
+
+
+def repair_json(repaired: Repaired) -> str:
+    """The result as a JSON object in one line."""
+    plan = repaired.plan
+    members = {
+        "type": "repair",
+        "path": plan.target,
+        "way": plan.mode.value,
+        "isDamaged": plan.is_damaged,
+        "isDone": repaired.is_done,
+        "written": repaired.written,
+        "manifest": repaired.manifest,
+        "unfinished": [begun.path for begun in repaired.unfinished],
+        "losses": losses(plan),
+        "left": [
+            {"path": finding.path, "code": finding.code.value.code, "message": str(finding)} for finding in plan.left
+        ],
+        "snapshots": [
+            {
+                "path": snapshot.finding.path,
+                "action": "remove" if snapshot.data is None else "rebuild",
+                "code": snapshot.finding.code.value.code,
+                "message": snapshot.finding.message,
+            }
+            for snapshot in plan.unfit_snapshots
+        ],
+        "starts": None if repaired.starts is None else starts_members(repaired.starts),
+        "logs": account(plan),
+    }
+    return json.dumps(members) + "\n"

@@ -1,0 +1,81 @@
+"""Rows as an Arrow IPC stream, or as a Parquet file, which are written forwards: a pipe is enough. Needs pyarrow."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Final, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kdump.rows.arrow import ArrowRows
+from kdump.rows.arrowparts import ArrowParts
+
+TableForm = Literal["arrow", "parquet"]
+TABLE_FORMS: Final[tuple[TableForm, ...]] = ("arrow", "parquet")
+ROW_GROUP_BYTES: Final = 64 << 20
+"""Bytes of rows in a row group of Parquet, before they are encoded."""
+
+
+class TableWriter:
+    """Writes rows of a schema.
+
+    Args:
+        schema: of all rows.
+        form: of the output.
+        write: takes bytes of the output.
+    """
+
+    def __init__(self, schema: pa.Schema, form: TableForm, write: Callable[[bytes], None]) -> None:
+        self._schema = schema
+        self._parts = ArrowParts(schema)
+        sink = pa.PythonFile(_Sink(write), "w")
+        self._writer = (
+            pa.ipc.new_stream(sink, schema)
+            if form == "arrow"
+            else pq.ParquetWriter(sink, schema, compression="zstd", write_statistics=False)
+        )
+        self._least = 0 if form == "arrow" else ROW_GROUP_BYTES
+        self._pending: list[pa.RecordBatch] = []
+        self._size = 0
+
+    def add(self, rows: ArrowRows) -> None:
+        """Take rows."""
+        self._parts.add(rows)
+        if self._parts.are_enough:
+            self._take()
+            if self._size >= self._least:
+                self._write()
+
+    def close(self) -> None:
+        """Write what is left, and the end of the output."""
+        self._take()
+        self._write()
+        self._writer.close()
+
+    def _take(self) -> None:
+        for batch in self._parts.take():
+            self._pending.append(batch)
+            self._size += batch.nbytes
+
+    def _write(self) -> None:
+        if self._pending:
+            self._writer.write_table(pa.Table.from_batches(self._pending, self._schema))
+        self._pending, self._size = [], 0
+
+
+class _Sink(io.RawIOBase):
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self._take = write
+
+    def writable(self) -> bool:
+        """See RawIOBase."""
+        return True
+
+    def write(self, data: object) -> int:
+        """See RawIOBase."""
+        content = bytes(data)  # type: ignore[call-overload]
+        self._take(content)
+        return len(content)
