@@ -82,7 +82,8 @@ class TestCaptures:
         assert of_records(scan, columns_of(rows)) == expected
         found = scan.findings
         # Of a batch with a wrong CRC that does not decode either, only the CRC is told.
-        assert [one.position for one in found] == list(dict.fromkeys(one.position for one in marked.findings))
+        places = dict.fromkeys((one.path, one.position) for one in marked.findings)
+        assert list(dict.fromkeys((one.path, one.position) for one in found)) == list(places)
         assert of_values(scan.to_arrow().to_pylist()) == expected
         assert scan.findings == found
 
