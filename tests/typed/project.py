@@ -1,4 +1,4 @@
-"""A project that uses the library: ``mypy --strict`` checks it (tests/unit/library/test_library_typing.py). It is never run."""
+"""A project that uses the library, which ``mypy --strict`` checks in tests/unit/library/test_library_typing.py."""
 
 from __future__ import annotations
 

@@ -81,7 +81,9 @@ class TestCaptures:
         scan = kdump.scan(path, on_damage="skip")
         assert of_records(scan, columns_of(rows)) == expected
         found = scan.findings
-        assert [finding.position for finding in found] == [finding.position for finding in marked.findings]
+        # Of a batch with a wrong CRC that does not decode either, only the CRC is told.
+        places = dict.fromkeys((one.path, one.position) for one in marked.findings)
+        assert list(dict.fromkeys((one.path, one.position) for one in found)) == list(places)
         assert of_values(scan.to_arrow().to_pylist()) == expected
         assert scan.findings == found
 
