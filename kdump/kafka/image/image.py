@@ -21,6 +21,9 @@ RESOURCE_TYPES: Final = {0: "UNKNOWN", 2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGE
 SCRAM_MECHANISMS: Final = {0: "UNKNOWN", 1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 """ScramMechanism, likewise."""
 
+_ACL_CODES: Final = {"resourceType": 7, "patternType": 4, "operation": 15, "permissionType": 3}
+"""The largest known code of each; others are read as 0, UNKNOWN."""
+
 Resource: TypeAlias = tuple[int, str]
 """Type and name of what has configs; the name is '' for the default of all."""
 QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
@@ -183,7 +186,7 @@ class MetadataDelta:
 
     def acl(self, values: dict[str, Any]) -> None:
         """AccessControlEntryRecord."""
-        self._acls[values["id"]] = values
+        self._acls[values["id"]] = known_acl(values)
 
     def remove_acl(self, values: dict[str, Any]) -> None:
         """RemoveAccessControlEntryRecord."""
@@ -213,6 +216,12 @@ class MetadataDelta:
     def remove_token(self, values: dict[str, Any]) -> None:
         """RemoveDelegationTokenRecord."""
         self._tokens[values["tokenId"]] = None
+
+
+def known_acl(values: dict[str, Any]) -> dict[str, Any]:
+    """The members of an AccessControlEntryRecord as the image has them."""
+    unknown = {name: 0 for name, highest in _ACL_CODES.items() if not 0 <= values[name] <= highest}
+    return values | unknown
 
 
 def scram_mechanism(values: Mapping[str, Any]) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from kdump.format import control
 from kdump.kafka.image.copies import MetadataCopy, newest
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataDelta, scram_mechanism
+from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataDelta, known_acl, scram_mechanism
 from kdump.kafka.image.loader import ABORT, BEGIN, END
 from kdump.kafka.image.metadatalog import MetadataBatch
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
@@ -320,7 +320,7 @@ def _producer_ids(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row
 
 def _acl(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
     del before
-    yield {"change": "acl-created", "name": values["id"], "after": _acl_members(values)}
+    yield {"change": "acl-created", "name": values["id"], "after": _acl_members(known_acl(values))}
 
 
 def _acl_removed(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:

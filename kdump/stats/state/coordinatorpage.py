@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kdump.rows.scalarlines import json_text, plain
 from kdump.stats.rowtable import row_table
 
 COLUMNS: Final[dict[str, dict[str, str]]] = {
@@ -64,6 +65,8 @@ def state_table(kind: str, rows: Sequence[Mapping[str, Any]], *, width: int, col
         return ""
     if kind == "group":
         rows = [{**row, "memberNames": [_member(member) for member in row["members"]]} for row in rows]
+    if kind == "key":
+        rows = [{**row, "key": _text(row["key"]), "value": _text(row["value"])} for row in rows]
     columns = COLUMNS[kind]
     if kind == "committedOffset" and all(row["logEndOffset"] is None for row in rows):
         # No log of these partitions is among the paths.
@@ -76,3 +79,9 @@ def state_table(kind: str, rows: Sequence[Mapping[str, Any]], *, width: int, col
 def _member(member: Mapping[str, Any]) -> str:
     assignment = ", ".join(member["assignment"])
     return f"{member['clientId']} ({assignment})" if assignment else str(member["clientId"])
+
+
+def _text(value: Any) -> str:
+    """A key or value: text as it is, else JSON; bytes that are no text in base64."""
+    shown = plain(value)
+    return shown if isinstance(shown, str) else json_text(shown)

@@ -128,13 +128,13 @@ def acl_row(acl: Mapping[str, Any]) -> Row:
     return {
         "type": "acl",
         "id": acl["id"],
-        "resourceType": _name(_RESOURCES, acl["resourceType"]),
+        "resourceType": _RESOURCES[acl["resourceType"]],
         "resourceName": acl["resourceName"],
-        "patternType": _name(_PATTERNS, acl["patternType"]),
+        "patternType": _PATTERNS[acl["patternType"]],
         "principal": acl["principal"],
         "host": acl["host"],
-        "operation": _name(_OPERATIONS, acl["operation"]),
-        "permissionType": _name(_PERMISSIONS, acl["permissionType"]),
+        "operation": _OPERATIONS[acl["operation"]],
+        "permissionType": _PERMISSIONS[acl["permissionType"]],
     }
 
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from kdump.format.batch import HEADER_SIZE, batch_crc
 from kdump.kafka.image.faults import Grade
 from kdump.kafka.image.image import MetadataDelta
-from kdump.kafka.image.metadatalog import MetadataBatch
+from kdump.kafka.image.metadatalog import MetadataBatch, MetadataLog
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
+from kdump.kafka.image.snapshotrecords import snapshot_records
 from kdump.payloads.internal import DecodedMessage
+from kdump.stats.state.metadatacommands import metadata_commands
+from kdump.stats.state.metadatarows import StateSelection, image_rows
+from kdump.verify.metadatalog import check_metadata_log
 from tests.harness.archives import unpack_cases
 from tests.harness.metadatacases import as_counted, image_records, metadata_case, metadata_cases, metadata_log
+
+CRC_AT = 17
+"""Where a batch has its CRC."""
 
 
 @pytest.fixture(scope="module")
@@ -123,3 +134,25 @@ def test_only_what_is_after_the_snapshot_is_read(root: Path) -> None:
     watch = Offsets()
     replay(metadata_log(root, "cluster/n1"), StatePoint(), watch)
     assert watch.seen == list(range(248, 312))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_damage_stops_the_reading(root: Path, tmp_path: Path, seed: int) -> None:
+    """Bytes are changed under a right CRC: whatever a record says then, it is a fault or it counts."""
+    random = Random(seed)
+    folder = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(root / "cluster" / "n1" / folder.name, folder)
+    for path in [*folder.glob("*.log"), *folder.glob("*.checkpoint")]:
+        data = bytearray(path.read_bytes())
+        starts = [0]
+        while starts[-1] < len(data):
+            starts.append(starts[-1] + 12 + int.from_bytes(data[starts[-1] + 8 : starts[-1] + 12], "big"))
+        for start, end in random.choices(list(pairwise(starts)), k=2):
+            data[random.randrange(start + HEADER_SIZE, end)] = random.randrange(256)
+            data[start + CRC_AT : start + CRC_AT + 4] = batch_crc(memoryview(data), start, end).to_bytes(4, "big")
+        path.write_bytes(data)
+    found = replay(MetadataLog.of(str(folder)), StatePoint())
+    assert sum(image_records(found.image).values()) == sum(1 for _ in snapshot_records(found.image))
+    list(image_rows(found.image, StateSelection()))
+    list(metadata_commands(found.image, StateSelection()))
+    list(check_metadata_log(str(folder)))
