@@ -12,13 +12,12 @@ from kdump.codes import KdumpError
 from kdump.zookeeper.datafiles import DataFile, DataSet
 from kdump.zookeeper.snapshotfile import read_snapshot
 from kdump.zookeeper.transactions import CREATES, Transaction, TxnBody, TxnType
-from kdump.zookeeper.tree import Release, ZNodeTree
+from kdump.zookeeper.tree import CONFIG_PATH, Release, ZNodeTree
 from kdump.zookeeper.txnlog import TxnLog
 
 _SINCE_35: Final = frozenset(
     {TxnType.CREATE2, TxnType.RECONFIG, TxnType.CREATE_CONTAINER, TxnType.DELETE_CONTAINER, TxnType.CREATE_TTL}
 )
-_CONFIG: Final = "/zookeeper/config"
 
 
 def release_of(files: DataSet, until: int | None = None) -> Release:
@@ -83,7 +82,7 @@ def _of_snapshot(file: DataFile) -> Release | None:
         return None
     if found.digest is not None:
         return Release.V36
-    return Release.V35 if _CONFIG in found.tree.nodes else _by_counts(found.tree)
+    return Release.V35 if CONFIG_PATH in found.tree.nodes else _by_counts(found.tree)
 
 
 def _by_counts(tree: ZNodeTree) -> Release | None:

@@ -14,7 +14,7 @@ from kdump.zookeeper.datafiles import DataFile, DataSet
 from kdump.zookeeper.releases import release_of
 from kdump.zookeeper.snapshotfile import looks_complete, read_snapshot
 from kdump.zookeeper.transactions import Transaction
-from kdump.zookeeper.tree import Release, ZNodeTree
+from kdump.zookeeper.tree import CONFIG_PATH, Release, ZNodeTree
 from kdump.zookeeper.txnlog import EndKind, LogEnd, TxnLog
 
 _MOST_SNAPSHOTS: Final = 100
@@ -86,6 +86,7 @@ def tree_at(files: DataSet, zxid: int) -> RestoredTree:
     best: RestoredTree | None = None
     for start in _starts(files, release, zxid):
         _replay(start, files.logs, lambda transaction: transaction.zxid <= zxid)
+        _add_config(start.tree, files.snapshots, zxid)
         if best is None or (best.failure is not None and start.failure is None):
             best = start
         if start.is_whole:
@@ -94,6 +95,21 @@ def tree_at(files: DataSet, zxid: int) -> RestoredTree:
         what = f"the files do not go back to zxid 0x{zxid:x}"
         raise KdumpError(Codes.ZOOKEEPER_STATE, what, path=files.path)
     return best
+
+
+def _add_config(tree: ZNodeTree, snapshots: Sequence[DataFile], zxid: int) -> None:
+    """Take the list of servers from a snapshot: a server of an ensemble sets it at its start, without a transaction."""
+    node = tree.nodes.get(CONFIG_PATH)
+    if node is None or node.data:
+        return
+    for file in snapshots:
+        try:
+            found = read_snapshot(file, tree.release).tree.nodes.get(CONFIG_PATH)
+        except DamageError:
+            continue
+        if found is not None and found.data and found.mzxid <= zxid:
+            tree.nodes[CONFIG_PATH] = found
+            return
 
 
 def last_zxid_at(files: DataSet, time: int) -> int:
@@ -183,7 +199,8 @@ def _begins_at_the_start(logs: Sequence[DataFile], release: Release) -> bool:
         first = next(TxnLog.of(logs[0], release).entries(), None)
     except DamageError:
         return False
-    return first is not None and first.transaction.zxid == 1
+    # The first transaction of a server alone, and that of an ensemble.
+    return first is not None and first.transaction.zxid in (1, 1 << 32 | 1)
 
 
 def _replay(found: RestoredTree, logs: Sequence[DataFile], applies: Until | None = None) -> None:

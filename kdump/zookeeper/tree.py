@@ -28,7 +28,8 @@ from kdump.zookeeper.transactions import (
 OPEN_ACL: Final = (AccessRule(31, "world", "anyone"),)
 _READ_ACL: Final = (AccessRule(1, "world", "anyone"),)
 _DIGESTED: Final = struct.Struct(">5q3iq")
-_CONFIG: Final = "/zookeeper/config"
+CONFIG_PATH: Final = "/zookeeper/config"
+"""The list of servers (3.5+)."""
 
 
 class Release(IntEnum):
@@ -88,12 +89,12 @@ class ZNodeTree:
         tree = cls(release)
         paths = ["/", "/zookeeper", "/zookeeper/quota"]
         if release >= Release.V35:
-            paths.append(_CONFIG)
+            paths.append(CONFIG_PATH)
         for path in paths:
             tree.put(path, ZNode(b"", OPEN_ACL))
         if release >= Release.V35:
-            tree.nodes[_CONFIG].acl = _READ_ACL
-            tree.nodes[_CONFIG].aversion = -1
+            tree.nodes[CONFIG_PATH].acl = _READ_ACL
+            tree.nodes[CONFIG_PATH].aversion = -1
         return tree
 
     def put(self, path: str, node: ZNode) -> bool:

@@ -7,6 +7,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from zlib import adler32
 
 import pytest
 
@@ -151,6 +152,24 @@ def test_a_gap_in_the_logs_is_told(root: Path, tmp_path: Path) -> None:
     assert found.snapshot.file_name == "snapshot.b9"
     between = tree_at(data_set(tmp_path), 0xB0)
     assert (between.last_zxid, between.failure) == (0x76, None)
+
+
+def test_the_list_of_servers(root: Path, tmp_path: Path) -> None:
+    """A server of an ensemble sets it without a transaction: it is in later snapshots only."""
+    shutil.copytree(root / "3.9.1" / "data", tmp_path, dirs_exist_ok=True)
+    snapshot = tmp_path / "version-2" / "snapshot.b9"
+    data = snapshot.read_bytes()
+    servers = b"server.1=a:1:2:participant"
+    start = data.index(b"/zookeeper/config") + len(b"/zookeeper/config")
+    body = data[:start] + len(servers).to_bytes(4, "big") + servers + data[start + 4 : len(data) - 46]
+    content = body + adler32(body).to_bytes(8, "big") + b"\0\0\0\1/"
+    snapshot.write_bytes(content)
+    found = tree_at(data_set(tmp_path), 0xB0).tree
+    assert found.nodes["/zookeeper/config"].data == servers
+    without = tree_at(data_set(root / "3.9.1" / "data"), 0xB0).tree
+    assert without.nodes["/zookeeper/config"].data == b""
+    del found.nodes["/zookeeper/config"], without.nodes["/zookeeper/config"]
+    assert found.digest() == without.digest()
 
 
 @pytest.mark.parametrize(
