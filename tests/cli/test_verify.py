@@ -197,15 +197,15 @@ def test_terminal(folder: Path) -> None:
 
 
 def test_library(folder: Path) -> None:
-    findings = list(library.logfindings(str(folder / "bad-0")))
+    findings = list(library.findings(str(folder / "bad-0")))
     assert all(isinstance(finding, library.Finding) for finding in findings)
-    assert [(one.code.value.code, one.severity.value, one.continue_at) for one in findings] == [("KD108", "error", 3)]
-    assert list(library.logfindings(str(folder / "good-0"))) == []
+    assert [(one.code, one.severity, one.continue_at) for one in findings] == [("KD108", "error", 3)]
+    assert list(library.findings(str(folder / "good-0"))) == []
 
 
 def test_library_raises_its_own_errors(folder: Path) -> None:
     with pytest.raises(library.KdumpError) as caught:
-        list(library.logfindings(str(folder / "gone")))
+        list(library.findings(str(folder / "gone")))
     assert str(caught.value) == f"{folder / 'gone'}: no such file or directory"
 
 

@@ -62,7 +62,7 @@ def test_a_commit() -> None:
 
 
 def test_the_library_has_it_without_an_import_of_its_own() -> None:
-    program = "import kdump; print(kdump.payloads.decode('x', b'k', None))"
+    program = "import kdump; print(kdump.decode('x', b'k', None))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "(b'k', None)\n"
 
