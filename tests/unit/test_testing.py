@@ -87,6 +87,11 @@ def test_records_of_a_scan_are_written_again(captures: Captures, partition: str,
         offsets = [record.offset for record in records]
         if not records or offsets != sorted(set(offsets)):
             continue
+        if any(record.magic > 2 for record in records):
+            # Readers take it for 2; nobody writes it.
+            with pytest.raises(ValueError, match="magic is 3"):
+                testing.write_segment(tmp_path / partition / log.name, records)
+            continue
         again = list(kdump.scan(testing.write_segment(tmp_path / partition / log.name, records)))
         mapped = [record[:6] for record in again]
         assert [one[2:5] for one in mapped] == [record[2:5] for record in records]
