@@ -66,14 +66,15 @@ def test_bash_script_has_valid_syntax(environment: dict[str, str], tmp_path: Pat
 def test_completions(environment: dict[str, str]) -> None:
     assert completions(environment, "kdump du", 1) == {"dump"}
     assert completions(environment, "kdump dump --isol", 2) == {"--isolation"}
-    assert completions(environment, "kdump dump --output ", 3) == {"kafka", "jsonl", "csv", "table"}
+    formats = {"kafka", "jsonl", "csv", "table", "arrow", "parquet"}
+    assert completions(environment, "kdump dump --output ", 3) == formats
     assert completions(environment, "kdump dump --output js", 3) == {"jsonl"}
 
 
 def test_bash_completes_an_option(environment: dict[str, str]) -> None:
     """The function that the script defines, called as bash calls it."""
     call = (
-        'eval "$(_KDUMP_COMPLETE=bash_source kdump)"; COMP_WORDS=(kdump dump --resy); COMP_CWORD=2; '
+        'eval "$(kdump completion bash)"; COMP_WORDS=(kdump dump --resy); COMP_CWORD=2; '
         '_kdump_completion kdump; echo "${COMPREPLY[@]}"'
     )
     completed = run("bash", "-c", call, environment=environment)
