@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kdump
-from kdump.codes import Finding
 from tests.harness import ROOT
 from tests.harness.arrowrows import Row, dumped, mapped
 from tests.harness.captures import FIXTURES
@@ -82,17 +81,16 @@ def test_writers(answers: dict[str, list[tuple[Any, ...]]], batches: list[Row]) 
 
 
 def test_damage(answers: dict[str, list[tuple[Any, ...]]]) -> None:
-    found = [item for item in kdump.findings(str(SEGMENTS)) if isinstance(item, Finding)]
     expected = [
-        (item.path, item.position, item.code.value.code, item.code.value.name, *_offsets(item), item.message)
-        for item in found
-        if item.severity.value == "error"
+        (item.path, item.position, item.code, item.name, *_offsets(item), item.message)
+        for item in kdump.findings(str(SEGMENTS))
+        if item.severity == "error"
     ]
     assert answers["damage"] == expected
     assert [row[1:4] for row in expected] == [(7628, "KD108", "batch-crc")]
 
 
-def _offsets(item: Finding) -> tuple[int | None, int | None, int | None]:
+def _offsets(item: kdump.Finding) -> tuple[int | None, int | None, int | None]:
     return item.first_offset, item.last_offset, item.continue_at
 
 
