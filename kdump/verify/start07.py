@@ -9,13 +9,13 @@ import os
 from collections.abc import Iterable, Iterator
 
 from kdump.kafka.loader07 import folder_failure, start_07
-from kdump.kafka.startup.content import ContentSource, sha256
+from kdump.kafka.startup.content import ContentSource
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.outcome import Start
 from kdump.log.names import is_log_07
 from kdump.verify.log07 import count_entries
-from kdump.verify.startcheck import LossReason, LostRange, Obstacle, StartCheck, StartedFile
+from kdump.verify.startcheck import LossReason, LostRange, Obstacle, StartCheck, started_files
 
 
 def check_start_07(directory: Directory, settings: LoadSettings, *, checksums: bool = False) -> StartCheck:
@@ -30,16 +30,7 @@ def check_start_07(directory: Directory, settings: LoadSettings, *, checksums: b
     end_before = None
     if start.served is not None:
         end_before = max((start.served.end_offset, *(loss.last_offset + 1 for loss in lost)))
-    started = tuple(
-        StartedFile(
-            name,
-            action,
-            None if content is None else content.size,
-            sha256(content) if checksums and content is not None else None,
-            directory.before[name].size if name in directory.before else None,
-        )
-        for name, action, content in directory.changes()
-    )
+    started = started_files(directory, checksums=checksums)
     return StartCheck(directory.path, settings, start, started, lost, (), (), end_before, (), bytes_read, is_07=True)
 
 

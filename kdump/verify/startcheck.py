@@ -179,16 +179,7 @@ def check_start(
         if served.is_forgotten:
             before = Directory(directory.path, directory.before)
             forgotten = open_transactions(before, settings, served.log_start_offset, served.end_offset)
-    files = tuple(
-        StartedFile(
-            name,
-            action,
-            None if content is None else content.size,
-            sha256(content) if checksums and content is not None else None,
-            directory.before[name].size if name in directory.before else None,
-        )
-        for name, action, content in directory.changes()
-    )
+    files = started_files(directory, checksums=checksums)
     exchanged = () if evidence is None else tuple(_swapped(directory))
     # What one log lacks may be in a log of another name then.
     already_lost = () if evidence is None or exchanged else tuple(_already_lost(directory, evidence, end_before))
@@ -199,6 +190,24 @@ def check_start(
             begun[one.first_offset] = TransactionStart(timestamp, transactional_id(one.producer_id))
     return StartCheck(
         directory.path, settings, result, files, lost, already_lost, exchanged, end_before, forgotten, bytes_read, begun
+    )
+
+
+def started_files(directory: Directory, *, checksums: bool) -> tuple[StartedFile, ...]:
+    """What a start did to each file of a directory; ``checksums``: with those of the contents after it.
+
+    Raises:
+        KdumpError: a file cannot be read.
+    """
+    return tuple(
+        StartedFile(
+            name,
+            action,
+            None if content is None else content.size,
+            sha256(content) if checksums and content is not None else None,
+            directory.before[name].size if name in directory.before else None,
+        )
+        for name, action, content in directory.changes()
     )
 
 
