@@ -6,7 +6,7 @@ A log that is checked in this process is folded on the way. Logs that other proc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ from kdump.log.extents import Extent, extents_of
 from kdump.log.named import is_stream
 from kdump.log.names import Kind, sibling
 from kdump.log.offsetindex import rising_entries
-from kdump.log.opening import open_source, read_whole
+from kdump.log.opening import read_whole
 from kdump.log.partition import segments_after
 from kdump.log.paths import Sibling, file_by_name
 from kdump.log.source import Source
@@ -72,12 +72,10 @@ class StatsRun:
 
     Args:
         options: what is counted.
-        opened: opens a log; to be replaced to watch the reading.
     """
 
-    def __init__(self, options: StatsOptions, *, opened: Callable[[str], Source] = open_source) -> None:
+    def __init__(self, options: StatsOptions) -> None:
         self._options = options
-        self._opened = opened
         self._fold = options.fold()
         self._folded: set[str] = set()
         self._taken: str | None = None
@@ -89,7 +87,7 @@ class StatsRun:
 
     def judge(self) -> Judge:
         """Checks partitions in this process, and folds their logs on the way."""
-        return PartitionCheck(self._options.checks, opened=self._opened, read=self.read).segments
+        return PartitionCheck(self._options.checks, read=self.read).segments
 
     def take_split(self, log: str, first: int, fold: StatsFold) -> None:
         """Take the fold of a split of a log that was looked at elsewhere. The splits of a log come in order.

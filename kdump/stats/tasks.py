@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
 from kdump.log.extents import Extent
-from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.stats.fold import FOLD_CLASSES, StatsFold
 from kdump.stats.run import StatsOptions, StatsRun, fold_split, split_reading
@@ -54,7 +53,6 @@ def folding_judge(
     run: Runner,
     *,
     min_tasks: int = 1,
-    opened: Callable[[str], Source] = open_source,
 ) -> Judge:
     """A judge of partitions whose logs are read by a runner, and folded ``into`` the figures in the same pass.
 
@@ -65,7 +63,6 @@ def folding_judge(
         run: reads the logs.
         min_tasks: see ``plan_readings``. Sketches of records are merged from the same splits everywhere, so these do
             not become smaller.
-        opened: opens a log in this process; see PartitionCheck.
     """
 
     def take(split: FoldedSplit) -> None:
@@ -81,7 +78,7 @@ def folding_judge(
             size=split_size,
             shared_file=file_of,
         )
-        return judge(absolute(groups), run(tasks, work), options.checks, opened, read=into.read, take=take)
+        return judge(absolute(groups), run(tasks, work), options.checks, read=into.read, take=take)
 
     return DistributedCheck(paths, judged, into.judge()).segments
 

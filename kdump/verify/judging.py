@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from kdump.codes import Finding, KdumpError
-from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.tasks.work import Runner
 from kdump.verify.gaps import NextSegment
@@ -80,7 +79,6 @@ def pooled_judge(
     run: Runner,
     *,
     min_tasks: int = 1,
-    opened: Callable[[str], Source] = open_source,
 ) -> Judge:
     """A judge of partitions whose logs are read by a runner.
 
@@ -89,14 +87,13 @@ def pooled_judge(
         options: how deep.
         run: reads the logs.
         min_tasks: see ``plan_readings``.
-        opened: opens a log in this process; see PartitionCheck.
     """
 
     def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Judgement]]:
         pieces = run(plan_readings(groups, min_tasks=min_tasks), reading_work(options))
-        return judge(absolute(groups), pieces, options, opened)
+        return judge(absolute(groups), pieces, options)
 
-    return DistributedCheck(paths, judged, PartitionCheck(options, opened=opened).segments).segments
+    return DistributedCheck(paths, judged, PartitionCheck(options).segments).segments
 
 
 def _name(group: Group) -> str | tuple[str, ...]:
@@ -108,7 +105,6 @@ def judge(
     groups: Sequence[Group],
     pieces: Iterable[ReadingPiece],
     options: CheckOptions,
-    opened: Callable[[str], Source] = open_source,
     *,
     read: SegmentReader | None = None,
     take: Callable[[Any], None] = lambda made: None,
@@ -119,13 +115,12 @@ def judge(
         groups: all of them.
         pieces: sorted by group, segment, position and number.
         options: those of the readings.
-        opened: see PartitionCheck.
         read: reads a log of which there are no pieces; None: as a check without anything else.
         take: takes what was made ``Beside`` the readings that are used.
     """
     read_here = read or (lambda source, following: SegmentReading(source, following, options))
     for number, own in groupby(pieces, key=lambda piece: piece.group):
-        for item in _judge(groups[number], own, options, opened, read_here=read_here, take=take):
+        for item in _judge(groups[number], own, options, read_here=read_here, take=take):
             yield number, item
 
 
@@ -133,7 +128,6 @@ def _judge(
     group: Group,
     pieces: Iterator[ReadingPiece],
     options: CheckOptions,
-    opened: Callable[[str], Source],
     *,
     read_here: SegmentReader,
     take: Callable[[Any], None],
@@ -153,7 +147,7 @@ def _judge(
                 # It was empty, or not there, when the readings were planned.
                 return read_here(source, following)
 
-    return PartitionCheck(options, opened=opened, read=stored).segments(group.segments, group.folder)
+    return PartitionCheck(options, read=stored).segments(group.segments, group.folder)
 
 
 class _StoredReading:
