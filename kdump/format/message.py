@@ -332,6 +332,9 @@ def _reader(member: Member, is_flexible: bool) -> _Reader:
             left = cursor.remaining
             cause = f"Tried to allocate a collection of size {count}, but there are only {left} bytes remaining."
             raise MessageError(cursor.code, cause)
+        cursor.elements += count
+        if cursor.elements > MOST_ELEMENTS:
+            raise MessageError(cursor.code, f"it has more than {MOST_ELEMENTS:,} elements, kdump reads no more")
         if code is not None and count * size <= cursor.remaining:
             numbers = struct.unpack_from(f">{count}{code}", cursor.buffer, cursor.position)
             cursor.position += count * size
@@ -395,6 +398,8 @@ def _read_uuid(cursor: Cursor) -> Value:
 _INT8: Final = struct.Struct(">b")
 _UUID: Final = struct.Struct(f">{UUID_SIZE}s")
 _LENGTHS: Final = {"string": struct.Struct(">h"), "bytes": struct.Struct(">i"), "[]": struct.Struct(">i")}
+MOST_ELEMENTS: Final = 1_000_000
+"""Of all arrays of a message. Each takes some 100 bytes of memory, but may take one byte of the message."""
 _LONGEST_VARINT: Final = 5
 
 
