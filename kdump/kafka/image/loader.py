@@ -201,7 +201,7 @@ class ImageLoader:
             if kind == control.SNAPSHOT_HEADER:
                 timestamp = values["lastContainedLogTimestamp"]
             else:
-                self.quorum.see(kind, values, batch.epoch)
+                self.quorum.see(kind, values)
                 if self._watch is not None and self._snapshot is None:
                     self._watch.election(batch, batch.base_offset + number, kind, values)
         return timestamp

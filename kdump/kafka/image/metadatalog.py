@@ -22,12 +22,15 @@ from kdump.log.names import Kind, parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
+from kdump.payloads.internal import DECODERS
 from kdump.reading.seek import span_of
 from kdump.reading.selection import Range, Selection
 from kdump.wire.compression import DEFAULT_LIMIT
 
 _SNAPSHOT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 BATCH_LIMIT: Final = DEFAULT_LIMIT
+_TOPIC_RECORD: Final = b"\1\2"
+"""The frame version and the type in front of a TopicRecord."""
 
 
 class MetadataBatch(NamedTuple):
@@ -125,6 +128,24 @@ class MetadataLog:
                 if number == start and first > segment.base_offset:
                     position = span_of(source, Selection(offsets=Range(first)), lambda text: None)[0]
                 yield from read_batches(source, position)
+
+    def topic_names(self) -> Iterator[tuple[str, str]]:
+        """(id, name) of all topics that the snapshots and the log name, also of those that were deleted.
+
+        What does not decode is passed over. Raises KdumpError where a file cannot be read.
+        """
+        decode = DECODERS["cluster-metadata"].decode
+        for batches in (*map(snapshot_batches, self.snapshots), self.batches()):
+            try:
+                for batch in batches:
+                    for _, value in batch.records:
+                        if value.startswith(_TOPIC_RECORD) and not batch.is_control:
+                            decoded = decode(None, value)
+                            if not decoded.findings:
+                                topic = decoded.value["data"]
+                                yield topic["topicId"], topic["name"]
+            except UnreadableBatchError:
+                continue
 
 
 def snapshot_batches(snapshot: SnapshotFile) -> Iterator[MetadataBatch]:
