@@ -77,6 +77,16 @@ def test_grades(root: Path, case: dict[str, Any]) -> None:
     assert stops == (case["controller"] != "active controller")
 
 
+@pytest.mark.parametrize("case", metadata_cases(), ids=lambda case: str(case["id"]))
+def test_a_watcher_changes_nothing(root: Path, case: dict[str, Any]) -> None:
+    """Without one, a batch that only changes a partition is applied without a delta."""
+    log, point = metadata_log(root, case["dir"]), until(case)
+    found, watched = replay(log, point, alone=True), replay(log, point, Offsets(), alone=True)
+    assert found.image == watched.image
+    assert found.faults == watched.faults
+    assert found.end_offset == watched.end_offset
+
+
 @pytest.mark.parametrize("name", ["bitflip", "cut-middle", "cut-tail", "zero-tail"])
 def test_a_node_cuts(root: Path, name: str) -> None:
     found = replay(metadata_log(root, f"damaged/{name}"), StatePoint())
