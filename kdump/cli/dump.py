@@ -33,6 +33,7 @@ from kdump.reading.selection import RowBudget
 from kdump.reading.view import ViewOptions
 
 if TYPE_CHECKING:
+    from kdump.kafka.image.names import TopicNames
     from kdump.rows.tablefiles import TableForm, TableWriter
 
 _COUNT_ONLY = 1 << 62
@@ -270,10 +271,19 @@ def _row_options(given: DumpArguments, console: Console) -> DumpOptions:
     lines = view_options.lines(given, fields, width=console.width, color=console.color)
     return _options(
         given,
-        row_output(RowOptions(lines, table, fields)),
+        row_output(RowOptions(lines, table, fields, _names(given))),
         with_records=table.type == "record",
         max_bytes=given.max_bytes,
     )
+
+
+def _names(given: DumpArguments) -> TopicNames | None:
+    """The names of topics, for a table; the other outputs show what the records hold."""
+    if given.output != "table" or given.template is not None:
+        return None
+    from kdump.kafka.image.names import TopicNames
+
+    return TopicNames(given.paths)
 
 
 def _table_options(given: DumpArguments, form: TableForm, console: Console) -> tuple[DumpOptions, TableWriter]:

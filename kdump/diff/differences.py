@@ -18,6 +18,7 @@ from kdump.diff.cleaning import CleanedCopy, cleaned_last, is_compacted
 from kdump.diff.contents import ContentOptions
 from kdump.diff.copies import LoadedCopy
 from kdump.diff.pairs import CopyContents, CopyPair, Held, Intervals, Stretch
+from kdump.kafka.image.names import TopicNames
 from kdump.log.files import absolute
 from kdump.verify.reach import PartitionEvidence, SegmentReach
 
@@ -135,13 +136,20 @@ class Comparison:
     def _of_identities(self) -> Iterator[CopyDifference]:
         if self.options.only_content:
             return
-        for kind, names in (
+        for kind, ids in (
             (DifferenceKind.TOPIC_ID, [copy.place.topic_id for copy in self.copies]),
             (DifferenceKind.CLUSTER, [copy.place.cluster_id for copy in self.copies]),
         ):
-            known = {number: name for number, name in enumerate(names) if name is not None}
+            known = {number: known for number, known in enumerate(ids) if known is not None}
             if len(set(known.values())) > 1:
-                what = "topic ids" if kind is DifferenceKind.TOPIC_ID else "cluster ids"
+                what = "cluster ids"
+                if kind is DifferenceKind.TOPIC_ID:
+                    what = "topic ids"
+                    names = TopicNames(copy.place.directory for copy in self.copies)
+                    known = {
+                        number: names.text(topic_id, self.copies[number].place.directory)
+                        for number, topic_id in known.items()
+                    }
                 listed = ", ".join(sorted(set(known.values())))
                 yield CopyDifference(kind, None, None, tuple(known), f"the copies have different {what}: {listed}")
 
