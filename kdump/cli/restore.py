@@ -57,7 +57,9 @@ def _plans(
         yield plan_restore(source, _target(given, cluster, source), options)
         return
     assert cluster is not None
-    for name, places in places_below(given.from_log_dir):
+    # A broker that was started on the old directories has put them aside, and made empty ones.
+    put_aside = os.path.realpath(given.from_log_dir) == os.path.realpath(given.destination)
+    for name, places in places_below(given.from_log_dir, put_aside=put_aside):
         target = cluster.partition(*name)
         if isinstance(target, str):
             yield LeftPartition(name, places[0].directory, RestoreNote(NoteKind.NO_TARGET, target))

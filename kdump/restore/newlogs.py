@@ -7,6 +7,7 @@ docs/spec/startup.md#rule-20-from-a-snapshot.
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -37,6 +38,7 @@ from kdump.repair.salvage.placeholders import end_marker
 from kdump.restore.plan import Placing, RestoreOptions, RestorePlan
 from kdump.system.files import discard, publish
 
+_OWNER: Final = stat.S_IRUSR | stat.S_IWUSR
 _INDEXES: Final = (Kind.TIME_INDEX, Kind.TXN_INDEX, Kind.INDEX)
 
 
@@ -172,7 +174,7 @@ class PartitionMaker:
         placing, entry = self._options.placing, self._preparation.new_entry(name)
         self._made.logs.append(name)
         self._taken_over[name] = path
-        if placing is Placing.HARD_LINK and not is_last and disk.link(path, entry):
+        if placing is Placing.HARD_LINK and not is_last and self._may_share(path) and disk.link(path, entry):
             self._made.linked += 1
             return
         with disk.open_file(path) as source, disk.NewDiskFile(entry, self._like, keep_owner=True) as copy:
@@ -182,6 +184,12 @@ class PartitionMaker:
                 for piece in pieces_of(source):
                     copy.write(piece)
             copy.finish(modified=source.status.st_mtime_ns)
+
+    def _may_share(self, path: str) -> bool:
+        """The broker may open the file of the source: a second name has the same owner and mode."""
+        status, like = os.stat(path), self._like
+        is_owned = (status.st_uid, status.st_gid) == (like.st_uid, like.st_gid)
+        return is_owned and status.st_mode & _OWNER == _OWNER
 
     @property
     def _new(self) -> str:

@@ -151,7 +151,7 @@ def _notes(source: SourcePartition, target: TargetPartition, options: RestoreOpt
         yield RestoreNote(NoteKind.DAMAGE, f"{one.path}: {one}", one.first_offset, one.last_offset)
     for first, last in source.missing():
         yield RestoreNote(NoteKind.MISSING_OFFSETS, "no entry has these offsets", first, last)
-    if not source.table.rises:
+    if not source.rises:
         message = "entries come again, or out of order: their offsets do not rise"
         yield RestoreNote(NoteKind.OVERLAP, message)
     if not options.is_converted:

@@ -30,13 +30,13 @@ from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name
 from kdump.log.siblings import read_checkpoint, read_topic_id
 from kdump.repair.apply import disk
 from kdump.repair.apply.folders import open_repair
-from kdump.repair.apply.journal import clear_unprepared, finish, unfinished
+from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unfinished
 from kdump.repair.apply.manifest import HOME, MANIFEST_NAME
 from kdump.repair.apply.preparation import Preparation, check_room
 from kdump.repair.apply.undo import resume
 from kdump.repair.plan.location import PartitionLocation, place_of
 from kdump.repair.plan.plan import LineChange
-from kdump.repair.refusals import Locks, check_place, refuse_backup, refuse_pending, refuse_special, refused
+from kdump.repair.refusals import GOES_ON, Locks, check_place, refuse_backup, refuse_pending, refuse_special, refused
 from kdump.restore.newlogs import NewPartition, PartitionMaker
 from kdump.restore.plan import Placing, RestoreOptions, RestorePlan
 from kdump.verify.startcheck import StartCheck, check_start
@@ -127,9 +127,10 @@ class Restore:
             KdumpError: it cannot be written or is refused; nothing has changed, or running it again goes on.
         """
         directory = self._directory(plan)
-        begun = list(unfinished(directory))
-        if begun:
-            return self._finished(plan, directory, begun[0].path)
+        for begun in list(unfinished(directory)):
+            manifest = self._go_on(begun)
+            if not begun.is_undone:
+                return RestoredPartition(plan, directory, manifest)
         made = _make_directories(directory)
         try:
             return self._restored(plan, place_of(directory), is_new=bool(made))
@@ -137,11 +138,14 @@ class Restore:
             disk.remove_made(made)
             raise
 
-    def _finished(self, plan: RestorePlan, directory: str, path: str) -> RestoredPartition:
-        folders, manifest = open_repair(path, self._options.backup)
+    def _go_on(self, begun: Unfinished) -> str:
+        """Finish what was begun, a restore or the undo of one; returns the path of its manifest."""
+        folders, manifest = open_repair(begun.path, self._options.backup)
         with folders:
+            if manifest.way != WAY:
+                raise refused(f"{begun}; kdump repair {GOES_ON}", begun.path)
             resume(folders, manifest)
-        return RestoredPartition(plan, directory, os.path.join(manifest.backup, MANIFEST_NAME))
+        return os.path.join(manifest.backup, MANIFEST_NAME)
 
     def _restored(self, plan: RestorePlan, place: PartitionLocation, *, is_new: bool) -> RestoredPartition:
         directory = place.directory

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kdump.codes import Codes, Finding, KdumpError
+from kdump.diff.alignment import rises
 from kdump.diff.places import CopyPlace, PartitionName, copies_of
 from kdump.diff.table import CopyTable, Rows, TableSegment, read_table
 from kdump.format.batch import MAGIC
@@ -85,14 +85,27 @@ class SourcePartition:
             for number, segment in enumerate(self.segments)
         ]
 
+    @property
+    def rises(self) -> bool:
+        """The offsets of the good entries rise."""
+        return rises(self.good["last_offset"])
+
     def missing(self) -> Iterator[tuple[int, int]]:
-        """Offsets, first and last, that no entry has although one before and one after them is there."""
+        """Offsets, first and last, between good entries that no entry has, and no damage explains."""
         if self.is_cleaned:
             return
-        table = self.table
-        before: NDArray[np.int64] = np.maximum.accumulate(table.last)[:-1]
-        for number in np.flatnonzero(table.first[1:] > before + 1).tolist():
-            yield int(before[number]) + 1, int(table.first[number + 1]) - 1
+        is_good = self.table.rows["is_valid"]
+        first, before = self.table.first[is_good], np.maximum.accumulate(self.good["last_offset"])
+        lost = sorted((one.first_offset, one.last_offset) for one in self.damage if one.last_offset is not None)
+        for number in np.flatnonzero(first[1:] > before[:-1] + 1).tolist():
+            begin, end = int(before[number]) + 1, int(first[number + 1])
+            for start, last in lost:
+                if start is not None and begin <= last and start < end:
+                    if begin < start:
+                        yield begin, start - 1
+                    begin = last + 1
+            if begin < end:
+                yield begin, end - 1
 
     def larger_than(self, size: int) -> Iterator[tuple[int, int]]:
         """(last offset, bytes) of the entries that are larger than a producer could write."""
@@ -142,19 +155,24 @@ def read_source(path: str) -> SourcePartition:
     return read_place(found.copies[0])
 
 
-def places_below(log_directory: str) -> Iterator[tuple[PartitionName, list[CopyPlace]]]:
+def places_below(log_directory: str, *, put_aside: bool) -> Iterator[tuple[PartitionName, list[CopyPlace]]]:
     """The partitions of a log directory with the directories that hold them, sorted by name.
 
-    Directories that a broker has put aside (-stray) count where the partition has no other one. Those that it was
-    about to delete, or to replace, do not count, and the metadata of the cluster do not.
+    Directories that a broker was about to delete, or to replace, do not count, and the metadata of the cluster do not.
+
+    Args:
+        log_directory: the path.
+        put_aside: only directories count that a broker has put aside (-stray); else these count where the partition
+            has no other one.
 
     Raises:
         KdumpError: the directory cannot be listed, or holds no partition.
     """
     found: dict[PartitionName, dict[str, list[str]]] = {}
+    forms_wanted = (STRAY,) if put_aside else ("", STRAY)
     for entry in files.listing(log_directory):
         folder = parse_folder(entry.name) if entry.is_directory else None
-        if folder is not None and folder[0][0] != CLUSTER_METADATA and folder[1] in ("", STRAY):
+        if folder is not None and folder[0][0] != CLUSTER_METADATA and folder[1] in forms_wanted:
             found.setdefault(folder[0], {}).setdefault(folder[1], []).append(entry.path)
     if not found:
         raise KdumpError(Codes.NO_SEGMENTS, "holds no partition", path=log_directory)

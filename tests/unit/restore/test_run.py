@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -182,6 +183,16 @@ def test_damage_is_left_out_and_told(tmp_path: Path) -> None:
     assert [finding.code for finding in restored.left_out] == [Codes.BATCH_CRC]
     assert (logs / "t-0" / log.name).read_bytes() == bytes(data[-len(v2_batch(plain_rows(2), base_offset=16)) :])
     assert started(logs / "t-0").is_harmless
+
+
+@pytest.mark.parametrize(("age", "is_told"), [(10**12, True), (-(10**12), False)])
+def test_what_retention_deletes_at_once(tmp_path: Path, age: int, is_told: bool) -> None:
+    """A segment goes by the time of its file where no timestamp is known."""
+    source = plain_source(tmp_path, epochs=(0, 0))
+    for log in source.glob("*.log"):
+        os.utime(log, ns=(0, time.time_ns() - age * 1_000_000))
+    plan = plan_restore(read_source(str(source)), TargetPartition("t", 0, ID), RestoreOptions())
+    assert (NoteKind.RETENTION in {note.kind for note in plan.notes}) is is_told
 
 
 @pytest.mark.parametrize("policy", [TxnPolicy.ABORT, TxnPolicy.COMMIT])
