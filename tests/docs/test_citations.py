@@ -18,14 +18,7 @@ import pytest
 from tests.harness import ROOT
 from website.pages import generated
 
-CITING = (
-    "kdump/**/*.py",
-    "tests/**/*.py",
-    "fixtures/**/*.py",
-    "examples/**/*.py",
-    "docs/**/*.py",
-    "man/*",
-)
+CITING = ("kdump/**/*.py", "tests/**/*.py", "fixtures/**/*.py", "examples/**/*.py", "docs/**/*.py", "man/*")
 """Files whose comments and texts cite pages; this one cites wrongly on purpose."""
 PAGES = ("*.md", "docs/**/*.md", "fixtures/**/*.md", "tests/**/*.md")
 """Pages that link to one another."""
