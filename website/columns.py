@@ -206,10 +206,11 @@ def meaning(table: Table, column: Column) -> str:
 
 def columns(section: Section) -> list[Column]:
     """All columns of the type of a section: those of the table, and those that variants of it have besides."""
-    found = {column.name: column for column in (*section.table.columns, *section.table.others)}
-    for variant in _VARIANTS:
-        if variant.type == section.table.type:
-            found = {column.name: found.get(column.name, column) for column in (*variant.columns, *found.values())}
+    tables_of_type = (section.table, *(variant for variant in _VARIANTS if variant.type == section.table.type))
+    found: dict[str, Column] = {}
+    for table in tables_of_type:
+        for column in (*table.columns, *table.others):
+            found.setdefault(column.name, column)
     return list(found.values())
 
 

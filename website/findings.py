@@ -27,8 +27,17 @@ SUBJECTS: Final = {
     "KD8": "Conversion",
     "KD9": "Copies compared",
 }
-_COMMANDS: Final = {"KD7": ("repair",), "KD8": ("convert",), "KD9": ("diff",)}
-_MANUALS: Final = {"KD7": "kdump-repair.1", "KD8": "kdump-convert.1", "KD9": "kdump-diff.1"}
+_COMMANDS: Final = {
+    "KD0": (),
+    "KD1": ("verify", "dump"),
+    "KD2": ("verify", "dump"),
+    "KD7": ("repair",),
+    "KD8": ("convert",),
+    "KD9": ("diff",),
+}
+"""Who reports the codes of a subject; the others verify alone."""
+_MANUALS: Final = {"KD7": "kdump.1", "KD8": "kdump.1", "KD9": "kdump-diff.1"}
+"""The pages that explain the codes of a subject; the others kdump-verify(1)."""
 _PLACEHOLDER: Final = re.compile(r"<[A-Za-z ]+>")
 
 
@@ -124,9 +133,8 @@ def _page(code: Code) -> Iterator[str]:
     yield "## Read on"
     yield ""
     manual = _MANUALS.get(subject, "kdump-verify.1")
-    anchor = "" if subject in ("KD7", "KD8") else f"#{code.code}"
     name, _, section = manual.partition(".")
-    yield f"- [{name}({section})](../man/{manual}.md{anchor}), the manual"
+    yield f"- [{name}({section})](../man/{manual}.md#{code.code}), the manual"
     if subject not in ("KD0", "KD7", "KD8", "KD9"):
         yield "- [The broker died: decide before you restart](../guides/broker-died.md)"
     for rule in known.rules:
@@ -164,8 +172,8 @@ def _index() -> Iterator[str]:
 
 
 def _reported(subject: str) -> str:
-    commands = _COMMANDS.get(subject, ("verify", "dump"))
-    return " and ".join(f"`kdump {command}`" for command in commands)
+    commands = _COMMANDS.get(subject, ("verify",))
+    return " and ".join(f"`kdump {command}`" for command in commands) or "every command"
 
 
 def _linked(text: str, own: str) -> str:
