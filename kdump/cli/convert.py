@@ -16,6 +16,7 @@ from kdump.cli.conflicts import CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import OffsetRange, OutputFormat, TimeRange
 from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Finding, KdumpError
@@ -41,7 +42,19 @@ _WHAT_HELPS: Final = (
 
 
 @click.command(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=Command,
+    most_used=(
+        "-o",
+        "--to-magic",
+        "--codec",
+        "--to",
+        "--from",
+        "--offset",
+        "--time",
+        "--overwrite",
+        "--skip-damaged",
+        "-j",
+    ),
     epilog="""\b
 Examples:
   kdump convert X.log -o old/ --to-magic 1           as an old consumer would get it
@@ -51,7 +64,8 @@ Examples:
   kdump convert rows.jsonl -o new/ --from jsonl      a segment out of JSON lines""",
 )
 @click.argument("source", metavar="SRC", required=False, type=click.Path())
-@click.option(
+@option(
+    OptionGroup.WRITE,
     "-o",
     "destination",
     metavar="DST",
@@ -59,51 +73,94 @@ Examples:
     help="The file to write, or the directory (for a directory always); with --to jsonl or csv - is standard output.",
 )
 @log_format_option
-@click.option(
+@option(
+    OptionGroup.WRITE,
     "--offset-map",
     is_flag=True,
     help="Of logs of Kafka 0.7: also write DST.offsets.csv, which offset each byte position has become.",
 )
-@click.option("--to-magic", type=click.IntRange(0, MAGIC), metavar="0|1|2", help="Message format of the result.")
-@click.option(
+@option(
+    OptionGroup.WRITE,
+    "--to-magic",
+    type=click.IntRange(0, MAGIC),
+    metavar="0|1|2",
+    help="Message format of the result.",
+)
+@option(
+    OptionGroup.WRITE,
     "--codec",
     type=click.Choice([_KEEP, *CODEC_NAMES]),
     default=_KEEP,
-    help="Compression of the result. [default: keep, as it is]",
+    show_default="keep, as it is",
+    help="Compression of the result.",
 )
-@click.option("--level", type=int, metavar="N", help="Level of --codec: gzip 1-9, lz4 1-17, zstd up to 22.")
-@click.option("--to", "form", type=click.Choice(["jsonl", "csv", "parquet"]), help="Write records for other tools.")
-@click.option("--from", "input_form", type=click.Choice(["jsonl"]), help="SRC is JSON lines of records.")
-@click.option("--offset", "offsets", type=OffsetRange(), metavar="A:B", help="Offsets A up to B, B left out.")
-@click.option(
+@option(
+    OptionGroup.WRITE, "--level", type=int, metavar="N", help="Level of --codec: gzip 1-9, lz4 1-17, zstd up to 22."
+)
+@option(
+    OptionGroup.WRITE,
+    "--to",
+    "form",
+    type=click.Choice(["jsonl", "csv", "parquet"]),
+    help="Write records for other tools.",
+)
+@option(OptionGroup.READ, "--from", "input_form", type=click.Choice(["jsonl"]), help="SRC is JSON lines of records.")
+@option(
+    OptionGroup.CHOICE, "--offset", "offsets", type=OffsetRange(), metavar="A:B", help="Offsets A up to B, B left out."
+)
+@option(
+    OptionGroup.CHOICE,
     "--time",
     "times",
     type=TimeRange(),
     metavar="T1..T2",
     help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), or -1h for an hour ago (s m h d w).",
 )
-@click.option(
+@option(
+    OptionGroup.CHOICE,
     "--isolation",
     type=click.Choice(["read_uncommitted", "read_committed"]),
     default="read_uncommitted",
     help="read_committed: without aborted transactions, up to the first open one.",
 )
-@click.option(
+@option(
+    OptionGroup.CHOICE,
     "--open-transactions",
     type=click.Choice(["refuse", "keep"]),
     default="refuse",
-    help="A part of a log with records of transactions that have no end marker: write nothing, or write it anyway."
-    " [default: refuse]",
+    help="A part of a log with records of transactions that have no end marker: write nothing, or write it anyway.",
 )
-@click.option("--renumber", type=click.IntRange(0, MAX_OFFSET), metavar="FROM", help="Number the records from FROM on.")
-@click.option("--split-bytes", type=click.IntRange(1), metavar="N", help="Begin a new segment before N bytes are over.")
-@click.option("--overwrite", is_flag=True, help="Replace files that are there; without it they are refused.")
-@click.option("--csv-safe", is_flag=True, help="With --to csv: no cell begins as a spreadsheet's formula does.")
-@click.option("--strict", is_flag=True, help="Write nothing when anything would be lost.")
-@click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged, and say so.")
-@click.option("--output", type=OutputFormat(["text", "jsonl"]), default="text", help="How to say what was done.")
-@limit_option()
+@option(
+    OptionGroup.WRITE,
+    "--renumber",
+    type=click.IntRange(0, MAX_OFFSET),
+    metavar="FROM",
+    help="Number the records from FROM on.",
+)
+@option(
+    OptionGroup.WRITE,
+    "--split-bytes",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Begin a new segment before N bytes are over.",
+)
+@option(
+    OptionGroup.WRITE, "--overwrite", is_flag=True, help="Replace files that are there; without it they are refused."
+)
+@option(
+    OptionGroup.WRITE, "--csv-safe", is_flag=True, help="With --to csv: no cell begins as a spreadsheet's formula does."
+)
+@option(OptionGroup.DAMAGE, "--strict", is_flag=True, help="Write nothing when anything would be lost.")
+@option(OptionGroup.DAMAGE, "--skip-damaged", is_flag=True, help="Leave out what is damaged, and say so.")
+@option(
+    OptionGroup.OUTPUT,
+    "--output",
+    type=OutputFormat(["text", "jsonl"]),
+    default="text",
+    help="How to say what was done.",
+)
 @engine_options
+@limit_option()
 @reading_options
 @common_options
 def convert(source: str | None, destination: str | None, **others: Any) -> int:

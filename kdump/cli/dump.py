@@ -17,6 +17,7 @@ from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
+from kdump.cli.options import OptionGroup, option
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
@@ -41,7 +42,21 @@ _COUNT_ONLY = 1 << 62
 
 @click.command(
     cls=JavaOptionsCommand,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    most_used=(
+        "--print-data-log",
+        "--output",
+        "--fields",
+        "--decode",
+        "--offset",
+        "--time",
+        "--key",
+        "--value",
+        "-n",
+        "--tail",
+        "-f",
+        "--resync",
+        "--explain",
+    ),
     epilog="""\b
 Examples:
   kdump dump 00000000000000000000.log                  the batches of one segment
@@ -51,7 +66,8 @@ Examples:
   kdump dump --output jsonl --records --key '^user-7$' --time -1d.. orders-0 | jq .value""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@click.option(
+@option(
+    OptionGroup.JAVA,
     "--files",
     multiple=True,
     callback=once,
@@ -59,23 +75,30 @@ Examples:
     help="Comma-separated files, taken as DumpLogSegments takes them; PATHs are then ignored, as there.",
 )
 @log_format_option
-@click.option("--all-files", is_flag=True, help="In directories, also dump index, snapshot and checkpoint files.")
+@option(
+    OptionGroup.READ,
+    "--all-files",
+    is_flag=True,
+    help="In directories, also dump index, snapshot and checkpoint files.",
+)
 @java_options
 @view_options.view_options
-@limit_option("Refuse a batch that decompresses to more.")
-@click.option(
+@option(
+    OptionGroup.DAMAGE,
     "--explain",
     type=click.IntRange(0),
     metavar="POSITION",
     help="Explain the bytes around a file position, field by field, damage included.",
 )
-@click.option(
+@option(
+    OptionGroup.READ,
     "--frame",
     metavar="KIND",
     help="The files are saved requests or responses: fetch, multifetch, produce, multiproduce or offsets of Kafka 0.7; "
     "fetch-response[:V] or produce-request[:V], the body of one of today, of API version V.",
 )
 @engine_options
+@limit_option("Refuse a batch that decompresses to more.")
 @reading_options
 @common_options
 def dump(paths: tuple[str, ...], **others: Any) -> int:

@@ -15,6 +15,7 @@ from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.html_page import HtmlPage
+from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import OutputFormat
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import strip_credentials
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=Command,
+    most_used=("--by", "--quick", "--what-if", "--at", "--between", "--output", "--html", "-j"),
     epilog="""\b
 Examples:
   kdump stats orders-0                          a page about a partition
@@ -42,21 +44,29 @@ Examples:
   kdump stats --at-zxid 0x1f /var/lib/zookeeper  the tree after a transaction""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@click.option(
+@option(
+    OptionGroup.COUNT,
     "--by",
     type=click.Choice(["segment", "partition", "topic", "producer", "codec", "magic", "hour"]),
     default="segment",
-    help="Group by.  [default: segment]",
+    help="What a group is.",
 )
-@click.option("--quick", is_flag=True, help="Headers only: nothing is decompressed, no key or value is looked at.")
-@click.option(
+@option(
+    OptionGroup.COUNT,
+    "--quick",
+    is_flag=True,
+    help="Headers only: nothing is decompressed, no key or value is looked at.",
+)
+@option(
+    OptionGroup.OUTPUT,
     "--output",
     type=OutputFormat(["table", "jsonl", "records", "commands", "reset-csv"]),
     default="table",
-    help="A human-readable page (default), or JSON lines. With --at also records: those of a snapshot; "
+    help="A human-readable page, or JSON lines. With --at also records: those of a snapshot; "
     "commands: those that would make it again; reset-csv: offsets for kafka-consumer-groups.sh --from-file.",
 )
-@click.option(
+@option(
+    OptionGroup.OUTPUT,
     "--html",
     type=click.Path(),
     metavar="FILE",
@@ -64,9 +74,9 @@ Examples:
 )
 @whatif_options.whatif_options
 @log_format_option
-@limit_option()
 @color_option("the page")
 @engine_options
+@limit_option()
 @reading_options
 @common_options
 def stats(paths: tuple[str, ...], **others: Any) -> int:

@@ -20,6 +20,7 @@ from kdump.cli.conflicts import VERIFY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import OutputFormat
 from kdump.cli.startup_options import startup_options
 from kdump.codes import Codes, Finding, KdumpError, Severity
@@ -34,7 +35,8 @@ from kdump.verify.summaries import TerminalSummary
 
 
 @click.command(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=Command,
+    most_used=("--quick", "--startup", "--strict", "--output", "--manifest", "-j"),
     epilog="""\b
 Examples:
   kdump verify /var/lib/kafka                   every partition of a log directory
@@ -45,25 +47,35 @@ Examples:
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @log_format_option
-@click.option("--quick", "depth", flag_value="quick", help="Framing and checksums only, nothing is decompressed.")
-@click.option("--deep", "depth", flag_value="deep", default=True, help="Decode every record too (default).")
-@click.option("--strict", is_flag=True, help="End with 1 for warnings too.")
-@click.option(
+@option(
+    OptionGroup.CHECK,
+    "--quick",
+    "depth",
+    flag_value="quick",
+    help="Framing and checksums only, nothing is decompressed.",
+)
+@option(
+    OptionGroup.CHECK, "--deep", "depth", flag_value="deep", default=True, help="Decode every record too (default)."
+)
+@option(OptionGroup.OUTPUT, "--strict", is_flag=True, help="End with 1 for warnings too.")
+@option(
+    OptionGroup.OUTPUT,
     "--output",
     type=OutputFormat(["text", "jsonl", "junit"]),
     default="text",
-    help="One line per finding and per segment (default), JSON lines of findings, or JUnit XML.",
+    help="Text: one line per finding and per segment; JSON lines of findings, or JUnit XML.",
 )
-@limit_option()
 @color_option("the text")
 @startup_options
 @engine_options
-@click.option(
+@option(
+    OptionGroup.OUTPUT,
     "--manifest",
     type=click.Path(),
     metavar="FILE",
     help="Also write what is there to FILE: a SHA-256 per file, offsets and digests per partition.",
 )
+@limit_option()
 @reading_options
 @common_options
 def verify(paths: tuple[str, ...], **others: Any) -> int:
