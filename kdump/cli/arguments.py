@@ -50,6 +50,7 @@ class DumpArguments(LogArguments, EngineArguments):
     """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
+    topics: tuple[str, ...]
     files: str | None
     all_files: bool
     explain: int | None
@@ -122,6 +123,7 @@ class VerifyArguments(LogArguments, EngineArguments):
     """Options of ``kdump verify``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
+    topics: tuple[str, ...]
     depth: str
     strict: bool
     output: str
@@ -140,6 +142,7 @@ class DiffArguments(EngineArguments):
     """Options of ``kdump diff``."""
 
     paths: tuple[str, ...]
+    topics: tuple[str, ...]
     records: bool
     content: bool
     strict: bool
@@ -203,6 +206,7 @@ class RepairArguments(LogArguments):
     """Options of ``kdump repair``."""
 
     paths: tuple[str, ...]
+    topics: tuple[str, ...]
     output: str | None
     in_place: bool
     manifest: str | None

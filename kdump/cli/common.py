@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kdump.cli.options import OptionGroup, help_option, option, version_option
+from kdump.log.files import strip_credentials
 from kdump.log.metering import metered
+from kdump.log.names import is_uri
+from kdump.log.paths import expanded
 from kdump.system.priority import be_idle
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from kdump.cli.arguments import Arguments
     from kdump.cli.console import Console
+    from kdump.codes import KdumpError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -87,6 +91,31 @@ def reading_options(function: _Function) -> _Function:
     ):
         function = each(function)
     return function
+
+
+def topic_option(what: str = "") -> Callable[[_Function], _Function]:
+    """``--topic``, as ``topics``; ``what`` else it chooses."""
+    return option(
+        OptionGroup.READ,
+        "--topic",
+        "topics",
+        multiple=True,
+        metavar="NAME|GLOB",
+        help=f"Of log directories only the partitions of this topic{what}; may be repeated.",
+    )
+
+
+def named_paths(paths: Iterable[str], topics: Sequence[str], on_error: Callable[[KdumpError], None]) -> tuple[str, ...]:
+    """What a command works on: what fits the patterns in URIs, and of log directories the partitions of ``topics``.
+
+    ``paths``: as ``files.strip_credentials`` gave them. A shell replaces patterns of this machine's files itself.
+    """
+    found = [one for path in paths for one in (expanded(path, on_error) if is_uri(path) else [path])]
+    if topics:
+        from kdump.log.topics import paths_of_topics
+
+        found = list(map(strip_credentials, paths_of_topics(found, topics, on_error)))
+    return tuple(found)
 
 
 def begin(given: Arguments, console: Console) -> None:

@@ -144,6 +144,10 @@ DUMP: Final = (
     ),
     Conflict("--csv-safe", needs=("--output csv",)),
     Conflict(
+        "--topic",
+        excludes=("--files", "--follow", "--frame"),
+    ),
+    Conflict(
         "--follow",
         excludes=("--files", "--all-files"),
         message="--follow takes a PATH and its .log files, neither --files nor --all-files",
@@ -255,7 +259,7 @@ STATS: Final = (
     Conflict("--output reset-csv", needs=("--at", "--offsets-for")),
     Conflict("--what-if", excludes=("--at-offset", "--at-zxid", *_CHANGES)),
     Conflict("--output records", "--output commands", needs=_STATE),
-    Conflict("--topic", "--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
+    Conflict("--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
     Conflict(
         "a file of ZooKeeper",
         needs=("--at", "--at-zxid", "--between", "--history"),

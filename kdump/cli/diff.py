@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from kdump.cli.arguments import DiffArguments
-from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
+from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options, topic_option
 from kdump.cli.conflicts import DIFF, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine, engine_options
@@ -37,7 +37,7 @@ _FEWEST_PATHS: Final = 2
 
 @click.command(
     cls=Command,
-    most_used=("--content", "--records", "--strict", "--output", "-j"),
+    most_used=("--topic", "--content", "--records", "--strict", "--output", "-j"),
     epilog="""\b
 Examples:
   kdump diff orders-0 backup/orders-0              two copies of a partition
@@ -47,6 +47,7 @@ Examples:
   kdump diff orders.manifest orders-0              what changed since kdump verify --manifest""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@topic_option()
 @option(OptionGroup.OUTPUT, "--records", is_flag=True, help="Show the records that differ, key and value of each copy.")
 @option(
     OptionGroup.COMPARE,
@@ -99,7 +100,7 @@ class _DiffRun:
         except KdumpError as error:
             self._status.fail(error)
             return self._status.code
-        for item in compare(given.paths, DiffOptions(contents, given.records), self._fail, run):
+        for item in compare(given.paths, DiffOptions(contents, given.records, given.topics), self._fail, run):
             if isinstance(item, PartitionReport):
                 self._add(item)
                 text = self._page(item)

@@ -10,7 +10,16 @@ import click
 
 from kdump.cli import exit_status, view_options
 from kdump.cli.arguments import DumpArguments
-from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, log_format_option, reading_options
+from kdump.cli.common import (
+    begin,
+    common_options,
+    has_pyarrow,
+    limit_option,
+    log_format_option,
+    named_paths,
+    reading_options,
+    topic_option,
+)
 from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions, zookeeper_facts
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
@@ -43,6 +52,7 @@ _COUNT_ONLY = 1 << 62
 @click.command(
     cls=JavaOptionsCommand,
     most_used=(
+        "--topic",
         "--print-data-log",
         "--output",
         "--fields",
@@ -74,6 +84,7 @@ Examples:
     metavar="A,B,...",
     help="Comma-separated files, taken as DumpLogSegments takes them; PATHs are then ignored, as there.",
 )
+@topic_option()
 @log_format_option
 @option(
     OptionGroup.READ,
@@ -131,6 +142,7 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     )
     begin(given, console)
     status = RunStatus(console.show_error)
+    given.paths = _paths(given, status)
     writer: TableWriter | None = None
     if given.output in ("arrow", "parquet"):
         if not has_pyarrow(f"--output {given.output}"):
@@ -156,6 +168,13 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     console.close()
     status.add(damaged=run.damaged, unreadable=run.unreadable)
     return status.code
+
+
+def _paths(given: DumpArguments, status: RunStatus) -> tuple[str, ...]:
+    """The PATHs to dump. Beside ``--files`` they are ignored."""
+    if given.files is not None:
+        return given.paths
+    return named_paths(map(strip_credentials, given.paths), given.topics, status.fail)
 
 
 def _engine(given: DumpArguments, options: GivenOptions, console: Console) -> Engine:

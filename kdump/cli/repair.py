@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.cli.arguments import RepairArguments
-from kdump.cli.common import begin, common_options, log_format_option, reading_options
+from kdump.cli.common import begin, common_options, log_format_option, named_paths, reading_options, topic_option
 from kdump.cli.conflicts import REPAIR, SALVAGE_OPTIONS, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
@@ -91,7 +91,7 @@ _MARKERS: Final = {
 
 @click.command(
     cls=Command,
-    most_used=("-o", "--in-place", "--undo", "--like-broker", "--salvage", "--indexes", "--from"),
+    most_used=("--topic", "-o", "--in-place", "--undo", "--like-broker", "--salvage", "--indexes", "--from"),
     epilog="""\b
 Examples:
   kdump repair orders-0                             what could be done, and what it would cost
@@ -121,6 +121,7 @@ Examples:
     metavar="MANIFEST",
     help="Undo the repair in place that wrote this manifest.",
 )
+@topic_option()
 @log_format_option
 @option(
     OptionGroup.WRITE,
@@ -249,7 +250,7 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
         except KdumpError as error:
             fail(error.located(manifest))
     with Repair(options, on_error=fail) as job:
-        for path in paths:
+        for path in named_paths(paths, given.topics, fail):
             try:
                 if given.finish:
                     force, backup = given.force, given.backup_dir

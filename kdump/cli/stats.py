@@ -9,7 +9,16 @@ import click
 
 from kdump.cli import whatif_options
 from kdump.cli.arguments import StatsArguments
-from kdump.cli.common import begin, color_option, common_options, limit_option, log_format_option, reading_options
+from kdump.cli.common import (
+    begin,
+    color_option,
+    common_options,
+    limit_option,
+    log_format_option,
+    named_paths,
+    reading_options,
+    topic_option,
+)
 from kdump.cli.conflicts import STATS, GivenOptions, zookeeper_facts
 from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine, engine_options
@@ -31,7 +40,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=Command,
-    most_used=("--by", "--quick", "--what-if", "--at", "--between", "--output", "--html", "-j"),
+    most_used=("--topic", "--by", "--quick", "--what-if", "--at", "--between", "--output", "--html", "-j"),
     epilog="""\b
 Examples:
   kdump stats orders-0                          a page about a partition
@@ -44,6 +53,8 @@ Examples:
   kdump stats --at-zxid 0x1f /var/lib/zookeeper  the tree after a transaction""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@topic_option(", with --at and the like of the metadata only the topic")
+@log_format_option
 @option(
     OptionGroup.COUNT,
     "--by",
@@ -73,7 +84,6 @@ Examples:
     help="Write a report with charts too: one file, which a browser shows without a network.",
 )
 @whatif_options.whatif_options
-@log_format_option
 @color_option("the page")
 @engine_options
 @limit_option()
@@ -86,11 +96,12 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     """
     if not paths:
         raise click.UsageError("no PATH given (kdump stats --help)")
-    paths = tuple(map(strip_credentials, paths))
-    given = StatsArguments({"paths": paths, **others})
+    given = StatsArguments({"paths": tuple(map(strip_credentials, paths)), **others})
     GivenOptions(zookeeper_facts(given.paths)).check(STATS)
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
+    status = RunStatus(console.show_error)
+    paths = given.paths = _paths(given, status)
     asked = _answer(given)
     if asked is not None:
         option, answer = asked
@@ -107,7 +118,6 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
         limit=given.max_decompressed_size,
         with_curves=given.html is not None,
     )
-    status = RunStatus(console.show_error)
     run = StatsRun(options)
     try:
         page = None if given.html is None else HtmlPage(given.html, paths)
@@ -150,6 +160,12 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
 
 
 _STATE_OPTIONS: Final = ("at", "at_offset", "at_zxid", "between", "between_offsets", "history", "offsets_for")
+
+
+def _paths(given: StatsArguments, status: RunStatus) -> tuple[str, ...]:
+    """The PATHs to read. In a question about the state of the cluster ``--topic`` chooses from that."""
+    is_of_state = not given.what_if and any(getattr(given, name) is not None for name in _STATE_OPTIONS)
+    return named_paths(given.paths, () if is_of_state else given.topics, status.fail)
 
 
 def _answer(given: StatsArguments) -> tuple[str, Callable[[StatsArguments, Console], int]] | None:

@@ -14,7 +14,9 @@ from kdump.cli.common import (
     common_options,
     limit_option,
     log_format_option,
+    named_paths,
     reading_options,
+    topic_option,
 )
 from kdump.cli.conflicts import VERIFY, GivenOptions
 from kdump.cli.console import Console
@@ -36,7 +38,7 @@ from kdump.verify.summaries import TerminalSummary
 
 @click.command(
     cls=Command,
-    most_used=("--quick", "--startup", "--strict", "--output", "--manifest", "-j"),
+    most_used=("--topic", "--quick", "--startup", "--strict", "--output", "--manifest", "-j"),
     epilog="""\b
 Examples:
   kdump verify /var/lib/kafka                   every partition of a log directory
@@ -46,6 +48,7 @@ Examples:
   zstdcat X.log.zst | kdump verify -            a segment from a pipe""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@topic_option()
 @log_format_option
 @option(
     OptionGroup.CHECK,
@@ -107,6 +110,8 @@ def _verify(given: VerifyArguments) -> int:
     def fail(error: KdumpError) -> None:
         report.add_error(error)
         status.fail(error)
+
+    given.paths = named_paths(given.paths, given.topics, fail)
 
     try:
         judge = _judge(options, given, choose_engine(given, given.paths, console), reporter)

@@ -162,14 +162,6 @@ def whatif_options(function: _Function) -> _Function:
         ),
         option(
             OptionGroup.QUESTIONS,
-            "--topic",
-            "topics",
-            multiple=True,
-            metavar="NAME",
-            help="Of the metadata only this topic. May be repeated.",
-        ),
-        option(
-            OptionGroup.QUESTIONS,
             "--offsets-for",
             type=Moment(),
             metavar="TIME",
