@@ -92,6 +92,7 @@ class DumpArguments(LogArguments, EngineArguments):
     key: re.Pattern[bytes] | None
     value: re.Pattern[bytes] | None
     headers: tuple[HeaderFilter, ...]
+    tombstones: bool
     producer_ids: tuple[int, ...]
     group: str | None
     transactional_id: str | None
@@ -125,6 +126,7 @@ class VerifyArguments(LogArguments, EngineArguments):
     paths: tuple[str, ...]
     topics: tuple[str, ...]
     depth: str
+    gaps: bool
     strict: bool
     output: str
     max_decompressed_size: int

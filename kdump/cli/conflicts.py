@@ -172,7 +172,7 @@ DUMP: Final = (
         message="{option} does not go with {other}, which has the rows of whole logs",
     ),
     Conflict("--tail", excludes=("a stream",), message="--tail reads its input twice, {other} is a stream"),
-    Conflict("--tail", excludes=("--follow", "-n"), message="--tail goes neither with --follow nor with -n"),
+    Conflict("--tail", excludes=("-n",)),
     Conflict(
         "--jobs",
         excludes=("--output kafka", "--follow", "--tail"),
@@ -212,10 +212,11 @@ DUMP: Final = (
         "--key",
         "--value",
         "--header",
+        "--tombstones",
         "--group",
         "--transactional-id",
         excludes=("--batches",),
-        message="--key, --value, --header and --group choose records, they do not go with --batches",
+        message="--key, --value, --header, --tombstones and --group choose records, they do not go with --batches",
     ),
     Conflict(
         *_DECODERS,
@@ -241,7 +242,8 @@ VERIFY: Final = (
         needs=("--startup",),
     ),
     Conflict(
-        *("--output junit", "--quick", "--strict", "--max-decompressed-size", "--manifest"), excludes=("--startup",)
+        *("--output junit", "--quick", "--gaps", "--strict", "--max-decompressed-size", "--manifest"),
+        excludes=("--startup",),
     ),
     *_engine(),
 )

@@ -16,8 +16,9 @@ from kdump.cli.conflicts import CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.logday import on_day_of_logs
 from kdump.cli.options import Command, OptionGroup, option
-from kdump.cli.params import OffsetRange, OutputFormat, TimeRange
+from kdump.cli.params import ClockRange, OffsetRange, OutputFormat, TimeRange
 from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Finding, KdumpError
 from kdump.convert.conversion import Conversion
@@ -112,9 +113,9 @@ Examples:
     OptionGroup.CHOICE,
     "--time",
     "times",
-    type=TimeRange(),
+    type=TimeRange(takes_clock=True),
     metavar="T1..T2",
-    help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), or -1h for an hour ago (s m h d w).",
+    help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), 12:21 of the log's day, -1h (an hour ago; s m h d w).",
 )
 @option(
     OptionGroup.CHOICE,
@@ -181,12 +182,14 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
     )
     options.check(CONVERT)
     _check_level(given)
-    conversion = _conversion(given)
     if given.form == "parquet" and not has_pyarrow("--to parquet"):
         return exit_status.UNREADABLE
     console = Console(show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
+    if isinstance(given.times, ClockRange):
+        given.times = on_day_of_logs(given.times, (source,), console.note)
+    conversion = _conversion(given)
     if given.destination == _STDOUT:
         _engine(given, 1, options, console)
         _to_stdout(conversion, given, console, status)

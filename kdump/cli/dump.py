@@ -27,6 +27,7 @@ from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
 from kdump.cli.options import OptionGroup, option
+from kdump.cli.params import ClockRange
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
@@ -39,7 +40,7 @@ from kdump.log.names import is_uri
 from kdump.log.paths import is_text_file
 from kdump.payloads.java import split_commas
 from kdump.reading.reporter import Reporter
-from kdump.reading.selection import RowBudget
+from kdump.reading.selection import Range, RowBudget
 from kdump.reading.view import ViewOptions
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     begin(given, console)
     status = RunStatus(console.show_error)
     given.paths = _paths(given, status)
+    given.times = _times(given, console)
     writer: TableWriter | None = None
     if given.output in ("arrow", "parquet"):
         if not has_pyarrow(f"--output {given.output}"):
@@ -175,6 +177,15 @@ def _paths(given: DumpArguments, status: RunStatus) -> tuple[str, ...]:
     if given.files is not None:
         return given.paths
     return named_paths(map(strip_credentials, given.paths), given.topics, status.fail)
+
+
+def _times(given: DumpArguments, console: Console) -> Range | None:
+    """The range of ``--time``. UsageError where it has no day, and the logs do not tell it."""
+    if not isinstance(given.times, ClockRange):
+        return given.times
+    from kdump.cli.logday import on_day_of_logs
+
+    return on_day_of_logs(given.times, given.paths, console.note)
 
 
 def _engine(given: DumpArguments, options: GivenOptions, console: Console) -> Engine:

@@ -208,7 +208,7 @@ def _choice(given: EngineArguments, paths: Sequence[str], only_here: str | None)
 def _log_bytes(paths: Iterable[str], enough: int) -> int:
     """The bytes of the logs that paths stand for. Nothing more is looked at once they are ``enough``."""
     total = 0
-    for log in _logs(paths):
+    for log in logs_of(paths):
         # What is wrong with it is said when its turn comes.
         with suppress(KdumpError):
             total += files.size(log)
@@ -217,7 +217,8 @@ def _log_bytes(paths: Iterable[str], enough: int) -> int:
     return total
 
 
-def _logs(paths: Iterable[str]) -> Iterator[str]:
+def logs_of(paths: Iterable[str]) -> Iterator[str]:
+    """The logs that paths stand for. What cannot be looked at is left out."""
     for path in paths:
         with suppress(KdumpError):
             match resolve(path):

@@ -112,6 +112,7 @@ def help_option(function: _Function) -> _Function:
     return option(
         OptionGroup.GENERAL,
         "-h",
+        "brief_help",
         is_flag=True,
         expose_value=False,
         is_eager=True,

@@ -60,6 +60,12 @@ Examples:
 @option(
     OptionGroup.CHECK, "--deep", "depth", flag_value="deep", default=True, help="Decode every record too (default)."
 )
+@option(
+    OptionGroup.CHECK,
+    "--gaps",
+    is_flag=True,
+    help="List each range of missing offsets, also where compaction left it.",
+)
 @option(OptionGroup.OUTPUT, "--strict", is_flag=True, help="End with 1 for warnings too.")
 @option(
     OptionGroup.OUTPUT,
@@ -104,7 +110,7 @@ def _verify(given: VerifyArguments) -> int:
     failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})
     report = JUnitReport(failing)
     reporter = console.reporter(verbose=given.verbose)
-    options = CheckOptions(deep=given.depth == "deep", limit=given.max_decompressed_size)
+    options = CheckOptions(deep=given.depth == "deep", limit=given.max_decompressed_size, lists_gaps=given.gaps)
     status = RunStatus(console.show_error)
 
     def fail(error: KdumpError) -> None:

@@ -88,9 +88,9 @@ _OPTIONS: Final = (
         OptionGroup.CHOICE,
         "--time",
         "times",
-        type=TimeRange(),
+        type=TimeRange(takes_clock=True),
         metavar="T1..T2",
-        help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), or -1h for an hour ago (s m h d w).",
+        help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), 12:21 of the log's day, -1h (an hour ago; s m h d w).",
     ),
     option(OptionGroup.CHOICE, "--no-index", is_flag=True, help="Do not use index files for a range."),
     option(OptionGroup.CHOICE, "--key", type=BytesPattern(), metavar="RE", help="Records with RE in the key."),
@@ -104,6 +104,7 @@ _OPTIONS: Final = (
         metavar="K[=RE]",
         help="Records with a header K (and RE in its value); may be repeated.",
     ),
+    option(OptionGroup.CHOICE, "--tombstones", is_flag=True, help="Records with a key and without a value."),
     option(
         OptionGroup.CHOICE,
         "--producer-id",
@@ -200,6 +201,7 @@ def selection(given: DumpArguments) -> Selection:
         headers=given.headers,
         producer_ids=frozenset(given.producer_ids),
         control=given.control,
+        tombstones=given.tombstones,
         coordinated=None if wanted is None else wanted.key_pattern,
     )
 

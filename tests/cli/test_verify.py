@@ -60,6 +60,18 @@ def codes(lines: list[str]) -> list[str]:
 # --- Exit status, depth ---
 
 
+def test_gaps(tmp_path: Path) -> None:
+    data = b"".join(v2_batch(plain_rows(2), base_offset=base) for base in (0, 4, 8, 12))
+    (tmp_path / NAME).write_bytes(data)
+    brief, listed = (kdump("verify", "--output", "jsonl", *words, NAME, cwd=tmp_path) for words in ((), ("--gaps",)))
+    assert brief.returncode == listed.returncode == CLEAN
+    assert brief.stdout.count(b"KD505") == 1
+    rows = [json.loads(line) for line in listed.stdout.splitlines() if b"KD505" in line]
+    assert [(row["firstOffset"], row["lastOffset"]) for row in rows] == [(2, 3), (6, 7), (10, 11)]
+    assert kdump("verify", "--gaps", "--quick", "-j", "2", NAME, cwd=tmp_path).stdout.count(b"are missing, ") == 3
+    assert kdump("verify", "--gaps", "--startup", ".", cwd=tmp_path).returncode == USAGE
+
+
 def test_clean(folder: Path) -> None:
     status, out, errors = verify("good-0", cwd=folder)
     assert (status, errors) == (CLEAN, [])
