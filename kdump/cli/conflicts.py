@@ -254,6 +254,7 @@ _CHANGES: Final = ("--between", "--between-offsets", "--history", "--offsets-for
 """The options that ask for changes of a state, or for offsets."""
 
 STATS: Final = (
+    Conflict("--quick", excludes=("contents",), message="--by {other} reads every record, it does not go with --quick"),
     Conflict("--quick", "--html", "--by", excludes=("--what-if", *_STATE, *_CHANGES)),
     *_each_other("--at", "--at-offset", "--at-zxid", "--between", "--between-offsets", "--offsets-for"),
     Conflict("--history", excludes=(*_STATE, "--offsets-for")),

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from kdump.reading.selection import HeaderFilter, Range
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _RELATIVE: Final = re.compile(r"-(\d+)([smhdw])")
@@ -169,6 +172,29 @@ class OutputFormat(click.Choice[str]):
         if writes and str(value) not in self.choices and re.search(r"[./]", str(value)):
             self.fail(f"'{value}' is no format; -o names the file or directory to write", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class ByParam(click.ParamType[str]):
+    """What ``stats --by`` groups by: one of the kinds, or ``header:NAME``."""
+
+    name = "WHAT"
+    kinds = (
+        *("segment", "partition", "topic", "producer", "codec", "magic", "leader-epoch", "minute", "hour", "day"),
+        "key",
+    )
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Usage error for anything else."""
+        text = str(value)
+        if text not in self.kinds and not re.fullmatch("header:.+", text, re.DOTALL):
+            self.fail(f"'{text}' is none of {', '.join(self.kinds)}, header:NAME", param, ctx)
+        return text
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The kinds."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(kind) for kind in (*self.kinds, "header:") if kind.startswith(incomplete)]
 
 
 class BytesPattern(click.ParamType[re.Pattern[bytes]]):

@@ -25,7 +25,7 @@ from kdump.cli.engine_options import choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.html_page import HtmlPage
 from kdump.cli.options import Command, OptionGroup, option
-from kdump.cli.params import OutputFormat
+from kdump.cli.params import ByParam, OutputFormat
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import strip_credentials
 from kdump.log.paths import is_zookeeper
@@ -33,7 +33,6 @@ from kdump.system.units import counted
 
 if TYPE_CHECKING:
     from kdump.stats.groupfigures import FiguresReport
-    from kdump.stats.grouping import By
     from kdump.stats.run import StatsOptions, StatsRun
     from kdump.verify.run import Judge
 
@@ -58,9 +57,11 @@ Examples:
 @option(
     OptionGroup.COUNT,
     "--by",
-    type=click.Choice(["segment", "partition", "topic", "producer", "codec", "magic", "hour"]),
+    type=ByParam(),
+    metavar="WHAT",
     default="segment",
-    help="What a group is.",
+    help="What a group is: segment, partition, topic, producer, codec, magic, leader-epoch, minute, hour, day, key, or "
+    "header:NAME.",
 )
 @option(
     OptionGroup.COUNT,
@@ -97,7 +98,8 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     if not paths:
         raise click.UsageError("no PATH given (kdump stats --help)")
     given = StatsArguments({"paths": tuple(map(strip_credentials, paths)), **others})
-    GivenOptions(zookeeper_facts(given.paths)).check(STATS)
+    by_contents = given.by if given.by.startswith(("key", "header:")) else None
+    GivenOptions({"contents": by_contents, **zookeeper_facts(given.paths)}).check(STATS)
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
@@ -107,16 +109,18 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
         option, answer = asked
         choose_engine(given, paths, console, only_here=option)
         return answer(given, console)
-    from kdump.stats.grouping import By
+    from kdump.stats.grouping import grouping_of
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
     from kdump.verify.run import Verification
 
     reporter = console.reporter(verbose=given.verbose)
+    by, header = grouping_of(given.by)
     options = StatsOptions(
-        By(given.by),
+        by,
         with_records=not given.quick,
         limit=given.max_decompressed_size,
         with_curves=given.html is not None,
+        header=header,
     )
     run = StatsRun(options)
     try:
@@ -146,7 +150,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
         except KdumpError as error:
             status.fail(error.located(path))
     report = run.report()
-    console.out.write(_text(report, options.by, given.output, console).encode("utf-8", "surrogateescape"))
+    console.out.write(_text(report, options, given.output, console).encode("utf-8", "surrogateescape"))
     if page is not None:
         # The report may go to the same place.
         console.out.flush()
@@ -195,14 +199,14 @@ def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
         console.note(f"{finding.path}: {finding.message}")
 
 
-def _text(report: FiguresReport, by: By, output: str, console: Console) -> str:
+def _text(report: FiguresReport, options: StatsOptions, output: str, console: Console) -> str:
     if output == "jsonl":
         from kdump.stats.report import stats_json
 
-        return "".join(stats_json(figures, by) for figures in report.groups)
+        return "".join(stats_json(figures, options.by, options.header) for figures in report.groups)
     from kdump.stats.page import stats_page
 
-    return stats_page(report, by, width=console.width, color=console.color)
+    return stats_page(report, options.by, width=console.width, color=console.color)
 
 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
