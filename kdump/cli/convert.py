@@ -52,6 +52,7 @@ _WHAT_HELPS: Final = (
         "--from",
         "--offset",
         "--time",
+        "--for-broker",
         "--overwrite",
         "--skip-damaged",
         "-j",
@@ -127,9 +128,10 @@ Examples:
 @option(
     OptionGroup.CHOICE,
     "--open-transactions",
-    type=click.Choice(["refuse", "keep"]),
-    default="refuse",
-    help="A part of a log with records of transactions that have no end marker: write nothing, or write it anyway.",
+    type=click.Choice(["refuse", "keep", "abort", "commit"]),
+    show_default="refuse; with --for-broker: keep",
+    help="Transactions without an end marker. Of a part of a log: write nothing, or write it anyway. With "
+    "--for-broker: keep them, or end them.",
 )
 @option(
     OptionGroup.WRITE,
@@ -144,6 +146,62 @@ Examples:
     type=click.IntRange(1),
     metavar="N",
     help="Begin a new segment before N bytes are over.",
+)
+@option(
+    OptionGroup.BROKER,
+    "--for-broker",
+    is_flag=True,
+    help="DST is the log directory of a stopped broker: make partition directories that it takes as its own.",
+)
+@option(OptionGroup.BROKER, "--topic", metavar="NAME", help="With --for-broker: the topic that SRC becomes.")
+@option(OptionGroup.BROKER, "--topic-id", metavar="ID", help="With --for-broker: the id of the topic, 22 characters.")
+@option(
+    OptionGroup.BROKER,
+    "--partition",
+    type=click.IntRange(0, 2**31 - 1),
+    metavar="N",
+    show_default="by the name of SRC, else 0",
+    help="With --for-broker: the partition.",
+)
+@option(
+    OptionGroup.BROKER,
+    "--metadata",
+    type=click.Path(),
+    metavar="DIR",
+    help="With --for-broker: __cluster_metadata-0 of the target cluster, for ids, leader epochs and limits.",
+)
+@option(
+    OptionGroup.BROKER,
+    "--from-log-dir",
+    type=click.Path(),
+    metavar="SRC",
+    help="With --for-broker: all partitions of a log directory that the target cluster has a place for.",
+)
+@option(
+    OptionGroup.BROKER,
+    "--link",
+    type=click.Choice(["hard", "reflink"]),
+    help="With --for-broker: logs that need not change get a second name, or share their blocks.",
+)
+@option(
+    OptionGroup.BROKER,
+    "--forget-producers",
+    is_flag=True,
+    help="With --for-broker: the broker knows no producer of the log.",
+)
+@option(
+    OptionGroup.BROKER,
+    "--backup-dir",
+    type=click.Path(),
+    metavar="DIR",
+    show_default="PARTITION/.kdump",
+    help="With --for-broker: where what is replaced goes.",
+)
+@option(
+    OptionGroup.BROKER,
+    "--force",
+    is_flag=True,
+    help="With --for-broker: even if kdump cannot tell whether a broker is running.",
 )
 @option(
     OptionGroup.WRITE, "--overwrite", is_flag=True, help="Replace files that are there; without it they are refused."
@@ -169,9 +227,9 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
 
     Anything the target format cannot represent is counted by kind. Files appear whole, all together, or not at all.
     """
-    if source is None:
-        raise click.UsageError("no SRC given (kdump convert --help)")
-    source = strip_credentials(source)
+    if (source is None) is (others["from_log_dir"] is None):
+        raise click.UsageError("no SRC given (kdump convert --help)" if source is None else "SRC and --from-log-dir")
+    source = strip_credentials(source or "")
     given = ConvertArguments({"source": source, "destination": destination or "", **others})
     options = GivenOptions(
         {
@@ -190,7 +248,12 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
     if isinstance(given.times, ClockRange):
         given.times = on_day_of_logs(given.times, (source,), console.note)
     conversion = _conversion(given)
-    if given.destination == _STDOUT:
+    if given.for_broker:
+        from kdump.cli.restore import restore  # other conversions need none of it
+
+        with unwound():
+            restore(given, conversion, console, status)
+    elif given.destination == _STDOUT:
         _engine(given, 1, options, console)
         _to_stdout(conversion, given, console, status)
     else:
@@ -326,7 +389,7 @@ def _conversion(given: ConvertArguments) -> Conversion:
         offsets=given.offsets or Range(),
         times=given.times or Range(),
         read_committed=given.isolation == "read_committed",
-        keep_open=given.open_transactions == "keep",
+        keep_open=given.open_transactions not in (None, "refuse"),
         renumber=given.renumber,
         split_bytes=given.split_bytes,
         skip_damaged=given.skip_damaged,

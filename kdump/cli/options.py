@@ -26,6 +26,7 @@ class OptionGroup(StrEnum):
     START = "What a start will do"
     QUESTIONS = "Questions"
     WRITE = "What is written"
+    BROKER = "For a broker"
     OUTPUT = "Output"
     DAMAGE = "Damage"
     KNOWN = "What is known"
