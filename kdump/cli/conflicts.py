@@ -244,7 +244,16 @@ VERIFY: Final = (
         needs=("--startup",),
     ),
     Conflict(
-        *("--output junit", "--quick", "--gaps", "--strict", "--max-decompressed-size", "--manifest"),
+        *(
+            "--output junit",
+            "--output sarif",
+            "--output github",
+            "--quick",
+            "--gaps",
+            "--strict",
+            "--max-decompressed-size",
+            "--manifest",
+        ),
         excludes=("--startup",),
     ),
     *_engine(),

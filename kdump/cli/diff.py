@@ -111,7 +111,7 @@ class _DiffRun:
                 text = record_json(item) if given.output == "jsonl" else record_text(item)
             console.out.write(text.encode("utf-8", "surrogateescape"))
         if given.output == "junit":
-            console.out.write(self._junit.xml())
+            console.out.write(self._junit.document())
         console.close()
         return self._status.code
 

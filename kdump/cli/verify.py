@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,10 +30,13 @@ from kdump.log.files import strip_credentials
 from kdump.reading.reporter import Reporter
 from kdump.system.files import NewFile, publish
 from kdump.verify.partition import Item, PartitionCheck
-from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line
+from kdump.verify.report import JUnitReport, finding_json, finding_line, github_error, github_line, summary_line
 from kdump.verify.run import Judge, Verification
 from kdump.verify.segment import CheckOptions
 from kdump.verify.summaries import TerminalSummary
+
+if TYPE_CHECKING:
+    from kdump.verify.sarif import SarifReport
 
 
 @click.command(
@@ -70,9 +73,10 @@ Examples:
 @option(
     OptionGroup.OUTPUT,
     "--output",
-    type=OutputFormat(["text", "jsonl", "junit"]),
+    type=OutputFormat(["text", "jsonl", "junit", "sarif", "github"]),
     default="text",
-    help="Text: one line per finding and per segment; JSON lines of findings, or JUnit XML.",
+    help="Text: one line per finding and per segment; JSON lines of findings; JUnit XML; SARIF "
+    "2.1.0; annotations of GitHub Actions.",
 )
 @color_option("the text")
 @startup_options
@@ -108,13 +112,16 @@ def _verify(given: VerifyArguments) -> int:
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
     failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})
-    report = JUnitReport(failing)
+    report = _report(given.output, failing)
     reporter = console.reporter(verbose=given.verbose)
     options = CheckOptions(deep=given.depth == "deep", limit=given.max_decompressed_size, lists_gaps=given.gaps)
     status = RunStatus(console.show_error)
 
     def fail(error: KdumpError) -> None:
-        report.add_error(error)
+        if report is not None:
+            report.add_error(error)
+        elif given.output == "github":
+            console.out.write(github_error(error).encode("utf-8", "surrogateescape"))
         status.fail(error)
 
     given.paths = named_paths(given.paths, given.topics, fail)
@@ -131,11 +138,11 @@ def _verify(given: VerifyArguments) -> int:
             for item in verification.path(path):
                 if isinstance(item, Finding):
                     status.add(damaged=item.severity in failing)
-                    if given.output == "junit":
+                    if report is not None:
                         report.add_finding(item)
                     overview.add_finding(item)
                 else:
-                    if given.output == "junit":
+                    if report is not None:
                         report.add_segment(item)
                     overview.add_segment(item)
                     if reporter.verbose:
@@ -146,8 +153,8 @@ def _verify(given: VerifyArguments) -> int:
             fail(error.located(path))
     if given.manifest is not None:
         _write_manifest(given.manifest, given.paths, fail)
-    if given.output == "junit":
-        console.out.write(report.xml())
+    if report is not None:
+        console.out.write(report.document())
     elif given.output == "text" and console.is_terminal:
         console.out.write(overview.text().encode("utf-8", "surrogateescape"))
     console.close()
@@ -193,4 +200,14 @@ def _line(item: Item, output: str, *, color: bool) -> str:
     """What is printed of an item at once."""
     if output == "text":
         return finding_line(item, color=color) if isinstance(item, Finding) else summary_line(item)
-    return finding_json(item) if output == "jsonl" and isinstance(item, Finding) else ""
+    lines = {"jsonl": finding_json, "github": github_line}
+    return lines[output](item) if output in lines and isinstance(item, Finding) else ""
+
+
+def _report(output: str, failing: frozenset[Severity]) -> JUnitReport | SarifReport | None:
+    """What gathers the findings of a run; None: they are printed as they come."""
+    if output == "sarif":
+        from kdump.verify.sarif import SarifReport
+
+        return SarifReport()
+    return JUnitReport(failing) if output == "junit" else None
