@@ -24,7 +24,7 @@ class SarifReport:
     def __init__(self) -> None:
         self._rules: dict[Codes, int] = {}
         self._results: list[dict[str, Any]] = []
-        self._artifacts: list[dict[str, Any]] = []
+        self._artifacts: dict[str, dict[str, Any]] = {}
         self._notifications: list[dict[str, Any]] = []
 
     def add_finding(self, finding: Finding) -> None:
@@ -47,8 +47,10 @@ class SarifReport:
 
     def add_segment(self, summary: SegmentSummary) -> None:
         """Add a file that was read, with findings or without."""
-        artifact: dict[str, Any] = {"location": {"uri": _uri(summary.path)}, "roles": ["analysisTarget"]}
-        self._artifacts.append(artifact if summary.size is None else artifact | {"length": summary.size})
+        uri = _uri(summary.path)
+        artifact: dict[str, Any] = {"location": {"uri": uri}, "roles": ["analysisTarget"]}
+        # Each is there once, however often its path was given.
+        self._artifacts[uri] = artifact if summary.size is None else artifact | {"length": summary.size}
 
     def add_error(self, error: KdumpError) -> None:
         """Add a PATH that cannot be read."""
@@ -73,7 +75,7 @@ class SarifReport:
         run = {
             "tool": {"driver": driver},
             "invocations": [invocation],
-            "artifacts": self._artifacts,
+            "artifacts": list(self._artifacts.values()),
             "results": self._results,
         }
         document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}

@@ -130,6 +130,7 @@ def test_severities() -> None:
 def test_clean_files_are_there_too() -> None:
     made = SarifReport()
     made.add_segment(SegmentSummary(LOG, 17, 1, 0, 0, NOTHING, None))
+    made.add_segment(SegmentSummary(LOG, 17, 1, 0, 0, NOTHING, None))
     made.add_segment(SegmentSummary("-", None, 1, 0, 0, NOTHING, None))
     run = document(made)
     assert run["results"] == run["tool"]["driver"]["rules"] == []
