@@ -50,6 +50,7 @@ class DumpArguments(LogArguments, EngineArguments):
     """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
+    topics: tuple[str, ...]
     files: str | None
     all_files: bool
     explain: int | None
@@ -92,6 +93,7 @@ class DumpArguments(LogArguments, EngineArguments):
     key: re.Pattern[bytes] | None
     value: re.Pattern[bytes] | None
     headers: tuple[HeaderFilter, ...]
+    tombstones: bool
     producer_ids: tuple[int, ...]
     group: str | None
     transactional_id: str | None
@@ -123,7 +125,9 @@ class VerifyArguments(LogArguments, EngineArguments):
     """Options of ``kdump verify``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
+    topics: tuple[str, ...]
     depth: str
+    gaps: bool
     strict: bool
     output: str
     max_decompressed_size: int
@@ -141,6 +145,7 @@ class DiffArguments(EngineArguments):
     """Options of ``kdump diff``."""
 
     paths: tuple[str, ...]
+    topics: tuple[str, ...]
     records: bool
     content: bool
     strict: bool
@@ -214,6 +219,7 @@ class RepairArguments(LogArguments):
     """Options of ``kdump repair``."""
 
     paths: tuple[str, ...]
+    topics: tuple[str, ...]
     output: str | None
     in_place: bool
     manifest: str | None

@@ -144,6 +144,10 @@ DUMP: Final = (
     ),
     Conflict("--csv-safe", needs=("--output csv",)),
     Conflict(
+        "--topic",
+        excludes=("--files", "--follow", "--frame"),
+    ),
+    Conflict(
         "--follow",
         excludes=("--files", "--all-files"),
         message="--follow takes a PATH and its .log files, neither --files nor --all-files",
@@ -168,7 +172,7 @@ DUMP: Final = (
         message="{option} does not go with {other}, which has the rows of whole logs",
     ),
     Conflict("--tail", excludes=("a stream",), message="--tail reads its input twice, {other} is a stream"),
-    Conflict("--tail", excludes=("--follow", "-n"), message="--tail goes neither with --follow nor with -n"),
+    Conflict("--tail", excludes=("-n",)),
     Conflict(
         "--jobs",
         excludes=("--output kafka", "--follow", "--tail"),
@@ -210,10 +214,11 @@ DUMP: Final = (
         "--key",
         "--value",
         "--header",
+        "--tombstones",
         "--group",
         "--transactional-id",
         excludes=("--batches",),
-        message="--key, --value, --header and --group choose records, they do not go with --batches",
+        message="--key, --value, --header, --tombstones and --group choose records, they do not go with --batches",
     ),
     Conflict(
         *_DECODERS,
@@ -239,7 +244,17 @@ VERIFY: Final = (
         needs=("--startup",),
     ),
     Conflict(
-        *("--output junit", "--quick", "--strict", "--max-decompressed-size", "--manifest"), excludes=("--startup",)
+        *(
+            "--output junit",
+            "--output sarif",
+            "--output github",
+            "--quick",
+            "--gaps",
+            "--strict",
+            "--max-decompressed-size",
+            "--manifest",
+        ),
+        excludes=("--startup",),
     ),
     *_engine(),
 )
@@ -250,6 +265,7 @@ _CHANGES: Final = ("--between", "--between-offsets", "--history", "--offsets-for
 """The options that ask for changes of a state, or for offsets."""
 
 STATS: Final = (
+    Conflict("--quick", excludes=("contents",), message="--by {other} reads every record, it does not go with --quick"),
     Conflict("--quick", "--html", "--by", excludes=("--what-if", *_STATE, *_CHANGES)),
     *_each_other("--at", "--at-offset", "--at-zxid", "--between", "--between-offsets", "--offsets-for"),
     Conflict("--history", excludes=(*_STATE, "--offsets-for")),
@@ -257,7 +273,7 @@ STATS: Final = (
     Conflict("--output reset-csv", needs=("--at", "--offsets-for")),
     Conflict("--what-if", excludes=("--at-offset", "--at-zxid", *_CHANGES)),
     Conflict("--output records", "--output commands", needs=_STATE),
-    Conflict("--topic", "--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
+    Conflict("--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
     Conflict(
         "a file of ZooKeeper",
         needs=("--at", "--at-zxid", "--between", "--history"),

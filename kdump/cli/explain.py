@@ -10,6 +10,7 @@ from kdump.cli.arguments import ExplainArguments
 from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.options import Command, OptionGroup, option
 from kdump.codes import Codes, KdumpError
 from kdump.log.files import strip_credentials
 from kdump.log.opening import open_source
@@ -17,7 +18,7 @@ from kdump.log.paths import LogSegment, PathDirectory, resolve
 
 
 @click.command(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=Command,
     epilog="""\b
 Examples:
   kdump explain 00000000000000000000.log 4096      the entry around a file position
@@ -25,7 +26,13 @@ Examples:
 )
 @click.argument("path", type=click.Path())
 @click.argument("position", type=click.IntRange(0), required=False)
-@click.option("--offset", type=click.IntRange(0), metavar="N", help="Explain the entry of the log that holds offset N.")
+@option(
+    OptionGroup.READ,
+    "--offset",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Explain the entry of the log that holds offset N.",
+)
 @limit_option()
 @color_option("the text")
 @reading_options

@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from kdump.cli.common import common_options
+from kdump.cli.options import Command
 
 _PACKAGE: Final = Path(__file__).parents[1]
 _ESCAPES: Final = {
@@ -31,9 +32,9 @@ _TAG: Final = 4
 
 
 @click.command(
+    cls=Command,
     short_help="Show a page of the manual.",
     epilog="Example: kdump man verify",
-    context_settings={"max_content_width": 100},
 )
 @click.argument("page", default="kdump")
 @common_options

@@ -16,6 +16,7 @@ from kdump.diff.manifest import CopyManifest, ListedPartition, is_manifest, read
 from kdump.diff.places import PartitionCopies, PartitionName, PathCopies, copies_of, partitions_of
 from kdump.diff.shown import RecordDifference, shown_records
 from kdump.log.paths import expanded
+from kdump.log.topics import TopicChoice
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, Workplace, in_process
 
@@ -24,10 +25,11 @@ _MOST_GROUPS: Final = 256
 
 
 class DiffOptions(NamedTuple):
-    """What is compared and shown."""
+    """What is compared and shown. ``topics``: only partitions of these, see ``log.topics.fits``; none: of all."""
 
     contents: ContentOptions = ContentOptions()
     with_records: bool = False
+    topics: tuple[str, ...] = ()
 
 
 class CopySummary(NamedTuple):
@@ -84,6 +86,11 @@ class PartitionTask(NamedTuple):
     options: DiffOptions
     listed: ListedPartition | None = None
     manifest: str = ""
+
+    @property
+    def topic(self) -> str | None:
+        """The topic of the partition; None where no copy tells."""
+        return None if self.partition.name is None else self.partition.name[0]
 
     def run(self) -> Iterator[DiffItem]:
         """The report, then the records that were asked for; errors of copies that cannot be read."""
@@ -151,6 +158,7 @@ def diff(
         except KdumpError as error:
             on_error(error.located(path))
     tasks = _tasks(partitions_of(found), options, manifest, tuple(one.path for one in found))
+    tasks = _of_topics(tasks, options.topics, on_error)
     work = Work(PartitionTask.run, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_lost)
     size = max(1, -(-len(tasks) // _MOST_GROUPS))
     groups = [tasks[first : first + size] for first in range(0, len(tasks), size)]
@@ -160,7 +168,7 @@ def diff(
             on_error(item)
         else:
             yield item
-    if manifest is not None:
+    if manifest is not None and not options.topics:
         for root, one in _roots(manifest, found, on_error):
             try:
                 yield from changed_files(manifest, root, one.path, on_error)
@@ -186,6 +194,19 @@ def _tasks(
             partition = partition._replace(absent=(*partition.absent, manifest.path))
         tasks.append(PartitionTask(partition, options, listed.get(name), manifest.path))
     return tasks
+
+
+def _of_topics(
+    tasks: list[PartitionTask], topics: tuple[str, ...], on_error: Callable[[KdumpError], None]
+) -> list[PartitionTask]:
+    """The tasks for partitions of some topics; all where none is named."""
+    if not topics:
+        return tasks
+    choice = TopicChoice(topics)
+    chosen = [task for task in tasks if choice.takes(task.topic)]
+    for error in choice.unmatched():
+        on_error(error)
+    return chosen
 
 
 def _roots(

@@ -18,7 +18,9 @@ from kdump.library.objects import snake_case
 from kdump.log.files import strip_credentials
 from kdump.wire.compression import DEFAULT_LIMIT
 
-By = Literal["segment", "partition", "topic", "producer", "codec", "magic", "hour"]
+By = Literal[
+    "segment", "partition", "topic", "producer", "codec", "magic", "leader-epoch", "minute", "hour", "day", "key"
+]  # fmt: skip
 Mode = Literal["like-broker", "salvage", "indexes"]
 Path = str | PathLike[str]
 
@@ -167,13 +169,13 @@ class GroupOffset(_Answer):
 
 
 def figures(
-    paths: Paths, *, by: By = "segment", quick: bool = False, max_decompressed_size: int = DEFAULT_LIMIT
+    paths: Paths, *, by: By | str = "segment", quick: bool = False, max_decompressed_size: int = DEFAULT_LIMIT
 ) -> list[LogFigures]:
     """Figures of logs, a value for each group, as ``kdump stats`` gives them. Damage is skipped and counted.
 
     Args:
         paths: segments, partition and log directories, URIs of them; one or many.
-        by: what makes a group.
+        by: what makes a group; also ``header:NAME``, the values of a header.
         quick: read headers only.
         max_decompressed_size: bytes; a batch that decompresses to more is damage.
 
@@ -182,12 +184,17 @@ def figures(
         KdumpError: a path cannot be read.
     """
     from kdump.stats.grouping import By as Grouping
+    from kdump.stats.grouping import grouping_of
     from kdump.stats.report import stats_json
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
     from kdump.verify.run import Verification
 
-    check_choice(by, "by", [one.value for one in Grouping])
-    options = StatsOptions(Grouping(by), with_records=not quick, limit=max_decompressed_size)
+    if not by.startswith("header:"):
+        check_choice(by, "by", [one.value for one in Grouping if one is not Grouping.HEADER])
+    kind, header = grouping_of(by)
+    if kind.is_of_contents and quick:
+        raise ValueError(f"by={by!r} reads every record, quick reads headers only")
+    options = StatsOptions(kind, with_records=not quick, limit=max_decompressed_size, header=header)
     run = StatsRun(options)
     verification = Verification(run.judge(), on_error=_fail)
     new = FindingDeduplicator()
@@ -197,7 +204,7 @@ def figures(
                 run.see_finding(item)
             elif item.batches is None:
                 raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "no log is beside it to be counted", path=item.path)
-    return [LogFigures.of(stats_json(group, options.by)) for group in run.report().groups]
+    return [LogFigures.of(stats_json(group, kind, header)) for group in run.report().groups]
 
 
 def start_prediction(

@@ -79,6 +79,22 @@ def _folders(directory: str, entries: list[ListingEntry]) -> list[str]:
     return [directory, *(path for _, path in sorted(_partitions(entries)))]
 
 
+def partition_directories(
+    entries: list[ListingEntry], is_wanted: Callable[[str], bool], on_error: Callable[[KdumpError], None]
+) -> Iterator[str]:
+    """The partition directories in the listing of a log directory, in the order in which a dump takes them.
+
+    Args:
+        entries: the listing.
+        is_wanted: whether a topic is.
+        on_error: takes LINK_OUTSIDE for a partition that is a link to elsewhere.
+    """
+    wanted = [entry for entry in entries if (name := parse_partition_directory(entry.name)) and is_wanted(name[0])]
+    for error in _partitions_elsewhere(wanted):
+        on_error(error)
+    yield from (path for _, path in sorted(_partitions(wanted)))
+
+
 def no_segments(directory: str, entries: list[ListingEntry]) -> KdumpError:
     """The error NO_SEGMENTS for a directory, which says what it is instead. ``entries``: its listing."""
     names = {entry.name for entry in entries}

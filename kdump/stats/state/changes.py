@@ -17,6 +17,7 @@ from kdump.kafka.image.metadatalog import MetadataBatch
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.kafka.image.topics import NO_LEADER, RECOVERY_STATES, PartitionRegistration
 from kdump.log.names import parse_partition_directory
+from kdump.log.topics import fits
 from kdump.payloads.internal import DecodedMessage
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.reading.selection import Range
@@ -105,7 +106,7 @@ class ChangeWatcher:
 
 
 class ChangeSelection(NamedTuple):
-    """Which changes are shown; empty sets select all. ``partition``: a topic and a number."""
+    """What is shown. Empty sets select all. ``topics``: names or patterns; ``partition``: topic and number."""
 
     topics: frozenset[str] = frozenset()
     brokers: frozenset[int] = frozenset()
@@ -126,7 +127,7 @@ class ChangeSelection(NamedTuple):
         """The change is of something that is selected."""
         if self.partition is not None and (row["topic"], row["partition"]) == self.partition:
             return True
-        if row["topic"] in self.topics or row["broker"] in self.brokers:
+        if fits(row["topic"] or "", self.topics) or row["broker"] in self.brokers:
             return True
         return self.partition is None and not self.topics and not self.brokers
 

@@ -10,6 +10,7 @@ from kdump.kafka.image.cluster import SECURITY_PROTOCOLS, Registration
 from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage
 from kdump.kafka.image.metadataversion import FEATURE, LEVELS
 from kdump.kafka.image.topics import LOST, MIGRATING, RECOVERY_STATES, UNASSIGNED, PartitionRegistration
+from kdump.log.topics import fits
 from kdump.stats.state.secrets import redacted
 
 _RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
@@ -28,7 +29,8 @@ Row = dict[str, Any]
 class StateSelection:
     """What is shown. Empty sets select all.
 
-    ``topics``: names; ``brokers``: ids, and partitions with a replica on one of them.
+    ``topics``: names or patterns, see ``log.topics.fits``.
+    ``brokers``: ids, and partitions with a replica on one of them.
     """
 
     topics: frozenset[str] = frozenset()
@@ -42,7 +44,7 @@ class StateSelection:
 
     def has_topic(self, name: str) -> bool:
         """By its name."""
-        return not self.topics or name in self.topics
+        return not self.topics or fits(name, self.topics)
 
     def has_partition(self, partition: PartitionRegistration) -> bool:
         """By its replicas."""
@@ -53,7 +55,7 @@ class StateSelection:
         if self.is_all:
             return True
         if RESOURCE_TYPES[kind] == "TOPIC":
-            return bool(self.topics) and name in self.topics
+            return fits(name, self.topics)
         return RESOURCE_TYPES[kind] == "BROKER" and (not name or name in map(str, self.brokers)) and bool(self.brokers)
 
 
