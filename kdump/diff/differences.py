@@ -78,11 +78,11 @@ class CopyDifference:
 
 _ONLY: Final = (Held.ONLY_FIRST, Held.ONLY_SECOND)
 _DAMAGED: Final = 100
-"""Labels beyond those of ``Held``: one of the copies is damaged there. Likewise the others, of what is explained."""
+"""Labels beyond those of ``Held``, of differences that are explained. This one: a copy is damaged there."""
 _COMPACTED: Final = 101
 """And the number of the side that lacks the records, 0 or 1."""
 _UNREPLACED: Final = 103
-"""Likewise where no later record replaces them."""
+"""And the number of the side that lacks them, where no later record replaces them."""
 
 
 class Comparison:

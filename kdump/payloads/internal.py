@@ -237,14 +237,19 @@ def with_member_messages(message: DecodedMessage, *, newest: bool = True) -> dic
 
 
 def _member_message(schema: Schema, data: bytes, newest: bool) -> Value:
-    cursor = Cursor(data, code=Codes.DECODER)
     try:
-        version = _int16(data, RecordPart.VALUE)
-        cursor.position = _INT16
-        version = min(version, schema.versions.high) if newest else version
-        return DecodedMessage(schema, version, read_message(schema, version, cursor)).shown
+        return member_message(schema, data, newest=newest)
     except (PayloadError, MessageError):
         return data
+
+
+def member_message(schema: Schema, data: bytes, *, newest: bool = True) -> dict[str, Value]:
+    """A message of the consumer protocol, as ``with_member_messages`` shows it. Raises PayloadError, MessageError."""
+    cursor = Cursor(data, code=Codes.DECODER)
+    version = _int16(data, RecordPart.VALUE)
+    cursor.position = _INT16
+    version = min(version, schema.versions.high) if newest else version
+    return DecodedMessage(schema, version, read_message(schema, version, cursor)).shown
 
 
 def _int16(data: bytes, part: RecordPart) -> int:

@@ -154,7 +154,7 @@ def _beyond(log: MetadataLog, snapshot: SnapshotFile) -> SnapshotFile | None:
 
 
 def _odd(batches: Iterator[MetadataBatch], faults: list[Fault]) -> Iterator[MetadataBatch]:
-    """The same batches; offsets that do not follow one another and epochs that fall are noted."""
+    """Passes the batches on, and notes offsets that do not follow one another and epochs that fall."""
     following: int | None = None
     epoch = -1
     for batch in batches:
