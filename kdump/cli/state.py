@@ -14,7 +14,6 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
 from kdump.payloads.choice import DecoderChoice
-from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.rows.scalarlines import csv_line, json_line
 from kdump.stats.state.changes import ChangeSelection, write_changes
 from kdump.stats.state.metadatarows import Row, StateSelection, image_rows
@@ -67,8 +66,7 @@ class _StateRun:
             except KdumpError as error:
                 self.status.fail(error)
                 continue
-            coordinators = state.image.topics.by_name.get(INTERNAL_TOPICS["transaction-log"])
-            self._coordinators = None if coordinators is None else len(coordinators.partitions)
+            self._coordinators = state.transaction_partitions
             self._show_metadata(state)
             for finding in state.findings:
                 self._show_finding(finding)

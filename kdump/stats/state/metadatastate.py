@@ -14,6 +14,7 @@ from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.kafka.image.snapshotrecords import snapshot_records
 from kdump.payloads.internal import type_name
 from kdump.payloads.message_json import json_text
+from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.stats.state.metadatarows import StateSelection
 from kdump.stats.state.secrets import redacted
 from kdump.verify.metadatalog import replay_findings
@@ -40,6 +41,12 @@ class MetadataState:
         replayed = replay(copy.log, until)
         voters = [voter["voterId"] for voter in replayed.quorum.voters]
         return cls(copies, copy, replayed, certain_end(copies, copy, voters))
+
+    @property
+    def transaction_partitions(self) -> int | None:
+        """How many partitions the transaction coordinators' topic has; None: there is none."""
+        topic = self.image.topics.by_name.get(INTERNAL_TOPICS["transaction-log"])
+        return None if topic is None else len(topic.partitions)
 
     @property
     def findings(self) -> Iterator[Finding]:
