@@ -164,6 +164,7 @@ class StatsArguments(LogArguments, EngineArguments):
     between_offsets: Range | None
     history: HistoryOf | None
     offsets_for: int | None
+    offset_map: tuple[str, ...]
     decode: str | None
     key_decoder: str | None
     value_decoder: str | None

@@ -253,6 +253,7 @@ STATS: Final = (
     Conflict("--history", excludes=(*_STATE, "--offsets-for")),
     Conflict("--decode", "--key-decoder", "--value-decoder", needs=("--at",)),
     Conflict("--output reset-csv", needs=("--at", "--offsets-for")),
+    Conflict("--offset-map", needs=("--output reset-csv",)),
     Conflict("--what-if", excludes=("--at-offset", "--at-zxid", *_CHANGES)),
     Conflict("--output records", "--output commands", needs=_STATE),
     Conflict("--topic", "--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),

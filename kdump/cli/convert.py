@@ -62,7 +62,7 @@ Examples:
 @click.option(
     "--offset-map",
     is_flag=True,
-    help="Of logs of Kafka 0.7: also write DST.offsets.csv, which offset each byte position has become.",
+    help="Of logs of Kafka 0.7, and with --renumber: also write DST.offsets.csv, what each old offset has become.",
 )
 @click.option("--to-magic", type=click.IntRange(0, MAGIC), metavar="0|1|2", help="Message format of the result.")
 @click.option(

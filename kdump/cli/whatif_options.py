@@ -162,6 +162,13 @@ def whatif_options(function: _Function) -> _Function:
             help="The first offset at or after this time in each partition.",
         ),
         click.option(
+            "--offset-map",
+            multiple=True,
+            type=click.Path(),
+            metavar="FILE",
+            help="With --output reset-csv: offsets as they are in logs that convert --renumber has made.",
+        ),
+        click.option(
             "--history",
             type=HistoryParam(),
             metavar="topic=NAME",
