@@ -217,6 +217,7 @@ class RepairArguments(LogArguments):
     output: str | None
     in_place: bool
     manifest: str | None
+    adopt: bool
     finish: bool
     like_broker: bool
     salvage: bool

@@ -365,6 +365,12 @@ REPAIR: Final = (
         only=_EVERYWHERE | {"paths", "backup_dir", "force", "output_format"},
         message="--finish goes with nothing else but --backup-dir, --force and --output",
     ),
+    Conflict(
+        "--adopt",
+        only=_EVERYWHERE | {"paths", "output_format"},
+        message="--adopt goes with nothing else but --output",
+    ),
+    Conflict("--output commands", needs=("--adopt",)),
     *_each_other("-o", "--in-place"),
     Conflict(
         "--backup-dir",

@@ -106,6 +106,11 @@ Examples:
     help="Undo the repair in place that wrote this manifest.",
 )
 @log_format_option
+@click.option(
+    "--adopt",
+    is_flag=True,
+    help="Print a plan to bring the PATHs, log directories without their cluster, into a new one.",
+)
 @click.option("--finish", is_flag=True, help="Finish the repairs in place, and the undoing, that were interrupted.")
 @click.option("--like-broker", is_flag=True, help="End the log where a broker's recovery cuts it.")
 @click.option("--salvage", is_flag=True, help="Keep every good batch, also after damage.")
@@ -141,9 +146,9 @@ Examples:
 @click.option(
     "--output",
     "output_format",
-    type=OutputFormat(["text", "jsonl"]),
+    type=OutputFormat(["text", "jsonl", "commands"]),
     default="text",
-    help="Text for people (default), or one JSON object per partition.",
+    help="Text for people (default), or one JSON object per partition; with --adopt also the commands to run.",
 )
 @click.option("--overwrite", is_flag=True, help="With -o: replace files that exist; without it they are refused.")
 @click.option(
@@ -184,6 +189,12 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
     begin(given, console)
     reporter = console.reporter(verbose=given.verbose)
     status = RunStatus(console.show_error)
+    if given.adopt:
+        from kdump.cli.adopt import adopt  # a repair needs none of it
+
+        adopt(given, console, status)
+        console.close()
+        return status.code
     told: set[str] = set()
 
     def fail(error: KdumpError) -> None:
