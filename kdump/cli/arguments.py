@@ -76,6 +76,7 @@ class DumpArguments(LogArguments, EngineArguments):
     view: str | None
     fields: str | None
     template: str | None
+    null: str | None
     decode: str | None
     key_decoder: str | None
     value_decoder: str | None

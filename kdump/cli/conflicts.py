@@ -142,6 +142,7 @@ DUMP: Final = (
         excludes=("--output jsonl", "--output csv", "--output table", *_BINARY),
         message="--format is an output of its own, it does not go with --output",
     ),
+    Conflict("--null", needs=("--format",)),
     Conflict("--csv-safe", needs=("--output csv",)),
     Conflict(
         "--follow",

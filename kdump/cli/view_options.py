@@ -44,6 +44,7 @@ _OPTIONS: Final = (
         metavar="STRING",
         help=r"Records by a format string: %t %p %o %T %k %v %K %V %h %H %e %x %y %f %i, \n \t \xNN; see the manual.",
     ),
+    click.option("--null", metavar="TEXT", help="With --format: what stands for null. [default: nothing]"),
     click.option(
         "--decode",
         type=click.Choice(["auto"]),
@@ -219,7 +220,7 @@ def lines(
             FormatLines(template, FileContext("", None, None))
         except ValueError as error:
             raise click.UsageError(f"--format: {error}") from None
-        return partial(FormatLines, template)
+        return partial(FormatLines, template, null=given.null or "")
     if given.output == "table":
         return partial(HumanTable, chosen, width=width, color=color)
     syntax: Output = "csv-safe" if given.csv_safe else "csv" if given.output == "csv" else "jsonl"
