@@ -56,6 +56,7 @@ class DumpArguments(LogArguments, EngineArguments):
     frame: str | None
     max_decompressed_size: int
     # Of DumpLogSegments.
+    dialect: str | None
     deep_iteration: bool
     print_data_log: bool
     skip_record_metadata: bool

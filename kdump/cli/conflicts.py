@@ -195,7 +195,9 @@ DUMP: Final = (
         excludes=("--output kafka",),
         message="--fields and --batches go with --output jsonl, csv, table, arrow or parquet",
     ),
+    Conflict("--frame", "--log-format", excludes=("--dialect",)),
     Conflict(
+        "--dialect",
         "--skip-record-metadata",
         "--verify-index-only",
         "--index-sanity-check",

@@ -108,22 +108,37 @@ def backup_path(backup: str, directory: str, journal: str) -> str:
     return os.path.join(os.path.abspath(backup), f"{os.path.basename(directory)}-{journal}")
 
 
+def has_unprepared(directory: str) -> bool:
+    """There is something for ``clear_unprepared``."""
+    for journal in _unprepared(directory):
+        journal.close()
+        return True
+    return False
+
+
 def clear_unprepared(directory: str, backup: str | None = None) -> None:
-    """Remove journals without a manifest: they hold only copies, of preparations that were interrupted.
+    """Remove journals without a manifest: what preparations left that were interrupted, and repairs that are done.
 
     ``backup``: the directory that is named for the originals.
     """
-    for journal in _journals(directory):
+    for journal in _unprepared(directory):
         with journal:
             name = os.path.basename(journal.path)
-            if not _JOURNAL.fullmatch(name) or disk.exists(journal.entry(MANIFEST_NAME)):
-                continue
             path = None if backup is None else backup_path(backup, directory, name)
             if path is not None and os.path.isdir(path):
                 with Folder(path) as copies:
                     if not disk.exists(copies.entry(MANIFEST_NAME)):
                         remove_journal(copies)
             remove_journal(journal)
+
+
+def _unprepared(directory: str) -> Iterator[Folder]:
+    """The open journals that have no manifest."""
+    for journal in _journals(directory):
+        if _JOURNAL.fullmatch(os.path.basename(journal.path)) and not disk.exists(journal.entry(MANIFEST_NAME)):
+            yield journal
+        else:
+            journal.close()
 
 
 def _journals(directory: str) -> Iterator[Folder]:
