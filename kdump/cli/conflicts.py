@@ -142,6 +142,7 @@ DUMP: Final = (
         excludes=("--output jsonl", "--output csv", "--output table", *_BINARY),
         message="--format is an output of its own, it does not go with --output",
     ),
+    Conflict("--null", needs=("--format",)),
     Conflict("--csv-safe", needs=("--output csv",)),
     Conflict(
         "--topic",
@@ -271,6 +272,7 @@ STATS: Final = (
     Conflict("--history", excludes=(*_STATE, "--offsets-for")),
     Conflict("--decode", "--key-decoder", "--value-decoder", needs=("--at",)),
     Conflict("--output reset-csv", needs=("--at", "--offsets-for")),
+    Conflict("--offset-map", needs=("--output reset-csv",)),
     Conflict("--what-if", excludes=("--at-offset", "--at-zxid", *_CHANGES)),
     Conflict("--output records", "--output commands", needs=_STATE),
     Conflict("--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
@@ -382,6 +384,12 @@ REPAIR: Final = (
         only=_EVERYWHERE | {"paths", "backup_dir", "force", "output_format"},
         message="--finish goes with nothing else but --backup-dir, --force and --output",
     ),
+    Conflict(
+        "--adopt",
+        only=_EVERYWHERE | {"paths", "output_format"},
+        message="--adopt goes with nothing else but --output",
+    ),
+    Conflict("--output commands", needs=("--adopt",)),
     *_each_other("-o", "--in-place"),
     Conflict(
         "--backup-dir",

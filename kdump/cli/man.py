@@ -39,7 +39,7 @@ _TAG: Final = 4
 @click.argument("page", default="kdump")
 @common_options
 def man(page: str, **others: Any) -> int:
-    """Show a PAGE of the manual: kdump (the default), the name of a command, spark or startup."""
+    """Show a PAGE of the manual: kdump (the default), the name of a command, spark, startup or restore."""
     pages = manual_pages()
     found = pages.get(page) or pages.get(f"kdump-{page}")
     if found is None:

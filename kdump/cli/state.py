@@ -152,10 +152,22 @@ class _StateRun:
                 self._rows({"type": kind, **row} for row in rows)
             case "reset-csv" if kind in ("committedOffset", "offsetForTime"):
                 names = ("group",) if kind == "committedOffset" else ()
-                for row in rows:
+                for row in self._translated(rows):
                     self._write(csv_line([row[name] for name in (*names, "topic", "partition", "offset")]))
             case "table":
                 self._write(state_table(kind, rows, width=console.width, color=console.color))
+
+    def _translated(self, rows: Iterable[Row]) -> Iterable[Row]:
+        """Rows with offsets as they are after the logs were renumbered, if maps are given."""
+        if not self._given.offset_map:
+            return rows
+        from kdump.restore.offsetmaps import OffsetMaps
+
+        try:
+            return list(map(OffsetMaps(self._given.offset_map).translated, rows))
+        except KdumpError as error:
+            self.status.fail(error)
+            return ()
 
     def finish(self) -> None:
         """Complain where no path holds anything that has a state."""

@@ -169,6 +169,14 @@ def whatif_options(function: _Function) -> _Function:
         ),
         option(
             OptionGroup.QUESTIONS,
+            "--offset-map",
+            multiple=True,
+            type=click.Path(),
+            metavar="FILE",
+            help="With --output reset-csv: offsets as they are in logs that convert --renumber has made.",
+        ),
+        option(
+            OptionGroup.QUESTIONS,
             "--history",
             type=HistoryParam(),
             metavar="topic=NAME",
