@@ -50,11 +50,13 @@ def clone(tmp_path: Path) -> Path:
 
 
 def typed(command: str, clone: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PATH": f"{clone / '.venv' / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    # Pages show what a pipe gets: no width of a terminal, UTC.
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
+    paths = {"PATH": f"{clone / '.venv' / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"],
         cwd=clone,
-        env=environment,
+        env={**kept, **paths, "LC_ALL": "C.UTF-8", "TZ": "UTC"},
         capture_output=True,
         text=True,
         timeout=600,
