@@ -210,7 +210,7 @@ def segments_around(path: str, missing: Sequence[str] = ()) -> list[str]:
 
 
 def segments_after(path: str) -> list[str]:
-    """The .log files in the directory of ``path`` with higher base offsets, in offset order.
+    """The logs in the directory of ``path`` with higher base offsets, in offset order; after a .kafka file such files.
 
     ``path`` itself may be gone by now. A file with a state suffix, or without an offset in its name, has none after it.
     """
@@ -221,6 +221,6 @@ def segments_after(path: str) -> list[str]:
     entries = _entries(directory or ".", lambda error: None) or []
     return [
         os.path.join(directory, name)
-        for name in _segment_names(entries, _OF_TODAY)
+        for name in _segment_names(entries, frozenset({own.kind}) & _LOG_KINDS or _OF_TODAY)
         if (other := parse_file_name(name)) and other.base_offset is not None and other.base_offset > own.base_offset
     ]
