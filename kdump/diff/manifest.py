@@ -63,6 +63,11 @@ class ListedPartition:
     epochs: tuple[tuple[int, int], ...]
     ranges: tuple[RangeDigest, ...]
 
+    @property
+    def node(self) -> tuple[str | None, int | None] | None:
+        """Whose it is; None where nothing tells."""
+        return None if self.node_id is None else (self.cluster_id, self.node_id)
+
 
 class ListedFile(NamedTuple):
     """A file as a manifest has it."""

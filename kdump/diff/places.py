@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Final, NamedTuple
 
 from kdump.codes import Codes, KdumpError
@@ -75,12 +76,17 @@ class CopyPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PathCopies:
-    """What one PATH holds. ``is_log_directory``: its partitions are matched by their names."""
+    """What one PATH holds.
+
+    ``is_log_directory``: its partitions are matched by their names. ``node``: whose log directory it is, and
+    ``directory_id`` which of its log directories; None where nothing tells.
+    """
 
     path: str
     copies: tuple[CopyPlace, ...]
     is_log_directory: bool
-    node: tuple[str | None, int | None] | None
+    node: tuple[str | None, int | None] | None = None
+    directory_id: str | None = None
 
 
 class PartitionCopies(NamedTuple):
@@ -106,7 +112,7 @@ def copies_of(path: str, on_error: Callable[[KdumpError], None]) -> PathCopies:
             return _of_directory(directory, on_error)
         case LogSegment(kind=Kind.LOG):
             files.size(path)
-            return PathCopies(path, (_segment(path),), False, None)
+            return PathCopies(path, (_segment(path),), False)
         case OtherFile() as other:
             raise other.error
     raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "copies are segments, partition directories or log directories")
@@ -122,6 +128,7 @@ def partitions_of(paths: Iterable[PathCopies]) -> list[PartitionCopies]:
         copies = tuple(copy for one in known for copy in one.copies)
         name = next((copy.name for copy in copies if copy.name is not None), None)
         return [PartitionCopies(name, copies, ())]
+    joined = {(one.path, other.path) for one, other in permutations(known, 2) if _are_joined(one, other)}
     by_name: dict[PartitionName | None, list[CopyPlace]] = {}
     for one in known:
         for copy in one.copies:
@@ -130,13 +137,26 @@ def partitions_of(paths: Iterable[PathCopies]) -> list[PartitionCopies]:
     for name in sorted(by_name, key=lambda name: name or ("", -1)):
         copies = tuple(by_name[name])
         holders = {copy.path for copy in copies}
-        nodes = {copy.node for copy in copies if copy.node is not None}
-        # The log directories of one node are one copy.
         absent = tuple(
-            one.path for one in known if one.path not in holders and (one.node is None or one.node not in nodes)
+            one.path
+            for one in known
+            if one.path not in holders and not any((one.path, holder) in joined for holder in holders)
         )
         found.append(PartitionCopies(name, copies, absent))
     return found
+
+
+def _are_joined(one: PathCopies, other: PathCopies) -> bool:
+    """Two log directories of one node, which are one copy together; not a log directory and a backup of it.
+
+    Without directory ids those that hold a partition both are taken for copies: no broker starts on them together.
+    """
+    if one.node is None or one.node != other.node:
+        return False
+    if one.directory_id is not None and other.directory_id is not None:
+        return one.directory_id != other.directory_id
+    held = [{copy.name for copy in path.copies if not copy.is_future} for path in (one, other)]
+    return not held[0] & held[1]
 
 
 def _of_directory(directory: PathDirectory, on_error: Callable[[KdumpError], None]) -> PathCopies:
@@ -152,9 +172,9 @@ def _of_directory(directory: PathDirectory, on_error: Callable[[KdumpError], Non
         if not has_logs and not names & LOG_DIRECTORY_TEXT_FILES:
             raise no_segments(path, entries)
         if has_logs:
-            return PathCopies(path, (_copy(path, path, _known_above(path)),), False, None)
+            return PathCopies(path, (_copy(path, path, _known_above(path)),), False)
     elif not folders:
-        return PathCopies(path, (_copy(path, path, _known_above(path)),), False, None)
+        return PathCopies(path, (_copy(path, path, _known_above(path)),), False)
     known = _Known(read_log_directory(path), path)
     copies = []
     for entry in sorted(folders, key=lambda entry: entry.name):
@@ -164,7 +184,7 @@ def _of_directory(directory: PathDirectory, on_error: Callable[[KdumpError], Non
             copies.append(_copy(path, entry.path, known))
         except KdumpError as error:
             on_error(error.located(entry.path))
-    return PathCopies(path, tuple(copies), True, _node(known.directory))
+    return PathCopies(path, tuple(copies), True, _node(known.directory), known.directory.directory_id)
 
 
 class _Known(NamedTuple):
