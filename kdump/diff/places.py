@@ -26,7 +26,7 @@ from kdump.log.names import (
     parse_partition_directory,
     partition_of_file,
 )
-from kdump.log.partition import no_segments
+from kdump.log.partition import no_segments, partitions_elsewhere
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, resolve
 from kdump.log.siblings import read_checkpoint, read_topic_id
 
@@ -176,6 +176,8 @@ def _of_directory(directory: PathDirectory, on_error: Callable[[KdumpError], Non
     elif not folders:
         return PathCopies(path, (_copy(path, path, _known_above(path)),), False)
     known = _Known(read_log_directory(path), path)
+    for error in partitions_elsewhere(entries):
+        on_error(error)
     copies = []
     for entry in sorted(folders, key=lambda entry: entry.name):
         if entry.name.endswith(_LEAVING):

@@ -63,7 +63,7 @@ def files_by_partition(
     if top is None:
         return
     found = False
-    for error in _partitions_elsewhere(top):
+    for error in partitions_elsewhere(top):
         found = True
         on_error(error)
     for folder in _folders(directory, top):
@@ -150,7 +150,7 @@ def _partitions(entries: list[ListingEntry]) -> Iterator[tuple[tuple[str, int], 
             yield parsed, entry.path
 
 
-def _partitions_elsewhere(entries: list[ListingEntry]) -> Iterator[KdumpError]:
+def partitions_elsewhere(entries: list[ListingEntry]) -> Iterator[KdumpError]:
     """The error for links in place of partition directories, which are not followed."""
     for entry in entries:
         if not entry.is_directory and parse_partition_directory(entry.name) is not None and os.path.isdir(entry.path):

@@ -193,6 +193,12 @@ def test_every_command_refuses_or_reads_every_damaged_file(root: Path) -> None:
         assert "internal error" not in errors
 
 
+def test_a_group_that_is_not_there(root: Path) -> None:
+    run = kdump("stats", "--history", "group=nope", "1.1.1/data", cwd=root)
+    assert (run.returncode, run.stdout) == (CLEAN, b"")
+    assert run.stderr == b"kdump: 1.1.1/data: no change that was asked for is there\n"
+
+
 def test_offsets_of_a_group_over_time(root: Path) -> None:
     found = rows("stats", "--history", "group=g1", "--output", "jsonl", "1.1.1/data", cwd=root)
     path = "/chroot/kafka/consumers/g1/offsets/t-b/0"

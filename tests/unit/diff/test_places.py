@@ -74,6 +74,19 @@ def test_a_backup_of_a_log_directory_is_another_copy(tmp_path: Path, ids: tuple[
     ]
 
 
+def test_a_partition_that_is_a_link_to_elsewhere_is_not_just_absent(tmp_path: Path) -> None:
+    make_log_directory(tmp_path / "n1", node=1)
+    make_copy(tmp_path / "n1" / "a-0", SEGMENTS)
+    make_copy(tmp_path / "elsewhere" / "b-0", SEGMENTS)
+    errors: list[KdumpError] = []
+    for target, expected in ((tmp_path / "n1" / "a-0", []), (tmp_path / "elsewhere" / "b-0", [Codes.LINK_OUTSIDE])):
+        link = tmp_path / "n1" / "b-0"
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        copies = copies_of(str(tmp_path / "n1"), errors.append).copies
+        assert (len(copies), [error.code for error in errors]) == (2 - len(expected), expected)
+
+
 def test_a_copy_on_its_way(tmp_path: Path) -> None:
     make_log_directory(tmp_path / "n1", node=1)
     make_copy(tmp_path / "n1" / "a-0.0123456789abcdef0123456789abcdef-future", SEGMENTS)
