@@ -258,9 +258,9 @@ def _partition(told: dict[str, Any]) -> ListedPartition:
     return ListedPartition(
         str(told["path"]),
         None if topic is None else (str(topic), int(told["partition"])),
-        told["topicId"],
-        told["clusterId"],
-        told["nodeId"],
+        None if told["topicId"] is None else str(told["topicId"]),
+        None if told["clusterId"] is None else str(told["clusterId"]),
+        None if told["nodeId"] is None else int(told["nodeId"]),
         int(told["logStart"]),
         int(told["logEnd"]),
         int(told["highWatermark"]),

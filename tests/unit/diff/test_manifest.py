@@ -63,6 +63,8 @@ def test_ranges_know_no_segments(tmp_path: Path) -> None:
         '# {"type":"manifest","version":9,"paths":[]}',
         '# {"type":"file","path":"x","size":"many"}',
         '# {"type":"partition"}',
+        '# {"type":"partition","path":"t-0","topic":"t","partition":0,"topicId":null,"clusterId":null,"nodeId":[],'
+        '"logStart":0,"logEnd":0,"highWatermark":0,"epochs":[],"ranges":[]}',
         "0" * 63 + "  short",
     ],
 )
