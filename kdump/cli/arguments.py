@@ -56,6 +56,7 @@ class DumpArguments(LogArguments, EngineArguments):
     frame: str | None
     max_decompressed_size: int
     # Of DumpLogSegments.
+    dialect: str | None
     deep_iteration: bool
     print_data_log: bool
     skip_record_metadata: bool
@@ -188,9 +189,19 @@ class ConvertArguments(LogArguments, EngineArguments):
     offsets: Range | None
     times: Range | None
     isolation: str
-    open_transactions: str
+    open_transactions: str | None
     renumber: int | None
     split_bytes: int | None
+    for_broker: bool
+    topic: str | None
+    topic_id: str | None
+    partition: int | None
+    metadata: str | None
+    from_log_dir: str | None
+    link: str | None
+    forget_producers: bool
+    backup_dir: str | None
+    force: bool
     overwrite: bool
     csv_safe: bool
     strict: bool

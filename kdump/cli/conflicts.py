@@ -194,7 +194,9 @@ DUMP: Final = (
         excludes=("--output kafka",),
         message="--fields and --batches go with --output jsonl, csv, table, arrow or parquet",
     ),
+    Conflict("--frame", "--log-format", excludes=("--dialect",)),
     Conflict(
+        "--dialect",
         "--skip-record-metadata",
         "--verify-index-only",
         "--index-sanity-check",
@@ -281,7 +283,8 @@ STATS: Final = (
 
 _TO: Final = ("--to jsonl", "--to csv", "--to parquet")
 _TO_STDOUT: Final = "-o -"
-CONVERT_LOCAL_ONLY: Final = (_TO_STDOUT, "a stream", "--from jsonl")
+CONVERT_LOCAL_ONLY: Final = (_TO_STDOUT, "a stream", "--from jsonl", "--for-broker")
+_ONE_PARTITION: Final = ("--topic", "--topic-id", "--partition")
 
 CONVERT: Final = (
     Conflict(*_TO, excludes=("--to-magic", "--level", "--renumber", "--split-bytes", "--from", "--codec")),
@@ -298,9 +301,26 @@ CONVERT: Final = (
             "--time",
             "--skip-damaged",
             "--isolation read_committed",
+            "--for-broker",
         ),
         message="nothing to do: --to-magic, --codec, --to or another option says what to convert to",
     ),
+    Conflict(
+        *_ONE_PARTITION,
+        "--metadata",
+        "--from-log-dir",
+        "--link",
+        "--forget-producers",
+        "--backup-dir",
+        "--force",
+        "--open-transactions abort",
+        "--open-transactions commit",
+        needs=("--for-broker",),
+    ),
+    Conflict("--for-broker", excludes=(*_TO, "--from", "--log-format", "a stream", _TO_STDOUT)),
+    Conflict("--for-broker", needs=("--topic", "--from-log-dir")),
+    Conflict("--from-log-dir", excludes=_ONE_PARTITION),
+    Conflict("--from-log-dir", needs=("--metadata",)),
     Conflict("--csv-safe", needs=("--to csv",)),
     Conflict(excludes=("no DST",), message="no DST given: -o FILE or -o DIRECTORY"),
     Conflict(excludes=("DST is a URI",), message="{other} is a URI: kdump writes to this machine only"),

@@ -90,13 +90,50 @@ Examples:
 )
 @click.option(
     "--open-transactions",
-    type=click.Choice(["refuse", "keep"]),
-    default="refuse",
-    help="A part of a log with records of transactions that have no end marker: write nothing, or write it anyway."
-    " [default: refuse]",
+    type=click.Choice(["refuse", "keep", "abort", "commit"]),
+    help="Transactions without an end marker. Of a part of a log: write nothing, or write it anyway [default: refuse]."
+    " With --for-broker: keep them, or end them [default: keep].",
 )
 @click.option("--renumber", type=click.IntRange(0, MAX_OFFSET), metavar="FROM", help="Number the records from FROM on.")
 @click.option("--split-bytes", type=click.IntRange(1), metavar="N", help="Begin a new segment before N bytes are over.")
+@click.option(
+    "--for-broker",
+    is_flag=True,
+    help="DST is the log directory of a stopped broker: make partition directories that it takes as its own.",
+)
+@click.option("--topic", metavar="NAME", help="With --for-broker: the topic that SRC becomes.")
+@click.option("--topic-id", metavar="ID", help="With --for-broker: the id of the topic, 22 characters.")
+@click.option(
+    "--partition",
+    type=click.IntRange(0, 2**31 - 1),
+    metavar="N",
+    help="With --for-broker: the partition. [default: by the name of SRC, else 0]",
+)
+@click.option(
+    "--metadata",
+    type=click.Path(),
+    metavar="DIR",
+    help="With --for-broker: __cluster_metadata-0 of the target cluster, for ids, leader epochs and limits.",
+)
+@click.option(
+    "--from-log-dir",
+    type=click.Path(),
+    metavar="SRC",
+    help="With --for-broker: all partitions of a log directory that the target cluster has a place for.",
+)
+@click.option(
+    "--link",
+    type=click.Choice(["hard", "reflink"]),
+    help="With --for-broker: logs that need not change get a second name, or share their blocks.",
+)
+@click.option("--forget-producers", is_flag=True, help="With --for-broker: the broker knows no producer of the log.")
+@click.option(
+    "--backup-dir",
+    type=click.Path(),
+    metavar="DIR",
+    help="With --for-broker: where what is replaced goes. [default: PARTITION/.kdump]",
+)
+@click.option("--force", is_flag=True, help="With --for-broker: even if kdump cannot tell whether a broker is running.")
 @click.option("--overwrite", is_flag=True, help="Replace files that are there; without it they are refused.")
 @click.option("--csv-safe", is_flag=True, help="With --to csv: no cell begins as a spreadsheet's formula does.")
 @click.option("--strict", is_flag=True, help="Write nothing when anything would be lost.")
@@ -111,9 +148,9 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
 
     Anything the target format cannot represent is counted by kind. Files appear whole, all together, or not at all.
     """
-    if source is None:
-        raise click.UsageError("no SRC given (kdump convert --help)")
-    source = strip_credentials(source)
+    if (source is None) is (others["from_log_dir"] is None):
+        raise click.UsageError("no SRC given (kdump convert --help)" if source is None else "SRC and --from-log-dir")
+    source = strip_credentials(source or "")
     given = ConvertArguments({"source": source, "destination": destination or "", **others})
     options = GivenOptions(
         {
@@ -130,7 +167,12 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
     console = Console(show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
-    if given.destination == _STDOUT:
+    if given.for_broker:
+        from kdump.cli.restore import restore  # other conversions need none of it
+
+        with unwound():
+            restore(given, conversion, console, status)
+    elif given.destination == _STDOUT:
         _engine(given, 1, options, console)
         _to_stdout(conversion, given, console, status)
     else:
@@ -266,7 +308,7 @@ def _conversion(given: ConvertArguments) -> Conversion:
         offsets=given.offsets or Range(),
         times=given.times or Range(),
         read_committed=given.isolation == "read_committed",
-        keep_open=given.open_transactions == "keep",
+        keep_open=given.open_transactions not in (None, "refuse"),
         renumber=given.renumber,
         split_bytes=given.split_bytes,
         skip_damaged=given.skip_damaged,

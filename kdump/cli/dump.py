@@ -16,11 +16,12 @@ from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
+from kdump.cli.java_options import JavaOptionsCommand, asked_dialect, decoder, java_options, once
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
 from kdump.dump.targets import Target, found_targets, target_by_java_name
+from kdump.dump.text.dialect import KAFKA_4_3, Dialect, TooNewError
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
 from kdump.log.files import strip_credentials
@@ -33,6 +34,7 @@ from kdump.reading.selection import RowBudget
 from kdump.reading.view import ViewOptions
 
 if TYPE_CHECKING:
+    from kdump.kafka.image.names import TopicNames
     from kdump.rows.tablefiles import TableForm, TableWriter
 
 _COUNT_ONLY = 1 << 62
@@ -48,6 +50,7 @@ Examples:
   kdump dump --print-data-log /data/kafka/orders-0     all records of a partition
   ssh broker cat X.log | kdump dump --deep-iteration - a segment from a pipe
   kdump dump --files 0.log,0.index                     as kafka-dump-log.sh would
+  kdump dump --dialect 2.8 --print-data-log X.log      as the one of Kafka 2.8 did
   kdump dump --output jsonl --records --key '^user-7$' --time -1d.. orders-0 | jq .value""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
@@ -154,7 +157,11 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
 
         def dump_one(target: Target) -> None:
             before = budget.seen
-            run.dump(target)
+            try:
+                run.dump(target)
+            except TooNewError as error:
+                console.close()
+                raise click.UsageError(f"{target.path}: {error}") from None
             if finder is not None:
                 finder.see(target, has_rows=budget.seen > before)
 
@@ -230,7 +237,7 @@ def _explain(position: int, given: DumpArguments) -> int:
     return status.code
 
 
-def _text(given: DumpArguments) -> TextOptions:
+def _text(given: DumpArguments, dialect: Dialect = KAFKA_4_3) -> TextOptions:
     """What the compatible text shows."""
     decoders = given.key_decoder_class, given.value_decoder_class
     return TextOptions(
@@ -243,18 +250,20 @@ def _text(given: DumpArguments) -> TextOptions:
         verify_index_only=given.verify_index_only,
         index_sanity_check=given.index_sanity_check,
         max_message_size=MAX_MESSAGE_SIZE if given.max_message_size is None else given.max_message_size,
-        key_decoder=decoder(decoders[0]),
-        value_decoder=decoder(decoders[1]),
+        key_decoder=decoder(decoders[0], dialect),
+        value_decoder=decoder(decoders[1], dialect),
     )
 
 
 def _text_options(given: DumpArguments) -> DumpOptions:
     """The compatible text."""
-    text = _text(given)
+    dialect = asked_dialect(given.dialect)
+    text = _text(given, dialect)
+    chooses_records = given.view == "records" or view_options.selection(given).by_contents
     return _options(
         given,
-        text_output(text),
-        with_records=given.deep_iteration or text.print_data_log,
+        text_output(text, dialect),
+        with_records=given.deep_iteration or chooses_records or (text.print_data_log and dialect.print_shows_records),
         # The Java tool takes its default for the whole file.
         max_bytes=None if given.max_bytes == MAX_BYTES else given.max_bytes,
     )
@@ -270,10 +279,19 @@ def _row_options(given: DumpArguments, console: Console) -> DumpOptions:
     lines = view_options.lines(given, fields, width=console.width, color=console.color)
     return _options(
         given,
-        row_output(RowOptions(lines, table, fields)),
+        row_output(RowOptions(lines, table, fields, _names(given))),
         with_records=table.type == "record",
         max_bytes=given.max_bytes,
     )
+
+
+def _names(given: DumpArguments) -> TopicNames | None:
+    """The names of topics, for a table; the other outputs show what the records hold."""
+    if given.output != "table" or given.template is not None:
+        return None
+    from kdump.kafka.image.names import TopicNames
+
+    return TopicNames(given.paths)
 
 
 def _table_options(given: DumpArguments, form: TableForm, console: Console) -> tuple[DumpOptions, TableWriter]:

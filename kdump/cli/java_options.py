@@ -11,7 +11,8 @@ from typing import Any, Final, TypeVar
 import click
 
 from kdump.cli.arguments import DumpArguments
-from kdump.dump.text.options import DECODER_CLASSES, DECODER_PACKAGE, MAX_BYTES, MAX_MESSAGE_SIZE, Decoder
+from kdump.dump.text.dialect import KAFKA_4_3, Dialect
+from kdump.dump.text.options import DECODER_CLASSES, MAX_BYTES, MAX_MESSAGE_SIZE, VERSIONS, Decoder
 from kdump.payloads.topics import INTERNAL_TOPICS
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -53,15 +54,37 @@ def once(ctx: click.Context, parameter: click.Parameter, values: tuple[Any, ...]
     return values[0] if values else None
 
 
-def decoder(name: str | None) -> Decoder:
+def decoder(name: str | None, dialect: Dialect) -> Decoder:
     """The decoder of that class name, with or without its package; UsageError for an unknown one."""
-    simple = (name or "StringDecoder").removeprefix(DECODER_PACKAGE)
-    if simple not in DECODER_CLASSES:
-        raise click.UsageError(f"unknown decoder class '{name}' (known: {', '.join(DECODER_CLASSES)})")
+    simple = name or "StringDecoder"
+    for package in dialect.decoder_packages:
+        simple = simple.removeprefix(package)
+    if simple not in dialect.decoder_classes:
+        known = ", ".join(filter(dialect.decoder_classes.__contains__, DECODER_CLASSES))
+        raise click.UsageError(f"unknown decoder class '{name}' (known: {known})")
     return DECODER_CLASSES[simple]
 
 
+def asked_dialect(version: str | None) -> Dialect:
+    """The dialect of ``--dialect``. UsageError for an option that DumpLogSegments of that version does not have."""
+    if version is None or version == KAFKA_4_3.version:
+        return KAFKA_4_3
+    from kdump.dump.text.dialects import DIALECTS  # not needed by a dump as 4.3 makes it
+
+    dialect = DIALECTS[version]
+    given = click.get_current_context().params
+    for option in sorted(dialect.lacks):
+        if given[option.lstrip("-").replace("-", "_")]:
+            raise click.UsageError(f"DumpLogSegments of Kafka {version} has no {option}")
+    return dialect
+
+
 _OPTIONS: Final = (
+    click.option(
+        "--dialect",
+        type=click.Choice(VERSIONS),
+        help="Print as DumpLogSegments of that version of Kafka does. [default: 4.3]",
+    ),
     click.option("--deep-iteration", is_flag=True, help="Show records, not only batches."),
     click.option("--print-data-log", is_flag=True, help="Show records with keys and values."),
     click.option("--skip-record-metadata", is_flag=True, help="Show only keys and values of records."),

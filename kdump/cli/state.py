@@ -52,7 +52,6 @@ class _StateRun:
         self._given = given
         self._console = console
         self._is_something_there = False
-        self._names: dict[str, str] = {}
         self._coordinators: int | None = None
         self._selection = StateSelection(frozenset(given.topics), frozenset(given.brokers), given.show_secrets)
         self.status = RunStatus(console.show_error)
@@ -68,7 +67,6 @@ class _StateRun:
             except KdumpError as error:
                 self.status.fail(error)
                 continue
-            self._names |= {topic.topic_id: topic.name for topic in state.image.topics.by_id.values()}
             coordinators = state.image.topics.by_name.get(INTERNAL_TOPICS["transaction-log"])
             self._coordinators = None if coordinators is None else len(coordinators.partitions)
             self._show_metadata(state)
@@ -110,12 +108,13 @@ class _StateRun:
 
     def coordinators(self, at: int) -> None:
         """Groups, committed offsets, transactional ids and open transactions of what is among the paths."""
+        from kdump.kafka.image.names import TopicNames
         from kdump.stats.state.coordinators import KnownTopics, coordinator_rows
 
         on_error = (lambda error: None) if self._is_something_there else self.status.fail
         logs = self._logs(on_error)
         moment = None if at == NOW else at
-        topics = KnownTopics(self._names, self._coordinators)
+        topics = KnownTopics(TopicNames(self._given.paths), self._coordinators)
         for kind, rows in coordinator_rows(logs, moment, topics, self._console.note, self.status.fail):
             self._is_something_there = True
             self._show(kind, rows)

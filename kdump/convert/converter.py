@@ -98,6 +98,11 @@ class Converter:
                 batch would become a wrapper over the limit.
             KdumpError: a stream cannot be read.
         """
+        highest = self._conversion.highest_epoch
+        for encoded in self._converted():
+            yield encoded if highest is None else encoded.with_epochs_up_to(highest)
+
+    def _converted(self) -> Iterator[EncodedEntries]:
         for entries in self._reader.entries():
             found = self._batches(entries) if entries.is_v2 else self._messages(entries)
             yield from (encoded for encoded in found if encoded.count)

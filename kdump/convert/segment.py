@@ -39,7 +39,7 @@ class SegmentJob:
     ends in ``/`` is the directory of a log that is named by its first record. ``from_json``: the source is JSON lines,
     not a log. ``is_alone``: nothing else of its partition is converted with it. ``first_07``:
     the source is a log of Kafka 0.7, and this is the number of its first message. ``offset_map``: the file for the map
-    of its byte positions; None: it is not wanted.
+    of its byte positions; None: it is not wanted. ``like``: whose owner and mode the log gets; None: the source.
     """
 
     source: str
@@ -50,6 +50,7 @@ class SegmentJob:
     is_alone: bool = True
     first_07: int | None = None
     offset_map: str | None = None
+    like: os.stat_result | None = None
 
     def open(self, note: Callable[[int, int], None] = lambda position, number: None) -> Source:
         """The log; for ``note`` see ``Log07``. Raises as ``open_source``."""
@@ -170,7 +171,7 @@ def convert_segment(
         converter = Converter(reader, conversion, _transactions(job, source, followed), part)
         producers = partial(_producers, job, conversion, part)
         with OutputSegments(
-            job.target, job.base_offset, conversion.split_bytes, producers, status_of(job.source)
+            job.target, job.base_offset, conversion.split_bytes, producers, job.like or status_of(job.source)
         ) as output:
             for entries in converter.entries():
                 result.check(reader.findings, conversion)

@@ -11,6 +11,7 @@ from kdump.diff.copies import LoadedCopy
 from kdump.diff.differences import CopyDifference, DifferenceKind
 from kdump.diff.manifest import RANGE_OFFSETS, CopyManifest, ListedFile, ListedPartition, files_below, ranges_of
 from kdump.diff.places import CopyPlace
+from kdump.kafka.image.names import TopicNames
 from kdump.kafka.startup.content import Content, sha256
 from kdump.log import files
 
@@ -66,8 +67,11 @@ def against(listed: ListedPartition, number: int, copy: LoadedCopy, own: int) ->
     Raises:
         KdumpError: a log cannot be read.
     """
-    if None not in (listed.topic_id, copy.place.topic_id) and listed.topic_id != copy.place.topic_id:
-        message = f"the topic id is {copy.place.topic_id}, and the manifest has {listed.topic_id}"
+    topic_id, listed_id = copy.place.topic_id, listed.topic_id
+    if topic_id is not None and listed_id is not None and topic_id != listed_id:
+        names, directory = TopicNames([]), copy.place.directory
+        now, then = names.text(topic_id, directory), names.text(listed_id, directory)
+        message = f"the topic id is {now}, and the manifest has {then}"
         yield CopyDifference(DifferenceKind.TOPIC_ID, None, None, (number, own), message)
         return
     first, end = max(listed.log_start, copy.log_start), min(listed.log_end, copy.log_end)

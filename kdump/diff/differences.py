@@ -18,6 +18,7 @@ from kdump.diff.cleaning import CleanedCopy, cleaned_last, is_compacted
 from kdump.diff.contents import ContentOptions
 from kdump.diff.copies import LoadedCopy
 from kdump.diff.pairs import CopyContents, CopyPair, Held, Intervals, Stretch
+from kdump.kafka.image.names import TopicNames
 from kdump.log.files import absolute
 from kdump.verify.reach import PartitionEvidence, SegmentReach
 
@@ -80,11 +81,11 @@ class CopyDifference:
 _HAS_SIDES: Final = frozenset({DifferenceKind.RECORD, DifferenceKind.LEADER_EPOCH})
 _ONLY: Final = (Held.ONLY_FIRST, Held.ONLY_SECOND)
 _DAMAGED: Final = 100
-"""Labels beyond those of ``Held``: one of the copies is damaged there. Likewise the others, of what is explained."""
+"""Labels beyond those of ``Held``, of differences that are explained. This one: a copy is damaged there."""
 _COMPACTED: Final = 101
 """And the number of the side that lacks the records, 0 or 1."""
 _UNREPLACED: Final = 103
-"""Likewise where no later record replaces them."""
+"""And the number of the side that lacks them, where no later record replaces them."""
 
 
 class Comparison:
@@ -138,13 +139,20 @@ class Comparison:
     def _of_identities(self) -> Iterator[CopyDifference]:
         if self.options.only_content:
             return
-        for kind, names in (
+        for kind, ids in (
             (DifferenceKind.TOPIC_ID, [copy.place.topic_id for copy in self.copies]),
             (DifferenceKind.CLUSTER, [copy.place.cluster_id for copy in self.copies]),
         ):
-            known = {number: name for number, name in enumerate(names) if name is not None}
+            known = {number: known for number, known in enumerate(ids) if known is not None}
             if len(set(known.values())) > 1:
-                what = "topic ids" if kind is DifferenceKind.TOPIC_ID else "cluster ids"
+                what = "cluster ids"
+                if kind is DifferenceKind.TOPIC_ID:
+                    what = "topic ids"
+                    names = TopicNames(copy.place.directory for copy in self.copies)
+                    known = {
+                        number: names.text(topic_id, self.copies[number].place.directory)
+                        for number, topic_id in known.items()
+                    }
                 listed = ", ".join(sorted(set(known.values())))
                 message = f"the copies have different {what}: {listed}"
                 sides = {tuple(other for other in known if known[other] == name) for name in known.values()}

@@ -144,13 +144,13 @@ def file_json(found: FileDifference) -> str:
 
 
 def file_text(found: FileDifference, *, color: bool) -> str:
-    """The same for people."""
+    """The finding as a line for people."""
     code = found.code.value
     return f"{escaped(found.path)}: {_severity(code.severity, color=color)} {code.code} {code.name} {found.message}\n"
 
 
 def file_finding(found: FileDifference) -> Finding:
-    """The same as a finding."""
+    """The difference as a finding of its file."""
     return Finding(found.code, found.message, 0, path=found.path)
 
 

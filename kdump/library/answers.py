@@ -292,13 +292,14 @@ def group_offsets(
     Raises:
         KdumpError: a path cannot be read, or holds no partition of ``__consumer_offsets``.
     """
+    from kdump.kafka.image.names import TopicNames
     from kdump.rows.scalarlines import json_line
     from kdump.stats.state.coordinators import KnownTopics, coordinator_rows
     from kdump.verify.partitionentries import PartitionEntries
 
     paths = list(_named(paths_of(path)))
     logs = PartitionEntries(paths, on_error=_fail, limit=max_decompressed_size)
-    kinds = dict(coordinator_rows(logs, milliseconds(at), KnownTopics({}), lambda line: None, _fail))
+    kinds = dict(coordinator_rows(logs, milliseconds(at), KnownTopics(TopicNames(paths)), lambda line: None, _fail))
     if "committedOffset" not in kinds:
         what = "no partition of __consumer_offsets, by the name of its directory"
         raise KdumpError(Codes.NO_SEGMENTS, what, path=paths[0])

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
+from kdump.kafka.image.names import TopicNames
 from kdump.log import files
 from kdump.log.names import METADATA_DIRECTORY, Kind, is_log_07, parse_partition_directory
 from kdump.log.opening import read_whole
@@ -138,7 +139,8 @@ class Verification:
         for folder in without_logs:
             yield from _without_logs(folder)
         if extents:
-            yield from check_log_directory(checkpoints, extents)
+            names = TopicNames([directory.path, *self._beside])
+            yield from check_log_directory(checkpoints, extents, names)
             yield from self._placement(directory.path)
         yield from self._tell(errors)
 

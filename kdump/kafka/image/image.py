@@ -19,7 +19,7 @@ TOPIC_RESOURCE: Final = 2
 RESOURCE_TYPES: Final = {0: "UNKNOWN", 2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
 """ConfigResource.Type by its number; other numbers are read as 0."""
 SCRAM_MECHANISMS: Final = {0: "UNKNOWN", 1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-"""ScramMechanism, likewise."""
+"""ScramMechanism by its number; other numbers are read as 0."""
 
 _ACL_CODES: Final = {"resourceType": 7, "patternType": 4, "operation": 15, "permissionType": 3}
 """The largest known code of each; others are read as 0, UNKNOWN."""

@@ -1,0 +1,98 @@
+"""``.index`` and ``.timeindex`` files as DumpLogSegments up to 1.1 prints and checks them.
+
+Source: docs/spec/dump-output.md#11-differences-between-tool-versions, and ``dumpIndex`` and ``dumpTimeIndex`` of
+0.8.2.2, 0.10.2.2 and 1.1.1. Brokers of these versions indexed the first offset of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.codes import Codes, DamageError
+from kdump.dump.text.batches import BatchSearch, batch_at
+from kdump.dump.text.indexes import NO_TIMESTAMP, DumpedIndex, bad_entry, index_search
+from kdump.dump.text.options import TextOptions
+from kdump.dump.text.reports import Reports
+from kdump.dump.text.timestamps import MaxTimestamps
+from kdump.format import legacy
+from kdump.format import record as v2
+from kdump.format.batch import MAGIC_OFFSET, is_read_as_batch, parse_header
+from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, OffsetEntry, parse_offset_index, parse_time_index
+from kdump.wire.compression import DEFAULT_LIMIT
+
+
+class IndexByFirstRecord(DumpedIndex):
+    """An .index entry is compared with the first record at its position; entries of zeros are checked as others are."""
+
+    def offset_index_lines(self, options: TextOptions, reports: Reports) -> Iterator[str]:
+        """See DumpedIndex."""
+        entries = parse_offset_index(self.data, self.base_offset)
+        if options.index_sanity_check:
+            if entries and entries[-1].offset <= self.base_offset:
+                raise DamageError(
+                    Codes.INDEX,
+                    f"the last offset {entries[-1].offset} is no greater than the base offset {self.base_offset}",
+                )
+            self.check_size(OFFSET_ENTRY_SIZE)
+            yield f"{self.name} passed sanity check.\n"
+            return
+        for number, entry in enumerate(entries):
+            offset = self._first_offset(number, entry, options)
+            if offset != entry.offset:
+                reports.index_mismatch(self.path, entry.offset, offset)
+            if number and entry.offset == self.base_offset:
+                return
+            if not options.verify_index_only:
+                yield f"offset: {entry.offset} position: {entry.position}\n"
+
+    def _first_offset(self, number: int, entry: OffsetEntry, options: TextOptions) -> int:
+        """The offset of the first record at the position of an entry. DamageError where there is none."""
+        size = self.log.size or 0
+        batch = None
+        if 0 <= entry.position <= size:
+            batch = batch_at(self.log, entry.position, min(entry.position + options.max_message_size, size))
+        if batch is None:
+            raise bad_entry(number, OFFSET_ENTRY_SIZE, f"no whole batch at position {entry.position} of the log")
+        data = memoryview(self.log.read(batch.position, batch.size))
+        if is_read_as_batch(data[MAGIC_OFFSET]):
+            offsets = (record.offset for record in v2.read_records(parse_header(data), data, DEFAULT_LIMIT))
+        else:
+            offsets = (record.offset for record in legacy.read_records(legacy.parse_message(data), DEFAULT_LIMIT))
+        first = next(offsets, None)
+        if first is None:
+            raise bad_entry(number, OFFSET_ENTRY_SIZE, f"the batch at position {entry.position} holds no record")
+        return first
+
+    def time_index_lines(self, options: TextOptions, reports: Reports, limit: int) -> Iterator[str]:
+        """See DumpedIndex; an entry of zeros ends the list only where its batch begins the log."""
+        entries = parse_time_index(self.data, self.base_offset)
+        if options.index_sanity_check:
+            self.check_time_entries(entries)
+            yield f"{self.name} passed sanity check.\n"
+            return
+        if not entries:
+            return
+        index = parse_offset_index(self.index_data, self.base_offset)
+        table = BatchSearch(self.log)
+        timestamps = MaxTimestamps(self.log, limit)
+        previous = NO_TIMESTAMP
+        for number, entry in enumerate(entries):
+            position = 0
+            if index and index[0].offset <= entry.offset:
+                position = index_search(index, entry.offset, 0, len(index) - 1)
+            if position < 0:
+                raise bad_entry(number, TIME_ENTRY_SIZE, f"the index leads to position {position}")
+            batch = table.first_reaching(entry.offset, position)
+            if batch is None or batch.last_offset != entry.offset:
+                reports.offset_not_found(self.path, entry.offset, -1 if batch is None else batch.last_offset)
+            else:
+                timestamp = timestamps.of(batch)
+                if timestamp != entry.timestamp:
+                    reports.timestamp_mismatch(self.path, entry.timestamp, timestamp)
+                if previous >= entry.timestamp:
+                    reports.timestamp_out_of_order(self.path, entry.timestamp, previous)
+                if number and entry.offset == self.base_offset:
+                    return
+            if not options.verify_index_only:
+                yield f"timestamp: {entry.timestamp} offset: {entry.offset}\n"
+            previous = entry.timestamp
