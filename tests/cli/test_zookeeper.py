@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,20 @@ def test_verify_of_sound_directories(root: Path) -> None:
     assert codes("3.9.1/data-snap-gz/version-2/snapshot.c.gz", root) == (CLEAN, [])
     _, out, _ = run("verify", "3.9.1/data", cwd=root)
     assert "ZooKeeper restores 74 nodes and 0 sessions up to zxid 0xbf, from snapshot.b9 and 6 transactions" in out
+
+
+def test_verify_of_a_server_with_its_logs_elsewhere(root: Path, tmp_path: Path) -> None:
+    for file in (root / "3.9.1/data/version-2").iterdir():
+        folder = tmp_path / file.name.partition(".")[0]
+        folder.mkdir(exist_ok=True)
+        shutil.copy(file, folder)
+    for paths in (("snapshot", "log"), ("log", "snapshot")):
+        status, out, errors = run("verify", *paths, "missing", cwd=tmp_path)
+        (restored,) = [line for line in out.splitlines() if "KD449" in line]
+        assert restored.startswith(f"{paths[0]}: info")
+        assert "up to zxid 0xbf, from snapshot.b9 and 6 transactions" in restored
+        assert (status, errors.count("missing")) == (UNREADABLE, 1)
+    assert "from snapshot.b9 and 0 transactions" in run("verify", "snapshot", cwd=tmp_path)[1]
 
 
 def test_every_command_refuses_or_reads_every_damaged_file(root: Path) -> None:
