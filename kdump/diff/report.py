@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
@@ -178,6 +179,32 @@ def report_text(report: PartitionReport, *, color: bool, is_brief: bool) -> str:
         if report.recommendation is not None:
             lines.append(f"  {_recommendation(report)}\n")
     return "".join(lines)
+
+
+class Totals:
+    """How many partitions there are, for the end of the page."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def add(self, report: PartitionReport) -> None:
+        """One more partition."""
+        if any(not one.kind.is_explained for one in report.differences):
+            what = "with findings"
+        elif len(report.copies) < _FEWEST_COPIES:
+            what = "with a single copy"
+        else:
+            what = "with explained differences" if report.differences else "equal"
+        self._counts[what] += 1
+
+    def text(self) -> str:
+        """A line; nothing if there is a single partition."""
+        count = self._counts.total()
+        if count <= 1:
+            return ""
+        order = ("with findings", "with explained differences", "with a single copy", "equal")
+        told = ", ".join(f"{self._counts[what]:,} {what}" for what in order if self._counts[what])
+        return f"{count:,} partitions: {told}\n"
 
 
 def record_text(record: ReportedRecord) -> str:

@@ -92,6 +92,7 @@ def test_page(parted: Path) -> None:
     assert "if n2 leads, n1 truncates to 5 and loses 10 records, 10 of them nowhere else" in text
     assert "keep n1: as the leader it costs 5 records, 5 of them nowhere else" in text
     assert "u-3: 1 copy, offsets 0..4; not in n1" in text
+    assert text.endswith("\n2 partitions: 1 with findings, 1 with a single copy\n")
 
 
 def test_the_page_tells_which_copies_agree(tmp_path: Path) -> None:
@@ -121,7 +122,11 @@ def test_an_empty_copy(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     make_copy(tmp_path / "other" / "u-0", [row(0)])
     text = kdump("diff", *LOCAL, "logs", "other", cwd=tmp_path).stdout.decode()
-    assert text == "t-0: 1 copy, empty; not in other\nu-0: 1 copy, offsets 0..4; not in logs\n"
+    assert text.splitlines() == [
+        "t-0: 1 copy, empty; not in other",
+        "u-0: 1 copy, offsets 0..4; not in logs",
+        "2 partitions: 2 with a single copy",
+    ]
 
 
 def test_long_values_are_cut_where_they_begin_to_differ(tmp_path: Path) -> None:

@@ -67,7 +67,14 @@ def test_selection(root: Path) -> None:
     found = rows("--at", "now", "--topic", "payments", CLUSTER, cwd=root)
     assert {row["type"] for row in found} <= {"metadata", "voter", "topic", "partition", "config"}
     assert {row["topic"] for row in found if row["type"] == "partition"} == {"payments"}
+    _, out, _ = stats("--at", "now", "--topic", "payments", "--output", "records", CLUSTER, cwd=root)
+    records = [json.loads(line) for line in out.splitlines()]
+    assert {record["type"] for record in records} == {"TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD"}
+    assert [record["data"]["name"] for record in records if record["type"] == "TOPIC_RECORD"] == ["payments"]
+    assert len(records) == len([row for row in found if row["type"] not in ("metadata", "voter")])
     found = rows("--at", "now", "--broker", "2", CLUSTER, cwd=root)
+    _, out, _ = stats("--at", "now", "--broker", "2", "--output", "records", CLUSTER, cwd=root)
+    assert len(out.splitlines()) == len([row for row in found if row["type"] not in ("metadata", "voter")])
     assert [row["id"] for row in found if row["type"] == "broker"] == [2]
     assert all(2 in row["replicas"] for row in found if row["type"] == "partition")
 
