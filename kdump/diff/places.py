@@ -21,13 +21,12 @@ from kdump.log.names import (
     CLUSTER_METADATA,
     LOG_DIRECTORY_TEXT_FILES,
     Kind,
-    is_log_07,
     is_uri,
     parse_partition_directory,
     partition_of_file,
 )
 from kdump.log.partition import no_segments, partitions_elsewhere
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, resolve
+from kdump.log.paths import LogSegment, OtherFile, PathDirectory, is_zookeeper, resolve
 from kdump.log.siblings import read_checkpoint, read_topic_id
 
 PartitionName = tuple[str, int]
@@ -107,6 +106,8 @@ def copies_of(path: str, on_error: Callable[[KdumpError], None]) -> PathCopies:
     Raises:
         KdumpError: the PATH cannot be looked at, or is none of these.
     """
+    if is_zookeeper(path):
+        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "files of ZooKeeper are not compared")
     match resolve(path):
         case PathDirectory() as directory:
             return _of_directory(directory, on_error)
@@ -162,8 +163,6 @@ def _are_joined(one: PathCopies, other: PathCopies) -> bool:
 def _of_directory(directory: PathDirectory, on_error: Callable[[KdumpError], None]) -> PathCopies:
     path = directory.path
     entries = files.listing(path)
-    if any(is_log_07(entry.name) for entry in entries if not entry.is_directory):
-        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "logs of Kafka 0.7 are not compared")
     folders = [entry for entry in entries if entry.is_directory and parse_partition_directory(entry.name) is not None]
     if not folders and parse_partition_directory(os.path.basename(files.absolute(path))) is None:
         errors: list[KdumpError] = []

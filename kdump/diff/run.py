@@ -98,6 +98,8 @@ class PartitionTask(NamedTuple):
                 loaded.append(load(place))
             except KdumpError as error:
                 yield error.located(place.directory)
+        if not loaded and not self.listed:
+            return
         comparison = Comparison(loaded, self.options.contents)
         try:
             yield from self._compared(comparison)

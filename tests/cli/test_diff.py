@@ -129,6 +129,19 @@ def test_an_empty_copy(tmp_path: Path) -> None:
     ]
 
 
+def test_logs_of_kafka_07_are_not_compared(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name / "old-0").mkdir(parents=True)
+        (tmp_path / name / "old-0" / f"{0:020}.kafka").write_bytes(b"")
+    for paths in (("a", "b"), ("a/old-0", "b/old-0")):
+        run = kdump("diff", *LOCAL, *paths, cwd=tmp_path)
+        assert (run.returncode, run.stdout) == (UNREADABLE, b"")
+        assert run.stderr.count(b"old-0: logs of Kafka 0.7 are not compared\n") == len(paths)
+    make_copy(tmp_path / "b" / "t-0", [row(0)])
+    run = kdump("diff", *LOCAL, "a", "b", cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (UNREADABLE, b"t-0: 1 copy, offsets 0..4; not in a\n")
+
+
 def test_long_values_are_cut_where_they_begin_to_differ(tmp_path: Path) -> None:
     make_copy(tmp_path / "a" / "t-0", [[MadeBatch(0, 1, value=b"v" * 500 + b"one" + b"w" * 500)]])
     make_copy(tmp_path / "b" / "t-0", [[MadeBatch(0, 1, value=b"v" * 500 + b"two" + b"w" * 500)]])

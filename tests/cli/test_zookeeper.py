@@ -109,10 +109,21 @@ def test_before_the_files(root: Path) -> None:
         ("dump", "--offset", "1:2", "3.9.1/data"),
         ("dump", "3.9.1/data", "3.9.1"),
         ("dump", "--show-secrets", "3.9.1"),
+        ("stats", "--at", "now", "--output", "reset-csv", "3.9.1/data"),
+        ("stats", "--at", "now", "--decode", "auto", "3.9.1/data"),
     ],
 )
 def test_what_does_not_go_together(root: Path, words: tuple[str, ...]) -> None:
     assert run(*words, cwd=root)[0] == USAGE
+
+
+@pytest.mark.parametrize(
+    "words", [("diff", "3.9.1/data", "1.1.1/data"), ("explain", "3.9.1/data/version-2/snapshot.75", "0")]
+)
+def test_what_takes_no_files_of_zookeeper(root: Path, words: tuple[str, ...]) -> None:
+    """They are not taken for something else."""
+    status, out, errors = run(*words, cwd=root)
+    assert (status, out, errors.count("of ZooKeeper")) == (UNREADABLE, "", len(words) - 1 if "diff" in words else 1)
 
 
 def test_dump_of_a_log(root: Path) -> None:
