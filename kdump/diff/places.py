@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT
 from kdump.kafka.startup.loading import LoadSettings
-from kdump.kafka.startup.logdirectory import LogDirectory, read_log_directory
+from kdump.kafka.startup.logdirectory import DELETE, FUTURE, STRAY, LogDirectory, read_log_directory
 from kdump.log import files
 from kdump.log.names import (
     CLUSTER_METADATA,
@@ -30,8 +30,7 @@ from kdump.log.paths import LogSegment, OtherFile, PathDirectory, is_zookeeper, 
 from kdump.log.siblings import read_checkpoint, read_topic_id
 
 PartitionName = tuple[str, int]
-FUTURE: Final = "-future"
-_LEAVING: Final = ("-delete", "-stray")
+_LEAVING: Final = (DELETE, STRAY)
 _WITHOUT_LOG_DIRECTORY: Final = LogDirectory(True, {}, {}, (), None)
 _END_OF_ALL: Final = 2**63 - 1
 
