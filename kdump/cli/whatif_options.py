@@ -38,6 +38,7 @@ _LIMIT: Final = re.compile(r"(\d+)([a-z]+)", re.IGNORECASE)
 
 NOW: Final = 2**63 - 1
 """``--at now``: everything counts, whatever its time."""
+NO_CHANGE: Final = "no change that was asked for is there"
 
 
 class AtMoment(Moment):

@@ -87,9 +87,26 @@ class MetadataState:
         """The records of a snapshot, one JSON object a line."""
         for message in snapshot_records(self.image):
             values = message.shown
+            if not _is_selected(message.schema.name, values, self.image, selected):
+                continue
             if not selected.show_secrets:
                 values = redacted(message.schema.name, values)
             yield json_text({"type": type_name(message.schema), "version": message.version, "data": values}) + "\n"
+
+
+def _is_selected(record: str, values: dict[str, Any], image: MetadataImage, selected: StateSelection) -> bool:
+    """Whether a record of a snapshot is of something that is selected."""
+    match record:
+        case "RegisterBrokerRecord":
+            return selected.has_broker(values["brokerId"])
+        case "TopicRecord":
+            return selected.shows_topic(image.topics.by_id[values["topicId"]])
+        case "PartitionRecord":
+            topic = image.topics.by_id[values["topicId"]]
+            return selected.has_topic(topic.name) and selected.has_partition(topic.partitions[values["partitionId"]])
+        case "ConfigRecord":
+            return selected.has_resource(values["resourceType"], values["resourceName"])
+    return selected.is_all
 
 
 def name_of(state: MetadataState) -> str:
