@@ -1164,9 +1164,9 @@ class Codes(Enum):
         "KD921",
         "manifest-file",
         "a file that is not what the manifest says",
-        "A file has another size or another SHA-256 than when the manifest was written, or it is gone. A file of a "
-        "partition directory that is only cut into other segments is no finding of this kind: what counts are the "
-        "records.",
+        "A file has another size or another SHA-256 than when the manifest was written, or it is gone. A log that is "
+        "cut into other segments has other files, too: whether its records are those of the manifest is told of the "
+        "partition.",
     )
     MANIFEST_NEW_FILE = Code(
         "KD922",

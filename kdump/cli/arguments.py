@@ -78,6 +78,7 @@ class DumpArguments(LogArguments, EngineArguments):
     view: str | None
     fields: str | None
     template: str | None
+    null: str | None
     decode: str | None
     key_decoder: str | None
     value_decoder: str | None
@@ -170,6 +171,7 @@ class StatsArguments(LogArguments, EngineArguments):
     between_offsets: Range | None
     history: HistoryOf | None
     offsets_for: int | None
+    offset_map: tuple[str, ...]
     decode: str | None
     key_decoder: str | None
     value_decoder: str | None
@@ -223,6 +225,7 @@ class RepairArguments(LogArguments):
     output: str | None
     in_place: bool
     manifest: str | None
+    adopt: bool
     finish: bool
     like_broker: bool
     salvage: bool

@@ -79,7 +79,7 @@ Examples:
     OptionGroup.WRITE,
     "--offset-map",
     is_flag=True,
-    help="Of logs of Kafka 0.7: also write DST.offsets.csv, which offset each byte position has become.",
+    help="Of logs of Kafka 0.7, and with --renumber: also write DST.offsets.csv, what each old offset has become.",
 )
 @option(
     OptionGroup.WRITE,

@@ -18,6 +18,7 @@ from kdump.codes import Finding, KdumpError, Severity
 from kdump.diff.against import FileDifference
 from kdump.diff.contents import ContentOptions
 from kdump.diff.report import (
+    Totals,
     file_finding,
     file_json,
     file_text,
@@ -90,6 +91,7 @@ class _DiffRun:
         begin(given, self._console)
         self._status = RunStatus(self._console.show_error)
         self._junit = JUnitReport(self._failing, "kdump diff")
+        self._totals = Totals()
 
     def run(self) -> int:
         """Gives the exit status."""
@@ -112,6 +114,8 @@ class _DiffRun:
             console.out.write(text.encode("utf-8", "surrogateescape"))
         if given.output == "junit":
             console.out.write(self._junit.document())
+        elif given.output == "table":
+            console.out.write(self._totals.text().encode())
         console.close()
         return self._status.code
 
@@ -124,6 +128,7 @@ class _DiffRun:
         return report_text(report, color=self._console.color, is_brief=not given.verbose)
 
     def _add(self, report: PartitionReport) -> None:
+        self._totals.add(report)
         for copy in report.copies:
             self._junit.add_case(copy.directory)
         for finding in findings_of(report):

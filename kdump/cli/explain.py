@@ -14,7 +14,7 @@ from kdump.cli.options import Command, OptionGroup, option
 from kdump.codes import Codes, KdumpError
 from kdump.log.files import strip_credentials
 from kdump.log.opening import open_source
-from kdump.log.paths import LogSegment, PathDirectory, resolve
+from kdump.log.paths import LogSegment, PathDirectory, is_zookeeper, resolve
 
 
 @click.command(
@@ -63,6 +63,10 @@ def show_explanation(path: str, position: int, limit: int, console: Console, sta
     """Print the explanation of a position. Raises KdumpError where the file cannot be read."""
     from kdump.explain import report
 
+    if is_zookeeper(path):
+        raise KdumpError(
+            Codes.NOT_A_SEGMENT_FILE, "a file of ZooKeeper is not explained: kdump dump shows it", path=path
+        )
     with open_source(path) as source:
         width = max(80, min(console.width, 120))
         found = report(source, position, limit=limit, width=width, color=console.color)

@@ -124,6 +124,12 @@ Examples:
 @topic_option()
 @log_format_option
 @option(
+    OptionGroup.MODE,
+    "--adopt",
+    is_flag=True,
+    help="Print a plan to bring the PATHs, log directories without their cluster, into a new one.",
+)
+@option(
     OptionGroup.WRITE,
     "--finish",
     is_flag=True,
@@ -183,9 +189,9 @@ Examples:
     OptionGroup.OUTPUT,
     "--output",
     "output_format",
-    type=OutputFormat(["text", "jsonl"]),
+    type=OutputFormat(["text", "jsonl", "commands"]),
     default="text",
-    help="Text for people, or one JSON object per partition.",
+    help="Text for people, or one JSON object per partition; with --adopt also the commands to run.",
 )
 @option(
     OptionGroup.WRITE,
@@ -237,6 +243,12 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
     begin(given, console)
     reporter = console.reporter(verbose=given.verbose)
     status = RunStatus(console.show_error)
+    if given.adopt:
+        from kdump.cli.adopt import adopt  # a repair needs none of it
+
+        adopt(given, console, status)
+        console.close()
+        return status.code
     told: set[str] = set()
 
     def fail(error: KdumpError) -> None:

@@ -65,6 +65,12 @@ _OPTIONS: Final = (
     ),
     option(
         OptionGroup.OUTPUT,
+        "--null",
+        metavar="TEXT",
+        help="With --format: what stands for null. [default: nothing]",
+    ),
+    option(
+        OptionGroup.OUTPUT,
         "--decode",
         type=click.Choice(["auto"]),
         help="auto: decode Kafka's internal topics, each by the name of its directory.",
@@ -293,7 +299,7 @@ def lines(
             FormatLines(template, FileContext("", None, None))
         except ValueError as error:
             raise click.UsageError(f"--format: {error}") from None
-        return partial(FormatLines, template)
+        return partial(FormatLines, template, null=given.null or "")
     if given.output == "table":
         return partial(HumanTable, chosen, width=width, color=color)
     syntax: Output = "csv-safe" if given.csv_safe else "csv" if given.output == "csv" else "jsonl"

@@ -38,6 +38,7 @@ _LIMIT: Final = re.compile(r"(\d+)([a-z]+)", re.IGNORECASE)
 
 NOW: Final = 2**63 - 1
 """``--at now``: everything counts, whatever its time."""
+NO_CHANGE: Final = "no change that was asked for is there"
 
 
 class AtMoment(Moment):
@@ -166,6 +167,14 @@ def whatif_options(function: _Function) -> _Function:
             type=Moment(),
             metavar="TIME",
             help="The first offset at or after this time in each partition.",
+        ),
+        option(
+            OptionGroup.QUESTIONS,
+            "--offset-map",
+            multiple=True,
+            type=click.Path(),
+            metavar="FILE",
+            help="With --output reset-csv: offsets as they are in logs that convert --renumber has made.",
         ),
         option(
             OptionGroup.QUESTIONS,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kdump.codes import Codes, Finding, KdumpError
+from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.convert.run import plan_conversion
 from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment
 from kdump.format.checkpoint import (
@@ -32,7 +33,7 @@ from kdump.repair.apply.journal import pieces_of
 from kdump.repair.apply.preparation import Preparation
 from kdump.repair.plan.indexes import has_txn_index
 from kdump.repair.plan.producersat import ProducersAt, WatchedProducers, producers_at, producers_in_snapshot
-from kdump.repair.plan.recovery import Recovered, recover_log
+from kdump.repair.plan.recovery import Recovered, recover_log, start_sha256
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.repair.salvage.placeholders import end_marker
 from kdump.restore.plan import Placing, RestoreOptions, RestorePlan
@@ -122,8 +123,8 @@ class PartitionMaker:
         path = source.place.directory if source.place.log is None else source.place.log
         followed = TransactionReader()
         results = [
-            convert_segment(_with_owner(job, self._like), followed=followed)
-            for job in plan_conversion(path, new, self._conversion)
+            convert_segment(replace(job, like=self._like, new_name=self._name), followed=followed)
+            for job in plan_conversion(path, new, self._conversion, maps_offsets=True)
         ]
         errors = [result.error for result in results if result.error is not None]
         if errors:
@@ -158,11 +159,19 @@ class PartitionMaker:
             self._set_modified(result, os.stat(segment.path).st_mtime_ns)
 
     def _keep(self, result: SegmentResult) -> None:
-        """Give the logs of a result their names; their index files are made anew, after all logs are there."""
+        """Give the logs of a result, and its offset map, their names.
+
+        Their index files are made anew, after all logs are there.
+        """
         logs = {segment.path for segment in result.segments}
-        publish([staged for staged in result.staged if staged.path in logs])
-        discard([staged for staged in result.staged if staged.path not in logs])
+        maps = {staged.path for staged in result.staged if logs and staged.path.endswith(OFFSET_MAP)}
+        publish([staged for staged in result.staged if staged.path in logs | maps])
+        discard([staged for staged in result.staged if staged.path not in logs | maps])
         self._made.logs += sorted(map(os.path.basename, logs), key=base_of)
+        for path in maps:
+            with open_source(path) as source:
+                self._preparation.made(os.path.basename(path), start_sha256(source, source.size or 0))
+            self._made.others.append(os.path.basename(path))
         self._made.left_out += result.findings
 
     def _set_modified(self, result: SegmentResult, modified: int) -> None:
@@ -196,6 +205,10 @@ class PartitionMaker:
         folder = self._preparation.folders.new
         assert folder is not None
         return folder.path
+
+    @property
+    def _name(self) -> tuple[str, int]:
+        return self._plan.target.topic, self._plan.target.partition
 
     def _path(self, name: str) -> str:
         return os.path.join(self._new, name)
@@ -342,7 +355,3 @@ class PartitionMaker:
 
     def _write_new(self, name: str, data: bytes) -> None:
         self._preparation.write(name, data, self._like)
-
-
-def _with_owner(job: SegmentJob, like: os.stat_result) -> SegmentJob:
-    return replace(job, like=like)

@@ -26,7 +26,7 @@ def plan_lines(plan: RestorePlan) -> Iterator[str]:
         f"{escaped(target.name)}: from {escaped(source.place.log or source.place.directory)}, {segments}, "
         f"offsets {source.log_start} to {source.log_end}, topic id {target.topic_id}\n"
     )
-    yield from _note_lines(target.name, plan.notes)
+    yield from note_lines(target.name, plan.notes)
 
 
 def left_lines(left: LeftPartition) -> Iterator[str]:
@@ -34,7 +34,8 @@ def left_lines(left: LeftPartition) -> Iterator[str]:
     yield f"{escaped(_named(left.name))}: left: {escaped(left.directory)}: {escaped(left.note.message)}\n"
 
 
-def _note_lines(name: str, notes: Iterable[RestoreNote]) -> Iterator[str]:
+def note_lines(name: str, notes: Iterable[RestoreNote]) -> Iterator[str]:
+    """What is not as it was, a line each; of many of one kind the first ones."""
     shown: Counter[NoteKind] = Counter()
     for note in notes:
         shown[note.kind] += 1
@@ -83,15 +84,16 @@ def restored_lines(restored: RestoredPartition) -> Iterator[str]:
 def note_rows(plan: RestorePlan) -> Iterator[str]:
     """What is not as it was, as JSON lines."""
     for note in plan.notes:
-        yield _note_row((plan.target.topic, plan.target.partition), plan.source.place.directory, note)
+        yield note_row((plan.target.topic, plan.target.partition), plan.source.place.directory, note)
 
 
 def left_row(left: LeftPartition) -> str:
     """A partition that cannot be restored, as a JSON line."""
-    return _note_row(left.name, left.directory, left.note)
+    return note_row(left.name, left.directory, left.note)
 
 
-def _note_row(name: PartitionName, source: str, note: RestoreNote) -> str:
+def note_row(name: PartitionName, source: str, note: RestoreNote) -> str:
+    """One note, as a JSON line."""
     return _json(
         {
             "type": "restoreNote",

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from kdump.codes import Codes, Finding, KdumpError
+from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.format.checkpoint import (
     CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
@@ -215,7 +216,8 @@ def _partition_files(directory: str) -> list[str]:
     for entry in os.scandir(directory):
         parsed = parse_file_name(entry.name)
         is_segment_file = parsed is not None and not parsed.state and parsed.kind is not Kind.CHECKPOINT
-        if (is_segment_file or entry.name in SIBLING_TEXT_FILES) and not entry.is_dir(follow_symlinks=False):
+        is_own = is_segment_file or entry.name in SIBLING_TEXT_FILES or entry.name.endswith(OFFSET_MAP)
+        if is_own and not entry.is_dir(follow_symlinks=False):
             names.append(entry.name)
     return sorted(names)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +17,12 @@ from kdump.restore.plan import RestoreOptions, plan_restore
 from kdump.restore.run import Restore
 from kdump.restore.source import read_source
 from kdump.restore.target import TargetCluster, TargetPartition
+from tests.harness.batches import NOW, v2_batch
 from tests.harness.captures import LARGE, partition_names, unpack
 from tests.harness.cli_runs import kdump
+from tests.harness.fast_reference import Row
 from tests.oracle.kraft import Cluster
-from tests.oracle.toolchain import ToolchainMissingError
+from tests.oracle.toolchain import DUMP_RELEASE, ToolchainMissingError, java_command
 
 pytestmark = pytest.mark.oracle
 
@@ -75,10 +78,8 @@ def records_of(source: Path, isolation: str) -> Iterator[Record]:
         row = json.loads(line)
         if row["type"] != "record" or row["isControl"]:
             continue
-        crc = 0
-        for part in (row["key"], row["value"], *(one for header in row["headers"] for one in header)):
-            data = plain(part)
-            crc = zlib.crc32((-1 if data is None else len(data)).to_bytes(4, "big", signed=True) + (data or b""), crc)
+        headers = [(plain(name) or b"", plain(value)) for name, value in row["headers"]]
+        crc = sum_of(plain(row["key"]), plain(row["value"]), headers)
         yield row["offset"], -1 if row["timestamp"] is None else row["timestamp"], crc
 
 
@@ -90,6 +91,43 @@ def kinds() -> list[str]:
 
 def topic_of(name: str) -> str:
     return name.replace("/", "-").rpartition("-")[0].replace("__", "") + name.rpartition("-")[2]
+
+
+def test_records_through_a_console_producer(tmp_path: Path) -> None:
+    """The recipe of kdump-restore(7): keys, values, headers and nulls arrive, timestamps as headers."""
+    cluster = cluster_in(tmp_path)
+    source = tmp_path / "orders-0"
+    source.mkdir()
+    given = [
+        Row(0, 0, b"key", b"value", [(b"h", b"1"), (b"i", None)]),
+        Row(7, 1, None, "żółć, =; %".encode(), []),
+        Row(9, 2, b"", None, [(b"h", b"")]),
+        Row(11, 3, b"\\n", b"\\N?", [(b"h", b"a b")]),
+    ]
+    (source / f"{0:020}.log").write_bytes(v2_batch(given, base_timestamp=NOW))
+    words = ("--print-data-log", "--isolation", "read_committed", "--no-control", "--null", r"\N")
+    lines = kdump("dump", *words, "--format", r"timestamp=%T,%h\t%k\t%v\n", ".", cwd=source).stdout
+    with cluster.broker():
+        topics_client(cluster, "create", "-", "orders")
+        settings = ("parse.headers=true", "parse.key=true", "headers.key.separator==", r"null.marker=\N")
+        options = [word for setting in settings for word in ("--reader-property", setting)]
+        command = java_command(DUMP_RELEASE, "org.apache.kafka.tools.ConsoleProducer")
+        words = ("--bootstrap-server", cluster.server, "--topic", "orders", *options)
+        subprocess.run([*command, *words], input=lines, check=True, capture_output=True, timeout=120)
+        served = serve(cluster, "read_uncommitted", ["orders"]).records["orders"]
+    expected = []
+    for row in given:
+        headers = [(b"timestamp", str(NOW + row.timestamp_delta).encode()), *row.headers]
+        expected.append((row.offset_delta, sum_of(row.key, row.value, headers)))
+    assert [(offset, crc) for offset, _, crc in served] == expected
+
+
+def sum_of(key: bytes | None, value: bytes | None, headers: Iterable[tuple[bytes, bytes | None]]) -> int:
+    """The sum that TopicsClient prints."""
+    crc = 0
+    for data in (key, value, *(one for header in headers for one in header)):
+        crc = zlib.crc32((-1 if data is None else len(data)).to_bytes(4, "big", signed=True) + (data or b""), crc)
+    return crc
 
 
 def restore(cluster: Cluster, sources: Mapping[str, Path], options: RestoreOptions) -> None:

@@ -257,6 +257,12 @@ class Kafka010(Kafka11):
         """See Dialect; it looks at all messages, wrappers too."""
         return LaterContinuity()
 
+    def index(self) -> type[DumpedIndex]:
+        """See Dialect."""
+        from kdump.dump.text.olderindexes import Index010
+
+        return Index010
+
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
         """See Dialect."""
         from kdump.dump.text.olderdecoders import decoder_0_10
@@ -286,6 +292,12 @@ class Kafka08(Kafka010):
         null_shown=True,
         newest_magic=0,
     )
+
+    def index(self) -> type[DumpedIndex]:
+        """See Dialect."""
+        from kdump.dump.text.olderindexes import Index08
+
+        return Index08
 
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
         """See Dialect."""

@@ -11,7 +11,14 @@ from typing import Any, Final, NamedTuple
 from kdump.format import control
 from kdump.kafka.image.copies import MetadataCopy, newest
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataDelta, known_acl, scram_mechanism
+from kdump.kafka.image.image import (
+    RESOURCE_TYPES,
+    SCRAM_MECHANISMS,
+    MetadataDelta,
+    known_acl,
+    quota_entity,
+    scram_mechanism,
+)
 from kdump.kafka.image.loader import ABORT, BEGIN, END
 from kdump.kafka.image.metadatalog import MetadataBatch
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
@@ -293,8 +300,8 @@ def _broker_changed(values: dict[str, Any], before: MetadataDelta) -> Iterator[R
     if values["logDirs"]:
         yield head | {"change": "broker-directories", "before": old.get("logDirs"), "after": values["logDirs"]}
     cordoned = values["cordonedLogDirs"]
-    if cordoned is not None:
-        was = old.get("cordonedLogDirs")
+    was = old.get("cordonedLogDirs")
+    if cordoned is not None and cordoned != (was or []):
         yield head | {"change": "broker-cordoned-directories", "before": was, "after": cordoned}
 
 
@@ -309,10 +316,10 @@ def _feature(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
 
 
 def _quota(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
-    del before
-    entity = {item["entityType"]: item["entityName"] for item in values["entity"]}
+    entity, key = quota_entity(values), values["key"]
     after = None if values["remove"] else values["value"]
-    yield {"change": "quota", "resourceName": entity, "name": values["key"], "after": after}
+    was = before.quota_of(entity, key)
+    yield {"change": "quota", "resourceName": dict(entity), "name": key, "before": was, "after": after}
 
 
 def _producer_ids(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
