@@ -65,6 +65,7 @@ def test_rows(root: Path) -> None:
 
 def test_selection(root: Path) -> None:
     found = rows("--at", "now", "--topic", "payments", CLUSTER, cwd=root)
+    assert rows("--at", "now", "--topic", "p?yment*", CLUSTER, cwd=root) == found
     assert {row["type"] for row in found} <= {"metadata", "voter", "topic", "partition", "config"}
     assert {row["topic"] for row in found if row["type"] == "partition"} == {"payments"}
     _, out, _ = stats("--at", "now", "--topic", "payments", "--output", "records", CLUSTER, cwd=root)
