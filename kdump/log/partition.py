@@ -63,7 +63,7 @@ def files_by_partition(
     if top is None:
         return
     found = False
-    for error in _partitions_elsewhere(top):
+    for error in partitions_elsewhere(top):
         found = True
         on_error(error)
     for folder in _folders(directory, top):
@@ -77,6 +77,22 @@ def files_by_partition(
 
 def _folders(directory: str, entries: list[ListingEntry]) -> list[str]:
     return [directory, *(path for _, path in sorted(_partitions(entries)))]
+
+
+def partition_directories(
+    entries: list[ListingEntry], is_wanted: Callable[[str], bool], on_error: Callable[[KdumpError], None]
+) -> Iterator[str]:
+    """The partition directories in the listing of a log directory, in the order in which a dump takes them.
+
+    Args:
+        entries: the listing.
+        is_wanted: whether a topic is.
+        on_error: takes LINK_OUTSIDE for a partition that is a link to elsewhere.
+    """
+    wanted = [entry for entry in entries if (name := parse_partition_directory(entry.name)) and is_wanted(name[0])]
+    for error in partitions_elsewhere(wanted):
+        on_error(error)
+    yield from (path for _, path in sorted(_partitions(wanted)))
 
 
 def no_segments(directory: str, entries: list[ListingEntry]) -> KdumpError:
@@ -150,7 +166,7 @@ def _partitions(entries: list[ListingEntry]) -> Iterator[tuple[tuple[str, int], 
             yield parsed, entry.path
 
 
-def _partitions_elsewhere(entries: list[ListingEntry]) -> Iterator[KdumpError]:
+def partitions_elsewhere(entries: list[ListingEntry]) -> Iterator[KdumpError]:
     """The error for links in place of partition directories, which are not followed."""
     for entry in entries:
         if not entry.is_directory and parse_partition_directory(entry.name) is not None and os.path.isdir(entry.path):

@@ -121,7 +121,7 @@ class Repaired07:
             )
 
     def json(self) -> str:
-        """The same as a JSON object in one line, with the members of other repairs."""
+        """The report as a JSON object in one line, with the members of other repairs."""
         loss = None if self.failure is not None else named(asdict(self._loss()))
         members = {
             "type": "repair",
