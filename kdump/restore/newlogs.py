@@ -103,13 +103,13 @@ class PartitionMaker:
         Raises:
             KdumpError: a file cannot be read or written, or a broker's recovery would cut what was made.
         """
-        made, source = self._made, self._plan.source
+        made = self._made
         if self._options.is_converted:
             self._convert()
         else:
             self._take_over()
         is_moved = self._conversion.selects or self._conversion.renumber is not None
-        made.log_start = base_of(made.logs[0]) if is_moved else max(source.log_start, base_of(made.logs[0]))
+        made.log_start = base_of(made.logs[0]) if is_moved else max(self._plan.log_start, base_of(made.logs[0]))
         self._follow()
         self._write(PARTITION_METADATA, write_partition_metadata(self._plan.target.topic_id))
         self._write(LEADER_EPOCH_CHECKPOINT, write_leader_epoch_checkpoint(self._epochs()))
@@ -119,12 +119,11 @@ class PartitionMaker:
 
     def _convert(self) -> None:
         """Convert all segments as they were asked for."""
-        source, new = self._plan.source, os.path.join(self._new, "")
-        path = source.place.directory if source.place.log is None else source.place.log
+        new = os.path.join(self._new, "")
         followed = TransactionReader()
         results = [
             convert_segment(replace(job, like=self._like, new_name=self._name), followed=followed)
-            for job in plan_conversion(path, new, self._conversion, maps_offsets=True)
+            for job in plan_conversion(self._plan.source, new, self._conversion, maps_offsets=True)
         ]
         errors = [result.error for result in results if result.error is not None]
         if errors:
@@ -138,12 +137,11 @@ class PartitionMaker:
 
     def _take_over(self) -> None:
         """Take each segment as it is, or without what must not be in it."""
-        source = self._plan.source
-        must = source.must_be_rewritten(self._plan.target.highest_epoch)
-        last = len(source.segments) - 1
-        for number, segment in enumerate(source.segments):
+        segments = self._plan.segments
+        last = len(segments) - 1
+        for number, segment in enumerate(segments):
             name = f"{segment.base_offset:020}{Kind.LOG.value}"
-            if not must[number]:
+            if not self._plan.rewritten[number]:
                 self._place(segment.path, name, is_last=number == last)
                 continue
             target, base = os.path.join(self._new, name), segment.base_offset
@@ -234,9 +232,8 @@ class PartitionMaker:
         self._snapshot_at(made.log_end, producers, is_end=True)
 
     def _first_producers(self) -> ProducersAt:
-        source = self._plan.source
         if self._has_source_snapshots:
-            return producers_at(source.segments[0].path)
+            return producers_at(self._plan.segments[0].path)
         return ProducersAt(WatchedProducers(base_of(self._made.logs[0])), is_known=True)
 
     @property
@@ -250,11 +247,11 @@ class PartitionMaker:
             recovered = recover_log(source, base, producers, index_interval=interval)
         if recovered.recovery.outcome is not RecoveryOutcome.UNCHANGED:
             failure = recovered.recovery.failure
-            why = "would cut it" if failure is None else f"fails: {failure}"
+            why = "would cut it" if failure is None else f"fails: {failure.message}"
             message = (
                 f"a broker's recovery of {name} {why}; kdump repair --salvage first makes a log of it that is good"
             )
-            raise KdumpError(Codes.REPAIR_REFUSED, message, path=self._plan.source.place.directory)
+            raise KdumpError(Codes.REPAIR_REFUSED, message, path=self._plan.source)
         return recovered
 
     def _note_log(self, name: str, recovered: Recovered) -> None:
@@ -311,7 +308,7 @@ class PartitionMaker:
             return producers
         name, data = f"{offset:020}{Kind.SNAPSHOT.value}", b""
         if self._has_source_snapshots and not (is_end and self._made.ended):
-            path = os.path.join(self._plan.source.place.directory, f"{offset:020}{Kind.LOG.value}")
+            path = os.path.join(self._plan.place.directory, f"{offset:020}{Kind.LOG.value}")
             states = producers_in_snapshot(path)
             if states is not None:
                 producers, data = ProducersAt(states, is_known=True), read_whole(sibling(path, Kind.SNAPSHOT))
@@ -324,7 +321,7 @@ class PartitionMaker:
 
     @property
     def _has_source_snapshots(self) -> bool:
-        return self._keeps_producers and self._plan.source.place.log is None
+        return self._keeps_producers and self._plan.place.log is None
 
     def _add_empty_log(self) -> None:
         """An empty last segment: a recovery begins there, and reads no batch with a producer."""

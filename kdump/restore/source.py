@@ -155,7 +155,7 @@ def read_source(path: str) -> SourcePartition:
     return read_place(found.copies[0])
 
 
-def places_below(log_directory: str, *, put_aside: bool) -> Iterator[tuple[PartitionName, list[CopyPlace]]]:
+def directories_below(log_directory: str, *, put_aside: bool) -> Iterator[tuple[PartitionName, list[str]]]:
     """The partitions of a log directory with the directories that hold them, sorted by name.
 
     Directories that a broker was about to delete, or to replace, do not count, and the metadata of the cluster do not.
@@ -169,17 +169,15 @@ def places_below(log_directory: str, *, put_aside: bool) -> Iterator[tuple[Parti
         KdumpError: the directory cannot be listed, or holds no partition.
     """
     found: dict[PartitionName, dict[str, list[str]]] = {}
-    forms_wanted = (STRAY,) if put_aside else ("", STRAY)
+    forms = (STRAY,) if put_aside else ("", STRAY)
     for entry in files.listing(log_directory):
         folder = parse_folder(entry.name) if entry.is_directory else None
-        if folder is not None and folder[0][0] != CLUSTER_METADATA and folder[1] in forms_wanted:
+        if folder is not None and folder[0][0] != CLUSTER_METADATA and folder[1] in forms:
             found.setdefault(folder[0], {}).setdefault(folder[1], []).append(entry.path)
     if not found:
         raise KdumpError(Codes.NO_SEGMENTS, "holds no partition", path=log_directory)
     for name in sorted(found):
-        forms = found[name]
-        places = [copies_of(path, lambda error: None).copies for path in forms.get("") or sorted(forms[STRAY])]
-        yield name, [place for copies in places for place in copies]
+        yield name, found[name].get("") or sorted(found[name][STRAY])
 
 
 def read_place(place: CopyPlace) -> SourcePartition:
