@@ -22,7 +22,6 @@ from kdump.restore.report import left_lines, left_row, note_rows, plan_lines, re
 from kdump.restore.run import Restore
 from kdump.restore.source import SourcePartition, directories_below, read_source
 from kdump.restore.target import TargetCluster, TargetPartition
-from kdump.system.blocks import escaped
 
 _POLICIES = {"abort": TxnPolicy.ABORT, "commit": TxnPolicy.COMMIT}
 
@@ -59,7 +58,7 @@ def _plans(
     """The plans of all partitions, and those for which there is no place. Raises KdumpError, click.UsageError."""
     if given.from_log_dir is None:
         assert given.source is not None
-        source = read_source(given.source)
+        source = read_source(given.source, given.max_decompressed_size)
         yield plan_restore(source, _target(given, cluster, source), options)
         return
     assert cluster is not None
@@ -74,7 +73,7 @@ def _plans(
             yield LeftPartition(name, directory, RestoreNote(NoteKind.SEVERAL_SOURCES, message))
         else:
             try:
-                yield plan_restore(read_source(directory), target, options)
+                yield plan_restore(read_source(directory, given.max_decompressed_size), target, options)
             except KdumpError as error:
                 yield LeftPartition(name, directory, RestoreNote(NoteKind.UNREADABLE, str(error)))
 
@@ -148,7 +147,5 @@ def _run(
             except KdumpError as error:
                 status.fail(error, is_damage=error.code in REFUSALS)
                 continue
-            for finding in restored.left_out:
-                console.note(f"{escaped(plan.target.name)}: left out: {finding.code.value.code} {finding}")
-            status.add(damaged=bool(restored.left_out) or any(note.is_loss for note in plan.notes))
+            status.add(damaged=any(note.is_loss for note in plan.notes))
             write(restored_lines(restored) if is_text else iter((restored_row(restored),)))

@@ -11,7 +11,7 @@ import stat
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kdump.codes import Codes, Finding, KdumpError
+from kdump.codes import Codes, KdumpError
 from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.convert.run import plan_conversion
 from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment
@@ -55,7 +55,6 @@ class NewPartition:
         log_end: log end offset.
         size: bytes of the logs.
         linked: how many logs share their blocks with the source.
-        left_out: damage that was left out.
         ended: transactions that got a marker.
     """
 
@@ -66,7 +65,6 @@ class NewPartition:
     others: list[str] = field(default_factory=list)
     size: int = 0
     linked: int = 0
-    left_out: list[Finding] = field(default_factory=list)
     ended: int = 0
 
     @property
@@ -151,7 +149,6 @@ class PartitionMaker:
                 raise result.error
             if result.is_empty and number < last:
                 discard(result.staged)
-                self._made.left_out += result.findings
                 continue
             self._keep(result)
             self._set_modified(result, os.stat(segment.path).st_mtime_ns)
@@ -170,7 +167,6 @@ class PartitionMaker:
             with open_source(path) as source:
                 self._preparation.made(os.path.basename(path), start_sha256(source, source.size or 0))
             self._made.others.append(os.path.basename(path))
-        self._made.left_out += result.findings
 
     def _set_modified(self, result: SegmentResult, modified: int) -> None:
         for segment in result.segments:

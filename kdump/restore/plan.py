@@ -176,7 +176,8 @@ def open_transactions(source: SourcePartition) -> dict[int, int]:
 
 def _notes(source: SourcePartition, target: TargetPartition, options: RestoreOptions) -> Iterator[RestoreNote]:
     for one in source.damage:
-        yield RestoreNote(NoteKind.DAMAGE, f"{one.path}: {one}", one.first_offset, one.last_offset)
+        message = f"{one.path}: {one.code.value.code} {one}"
+        yield RestoreNote(NoteKind.DAMAGE, message, one.first_offset, one.last_offset)
     for first, last in source.missing():
         yield RestoreNote(NoteKind.MISSING_OFFSETS, "no entry has these offsets", first, last)
     if not source.rises:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
-from kdump.codes import Codes, Finding, KdumpError
+from kdump.codes import Codes, KdumpError
 from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.format.checkpoint import (
     CLEANER_CHECKPOINT,
@@ -62,11 +62,6 @@ class RestoredPartition:
     manifest: str
     new: NewPartition | None = None
     start: StartCheck | None = None
-
-    @property
-    def left_out(self) -> Sequence[Finding]:
-        """Damage that was left out."""
-        return () if self.new is None else self.new.left_out
 
 
 class Restore:
