@@ -17,12 +17,7 @@ _FLOAT64: Final = struct.Struct(">d")
 
 
 class Cursor:
-    """Reads big-endian fields off ``buffer[position:end]``; every read past the end is a DamageError.
-
-    ``elements``: of the arrays that were read.
-    """
-
-    elements = 0
+    """Reads big-endian fields off ``buffer[position:end]``; every read past the end is a DamageError."""
 
     def __init__(self, buffer: Buffer, position: int = 0, end: int | None = None, code: Codes = Codes.RECORD) -> None:
         self.buffer = buffer

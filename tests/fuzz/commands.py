@@ -49,7 +49,7 @@ def for_directory(random: Random, path: str) -> list[list[str]]:
             ["verify", path],
             ["verify", "--quick", path],
             ["verify", "--output", "jsonl", "--strict", path],
-            ["verify", "--output", "junit", path],
+            ["verify", "--output", random.choice(["junit", "sarif", "github"]), path],
             ["verify", "--startup", path],
             ["verify", "--startup", "--unclean", path],
             ["verify", "--startup", "--unclean", f"--recovery-point={number}", path],
