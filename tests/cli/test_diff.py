@@ -319,3 +319,15 @@ def _check_uri(remote: Path, uri: str, here: Path) -> None:
     changed = make_copy(here / "changed-0", [[*row(0), MadeBatch(5, value=b"other"), *row(10)]])
     (one,) = of_type("difference", lines(uri, str(changed), cwd=here, status=DAMAGE))
     assert (one["kind"], one["firstOffset"], one["lastOffset"]) == ("record", 5, 9)
+
+
+@pytest.mark.parametrize("value", ["Infinity", "1e999", "9" * 400, "[]", "{}", "null", "true", '"x"', "[" * 100_000])
+@pytest.mark.parametrize("name", ["logEnd", "topicId", "nodeId", "partition", "epochs", "ranges", "size"])
+def test_a_manifest_with_values_of_other_types(name: str, value: str, listed: Path) -> None:
+    """It is refused, or compared; nothing in it is believed to be a number or a name."""
+    lines = (listed / "manifest").read_text().split("\n")
+    changed = [line.replace(f'"{name}":', f'"{name}":{value},"other":') for line in lines]
+    (listed / "manifest").write_text("\n".join(changed))
+    run = kdump("diff", *LOCAL, "--records", "manifest", "n1", cwd=listed)
+    assert run.returncode in (CLEAN, DAMAGE, UNREADABLE)
+    assert b"internal error" not in run.stderr

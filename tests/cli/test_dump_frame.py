@@ -155,3 +155,11 @@ def test_bytes_after_a_body_are_damage(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["nothing", "fetch:1", "fetch-response:3", "produce-request:x"])
 def test_unknown_kinds(kind: str, tmp_path: Path) -> None:
     assert kdump("dump", "--frame", kind, "x.bin", cwd=tmp_path).returncode == 2
+
+
+def test_an_array_of_millions_is_refused(tmp_path: Path) -> None:
+    """Each element took a byte of the body and some hundred of memory."""
+    (tmp_path / "body.bin").write_bytes(bytes(10) + b"\xff\xff\xff\x01" + b"\1\1\0" * 1_500_000)
+    run = kdump("dump", "--frame", "fetch-response:12", "body.bin", cwd=tmp_path)
+    assert run.returncode == 1
+    assert b"an array of 4,194,302 elements, kdump reads 1,000,000 at most" in run.stderr

@@ -20,7 +20,7 @@ from kdump.log.named import is_stream
 from kdump.log.opening import open_source, read_whole
 from kdump.verify.run import findings as verify
 from tests.harness import ROOT
-from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, kdump, shell
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, USAGE, kdump, shell
 
 SEGMENTS = ROOT / "fixtures" / "segments" / "v2-txn-0"
 SIBLINGS = (
@@ -294,3 +294,31 @@ def test_nothing_is_written_in_place_of_a_pipe(home: Path) -> None:
     path = replaced(home, f"orders-0/{0:020}.index", fifo)
     assert status_of("repair", "--in-place", "--indexes", str(home)) == DAMAGE
     assert path.is_fifo()
+
+
+@pytest.mark.parametrize("option", ["--manifest", "--html"])
+def test_an_output_does_not_take_the_place_of_a_directory(option: str, home: Path, tmp_path: Path) -> None:
+    """It moved the directory to a hidden name."""
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "evidence").touch()
+    command = "verify" if option == "--manifest" else "stats"
+    run = kdump(command, option, "place", str(home / "orders-0"), cwd=tmp_path)
+    assert run.returncode in (USAGE, UNREADABLE)
+    assert b"place" in run.stderr
+    assert [path.name for path in place.iterdir()] == ["evidence"]
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("words", [("verify",), ("stats", "--at", "now"), ("dump",)])
+def test_a_giant_log_of_zookeeper(words: tuple[str, ...], tmp_path: Path) -> None:
+    """A sparse one costs nothing to make, and was allocated whole."""
+    (tmp_path / "snapshot.0").write_bytes(b"ZKSN")
+    with (tmp_path / "log.1").open("wb") as file:
+        file.write(b"ZKLG\0\0\0\2" + bytes(8))
+        file.truncate(40 << 30)
+    run = kdump(*words, str(tmp_path / "log.1"), cwd=tmp_path)
+    assert run.returncode in (DAMAGE, UNREADABLE)
+    assert b"internal error" not in run.stderr
+    if words != ("stats", "--at", "now"):
+        assert b"at most 1,073,741,824 are read" in run.stderr

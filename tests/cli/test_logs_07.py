@@ -17,6 +17,7 @@ from kdump.dump.follow import followed
 from kdump.dump.run import DumpRun
 from kdump.dump.targets import target_by_path
 from kdump.reading.reporter import Reporter
+from kdump.stats import log07
 from tests.harness.archives import case_files, unpack_cases
 from tests.harness.cli_runs import kdump as run_in_process
 from tests.harness.dumpoptions import text_dump
@@ -383,6 +384,13 @@ def test_figures(case: str, kdump: Run) -> None:
     assert figures["bytes"] == sum(row["size"] for row in batches)
     assert (figures["missingOffsets"], figures["minTimestamp"]) == (0, None)
     assert figures["damagedBatches"] == sum(not row["isValid"] for row in batches)
+
+
+def test_figures_do_not_depend_on_the_pieces_that_are_held(kdump: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("stats", "--by", "codec", "--output", "jsonl", *CLEAN)
+    whole = kdump(*words).rows
+    monkeypatch.setattr(log07, "_PIECE", 1)
+    assert kdump(*words).rows == whole
 
 
 def test_redacted_values_keep_their_sizes(kdump: Run) -> None:

@@ -151,3 +151,31 @@ def test_what_is_replaced_or_removed_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "stale").write_bytes(b"old")
     publish([NewFile(str(tmp_path / "a")).finish()], [str(tmp_path / "stale"), str(tmp_path / "missing")])
     assert os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe", "link to a device"])
+def test_only_a_regular_file_is_replaced(kind: str, tmp_path: Path) -> None:
+    """As root a device was replaced by a file, and a directory got a hidden name."""
+    place = tmp_path / "x"
+    if kind == "directory":
+        place.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(os.devnull)
+    before = place.lstat()
+    with pytest.raises(OSError, match="Is a directory" if kind == "directory" else "is no regular file"):
+        NewFile(str(place))
+    assert os.listdir(tmp_path) == ["x"]
+    assert place.lstat() == before
+
+
+def test_what_comes_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    file = NewFile(str(tmp_path / "x"))
+    staged = file.finish()
+    (tmp_path / "x").mkdir()
+    with pytest.raises(IsADirectoryError):
+        publish([staged])
+    assert (tmp_path / "x").is_dir()
+    discard([staged])
+    assert os.listdir(tmp_path) == ["x"]
