@@ -35,10 +35,15 @@ def examine(words: Sequence[str], folder: Path, evidence: Path, faults: list[Fau
     ran = run_command(words, folder, faults)
     if files_in(evidence) != before:
         faults.append(Fault("evidence", " ".join(word for word in words if word[:1] == "-"), " ".join(words)))
+    remove_outputs(folder)
+    return ran
+
+
+def remove_outputs(folder: Path) -> None:
+    """What a command wrote would be in the way of the next one."""
     for left in commands.OUTPUTS:
         path = folder / left
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    return ran
 
 
 def examined(case: Case, folder: Path, choose: Callable[[Random], Iterable[Sequence[str]]]) -> list[Fault]:

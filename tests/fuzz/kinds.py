@@ -24,7 +24,7 @@ from kdump.payloads.choice import DecoderChoice
 from tests.fuzz import commands, readers
 from tests.fuzz.case import Case, Fault
 from tests.fuzz.corpus import INTERNAL_TOPICS, Corpus
-from tests.fuzz.examining import Kind, examine
+from tests.fuzz.examining import Kind, examine, remove_outputs
 from tests.fuzz.mutations import (
     damage_entry,
     damage_file,
@@ -367,6 +367,7 @@ def _check_changing(case: Case, folder: Path) -> list[Fault]:
         name = next(path.name for path in evidence.iterdir())
         for words in commands.for_directory(random, f"evidence/{name}"):
             run_command(words, folder, faults)
+            remove_outputs(folder)
     finally:
         is_over.set()
         changer.join()
