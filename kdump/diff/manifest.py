@@ -148,12 +148,12 @@ def read_manifest(path: str) -> CopyManifest:
                             raise ValueError(f"version {told['version']} is not known")
                         roots = tuple(map(str, told["paths"]))
                     case "file":
-                        sizes[str(told["path"])] = int(told["size"])
+                        sizes[str(told["path"])] = _int64(told["size"])
                     case "partition":
                         partitions.append(_partition(told))
             elif line:
                 listed.append(_file(line))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             message = f"line {number + 1} is none of a manifest: {error}"
             raise KdumpError(Codes.MANIFEST, message, path=path) from None
     found = tuple(ListedFile(name, sizes.get(name, -1), digest) for digest, name in listed)
@@ -262,17 +262,28 @@ def _partition(told: dict[str, Any]) -> ListedPartition:
     topic = told["topic"]
     return ListedPartition(
         str(told["path"]),
-        None if topic is None else (str(topic), int(told["partition"])),
-        None if told["topicId"] is None else str(told["topicId"]),
-        None if told["clusterId"] is None else str(told["clusterId"]),
-        None if told["nodeId"] is None else int(told["nodeId"]),
-        int(told["logStart"]),
-        int(told["logEnd"]),
-        int(told["highWatermark"]),
-        tuple((int(epoch), int(start)) for epoch, start in told["epochs"]),
+        None if topic is None else (str(topic), _int64(told["partition"])),
+        _text(told["topicId"]),
+        _text(told["clusterId"]),
+        None if told["nodeId"] is None else _int64(told["nodeId"]),
+        _int64(told["logStart"]),
+        _int64(told["logEnd"]),
+        _int64(told["highWatermark"]),
+        tuple((_int64(epoch), _int64(start)) for epoch, start in told["epochs"]),
         tuple(_range(*one) for one in told["ranges"]),
     )
 
 
 def _range(first: int, last: int, batches: int, records: int, digest: str) -> RangeDigest:
-    return RangeDigest(int(first), int(last), int(batches), int(records), str(digest))
+    return RangeDigest(_int64(first), _int64(last), _int64(batches), _int64(records), str(digest))
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _int64(value: Any) -> int:
+    number = int(value)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError("a number has more than 64 bits")
+    return number
