@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import click
 
@@ -19,18 +20,22 @@ from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.restore.plan import LeftPartition, NoteKind, Placing, RestoreNote, RestoreOptions, RestorePlan, plan_restore
 from kdump.restore.report import left_lines, left_row, note_rows, plan_lines, restored_lines, restored_row
 from kdump.restore.run import Restore
-from kdump.restore.source import SourcePartition, places_below, read_place, read_source
+from kdump.restore.source import SourcePartition, directories_below, read_source
 from kdump.restore.target import TargetCluster, TargetPartition
-from kdump.system.blocks import escaped
 
 _POLICIES = {"abort": TxnPolicy.ABORT, "commit": TxnPolicy.COMMIT}
+
+
+def is_converted(conversion: Conversion) -> bool:
+    """Something is asked for that changes logs."""
+    return replace(conversion, limit=0, skip_damaged=False, keep_open=False) != Conversion(limit=0)
 
 
 def restore(given: ConvertArguments, conversion: Conversion, console: Console, status: RunStatus) -> None:
     """Restore what ``given`` names; errors go to ``status``. Raises click.UsageError."""
     options = RestoreOptions(
         conversion,
-        conversion != Conversion(limit=conversion.limit, skip_damaged=conversion.skip_damaged),
+        is_converted(conversion),
         Placing(given.link or Placing.COPY),
         given.forget_producers,
         _POLICIES.get(given.open_transactions or "", TxnPolicy.LEAVE),
@@ -53,24 +58,24 @@ def _plans(
     """The plans of all partitions, and those for which there is no place. Raises KdumpError, click.UsageError."""
     if given.from_log_dir is None:
         assert given.source is not None
-        source = read_source(given.source)
+        source = read_source(given.source, given.max_decompressed_size)
         yield plan_restore(source, _target(given, cluster, source), options)
         return
     assert cluster is not None
     # A broker that was started on the old directories has put them aside, and made empty ones.
     put_aside = os.path.realpath(given.from_log_dir) == os.path.realpath(given.destination)
-    for name, places in places_below(given.from_log_dir, put_aside=put_aside):
+    for name, (directory, *others) in directories_below(given.from_log_dir, put_aside=put_aside):
         target = cluster.partition(*name)
         if isinstance(target, str):
-            yield LeftPartition(name, places[0].directory, RestoreNote(NoteKind.NO_TARGET, target))
-        elif len(places) > 1:
+            yield LeftPartition(name, directory, RestoreNote(NoteKind.NO_TARGET, target))
+        elif others:
             message = "several directories hold it: name the right one as SRC, with --topic"
-            yield LeftPartition(name, places[0].directory, RestoreNote(NoteKind.SEVERAL_SOURCES, message))
+            yield LeftPartition(name, directory, RestoreNote(NoteKind.SEVERAL_SOURCES, message))
         else:
             try:
-                yield plan_restore(read_place(places[0]), target, options)
+                yield plan_restore(read_source(directory, given.max_decompressed_size), target, options)
             except KdumpError as error:
-                yield LeftPartition(name, places[0].directory, RestoreNote(NoteKind.UNREADABLE, str(error)))
+                yield LeftPartition(name, directory, RestoreNote(NoteKind.UNREADABLE, str(error)))
 
 
 def _target(given: ConvertArguments, cluster: TargetCluster | None, source: SourcePartition) -> TargetPartition:
@@ -122,8 +127,10 @@ def _run(
         console.out.flush()
     plans = [one for one in found if isinstance(one, RestorePlan)]
     has_losses = len(plans) < len(found) or any(note.is_loss for plan in plans for note in plan.notes)
-    if given.strict and has_losses:
-        console.note("nothing was written: something cannot be restored (--strict)")
+    is_open = any(note.kind is NoteKind.OPEN_TRANSACTION for plan in plans for note in plan.notes)
+    if (given.strict and has_losses) or (given.open_transactions == "refuse" and is_open):
+        option = "--strict" if given.strict and has_losses else "--open-transactions refuse"
+        console.note(f"nothing was written: not everything is restored as it was ({option})")
         status.add(damaged=True)
         return
     with Restore(given.destination, options) as job:
@@ -140,7 +147,5 @@ def _run(
             except KdumpError as error:
                 status.fail(error, is_damage=error.code in REFUSALS)
                 continue
-            for finding in restored.left_out:
-                console.note(f"{escaped(plan.target.name)}: left out: {finding.code.value.code} {finding}")
-            status.add(damaged=bool(restored.left_out) or any(note.is_loss for note in plan.notes))
+            status.add(damaged=any(note.is_loss for note in plan.notes))
             write(restored_lines(restored) if is_text else iter((restored_row(restored),)))

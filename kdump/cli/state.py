@@ -13,6 +13,7 @@ from kdump.cli.whatif_options import NO_CHANGE, NOW
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
+from kdump.log.topics import fits
 from kdump.payloads.choice import DecoderChoice
 from kdump.rows.scalarlines import csv_line, json_line
 from kdump.stats.state.changes import ChangeSelection, write_changes
@@ -209,7 +210,8 @@ class _StateRun:
     def _note_unknown(self, state: MetadataState) -> None:
         """A name that is not there may be misspelled."""
         selected, image = self._selection, state.image
-        unknown = [f"topic {name}" for name in sorted(selected.topics - image.topics.by_name.keys())]
+        names = image.topics.by_name
+        unknown = [f"topic {one}" for one in sorted(selected.topics) if not any(fits(name, (one,)) for name in names)]
         unknown += [f"broker {broker}" for broker in sorted(selected.brokers - image.cluster.brokers.keys())]
         for what in unknown:
             self._console.note(f"{name_of(state)} has no {what} there")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from kdump.codes import Codes, KdumpError
+from kdump.diff.comparison import CopyDifference, DifferenceKind
 from kdump.diff.copies import LoadedCopy
-from kdump.diff.differences import CopyDifference, DifferenceKind
 from kdump.diff.manifest import RANGE_OFFSETS, CopyManifest, ListedFile, ListedPartition, files_below, ranges_of
 from kdump.diff.places import CopyPlace
 from kdump.kafka.image.names import TopicNames

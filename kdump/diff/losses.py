@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
 from typing import Final, NamedTuple
 
-from kdump.diff.differences import Comparison, CopyDifference, DifferenceKind
+from kdump.diff.comparison import Comparison, CopyDifference, DifferenceKind
 from kdump.diff.pairs import MISSING, Intervals
 from kdump.kafka.fetcher import FollowerOutcome, follow
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from kdump.codes import Finding, Severity
 from kdump.diff.against import FileDifference
-from kdump.diff.differences import CopyDifference, DifferenceKind
+from kdump.diff.comparison import CopyDifference, DifferenceKind
 from kdump.diff.losses import CopyTruncation
 from kdump.diff.run import CopySummary, PartitionReport, ReportedRecord
 from kdump.log.names import partition_of_file

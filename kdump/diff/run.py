@@ -8,9 +8,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.diff.against import FileDifference, against, below, changed_files, listed_for, roots_of
+from kdump.diff.comparison import Comparison, CopyDifference, DifferenceKind
 from kdump.diff.contents import ContentOptions, StoredRecord
 from kdump.diff.copies import LoadedCopy, load
-from kdump.diff.differences import Comparison, CopyDifference, DifferenceKind
 from kdump.diff.losses import CopyTruncation, Recommendation, recommended, truncations
 from kdump.diff.manifest import CopyManifest, ListedPartition, is_manifest, read_manifest
 from kdump.diff.places import PartitionCopies, PartitionName, PathCopies, copies_of, partitions_of

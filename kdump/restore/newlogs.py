@@ -11,7 +11,7 @@ import stat
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kdump.codes import Codes, Finding, KdumpError
+from kdump.codes import Codes, KdumpError
 from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.convert.run import plan_conversion
 from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment
@@ -55,7 +55,6 @@ class NewPartition:
         log_end: log end offset.
         size: bytes of the logs.
         linked: how many logs share their blocks with the source.
-        left_out: damage that was left out.
         ended: transactions that got a marker.
     """
 
@@ -66,7 +65,6 @@ class NewPartition:
     others: list[str] = field(default_factory=list)
     size: int = 0
     linked: int = 0
-    left_out: list[Finding] = field(default_factory=list)
     ended: int = 0
 
     @property
@@ -103,13 +101,13 @@ class PartitionMaker:
         Raises:
             KdumpError: a file cannot be read or written, or a broker's recovery would cut what was made.
         """
-        made, source = self._made, self._plan.source
+        made = self._made
         if self._options.is_converted:
             self._convert()
         else:
             self._take_over()
         is_moved = self._conversion.selects or self._conversion.renumber is not None
-        made.log_start = base_of(made.logs[0]) if is_moved else max(source.log_start, base_of(made.logs[0]))
+        made.log_start = base_of(made.logs[0]) if is_moved else max(self._plan.log_start, base_of(made.logs[0]))
         self._follow()
         self._write(PARTITION_METADATA, write_partition_metadata(self._plan.target.topic_id))
         self._write(LEADER_EPOCH_CHECKPOINT, write_leader_epoch_checkpoint(self._epochs()))
@@ -119,12 +117,11 @@ class PartitionMaker:
 
     def _convert(self) -> None:
         """Convert all segments as they were asked for."""
-        source, new = self._plan.source, os.path.join(self._new, "")
-        path = source.place.directory if source.place.log is None else source.place.log
+        new = os.path.join(self._new, "")
         followed = TransactionReader()
         results = [
             convert_segment(replace(job, like=self._like, new_name=self._name), followed=followed)
-            for job in plan_conversion(path, new, self._conversion, maps_offsets=True)
+            for job in plan_conversion(self._plan.source, new, self._conversion, maps_offsets=True)
         ]
         errors = [result.error for result in results if result.error is not None]
         if errors:
@@ -138,12 +135,11 @@ class PartitionMaker:
 
     def _take_over(self) -> None:
         """Take each segment as it is, or without what must not be in it."""
-        source = self._plan.source
-        must = source.must_be_rewritten(self._plan.target.highest_epoch)
-        last = len(source.segments) - 1
-        for number, segment in enumerate(source.segments):
+        segments = self._plan.segments
+        last = len(segments) - 1
+        for number, segment in enumerate(segments):
             name = f"{segment.base_offset:020}{Kind.LOG.value}"
-            if not must[number]:
+            if not self._plan.rewritten[number]:
                 self._place(segment.path, name, is_last=number == last)
                 continue
             target, base = os.path.join(self._new, name), segment.base_offset
@@ -153,7 +149,6 @@ class PartitionMaker:
                 raise result.error
             if result.is_empty and number < last:
                 discard(result.staged)
-                self._made.left_out += result.findings
                 continue
             self._keep(result)
             self._set_modified(result, os.stat(segment.path).st_mtime_ns)
@@ -172,7 +167,6 @@ class PartitionMaker:
             with open_source(path) as source:
                 self._preparation.made(os.path.basename(path), start_sha256(source, source.size or 0))
             self._made.others.append(os.path.basename(path))
-        self._made.left_out += result.findings
 
     def _set_modified(self, result: SegmentResult, modified: int) -> None:
         for segment in result.segments:
@@ -234,9 +228,8 @@ class PartitionMaker:
         self._snapshot_at(made.log_end, producers, is_end=True)
 
     def _first_producers(self) -> ProducersAt:
-        source = self._plan.source
         if self._has_source_snapshots:
-            return producers_at(source.segments[0].path)
+            return producers_at(self._plan.segments[0].path)
         return ProducersAt(WatchedProducers(base_of(self._made.logs[0])), is_known=True)
 
     @property
@@ -250,11 +243,11 @@ class PartitionMaker:
             recovered = recover_log(source, base, producers, index_interval=interval)
         if recovered.recovery.outcome is not RecoveryOutcome.UNCHANGED:
             failure = recovered.recovery.failure
-            why = "would cut it" if failure is None else f"fails: {failure}"
+            why = "would cut it" if failure is None else f"fails: {failure.message}"
             message = (
                 f"a broker's recovery of {name} {why}; kdump repair --salvage first makes a log of it that is good"
             )
-            raise KdumpError(Codes.REPAIR_REFUSED, message, path=self._plan.source.place.directory)
+            raise KdumpError(Codes.REPAIR_REFUSED, message, path=self._plan.source)
         return recovered
 
     def _note_log(self, name: str, recovered: Recovered) -> None:
@@ -311,7 +304,7 @@ class PartitionMaker:
             return producers
         name, data = f"{offset:020}{Kind.SNAPSHOT.value}", b""
         if self._has_source_snapshots and not (is_end and self._made.ended):
-            path = os.path.join(self._plan.source.place.directory, f"{offset:020}{Kind.LOG.value}")
+            path = os.path.join(self._plan.place.directory, f"{offset:020}{Kind.LOG.value}")
             states = producers_in_snapshot(path)
             if states is not None:
                 producers, data = ProducersAt(states, is_known=True), read_whole(sibling(path, Kind.SNAPSHOT))
@@ -324,7 +317,7 @@ class PartitionMaker:
 
     @property
     def _has_source_snapshots(self) -> bool:
-        return self._keeps_producers and self._plan.source.place.log is None
+        return self._keeps_producers and self._plan.place.log is None
 
     def _add_empty_log(self) -> None:
         """An empty last segment: a recovery begins there, and reads no batch with a producer."""

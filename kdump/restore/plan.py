@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 
 from kdump.convert.conversion import Conversion
-from kdump.diff.places import PartitionName
+from kdump.diff.places import CopyPlace, PartitionName
+from kdump.diff.table import TableSegment
 from kdump.format.batch import CONTROL, MAGIC, TRANSACTIONAL
 from kdump.kafka.image.topicsettings import MAX_MESSAGE_BYTES
 from kdump.kafka.retention import deleted_segments
@@ -108,13 +109,32 @@ class RestoreNote:
         return self.kind in _LOSSES
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """A partition that can be restored."""
+    """A partition that can be restored. It is small: a run plans all partitions before it writes the first.
 
-    source: SourcePartition
+    Attributes:
+        place: of the source.
+        segments: of the source.
+        rewritten: of each segment, whether it cannot stay as it is.
+        log_start: log start offset of the source.
+        log_end: its log end offset.
+        target: what it becomes.
+        notes: what is not as it was.
+    """
+
+    place: CopyPlace
+    segments: tuple[TableSegment, ...]
+    rewritten: tuple[bool, ...]
+    log_start: int
+    log_end: int
     target: TargetPartition
     notes: tuple[RestoreNote, ...]
+
+    @property
+    def source(self) -> str:
+        """The path of the source."""
+        return self.place.log or self.place.directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +148,15 @@ class LeftPartition:
 
 def plan_restore(source: SourcePartition, target: TargetPartition, options: RestoreOptions) -> RestorePlan:
     """The plan of one partition, with everything that is not as it was."""
-    return RestorePlan(source, target, tuple(_notes(source, target, options)))
+    return RestorePlan(
+        source.place,
+        source.segments,
+        tuple(source.must_be_rewritten(target.highest_epoch)),
+        source.log_start,
+        source.log_end,
+        target,
+        tuple(_notes(source, target, options)),
+    )
 
 
 def open_transactions(source: SourcePartition) -> dict[int, int]:
@@ -148,7 +176,8 @@ def open_transactions(source: SourcePartition) -> dict[int, int]:
 
 def _notes(source: SourcePartition, target: TargetPartition, options: RestoreOptions) -> Iterator[RestoreNote]:
     for one in source.damage:
-        yield RestoreNote(NoteKind.DAMAGE, f"{one.path}: {one}", one.first_offset, one.last_offset)
+        message = f"{one.path}: {one.code.value.code} {one}"
+        yield RestoreNote(NoteKind.DAMAGE, message, one.first_offset, one.last_offset)
     for first, last in source.missing():
         yield RestoreNote(NoteKind.MISSING_OFFSETS, "no entry has these offsets", first, last)
     if not source.rises:

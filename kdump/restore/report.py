@@ -19,12 +19,11 @@ _MANY: Final = 10
 
 def plan_lines(plan: RestorePlan) -> Iterator[str]:
     """What a partition becomes, and what is not as it was."""
-    source, target = plan.source, plan.target
-    count = len(source.segments)
+    target, count = plan.target, len(plan.segments)
     segments = "1 segment" if count == 1 else f"{count} segments"
     yield (
-        f"{escaped(target.name)}: from {escaped(source.place.log or source.place.directory)}, {segments}, "
-        f"offsets {source.log_start} to {source.log_end}, topic id {target.topic_id}\n"
+        f"{escaped(target.name)}: from {escaped(plan.source)}, {segments}, "
+        f"offsets {plan.log_start} to {plan.log_end}, topic id {target.topic_id}\n"
     )
     yield from note_lines(target.name, plan.notes)
 
@@ -84,7 +83,7 @@ def restored_lines(restored: RestoredPartition) -> Iterator[str]:
 def note_rows(plan: RestorePlan) -> Iterator[str]:
     """What is not as it was, as JSON lines."""
     for note in plan.notes:
-        yield note_row((plan.target.topic, plan.target.partition), plan.source.place.directory, note)
+        yield note_row((plan.target.topic, plan.target.partition), plan.source, note)
 
 
 def left_row(left: LeftPartition) -> str:
@@ -118,7 +117,7 @@ def restored_row(restored: RestoredPartition) -> str:
             "topic": plan.target.topic,
             "partition": plan.target.partition,
             "topicId": plan.target.topic_id,
-            "source": plan.source.place.log or plan.source.place.directory,
+            "source": plan.source,
             "directory": restored.directory,
             "logs": None if new is None else len(new.logs),
             "size": None if new is None else new.size,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
-from kdump.codes import Codes, Finding, KdumpError
+from kdump.codes import Codes, KdumpError
 from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.format.checkpoint import (
     CLEANER_CHECKPOINT,
@@ -63,11 +63,6 @@ class RestoredPartition:
     new: NewPartition | None = None
     start: StartCheck | None = None
 
-    @property
-    def left_out(self) -> Sequence[Finding]:
-        """Damage that was left out."""
-        return () if self.new is None else self.new.left_out
-
 
 class Restore:
     """One run; a context, which gives back the locks that it took.
@@ -101,7 +96,7 @@ class Restore:
         check_place(place, is_forced=self._options.force)
         refuse_backup(place, self._options.backup)
         self._locks.take(place)
-        if os.path.realpath(plan.source.place.directory) == os.path.realpath(directory):
+        if os.path.realpath(plan.place.directory) == os.path.realpath(directory):
             raise refused("is the source itself", directory)
         if not os.path.lexists(directory) or any(unfinished(directory)):
             return
@@ -152,14 +147,14 @@ class Restore:
         directory = place.directory
         clear_unprepared(directory, self._options.backup)
         links = self._options.placing is not Placing.COPY
-        check_room(directory, 0 if links else sum(segment.size for segment in plan.source.segments))
+        check_room(directory, 0 if links else sum(segment.size for segment in plan.segments))
         with Preparation(directory, self._options.backup) as preparation:
             try:
                 old = _partition_files(directory)
                 for name in old:
                     preparation.save(name)
                 new = PartitionMaker(plan, self._options, preparation, _owner(directory)).make()
-                lines = _lines(plan, new, place)
+                lines = _lines(plan, new, place, is_renumbered=self._options.conversion.renumber is not None)
                 start = _start(preparation, new, old, place)
                 _steps(preparation, new, old, lines)
                 manifest = preparation.begin(WAY, [{"path": name} for name in new.logs], {})
@@ -222,7 +217,7 @@ def _partition_files(directory: str) -> list[str]:
     return sorted(names)
 
 
-def _lines(plan: RestorePlan, new: NewPartition, place: PartitionLocation) -> list[LineChange]:
+def _lines(plan: RestorePlan, new: NewPartition, place: PartitionLocation, *, is_renumbered: bool) -> list[LineChange]:
     """The lines of the partition in the checkpoints of the log directory, which fit the restored log.
 
     A start empties a log that ends before its log start offset, so that line comes first where it falls.
@@ -233,7 +228,7 @@ def _lines(plan: RestorePlan, new: NewPartition, place: PartitionLocation) -> li
     wanted = {RECOVERY_POINT_CHECKPOINT: new.log_end, HIGH_WATERMARK_CHECKPOINT: new.log_end}
     if new.log_start > 0 or known[LOG_START_CHECKPOINT] is not None:
         wanted[LOG_START_CHECKPOINT] = new.log_start
-    cleaned_to = plan.source.place.cleaned_to
+    cleaned_to = None if is_renumbered else plan.place.cleaned_to
     if cleaned_to is not None or known[CLEANER_CHECKPOINT] is not None:
         wanted[CLEANER_CHECKPOINT] = min(max(cleaned_to or 0, new.log_start), new.log_end)
     return [LineChange(name, known[name], after) for name, after in wanted.items() if known[name] != after]

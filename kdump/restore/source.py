@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.diff.alignment import rises
@@ -22,10 +23,10 @@ from kdump.log.names import CLUSTER_METADATA, base_of, is_uri
 from kdump.log.opening import open_source
 from kdump.log.partition import segment_files
 from kdump.log.siblings import read_time_index
+from kdump.verify.validentries import EntryReader
+from kdump.wire.compression import DEFAULT_LIMIT
 
 _NS_PER_MS: Final = 1_000_000
-_NO_LOSS: Final = frozenset({Codes.ZERO_TAIL})
-"""What a killed broker leaves after the end of a log."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,12 @@ class SourcePartition:
     Attributes:
         place: where it lies.
         table: of all its segments.
+        damage: entries that a conversion leaves out, also those whose CRC is right and whose records do not decode.
     """
 
     place: CopyPlace
     table: CopyTable
+    damage: tuple[Finding, ...]
 
     @property
     def segments(self) -> tuple[TableSegment, ...]:
@@ -46,9 +49,19 @@ class SourcePartition:
         return self.table.segments
 
     @cached_property
+    def is_good(self) -> NDArray[np.bool_]:
+        """Which entries are kept; shape (rows,)."""
+        rows = self.table.rows
+        good: NDArray[np.bool_] = rows["is_valid"].copy()
+        numbers = {segment.path: number for number, segment in enumerate(self.segments)}
+        for one in self.damage:
+            good &= (rows["segment"] != numbers[one.path or ""]) | (rows["position"] != one.position)
+        return good
+
+    @cached_property
     def good(self) -> Rows:
-        """The rows of entries with right CRCs."""
-        good: Rows = self.table.rows[self.table.rows["is_valid"]]
+        """The rows of these entries."""
+        good: Rows = self.table.rows[self.is_good]
         return good
 
     @property
@@ -68,17 +81,12 @@ class SourcePartition:
         """The log cleaner was there: offsets may be missing anywhere."""
         return bool(self.place.cleaned_to) or bool(self.table.rows["is_cleaned"].any())
 
-    @property
-    def damage(self) -> tuple[Finding, ...]:
-        """Entries that cannot be kept."""
-        return tuple(one for one in self.table.damage if one.code not in _NO_LOSS)
-
     def must_be_rewritten(self, highest_epoch: int) -> list[bool]:
         """Of each segment: it has damage, an end that is no entry, or leader epochs that are not in 0 to this one."""
         rows = self.table.rows
         is_beyond = (rows["magic"] >= MAGIC) & ((rows["leader_epoch"] < 0) | (rows["leader_epoch"] > highest_epoch))
-        numbers = set(rows["segment"][is_beyond | ~rows["is_valid"]].tolist())
-        damaged = {one.path for one in self.table.damage}
+        numbers = set(rows["segment"][is_beyond | ~self.is_good].tolist())
+        damaged = {one.path for one in self.damage}
         ends = self._ends()
         return [
             number in numbers or segment.path in damaged or ends[number] != segment.size
@@ -94,8 +102,7 @@ class SourcePartition:
         """Offsets, first and last, between good entries that no entry has, and no damage explains."""
         if self.is_cleaned:
             return
-        is_good = self.table.rows["is_valid"]
-        first, before = self.table.first[is_good], np.maximum.accumulate(self.good["last_offset"])
+        first, before = self.table.first[self.is_good], np.maximum.accumulate(self.good["last_offset"])
         lost = sorted((one.first_offset, one.last_offset) for one in self.damage if one.last_offset is not None)
         for number in np.flatnonzero(first[1:] > before[:-1] + 1).tolist():
             begin, end = int(before[number]) + 1, int(first[number + 1])
@@ -137,11 +144,12 @@ class SourcePartition:
         return found
 
 
-def read_source(path: str) -> SourcePartition:
-    """Read all entries of a partition once.
+def read_source(path: str, limit: int = DEFAULT_LIMIT) -> SourcePartition:
+    """Read all entries of a partition.
 
     Args:
         path: a partition directory, or one segment.
+        limit: most bytes to which one entry may decompress.
 
     Raises:
         KdumpError: it cannot be read, or is neither.
@@ -152,10 +160,10 @@ def read_source(path: str) -> SourcePartition:
     if found.is_log_directory:
         message = "is a log directory: --from-log-dir restores all partitions of one"
         raise KdumpError(Codes.NOT_A_SEGMENT_FILE, message, path=path)
-    return read_place(found.copies[0])
+    return read_place(found.copies[0], limit)
 
 
-def places_below(log_directory: str, *, put_aside: bool) -> Iterator[tuple[PartitionName, list[CopyPlace]]]:
+def directories_below(log_directory: str, *, put_aside: bool) -> Iterator[tuple[PartitionName, list[str]]]:
     """The partitions of a log directory with the directories that hold them, sorted by name.
 
     Directories that a broker was about to delete, or to replace, do not count, and the metadata of the cluster do not.
@@ -169,27 +177,34 @@ def places_below(log_directory: str, *, put_aside: bool) -> Iterator[tuple[Parti
         KdumpError: the directory cannot be listed, or holds no partition.
     """
     found: dict[PartitionName, dict[str, list[str]]] = {}
-    forms_wanted = (STRAY,) if put_aside else ("", STRAY)
+    forms = (STRAY,) if put_aside else ("", STRAY)
     for entry in files.listing(log_directory):
         folder = parse_folder(entry.name) if entry.is_directory else None
-        if folder is not None and folder[0][0] != CLUSTER_METADATA and folder[1] in forms_wanted:
+        if folder is not None and folder[0][0] != CLUSTER_METADATA and folder[1] in forms:
             found.setdefault(folder[0], {}).setdefault(folder[1], []).append(entry.path)
     if not found:
         raise KdumpError(Codes.NO_SEGMENTS, "holds no partition", path=log_directory)
     for name in sorted(found):
-        forms = found[name]
-        places = [copies_of(path, lambda error: None).copies for path in forms.get("") or sorted(forms[STRAY])]
-        yield name, [place for copies in places for place in copies]
+        yield name, found[name].get("") or sorted(found[name][STRAY])
 
 
-def read_place(place: CopyPlace) -> SourcePartition:
-    """Read all entries of a copy once. Raises KdumpError."""
+def read_place(place: CopyPlace, limit: int = DEFAULT_LIMIT) -> SourcePartition:
+    """Read all entries of a copy; ``limit`` as for ``read_source``. Raises KdumpError."""
     errors: list[KdumpError] = []
     logs = [place.log] if place.log is not None else list(segment_files(place.directory, errors.append))
     if errors:
         raise errors[0]
     segments = [TableSegment(base_of(log), log, files.size(log)) for log in logs]
     segments.sort(key=lambda segment: segment.base_offset)
-    return SourcePartition(
-        place, read_table(segments, lambda number: open_source(os.fspath(segments[number].path)), lambda path: False)
-    )
+    table = read_table(segments, lambda number: open_source(segments[number].path), lambda path: False)
+    return SourcePartition(place, table, tuple(one for segment in segments for one in _damage(segment.path, limit)))
+
+
+def _damage(path: str, limit: int) -> Iterator[Finding]:
+    """The entries of a log that a conversion leaves out."""
+    with open_source(path) as source:
+        reader = EntryReader(source, limit, in_order=True)
+        for _ in reader.entries():
+            pass
+    for finding in reader.findings:
+        yield replace(finding, path=path)

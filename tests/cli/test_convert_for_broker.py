@@ -157,3 +157,14 @@ def test_one_partition_by_the_metadata(tmp_path: Path, old: Path) -> None:
     assert convert(tmp_path, source, *words, "--topic", "not-there")[0] == USAGE
     assert convert(tmp_path, source, *words, "--topic", "keep-51")[0] == CLEAN
     assert read_topic_id(str(logs / "keep-51-0")) == read_topic_id(source)
+
+
+def test_ended_transactions_change_no_other_log(tmp_path: Path) -> None:
+    """Only the last log gets a marker; the others may still be links."""
+    shutil.copytree(SOURCE, tmp_path / "old")
+    words = ("old", "-o", "out", *ONE, "--link", "hard", "--output", "jsonl")
+    assert convert(tmp_path, *words, "--open-transactions", "refuse")[0] == DAMAGE
+    assert not (tmp_path / "out").exists()
+    status, text, _ = convert(tmp_path, *words, "--open-transactions", "abort")
+    last = rows(text)[-1]
+    assert (status, last["linked"], last["transactionsEnded"], last["logEndOffset"]) == (CLEAN, 4, 1, 449)

@@ -65,6 +65,7 @@ def test_rows(root: Path) -> None:
 
 def test_selection(root: Path) -> None:
     found = rows("--at", "now", "--topic", "payments", CLUSTER, cwd=root)
+    assert rows("--at", "now", "--topic", "p?yment*", CLUSTER, cwd=root) == found
     assert {row["type"] for row in found} <= {"metadata", "voter", "topic", "partition", "config"}
     assert {row["topic"] for row in found if row["type"] == "partition"} == {"payments"}
     _, out, _ = stats("--at", "now", "--topic", "payments", "--output", "records", CLUSTER, cwd=root)
@@ -101,6 +102,7 @@ def test_quotas_are_exact(root: Path) -> None:
 
 def test_names_that_are_not_there(root: Path) -> None:
     """They may be misspelled."""
+    assert stats("--at", "now", "--topic", "click*", CLUSTER, cwd=root)[2] == ""
     status, out, errors = stats(
         "--at", "now", "--topic", "nope", "--topic", "clicks", "--broker", "77", CLUSTER, cwd=root
     )
@@ -148,7 +150,7 @@ def test_verify_and_stats_say_what_is_wrong(root: Path, name: str, code: str) ->
     "words",
     [
         ["--at", "now", "--at-offset", "5", CLUSTER],
-        ["--topic", "payments", CLUSTER],
+        ["--broker", "1", CLUSTER],
         ["--show-secrets", CLUSTER],
         ["--output", "records", CLUSTER],
         ["--at-offset", "-1", CLUSTER],

@@ -52,8 +52,8 @@ class Cluster:
         return f"127.0.0.1:{self._port}"
 
     @contextmanager
-    def broker(self) -> Iterator[None]:
-        """Runs meanwhile, and is stopped properly."""
+    def broker(self, *, is_killed: bool = False) -> Iterator[None]:
+        """Runs meanwhile, and is stopped properly, or killed."""
         options = ("-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
         command = java_command(DUMP_RELEASE, "kafka.Kafka", options=options)
         with (
@@ -64,7 +64,7 @@ class Cluster:
                 self._wait(process)
                 yield
             finally:
-                process.send_signal(signal.SIGTERM)
+                process.send_signal(signal.SIGKILL if is_killed else signal.SIGTERM)
                 process.wait(_START_SECONDS)
 
     @contextmanager

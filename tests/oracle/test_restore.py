@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ pytestmark = pytest.mark.oracle
 ISOLATIONS = ("read_uncommitted", "read_committed")
 MARKER = ".kafka_cleanshutdown"
 NEW = 3
+ENOUGH = 1_500_000
+"""Bytes of a log that is being written, before its broker is killed: more than a segment."""
 Record = tuple[int, int, int]
 """Offset, timestamp, CRC-32 of key, value and headers."""
 
@@ -172,3 +175,40 @@ def test_every_kind_of_capture(tmp_path: Path) -> None:
         said = cluster.said
     assert not [line for line in said if any(topic in line for topic in sources)]
     print(f"{len(sources)} partitions, {sum(map(len, served.records.values()))} records")
+
+
+def size_of(partition: Path) -> int:
+    return sum(path.stat().st_size for path in partition.glob("*.log"))
+
+
+def test_a_log_directory_of_a_killed_broker(tmp_path: Path) -> None:
+    """Records that were deleted by retention, compacted logs, transactions in the midst: a new cluster takes all."""
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    old, new = cluster_in(tmp_path / "old"), cluster_in(tmp_path / "new")
+    topics = ("comp", "plain", "tx", "zs")
+    with old.broker(is_killed=True), old.load(600):
+        while min(size_of(old.logs / f"{topic}-0") for topic in topics) < ENOUGH:
+            time.sleep(0.2)
+    with new.broker():
+        topics_client(new, "create", "-", *topics)
+    words = ("--for-broker", "--from-log-dir", str(old.logs), "--metadata", str(new.logs), "--link", "hard")
+    done = kdump("convert", *words, "-o", str(new.logs), "--forget-producers", "--output", "jsonl", cwd=tmp_path)
+    rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
+    assert {row["topic"] for row in rows if row["type"] == "restored"} == set(topics), done.stderr
+    # The end of a log may be torn.
+    losses = {row["kind"] for row in rows if row.get("isLoss")}
+    assert losses <= {"damage", "no-target"}
+    with new.broker():
+        for isolation in ISOLATIONS:
+            served = serve(new, isolation, topics)
+            for topic in topics:
+                source = list(records_of(old.logs / f"{topic}-0", isolation))
+                assert source
+                assert served.records.get(topic, []) == source, (topic, isolation)
+            print({topic: len(found) for topic, found in served.records.items()}, isolation)
+        ends = serve(new, "read_uncommitted", topics).ends
+        written = topics_client(new, "produce", str(NEW), *topics)
+        assert written == [f"{topic} {ends[topic] + number}" for topic in topics for number in range(NEW)]
+        said = new.said
+    assert not [line for line in said if any(f"{topic}-0" in line for topic in topics)]

@@ -54,23 +54,17 @@ class IndexByFirstRecord(DumpedIndex):
                 yield f"offset: {entry.offset} position: {entry.position}\n"
 
     def _first_offset(self, number: int, entry: OffsetEntry, options: TextOptions) -> int:
-        """The offset of the first record at the position of an entry. DamageError where there is none."""
-        size = self.log.size or 0
-        batch = None
-        if 0 <= entry.position <= size:
-            batch = batch_at(self.log, entry.position, min(entry.position + options.max_message_size, size))
-        if batch is None:
-            raise bad_entry(number, OFFSET_ENTRY_SIZE, f"no whole batch at position {entry.position} of the log")
-        self._require_known(batch.position)
-        data = memoryview(self.log.read(batch.position, batch.size))
-        if is_read_as_batch(data[MAGIC_OFFSET]):
-            offsets = (record.offset for record in v2.read_records(parse_header(data), data, DEFAULT_LIMIT))
-        else:
-            offsets = (record.offset for record in legacy.read_records(legacy.parse_message(data), DEFAULT_LIMIT))
-        first = next(offsets, None)
-        if first is None:
-            raise bad_entry(number, OFFSET_ENTRY_SIZE, f"the batch at position {entry.position} holds no record")
-        return first
+        """The offset of the first record from the position of an entry on. DamageError where there is none."""
+        position, size = entry.position, self.log.size or 0
+        end = min(position + options.max_message_size, size)
+        while position >= 0 and (batch := batch_at(self.log, position, end)) is not None:
+            self._require_known(position)
+            first = next(_offsets(memoryview(self.log.read(position, batch.size))), None)
+            if first is not None:
+                return first
+            # A cleaner leaves batches without records.
+            position += batch.size
+        raise bad_entry(number, OFFSET_ENTRY_SIZE, f"no record from position {entry.position} of the log on")
 
     def time_index_lines(self, options: TextOptions, reports: Reports, limit: int) -> Iterator[str]:
         """See DumpedIndex; an entry of zeros ends the list only where its batch begins the log."""
@@ -118,6 +112,13 @@ class IndexByFirstRecord(DumpedIndex):
             raise too_new(f"magic {magic}", position, self.version)
         if is_read_as_batch(magic & 0xFF) and head[ATTRIBUTES_LOW_BYTE] & CODEC_MASK == ZSTD:
             raise too_new("the codec zstd", position, self.version)
+
+
+def _offsets(data: memoryview) -> Iterator[int]:
+    """Of the records of a batch or message."""
+    if is_read_as_batch(data[MAGIC_OFFSET]):
+        return (record.offset for record in v2.read_records(parse_header(data), data, DEFAULT_LIMIT))
+    return (record.offset for record in legacy.read_records(legacy.parse_message(data), DEFAULT_LIMIT))
 
 
 class Index010(IndexByFirstRecord):

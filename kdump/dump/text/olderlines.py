@@ -126,11 +126,14 @@ class OlderPrinter(TextPrinter):
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
         """See Printer."""
-        if entry.magic > self._lines.newest_magic:
+        newest_magic = self._lines.newest_magic
+        if entry.magic > newest_magic or (entry.magic < 0 and newest_magic == 0):
             raise too_new(f"magic {entry.magic}", position, self._version)
+        if newest_magic < 2 and entry.length > self._options.max_message_size:
+            raise DamageError(Codes.LENGTH_TOO_LARGE, f"a message of {entry.length} bytes, over --max-message-size")
         if not self._shows_entries:
             return ""
-        if self._lines.newest_magic < 2:
+        if newest_magic < 2:
             self._see(entry)
             return self._message(entry, position, is_valid, LegacyRecord(entry.offset, entry.timestamp, entry))
         if entry.magic < 0:

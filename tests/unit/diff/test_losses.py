@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kdump.diff.comparison import Comparison, DifferenceKind
 from kdump.diff.contents import ContentOptions
-from kdump.diff.differences import Comparison, DifferenceKind
 from kdump.diff.losses import CopyTruncation, recommended, truncations
 from tests.harness.replicas import MadeBatch, Truth, loaded, make_copy
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from kdump.codes import Codes, KdumpError
-from kdump.diff.differences import DifferenceKind
+from kdump.diff.comparison import DifferenceKind
 from kdump.diff.manifest import manifest_lines
 from kdump.diff.places import copies_of, partitions_of
 from kdump.diff.run import _RESULT, DiffOptions, PartitionReport, PartitionTask, ReportedRecord, diff

