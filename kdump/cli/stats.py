@@ -190,7 +190,7 @@ def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console:
         from kdump.stats.tasks import take_folds
 
         take_folds(paths, options, run, engine.run)
-        return SparkJudge(engine.spark, paths, options.checks, here=run.judge()).segments
+        return SparkJudge(engine.spark, paths, options.checks, here=run.judge())
     if engine.pool is None:
         return run.judge()
     from kdump.stats.tasks import folding_judge

@@ -153,14 +153,14 @@ def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError]
 def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, reporter: Reporter) -> Judge:
     """What checks the partitions. Raises KdumpError where a job on Spark fails."""
     if given.is_07:
-        return PartitionCheck(options).segments
+        return PartitionCheck(options)
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge
 
-        return SparkJudge(engine.spark, given.paths, options).segments
+        return SparkJudge(engine.spark, given.paths, options)
 
     if engine.pool is None:
-        return PartitionCheck(options).segments
+        return PartitionCheck(options)
     from kdump.verify.judging import pooled_judge
 
     return pooled_judge(given.paths, options, engine.run, min_tasks=engine.min_tasks)

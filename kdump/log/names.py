@@ -87,13 +87,16 @@ def is_uri(path: str) -> bool:
     return _URI.match(path) is not None
 
 
-@lru_cache(maxsize=1 << 12)
 def parse_file_name(path: str) -> FileName | None:
     """The parts of a segment file's name; None for any other file.
 
     An inner suffix counts (``.log.deleted``), and so does a tiered-storage name (``<offset>-<uuid>.log``).
     """
-    name = os.path.basename(path.rstrip("/"))
+    return _parsed(path.rstrip("/").rpartition("/")[2])
+
+
+@lru_cache(maxsize=1 << 12)
+def _parsed(name: str) -> FileName | None:
     state = next((suffix for suffix in STATE_SUFFIXES if name.endswith(suffix)), "")
     name = name.removesuffix(state)
     dot = name.rfind(".")

@@ -87,7 +87,7 @@ class StatsRun:
 
     def judge(self) -> Judge:
         """Checks partitions in this process, and folds their logs on the way."""
-        return PartitionCheck(self._options.checks, read=self.read).segments
+        return PartitionCheck(self._options.checks, read=self.read)
 
     def take_split(self, log: str, first: int, fold: StatsFold) -> None:
         """Take the fold of a split of a log that was looked at elsewhere. The splits of a log come in order.

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
@@ -34,7 +34,7 @@ from kdump.verify.logdir import PartitionExtent
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.partitionsummary import PartitionSummary
 from kdump.verify.reach import PartitionEvidence
-from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading, check_segment
+from kdump.verify.segment import CheckOptions, FinishedReading, Rows, SeenSegment, SegmentReading, check_segment
 from kdump.verify.settling import (
     PAUSE_SECONDS,
     Key,
@@ -51,6 +51,7 @@ from kdump.verify.siblings import (
     check_partition_files,
     check_segment_files,
 )
+from kdump.verify.smalllogs import SmallLogs
 from kdump.verify.summary import SegmentSummary
 from kdump.verify.swapped import exchanged_logs, swapped_finding
 from kdump.verify.transactionalids import transactional_id
@@ -86,8 +87,12 @@ class PartitionCheck:
         read: SegmentReader | None = None,
     ) -> None:
         self._options = options or CheckOptions()
-        self._open = opened
-        self._read: SegmentReader = read or (lambda source, following: SegmentReading(source, following, self._options))
+        self._small = SmallLogs(self._options, opened)
+        self._read: SegmentReader = read or self._read_here
+
+    def expect(self, logs: Sequence[str]) -> None:
+        """Note the logs of the next partitions, in their order: small ones are read together."""
+        self._small.expect(logs)
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """Check the segments of one partition.
@@ -146,6 +151,9 @@ class PartitionCheck:
         if first_base is not None and last_base is not None and seen.is_end_known and not exchanged:
             yield PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base, seen.reached)
 
+    def _read_here(self, source: Source, following: NextSegment) -> SeenSegment:
+        return self._small.reading(source) or SegmentReading(source, following, self._options)
+
     def _segment(
         self, path: str, following: Sequence[str], ordered: OrderedChecks, seen: PartitionSummary
     ) -> Iterator[Item]:
@@ -188,10 +196,9 @@ class PartitionCheck:
                 # The findings of a stream come at once: it cannot be read again.
                 return _Reading(source, beside, seen, ())
             items = tuple(seen.items())
-            is_live = not following and path != STDIN and is_held(os.path.dirname(files.directory_of(path)))
-            if is_live:
-                items = tuple(_while_live(item) if isinstance(item, Finding) else item for item in items)
-            return _Reading(source, beside, _Seen(items, seen.ends_in_gap), items)
+            if not following and path != STDIN and any(isinstance(item, Finding) and _is_torn(item) for item in items):
+                items = _while_live(path, items)
+            return _Reading(source, beside, FinishedReading(items, seen.ends_in_gap), items)
 
         return settled(read, _Reading.serious, lambda reading: reading.source.has_changed)
 
@@ -203,7 +210,7 @@ class PartitionCheck:
         has_siblings = path != STDIN and path.endswith(Kind.LOG.value) and base_offset_of(path) is not None
         for is_last in (*(False,) * _MOST_SWAPS, True):
             try:
-                source = self._open(path)
+                source = self._small.open(path)
             except KdumpError as error:
                 if is_last or error.code is not Codes.MISSING or not files.exists(path + SWAP_STATE):
                     raise
@@ -215,18 +222,6 @@ class PartitionCheck:
                 source.close()
             time.sleep(_SWAP_SECONDS)
         raise AssertionError("the last round returns or raises")
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A reading that is over; see ``verify.segment.SeenSegment``."""
-
-    found: tuple[Finding | Rows, ...]
-    ends_in_gap: bool
-
-    def items(self) -> Iterator[Finding | Rows]:
-        """Findings and rows; see SeenSegment."""
-        return iter(self.found)
 
 
 class _Reading(NamedTuple):
@@ -348,10 +343,17 @@ def counted(finding: Finding, path: str, counts: dict[Severity, int]) -> Finding
     return finding if finding.path is not None else replace(finding, path=path)
 
 
-def _while_live(finding: Finding) -> Finding:
-    """The finding as information if it is a torn tail: normal in the segment that a running broker appends to."""
-    is_torn = finding.code in _TORN_TAIL and finding.continue_at is None
-    return replace(finding, graded=Severity.INFO) if is_torn else finding
+def _while_live(path: str, items: tuple[Finding | Rows, ...]) -> tuple[Finding | Rows, ...]:
+    """The items of a newest log. A torn tail is information: normal in the log that a running broker appends to."""
+    if not is_held(os.path.dirname(files.directory_of(path))):
+        return items
+    return tuple(
+        replace(item, graded=Severity.INFO) if isinstance(item, Finding) and _is_torn(item) else item for item in items
+    )
+
+
+def _is_torn(finding: Finding) -> bool:
+    return finding.code in _TORN_TAIL and finding.continue_at is None
 
 
 def end_offset_of(segments: Sequence[str]) -> int | None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
 from kdump.log import files
+from kdump.log.lock import is_held
 from kdump.log.names import METADATA_DIRECTORY, Kind, is_log_07, parse_partition_directory
 from kdump.log.opening import read_whole
 from kdump.log.partition import segment_files
@@ -19,6 +21,7 @@ from kdump.log.paths import (
     LogSegment,
     LogSegment07,
     OtherFile,
+    PartitionFolder,
     PathDirectory,
     Sibling,
     Stream,
@@ -50,15 +53,25 @@ from kdump.wire.compression import DEFAULT_LIMIT
 if TYPE_CHECKING:
     from kdump.verify.log07 import See07
 
-Judge: TypeAlias = Callable[[Sequence[str], str | None], Iterator[Judgement]]
-"""See ``PartitionCheck.segments``."""
+_ANNOUNCED: Final = 256
+"""Partitions that are listed together."""
+
+
+class Judge(Protocol):
+    """Checks partitions, as ``PartitionCheck`` does."""
+
+    def expect(self, logs: Sequence[str]) -> None:
+        """See PartitionCheck."""
+
+    def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
+        """See PartitionCheck."""
 
 
 class Verification:
     """One run over any number of paths.
 
     Args:
-        judge: checks the segments of a partition: ``PartitionCheck.segments``, or a callable in its place.
+        judge: checks the segments of a partition; None: a ``PartitionCheck``.
         on_error: takes what is wrong with one partition of several; None: the first error is raised after the others.
         beside: other paths of the run, among which a log directory finds the metadata of its cluster.
         options: how deep logs of Kafka 0.7 are checked.
@@ -77,7 +90,7 @@ class Verification:
         see_07: See07 = lambda path, entries: None,
     ) -> None:
         self._beside = beside
-        self._judge = judge or PartitionCheck().segments
+        self._judge = judge or PartitionCheck()
         self._on_error = on_error
         self._options = options or CheckOptions()
         self._is_07 = is_07
@@ -117,14 +130,14 @@ class Verification:
         extents: dict[tuple[str, int], PartitionExtent | None] = {}
         without_logs = []
         checkpoints = Checkpoints(directory.path)
-        for partition in directory.partitions(errors.append):
+        for partition in self._announced(directory.path, directory.partitions(errors.append)):
             if partition.names_07:
                 yield from self._logs_07(partition.paths_07)
             if not partition.names:
                 without_logs.append(partition.path)
                 continue
             extent = None
-            for item in self._judge(partition.paths, partition.path):
+            for item in self._judge.segments(partition.paths, partition.path):
                 match item:
                     case KdumpError():
                         self._fail(item)
@@ -141,6 +154,16 @@ class Verification:
             yield from check_log_directory(checkpoints, extents)
             yield from self._placement(directory.path)
         yield from self._tell(errors)
+
+    def _announced(self, directory: str, partitions: Iterator[PartitionFolder]) -> Iterator[PartitionFolder]:
+        """The partitions, some of which are listed before their turn. Beside a broker each is listed in its turn."""
+        most = 1 if is_held(directory) else _ANNOUNCED
+        try:
+            while group := list(islice(partitions, most)):
+                self._judge.expect([path for partition in group for path in partition.paths])
+                yield from group
+        finally:
+            self._judge.expect(())
 
     def _placement(self, directory: str) -> Iterator[Finding]:
         """Compare a log directory with the metadata of its cluster, where that is among the paths."""
@@ -161,7 +184,7 @@ class Verification:
 
     def _log(self, path: str) -> Iterator[Item]:
         """Check one log without the other files of its directory."""
-        for item in self._judge([path], None):
+        for item in self._judge.segments([path], None):
             if isinstance(item, KdumpError):
                 raise item
             if not isinstance(item, PartitionExtent):
@@ -209,9 +232,8 @@ def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Ite
     Raises:
         KdumpError: the path cannot be read.
     """
-    for item in Verification(PartitionCheck(CheckOptions(deep=deep, limit=limit)).segments).path(
-        files.strip_credentials(os.fspath(path))
-    ):
+    check = PartitionCheck(CheckOptions(deep=deep, limit=limit))
+    for item in Verification(check).path(files.strip_credentials(os.fspath(path))):
         if isinstance(item, Finding):
             yield item
 
