@@ -12,7 +12,7 @@ from kdump.cli.arguments import StatsArguments
 from kdump.cli.common import begin, color_option, common_options, limit_option, log_format_option, reading_options
 from kdump.cli.conflicts import STATS, GivenOptions, zookeeper_facts
 from kdump.cli.console import Console
-from kdump.cli.engine_options import choose_engine, engine_options
+from kdump.cli.engine_options import choose_engine, engine_options, tell_brokers
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.html_page import HtmlPage
 from kdump.cli.params import OutputFormat
@@ -81,6 +81,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     GivenOptions(zookeeper_facts(given.paths)).check(STATS)
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
+    tell_brokers(paths, console)
     asked = _answer(given)
     if asked is not None:
         option, answer = asked

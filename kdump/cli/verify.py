@@ -18,7 +18,7 @@ from kdump.cli.common import (
 )
 from kdump.cli.conflicts import VERIFY, GivenOptions
 from kdump.cli.console import Console
-from kdump.cli.engine_options import Engine, choose_engine, engine_options
+from kdump.cli.engine_options import Engine, choose_engine, engine_options, tell_brokers
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.params import OutputFormat
 from kdump.cli.startup_options import startup_options
@@ -86,6 +86,7 @@ def _verify(given: VerifyArguments) -> int:
     """Check segments and the files beside them; gives the exit status."""
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
+    tell_brokers(given.paths, console)
     failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})
     report = JUnitReport(failing)
     reporter = console.reporter(verbose=given.verbose)

@@ -16,13 +16,13 @@ from kdump.log.listing import ListingEntry
 from kdump.log.named import check_link, note_named
 from kdump.log.names import is_uri
 
-_State: TypeAlias = tuple[int, int, int, int]
+DirectoryState: TypeAlias = tuple[int, int, int, int]
 """Device, inode and both times (ns) of a directory."""
 
-_MOST_LISTINGS: Final = 4
+_MOST_LISTINGS: Final = 80
 _SETTLED_NS: Final = 2_000_000_000
 """A directory that changed so long ago has a new time when it changes again, however coarse its times are."""
-_listings: Final[dict[str, tuple[_State, list[ListingEntry]]]] = {}
+_listings: Final[dict[str, tuple[DirectoryState, list[ListingEntry]]]] = {}
 """The newest listings of directories that have not changed since."""
 
 
@@ -113,7 +113,7 @@ def listing(directory: str) -> list[ListingEntry]:
         raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
 
 
-def directory_state(directory: str) -> _State | None:
+def directory_state(directory: str) -> DirectoryState | None:
     """What shows that a directory of this machine has other names in it; None where it has just changed.
 
     Raises:

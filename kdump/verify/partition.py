@@ -22,7 +22,7 @@ from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.named import STDIN
 from kdump.log.names import CLUSTER_METADATA, SWAP_STATE, Kind, parse_file_name, parse_partition_directory
-from kdump.log.offsetindex import rising_entries
+from kdump.log.offsetindex import RisingEntries
 from kdump.log.opening import open_source
 from kdump.log.partition import has_gone, segment_files, segments_after
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
@@ -77,6 +77,7 @@ class PartitionCheck:
         options: how deep.
         opened: opens a log; to be replaced to watch the reading.
         read: returns what a log holds; None: the log is read in this process.
+        small: the small logs that ``read`` knows; they are opened by it.
     """
 
     def __init__(
@@ -85,14 +86,17 @@ class PartitionCheck:
         *,
         opened: Callable[[str], Source] = open_source,
         read: SegmentReader | None = None,
+        small: SmallLogs | None = None,
     ) -> None:
         self._options = options or CheckOptions()
-        self._small = SmallLogs(self._options, opened)
+        self._small = SmallLogs(self._options, opened) if read is None else small
+        self._open = opened if self._small is None else self._small.open
         self._read: SegmentReader = read or self._read_here
 
     def expect(self, logs: Sequence[str]) -> None:
         """Note the logs of the next partitions, in their order: small ones are read together."""
-        self._small.expect(logs)
+        if self._small is not None:
+            self._small.expect(logs)
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """Check the segments of one partition.
@@ -152,7 +156,8 @@ class PartitionCheck:
             yield PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base, seen.reached)
 
     def _read_here(self, source: Source, following: NextSegment) -> SeenSegment:
-        return self._small.reading(source) or SegmentReading(source, following, self._options)
+        known = None if self._small is None else self._small.reading(source)
+        return known or SegmentReading(source, following, self._options)
 
     def _segment(
         self, path: str, following: Sequence[str], ordered: OrderedChecks, seen: PartitionSummary
@@ -210,7 +215,7 @@ class PartitionCheck:
         has_siblings = path != STDIN and path.endswith(Kind.LOG.value) and base_offset_of(path) is not None
         for is_last in (*(False,) * _MOST_SWAPS, True):
             try:
-                source = self._small.open(path)
+                source = self._open(path)
             except KdumpError as error:
                 if is_last or error.code is not Codes.MISSING or not files.exists(path + SWAP_STATE):
                     raise
@@ -327,14 +332,14 @@ def _swapped_items(path: str, other: str) -> Iterator[Item]:
 
 
 def segments_following(segments: Sequence[str], number: int) -> Sequence[str]:
-    """The segments after number ``number`` of those that are checked together, or after it in its directory."""
-    return segments[number + 1 :] or _later_segments(segments[number])
+    """The segment after number ``number``, if there is one: of those that are checked together, or in its directory."""
+    return segments[number + 1 : number + 2] or _later_segments(segments[number])[:1]
 
 
 def next_segment_of(path: str, following: Sequence[str]) -> NextSegment:
-    """How a broker finds its way past damage in the log ``path``; ``following``: the segments after it."""
+    """How a broker finds its way past damage in the log ``path``; ``following``: the one after it."""
     next_base = base_offset_of(following[0]) if following else None
-    return NextSegment(rising_entries(path, base_offset_of(path)), next_base)
+    return NextSegment(RisingEntries(path, base_offset_of(path)), next_base)
 
 
 def counted(finding: Finding, path: str, counts: dict[Severity, int]) -> Finding:

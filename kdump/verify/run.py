@@ -53,7 +53,7 @@ from kdump.wire.compression import DEFAULT_LIMIT
 if TYPE_CHECKING:
     from kdump.verify.log07 import See07
 
-_ANNOUNCED: Final = 256
+_ANNOUNCED: Final = 64
 """Partitions that are listed together."""
 
 
