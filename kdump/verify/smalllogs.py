@@ -46,6 +46,7 @@ class SmallLogs:
         self._numbers: dict[str, int] = {}
         self._opened: dict[str, Source] = {}
         self._clean: dict[Source, FinishedReading] = {}
+        self._buffer = bytearray()
 
     def expect(self, logs: Sequence[str]) -> None:
         """Note the logs that come next, in their order. It forgets those that were expected before."""
@@ -73,7 +74,9 @@ class SmallLogs:
     def _read_together(self, paths: Sequence[str]) -> None:
         logs: list[Source] = []
         bounds = [0]
-        buffer = memoryview(bytearray(_TOGETHER))
+        if not self._buffer:
+            self._buffer = bytearray(_TOGETHER)
+        buffer = memoryview(self._buffer)
         for path in paths:
             # It is opened once: whoever gets it opened again wants to see what it holds then.
             self._numbers.pop(path)
