@@ -256,8 +256,7 @@ def checked_log(file: Sibling) -> str | None:
 
 def _without_logs(folder: str) -> Iterator[Finding]:
     """Check a partition directory whose logs are gone: files that belong to them are no findings."""
-    names = list(segment_files(folder, lambda error: None, all_files=True))
-    if not names:
+    if next(segment_files(folder, lambda error: None, all_files=True), None) is None:
         return
     for lost in PartitionEvidence.of_directory(folder).already_lost([], None):
         yield already_lost_finding(lost, os.path.join(folder, lost.witnesses[0]))
