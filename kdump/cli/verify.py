@@ -104,11 +104,19 @@ def _verify(given: VerifyArguments) -> int:
         return status.code
     verification = Verification(judge, on_error=fail, beside=given.paths, options=options, is_07=given.is_07)
     overview = TerminalSummary(width=console.width, color=console.color)
+
+    def show(item: Item) -> None:
+        console.out.write(_line(item, given.output, color=console.color).encode("utf-8", "surrogateescape"))
+        was_damaged = status.damaged
+        status.add(damaged=isinstance(item, Finding) and item.severity in failing)
+        if status.damaged and not was_damaged:
+            # Into a pipe the other lines go in large blocks, which may take hours to fill.
+            console.out.flush()
+
     for path in given.paths:
         try:
             for item in verification.path(path):
                 if isinstance(item, Finding):
-                    status.add(damaged=item.severity in failing)
                     if given.output == "junit":
                         report.add_finding(item)
                     overview.add_finding(item)
@@ -119,7 +127,7 @@ def _verify(given: VerifyArguments) -> int:
                     if reporter.verbose:
                         read = "" if item.size is None else f"{item.size:,} bytes, "
                         reporter.note(f"{item.path}: {read}{given.depth}")
-                console.out.write(_line(item, given.output, color=console.color).encode("utf-8", "surrogateescape"))
+                show(item)
         except KdumpError as error:
             fail(error.located(path))
     if given.manifest is not None:
