@@ -147,7 +147,7 @@ class Codes(Enum):
     TRAILING_BYTES = Code(
         "KD104",
         "trailing-bytes",
-        "bytes behind the last whole entry",
+        "bytes after the last whole entry",
         "Bytes that are no entry follow the last entry. Recovery cuts them off. Plan with repair.",
     )
     TRUNCATED = Code(
@@ -431,7 +431,7 @@ class Codes(Enum):
     INDEX_BEYOND_LOG = Code(
         "KD308",
         "index-beyond-log",
-        "an index knows of offsets behind the end of the log",
+        "an index knows of offsets after the end of the log",
         "The last entries of an index name batches that are not in the log. The log was cut after it was indexed, "
         "or copied before its last batches were written. Until the segment is recovered, a broker finds nothing in "
         "it. Look for a replica that has these offsets.",
@@ -546,7 +546,7 @@ class Codes(Enum):
     SNAPSHOT_BEYOND_LOG = Code(
         "KD322",
         "snapshot-beyond-log",
-        "a producer snapshot of offsets behind the end of the log",
+        "a producer snapshot of offsets after the end of the log",
         "The broker had written everything up to the offset in the name of the snapshot, and the log ends before "
         "it: records are lost. Look for a replica that has them. The finding is a warning if the number is far "
         "from all others: then the name is wrong.",
@@ -555,21 +555,21 @@ class Codes(Enum):
     RECOVERY_POINT = Code(
         "KD401",
         "recovery-point",
-        "the recovery point is behind the end of the log",
+        "the recovery point is after the end of the log",
         "The broker had written and flushed everything up to the recovery point, and the log ends before it: "
         "records are lost. Look for a replica that has them.",
     )
     LOG_START = Code(
         "KD402",
         "log-start",
-        "the log start offset is behind the end of the log",
+        "the log start offset is after the end of the log",
         "A broker that starts removes every segment of a log that ends before its log start offset. Copy the "
         "directory before the broker starts.",
     )
     HIGH_WATERMARK = Code(
         "KD403",
         "high-watermark",
-        "the high watermark is behind the end of the log",
+        "the high watermark is after the end of the log",
         "Every in-sync replica had the records up to the high watermark, and this log ends before it. After a "
         "crash of the machine this is normal until the replica has caught up. Otherwise compare the log with the "
         "other replicas.",
@@ -886,7 +886,7 @@ class Codes(Enum):
     MAGIC_BACKWARDS = Code(
         "KD507",
         "magic-backwards",
-        "an older format behind a newer one",
+        "an older format after a newer one",
         "A message of magic 0 or 1 follows a batch of magic 2. This is normal only if message.format.version was "
         "set back.",
         Severity.WARNING,
@@ -1164,9 +1164,9 @@ class Codes(Enum):
         "KD921",
         "manifest-file",
         "a file that is not what the manifest says",
-        "A file has another size or another SHA-256 than when the manifest was written, or it is gone. A file of a "
-        "partition directory that is only cut into other segments is no finding of this kind: what counts are the "
-        "records.",
+        "A file has another size or another SHA-256 than when the manifest was written, or it is gone. A log that is "
+        "cut into other segments has other files, too: whether its records are those of the manifest is told of the "
+        "partition.",
     )
     MANIFEST_NEW_FILE = Code(
         "KD922",
@@ -1246,7 +1246,7 @@ class Finding:
     """Damage in a file: what, where, and what it costs.
 
     ``length``: bytes concerned, None where that is not known. ``first_offset`` to ``last_offset`` (inclusive) are lost
-    at most; ``continue_at`` is the first offset that a broker can serve behind the damage. ``path``: the file, where
+    at most; ``continue_at`` is the first offset that a broker can serve after the damage. ``path``: the file, where
     that is not the one being read. ``graded``: a severity other than the code's.
     """
 
@@ -1268,8 +1268,10 @@ class Finding:
     def __str__(self) -> str:
         extent = "" if self.length is None else f" ({self.length:,} bytes)"
         lost = ""
-        # The message of what was lost before names the offsets itself.
-        if self.first_offset is not None and self.code is not Codes.ALREADY_LOST:
+        # Compaction takes what nobody needs; the message of what was lost before names the offsets itself.
+        is_left_out = self.code is Codes.OFFSET_GAP and self.severity is Severity.INFO
+        is_lost = self.code not in (Codes.ALREADY_LOST, Codes.SEGMENT_GAP) and not is_left_out
+        if self.first_offset is not None and is_lost:
             end = " on" if self.last_offset is None else f"..{self.last_offset}"
             lost = f"; offsets {'from ' if self.last_offset is None else ''}{self.first_offset}{end} lost (at most)"
         goes_on = "" if self.continue_at is None else f"; continues at offset {self.continue_at}"

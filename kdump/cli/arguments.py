@@ -50,12 +50,14 @@ class DumpArguments(LogArguments, EngineArguments):
     """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
+    topics: tuple[str, ...]
     files: str | None
     all_files: bool
     explain: int | None
     frame: str | None
     max_decompressed_size: int
     # Of DumpLogSegments.
+    dialect: str | None
     deep_iteration: bool
     print_data_log: bool
     skip_record_metadata: bool
@@ -76,6 +78,7 @@ class DumpArguments(LogArguments, EngineArguments):
     view: str | None
     fields: str | None
     template: str | None
+    null: str | None
     decode: str | None
     key_decoder: str | None
     value_decoder: str | None
@@ -91,6 +94,7 @@ class DumpArguments(LogArguments, EngineArguments):
     key: re.Pattern[bytes] | None
     value: re.Pattern[bytes] | None
     headers: tuple[HeaderFilter, ...]
+    tombstones: bool
     producer_ids: tuple[int, ...]
     group: str | None
     transactional_id: str | None
@@ -122,7 +126,9 @@ class VerifyArguments(LogArguments, EngineArguments):
     """Options of ``kdump verify``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
+    topics: tuple[str, ...]
     depth: str
+    gaps: bool
     strict: bool
     output: str
     max_decompressed_size: int
@@ -140,6 +146,7 @@ class DiffArguments(EngineArguments):
     """Options of ``kdump diff``."""
 
     paths: tuple[str, ...]
+    topics: tuple[str, ...]
     records: bool
     content: bool
     strict: bool
@@ -164,6 +171,7 @@ class StatsArguments(LogArguments, EngineArguments):
     between_offsets: Range | None
     history: HistoryOf | None
     offsets_for: int | None
+    offset_map: tuple[str, ...]
     decode: str | None
     key_decoder: str | None
     value_decoder: str | None
@@ -188,9 +196,19 @@ class ConvertArguments(LogArguments, EngineArguments):
     offsets: Range | None
     times: Range | None
     isolation: str
-    open_transactions: str
+    open_transactions: str | None
     renumber: int | None
     split_bytes: int | None
+    for_broker: bool
+    topic: str | None
+    topic_id: str | None
+    partition: int | None
+    metadata: str | None
+    from_log_dir: str | None
+    link: str | None
+    forget_producers: bool
+    backup_dir: str | None
+    force: bool
     overwrite: bool
     csv_safe: bool
     strict: bool
@@ -203,9 +221,11 @@ class RepairArguments(LogArguments):
     """Options of ``kdump repair``."""
 
     paths: tuple[str, ...]
+    topics: tuple[str, ...]
     output: str | None
     in_place: bool
     manifest: str | None
+    adopt: bool
     finish: bool
     like_broker: bool
     salvage: bool

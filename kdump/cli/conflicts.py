@@ -142,7 +142,12 @@ DUMP: Final = (
         excludes=("--output jsonl", "--output csv", "--output table", *_BINARY),
         message="--format is an output of its own, it does not go with --output",
     ),
+    Conflict("--null", needs=("--format",)),
     Conflict("--csv-safe", needs=("--output csv",)),
+    Conflict(
+        "--topic",
+        excludes=("--files", "--follow", "--frame"),
+    ),
     Conflict(
         "--follow",
         excludes=("--files", "--all-files"),
@@ -168,7 +173,7 @@ DUMP: Final = (
         message="{option} does not go with {other}, which has the rows of whole logs",
     ),
     Conflict("--tail", excludes=("a stream",), message="--tail reads its input twice, {other} is a stream"),
-    Conflict("--tail", excludes=("--follow", "-n"), message="--tail goes neither with --follow nor with -n"),
+    Conflict("--tail", excludes=("-n",)),
     Conflict(
         "--jobs",
         excludes=("--output kafka", "--follow", "--tail"),
@@ -194,7 +199,9 @@ DUMP: Final = (
         excludes=("--output kafka",),
         message="--fields and --batches go with --output jsonl, csv, table, arrow or parquet",
     ),
+    Conflict("--frame", "--log-format", excludes=("--dialect",)),
     Conflict(
+        "--dialect",
         "--skip-record-metadata",
         "--verify-index-only",
         "--index-sanity-check",
@@ -208,10 +215,11 @@ DUMP: Final = (
         "--key",
         "--value",
         "--header",
+        "--tombstones",
         "--group",
         "--transactional-id",
         excludes=("--batches",),
-        message="--key, --value, --header and --group choose records, they do not go with --batches",
+        message="--key, --value, --header, --tombstones and --group choose records, they do not go with --batches",
     ),
     Conflict(
         *_DECODERS,
@@ -237,7 +245,17 @@ VERIFY: Final = (
         needs=("--startup",),
     ),
     Conflict(
-        *("--output junit", "--quick", "--strict", "--max-decompressed-size", "--manifest"), excludes=("--startup",)
+        *(
+            "--output junit",
+            "--output sarif",
+            "--output github",
+            "--quick",
+            "--gaps",
+            "--strict",
+            "--max-decompressed-size",
+            "--manifest",
+        ),
+        excludes=("--startup",),
     ),
     *_engine(),
 )
@@ -248,14 +266,16 @@ _CHANGES: Final = ("--between", "--between-offsets", "--history", "--offsets-for
 """The options that ask for changes of a state, or for offsets."""
 
 STATS: Final = (
+    Conflict("--quick", excludes=("contents",), message="--by {other} reads every record, it does not go with --quick"),
     Conflict("--quick", "--html", "--by", excludes=("--what-if", *_STATE, *_CHANGES)),
     *_each_other("--at", "--at-offset", "--at-zxid", "--between", "--between-offsets", "--offsets-for"),
     Conflict("--history", excludes=(*_STATE, "--offsets-for")),
     Conflict("--decode", "--key-decoder", "--value-decoder", needs=("--at",)),
     Conflict("--output reset-csv", needs=("--at", "--offsets-for")),
+    Conflict("--offset-map", needs=("--output reset-csv",)),
     Conflict("--what-if", excludes=("--at-offset", "--at-zxid", *_CHANGES)),
     Conflict("--output records", "--output commands", needs=_STATE),
-    Conflict("--topic", "--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
+    Conflict("--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
     Conflict(
         "a file of ZooKeeper",
         needs=("--at", "--at-zxid", "--between", "--history"),
@@ -272,6 +292,10 @@ STATS: Final = (
             "--between-offsets",
             "--offsets-for",
             "--output commands",
+            "--output reset-csv",
+            "--decode",
+            "--key-decoder",
+            "--value-decoder",
         ),
         message="{option} is of ZooKeeper, {other} does not go with it",
     ),
@@ -281,7 +305,8 @@ STATS: Final = (
 
 _TO: Final = ("--to jsonl", "--to csv", "--to parquet")
 _TO_STDOUT: Final = "-o -"
-CONVERT_LOCAL_ONLY: Final = (_TO_STDOUT, "a stream", "--from jsonl")
+CONVERT_LOCAL_ONLY: Final = (_TO_STDOUT, "a stream", "--from jsonl", "--for-broker")
+_ONE_PARTITION: Final = ("--topic", "--topic-id", "--partition")
 
 CONVERT: Final = (
     Conflict(*_TO, excludes=("--to-magic", "--level", "--renumber", "--split-bytes", "--from", "--codec")),
@@ -298,9 +323,26 @@ CONVERT: Final = (
             "--time",
             "--skip-damaged",
             "--isolation read_committed",
+            "--for-broker",
         ),
         message="nothing to do: --to-magic, --codec, --to or another option says what to convert to",
     ),
+    Conflict(
+        *_ONE_PARTITION,
+        "--metadata",
+        "--from-log-dir",
+        "--link",
+        "--forget-producers",
+        "--backup-dir",
+        "--force",
+        "--open-transactions abort",
+        "--open-transactions commit",
+        needs=("--for-broker",),
+    ),
+    Conflict("--for-broker", excludes=(*_TO, "--from", "--log-format", "a stream", _TO_STDOUT)),
+    Conflict("--for-broker", needs=("--topic", "--from-log-dir")),
+    Conflict("--from-log-dir", excludes=_ONE_PARTITION),
+    Conflict("--from-log-dir", needs=("--metadata",)),
     Conflict("--csv-safe", needs=("--to csv",)),
     Conflict(excludes=("no DST",), message="no DST given: -o FILE or -o DIRECTORY"),
     Conflict(excludes=("DST is a URI",), message="{other} is a URI: kdump writes to this machine only"),
@@ -346,6 +388,12 @@ REPAIR: Final = (
         only=_EVERYWHERE | {"paths", "backup_dir", "force", "output_format"},
         message="--finish goes with nothing else but --backup-dir, --force and --output",
     ),
+    Conflict(
+        "--adopt",
+        only=_EVERYWHERE | {"paths", "output_format"},
+        message="--adopt goes with nothing else but --output",
+    ),
+    Conflict("--output commands", needs=("--adopt",)),
     *_each_other("-o", "--in-place"),
     Conflict(
         "--backup-dir",

@@ -24,7 +24,7 @@ def coordinated(given: DumpArguments) -> CoordinatorKey | None:
 
 
 def _named(wanted: CoordinatorKey) -> CoordinatorKey:
-    from kdump.format.message import LONGEST_STRING  # not needed without such a key
+    from kdump.format.messagereader import LONGEST_STRING  # not needed without such a key
 
     if len(wanted.stored_name) > LONGEST_STRING:
         raise click.UsageError(f"a {wanted.kind} has {LONGEST_STRING} bytes at most")

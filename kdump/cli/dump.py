@@ -10,17 +10,29 @@ import click
 
 from kdump.cli import exit_status, view_options
 from kdump.cli.arguments import DumpArguments
-from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, log_format_option, reading_options
+from kdump.cli.common import (
+    begin,
+    common_options,
+    has_pyarrow,
+    limit_option,
+    log_format_option,
+    named_paths,
+    reading_options,
+    topic_option,
+)
 from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions, zookeeper_facts
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.java_options import JavaOptionsCommand, decoder, java_options, once
+from kdump.cli.java_options import JavaOptionsCommand, asked_dialect, decoder, java_options, once
+from kdump.cli.options import OptionGroup, option
+from kdump.cli.params import ClockRange
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
 from kdump.dump.targets import Target, found_targets, target_by_java_name
+from kdump.dump.text.dialect import KAFKA_4_3, Dialect, TooNewError
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
 from kdump.log.files import strip_credentials
@@ -29,10 +41,11 @@ from kdump.log.names import is_uri
 from kdump.log.paths import is_text_file
 from kdump.payloads.java import split_commas
 from kdump.reading.reporter import Reporter
-from kdump.reading.selection import RowBudget
+from kdump.reading.selection import Range, RowBudget
 from kdump.reading.view import ViewOptions
 
 if TYPE_CHECKING:
+    from kdump.kafka.image.names import TopicNames
     from kdump.rows.tablefiles import TableForm, TableWriter
 
 _COUNT_ONLY = 1 << 62
@@ -41,41 +54,66 @@ _COUNT_ONLY = 1 << 62
 
 @click.command(
     cls=JavaOptionsCommand,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    most_used=(
+        "--topic",
+        "--print-data-log",
+        "--output",
+        "--fields",
+        "--decode",
+        "--offset",
+        "--time",
+        "--key",
+        "--value",
+        "-n",
+        "--tail",
+        "-f",
+        "--resync",
+        "--explain",
+    ),
     epilog="""\b
 Examples:
   kdump dump 00000000000000000000.log                  the batches of one segment
   kdump dump --print-data-log /data/kafka/orders-0     all records of a partition
   ssh broker cat X.log | kdump dump --deep-iteration - a segment from a pipe
   kdump dump --files 0.log,0.index                     as kafka-dump-log.sh would
+  kdump dump --dialect 2.8 --print-data-log X.log      as the one of Kafka 2.8 did
   kdump dump --output jsonl --records --key '^user-7$' --time -1d.. orders-0 | jq .value""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@click.option(
+@option(
+    OptionGroup.JAVA,
     "--files",
     multiple=True,
     callback=once,
     metavar="A,B,...",
     help="Comma-separated files, taken as DumpLogSegments takes them; PATHs are then ignored, as there.",
 )
+@topic_option()
 @log_format_option
-@click.option("--all-files", is_flag=True, help="In directories, also dump index, snapshot and checkpoint files.")
+@option(
+    OptionGroup.READ,
+    "--all-files",
+    is_flag=True,
+    help="In directories, also dump index, snapshot and checkpoint files.",
+)
 @java_options
 @view_options.view_options
-@limit_option("Refuse a batch that decompresses to more.")
-@click.option(
+@option(
+    OptionGroup.DAMAGE,
     "--explain",
     type=click.IntRange(0),
     metavar="POSITION",
     help="Explain the bytes around a file position, field by field, damage included.",
 )
-@click.option(
+@option(
+    OptionGroup.READ,
     "--frame",
     metavar="KIND",
     help="The files are saved requests or responses: fetch, multifetch, produce, multiproduce or offsets of Kafka 0.7; "
     "fetch-response[:V] or produce-request[:V], the body of one of today, of API version V.",
 )
 @engine_options
+@limit_option("Refuse a batch that decompresses to more.")
 @reading_options
 @common_options
 def dump(paths: tuple[str, ...], **others: Any) -> int:
@@ -108,6 +146,8 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     )
     begin(given, console)
     status = RunStatus(console.show_error)
+    given.paths = _paths(given, status)
+    given.times = _times(given, console)
     writer: TableWriter | None = None
     if given.output in ("arrow", "parquet"):
         if not has_pyarrow(f"--output {given.output}"):
@@ -135,6 +175,22 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     return status.code
 
 
+def _paths(given: DumpArguments, status: RunStatus) -> tuple[str, ...]:
+    """The PATHs to dump. Beside ``--files`` they are ignored."""
+    if given.files is not None:
+        return given.paths
+    return named_paths(map(strip_credentials, given.paths), given.topics, status.fail)
+
+
+def _times(given: DumpArguments, console: Console) -> Range | None:
+    """The range of ``--time``. UsageError where it has no day, and the logs do not tell it."""
+    if not isinstance(given.times, ClockRange):
+        return given.times
+    from kdump.cli.logday import on_day_of_logs
+
+    return on_day_of_logs(given.times, given.paths, console.note)
+
+
 def _engine(given: DumpArguments, options: GivenOptions, console: Console) -> Engine:
     """What makes the dump. Raises as ``choose_engine``."""
     if given.is_text:
@@ -154,7 +210,11 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
 
         def dump_one(target: Target) -> None:
             before = budget.seen
-            run.dump(target)
+            try:
+                run.dump(target)
+            except TooNewError as error:
+                console.close()
+                raise click.UsageError(f"{target.path}: {error}") from None
             if finder is not None:
                 finder.see(target, has_rows=budget.seen > before)
 
@@ -230,7 +290,7 @@ def _explain(position: int, given: DumpArguments) -> int:
     return status.code
 
 
-def _text(given: DumpArguments) -> TextOptions:
+def _text(given: DumpArguments, dialect: Dialect = KAFKA_4_3) -> TextOptions:
     """What the compatible text shows."""
     decoders = given.key_decoder_class, given.value_decoder_class
     return TextOptions(
@@ -243,18 +303,20 @@ def _text(given: DumpArguments) -> TextOptions:
         verify_index_only=given.verify_index_only,
         index_sanity_check=given.index_sanity_check,
         max_message_size=MAX_MESSAGE_SIZE if given.max_message_size is None else given.max_message_size,
-        key_decoder=decoder(decoders[0]),
-        value_decoder=decoder(decoders[1]),
+        key_decoder=decoder(decoders[0], dialect),
+        value_decoder=decoder(decoders[1], dialect),
     )
 
 
 def _text_options(given: DumpArguments) -> DumpOptions:
     """The compatible text."""
-    text = _text(given)
+    dialect = asked_dialect(given.dialect)
+    text = _text(given, dialect)
+    chooses_records = given.view == "records" or view_options.selection(given).by_contents
     return _options(
         given,
-        text_output(text),
-        with_records=given.deep_iteration or text.print_data_log,
+        text_output(text, dialect),
+        with_records=given.deep_iteration or chooses_records or (text.print_data_log and dialect.print_shows_records),
         # The Java tool takes its default for the whole file.
         max_bytes=None if given.max_bytes == MAX_BYTES else given.max_bytes,
     )
@@ -270,10 +332,19 @@ def _row_options(given: DumpArguments, console: Console) -> DumpOptions:
     lines = view_options.lines(given, fields, width=console.width, color=console.color)
     return _options(
         given,
-        row_output(RowOptions(lines, table, fields)),
+        row_output(RowOptions(lines, table, fields, _names(given))),
         with_records=table.type == "record",
         max_bytes=given.max_bytes,
     )
+
+
+def _names(given: DumpArguments) -> TopicNames | None:
+    """The names of topics, for a table; the other outputs show what the records hold."""
+    if given.output != "table" or given.template is not None:
+        return None
+    from kdump.kafka.image.names import TopicNames
+
+    return TopicNames(given.paths)
 
 
 def _table_options(given: DumpArguments, form: TableForm, console: Console) -> tuple[DumpOptions, TableWriter]:

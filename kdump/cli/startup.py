@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kdump.cli.arguments import VerifyArguments
-from kdump.cli.common import begin
+from kdump.cli.common import begin, named_paths
 from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine, tell_brokers
 from kdump.cli.exit_status import RunStatus
@@ -35,7 +35,7 @@ def run_startup(given: VerifyArguments) -> int:
     begin(given, console)
     tell_brokers(given.paths, console)
     status = RunStatus(console.show_error)
-    paths, output = given.paths, given.output
+    paths, output = named_paths(given.paths, given.topics, status.fail), given.output
     options = StartOptions(
         given.is_clean,
         given.recovery_point,

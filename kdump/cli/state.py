@@ -9,16 +9,16 @@ from kdump.cli.arguments import StatsArguments
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.view_options import check_decoder
-from kdump.cli.whatif_options import NOW
+from kdump.cli.whatif_options import NO_CHANGE, NOW
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
+from kdump.log.topics import fits
 from kdump.payloads.choice import DecoderChoice
-from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.rows.scalarlines import csv_line, json_line
 from kdump.stats.state.changes import ChangeSelection, write_changes
 from kdump.stats.state.metadatarows import Row, StateSelection, image_rows
-from kdump.stats.state.metadatastate import MetadataState
+from kdump.stats.state.metadatastate import MetadataState, name_of
 from kdump.verify.metadatalog import replay_findings
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ class _StateRun:
         self._given = given
         self._console = console
         self._is_something_there = False
-        self._names: dict[str, str] = {}
         self._coordinators: int | None = None
         self._selection = StateSelection(frozenset(given.topics), frozenset(given.brokers), given.show_secrets)
         self.status = RunStatus(console.show_error)
@@ -68,10 +67,9 @@ class _StateRun:
             except KdumpError as error:
                 self.status.fail(error)
                 continue
-            self._names |= {topic.topic_id: topic.name for topic in state.image.topics.by_id.values()}
-            coordinators = state.image.topics.by_name.get(INTERNAL_TOPICS["transaction-log"])
-            self._coordinators = None if coordinators is None else len(coordinators.partitions)
+            self._coordinators = state.transaction_partitions
             self._show_metadata(state)
+            self._note_unknown(state)
             for finding in state.findings:
                 self._show_finding(finding)
 
@@ -82,9 +80,12 @@ class _StateRun:
         given, console = self._given, self._console
         chosen = ChangeSelection.of(self._selection, given.history)
         is_json = given.output == "jsonl"
+        is_any = False
 
         def show(row: Row) -> None:
+            nonlocal is_any
             if chosen.has(row):
+                is_any = True
                 if is_json:
                     self._rows([row])
                 else:
@@ -101,15 +102,18 @@ class _StateRun:
                 console.note(note)
             for finding in replay_findings(replayed):
                 self._show_finding(finding)
+        if self._is_something_there and not is_any and chosen != ChangeSelection():
+            console.note(NO_CHANGE)
 
     def coordinators(self, at: int) -> None:
         """Groups, committed offsets, transactional ids and open transactions of what is among the paths."""
+        from kdump.kafka.image.names import TopicNames
         from kdump.stats.state.coordinators import KnownTopics, coordinator_rows
 
         on_error = (lambda error: None) if self._is_something_there else self.status.fail
         logs = self._logs(on_error)
         moment = None if at == NOW else at
-        topics = KnownTopics(self._names, self._coordinators)
+        topics = KnownTopics(TopicNames(self._given.paths), self._coordinators)
         for kind, rows in coordinator_rows(logs, moment, topics, self._console.note, self.status.fail):
             self._is_something_there = True
             self._show(kind, rows)
@@ -155,10 +159,22 @@ class _StateRun:
                 self._rows({"type": kind, **row} for row in rows)
             case "reset-csv" if kind in ("committedOffset", "offsetForTime"):
                 names = ("group",) if kind == "committedOffset" else ()
-                for row in rows:
+                for row in self._translated(rows):
                     self._write(csv_line([row[name] for name in (*names, "topic", "partition", "offset")]))
             case "table":
                 self._write(state_table(kind, rows, width=console.width, color=console.color))
+
+    def _translated(self, rows: Iterable[Row]) -> Iterable[Row]:
+        """Rows with offsets as they are after the logs were renumbered, if maps are given."""
+        if not self._given.offset_map:
+            return rows
+        from kdump.restore.offsetmaps import OffsetMaps
+
+        try:
+            return list(map(OffsetMaps(self._given.offset_map).translated, rows))
+        except KdumpError as error:
+            self.status.fail(error)
+            return ()
 
     def finish(self) -> None:
         """Complain where no path holds anything that has a state."""
@@ -190,6 +206,15 @@ class _StateRun:
 
                 console = self._console
                 self._write(metadata_page(state, self._selection, width=console.width, color=console.color))
+
+    def _note_unknown(self, state: MetadataState) -> None:
+        """A name that is not there may be misspelled."""
+        selected, image = self._selection, state.image
+        names = image.topics.by_name
+        unknown = [f"topic {one}" for one in sorted(selected.topics) if not any(fits(name, (one,)) for name in names)]
+        unknown += [f"broker {broker}" for broker in sorted(selected.brokers - image.cluster.brokers.keys())]
+        for what in unknown:
+            self._console.note(f"{name_of(state)} has no {what} there")
 
     def _show_finding(self, finding: Finding) -> None:
         from kdump.verify.report import finding_json, finding_line

@@ -31,6 +31,8 @@ class Conversion:
     """Largest size of a segment; None: that of Kafka's file format."""
     skip_damaged: bool = False
     """Leave damaged entries out."""
+    highest_epoch: int | None = None
+    """Leader epochs of batches are brought into 0 to this one; None: they stay."""
     limit: int = DEFAULT_LIMIT
     """Most bytes to which one entry may decompress."""
 

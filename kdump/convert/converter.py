@@ -19,6 +19,7 @@ from kdump.codes import Codes, DamageError
 from kdump.convert.batches import encode_batch, write_batches, write_large_batch
 from kdump.convert.conversion import Conversion
 from kdump.convert.losses import Losses, LossKind
+from kdump.convert.offsetmap import OffsetStretches
 from kdump.convert.selected import Selected, select, select_large, selected_groups, selected_pieces
 from kdump.convert.slices import SliceTransactions
 from kdump.fast.encoded import EncodedEntries
@@ -66,6 +67,7 @@ class Converter:
         conversion: the options; ``renumber`` is the first offset of this log.
         transactions: reads those that touch the log, if they matter; None: they cannot be followed (a stream).
         part: the transactions of the part that is kept; None: no part, or one without markers.
+        stretches: take old and new offsets where the log is renumbered.
 
     At the end ``records`` is the number of written records, ``losses`` what could not be kept, and ``left_out`` the
     number of unwanted records of aborted transactions.
@@ -77,7 +79,9 @@ class Converter:
         conversion: Conversion,
         transactions: Callable[[], Transactions] | None,
         part: SliceTransactions | None = None,
+        stretches: OffsetStretches | None = None,
     ) -> None:
+        self._stretches = stretches
         self._reader = reader
         self._conversion = conversion
         self._transactions = transactions
@@ -98,6 +102,11 @@ class Converter:
                 batch would become a wrapper over the limit.
             KdumpError: a stream cannot be read.
         """
+        highest = self._conversion.highest_epoch
+        for encoded in self._converted():
+            yield encoded if highest is None else encoded.with_epochs_up_to(highest)
+
+    def _converted(self) -> Iterator[EncodedEntries]:
         for entries in self._reader.entries():
             found = self._batches(entries) if entries.is_v2 else self._messages(entries)
             yield from (encoded for encoded in found if encoded.count)
@@ -303,6 +312,8 @@ class Converter:
         if self._next_offset is None:
             return groups
         first, self._next_offset = self._next_offset, self._next_offset + groups.table.rows
+        if self._stretches is not None:
+            self._stretches.see(groups.table.offset, first)
         if self._next_offset > MAX_OFFSET + 1:
             raise DamageError(
                 Codes.OFFSET_TOO_LARGE,

@@ -1,18 +1,31 @@
-"""The map from the byte positions of a log of Kafka 0.7 to the numbers that its messages get: CSV, a line an entry.
+"""The maps of offsets that a conversion changes: CSV, a line where a new stretch begins.
 
-A consumer of Kafka 0.7 keeps the position of the entry that it reads next; every such position is in the map, the end
-of the log too.
+Of a log of Kafka 0.7: from the byte positions of its entries to the numbers that its messages get. A consumer of Kafka
+0.7 keeps the position of the entry that it reads next; every such position is in the map, the end of the log too.
+
+Of a log that is renumbered: from old offsets to new ones. From the offset in a line on, both count on side by side, up
+to the next line; the last line is the end of the log.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.rows.scalarlines import csv_line
 from kdump.system.files import NewFile, Staged, discard
 
-_TITLE: Final = b"byteOffset,offset\n"
+OFFSET_MAP: Final = ".offsets.csv"
+"""Suffix of these files, in place of that of the log."""
+POSITIONS: Final = ("byteOffset", "offset")
+"""The columns of the map of a log of Kafka 0.7."""
+RENUMBERED: Final = ("topic", "partition", "offset", "newTopic", "newPartition", "newOffset")
+"""The columns of the map of a log that is renumbered; topics and partitions are those of its directories."""
 _HELD: Final = 1 << 20
 
 
@@ -22,17 +35,26 @@ class OffsetMap:
     Args:
         path: where it goes; None: it is not wanted.
         like: see NewFile.
+        columns: POSITIONS or RENUMBERED.
+        names: what stands before each of the two numbers: nothing, or a topic and a partition.
     """
 
-    def __init__(self, path: str | None, like: os.stat_result | None) -> None:
+    def __init__(
+        self,
+        path: str | None,
+        like: os.stat_result | None,
+        columns: Sequence[str] = POSITIONS,
+        names: tuple[Sequence[object], Sequence[object]] = ((), ()),
+    ) -> None:
         self._file = None if path is None else NewFile(path, like)
-        self._held = bytearray(_TITLE)
+        self._held = bytearray(csv_line(columns).encode())
+        self._line = b"%s%%d,%s%%d\n" % (_before(names[0]), _before(names[1]))
         self._staged: list[Staged] = []
 
     def note(self, position: int, number: int) -> None:
-        """The entry at a byte position, and the number of its first message."""
+        """A position or an old offset, and the new offset that it becomes."""
         if self._file is not None:
-            self._held += b"%d,%d\n" % (position, number)
+            self._held += self._line % (position, number)
             if len(self._held) >= _HELD:
                 self._flush(self._file)
 
@@ -57,3 +79,37 @@ class OffsetMap:
             if self._file is not None:
                 self._file.discard()
             discard(self._staged)
+
+
+def _before(names: Sequence[object]) -> bytes:
+    """Names as the first cells of a line; a percent sign stays one."""
+    text = csv_line(names).rstrip("\r\n") + "," if names else ""
+    return text.encode("utf-8", "surrogateescape").replace(b"%", b"%%")
+
+
+class OffsetStretches:
+    """Where old and new offsets stop counting side by side.
+
+    Args:
+        offsets: the map that takes the first old and new offset of each.
+    """
+
+    def __init__(self, offsets: OffsetMap) -> None:
+        self._note = offsets.note
+        self._next: tuple[int, int] | None = None
+
+    def see(self, old: NDArray[np.int64], first: int) -> None:
+        """The next old offsets, rising, which become ``first`` and those after it; shape (records,)."""
+        if not old.size:
+            return
+        begins = np.flatnonzero(np.diff(old, prepend=old[0] - 2) != 1)
+        for place in begins.tolist():
+            found = int(old[place]), first + place
+            if found != self._next:
+                self._note(*found)
+        self._next = int(old[-1]) + 1, first + old.size
+
+    def end(self) -> None:
+        """The log ends here."""
+        if self._next is not None:
+            self._note(*self._next)

@@ -16,6 +16,7 @@ from typing import Final, Self, TypeAlias
 from kdump.codes import Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, Form, export_segment
+from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment, count_records
 from kdump.log.lock import is_held
 from kdump.log.named import is_stream
@@ -80,7 +81,7 @@ def plan_conversion(
         destination: for the logs.
         conversion: what they become.
         is_07: files are logs of Kafka 0.7, whatever their names.
-        maps_offsets: of such logs, write the map from byte positions to offsets too.
+        maps_offsets: write the map from byte positions of such logs, or from offsets that are renumbered, too.
 
     Raises:
         KdumpError: MISSING, UNREADABLE, NO_SEGMENTS, NOT_A_SEGMENT_FILE, OFFSET_TOO_LARGE.
@@ -100,6 +101,8 @@ def plan_conversion(
         jobs.append(SegmentJob(log.path, target, base_offset, conversion, is_alone=is_alone))
     if conversion.renumber is not None and not any(job.first_07 is not None for job in jobs):
         jobs = list(_numbered(jobs, conversion.renumber, not is_alone or _is_directory(destination)))
+        if maps_offsets:
+            jobs = [replace(job, offset_map=_map_of(job.target)) for job in jobs]
     _refuse_sources(jobs)
     return jobs
 
@@ -131,7 +134,7 @@ def _job_07(
         replace(conversion, renumber=None),
         is_alone=is_alone,
         first_07=number,
-        offset_map=target.removesuffix(Kind.LOG.value) + ".offsets.csv" if maps_offsets else None,
+        offset_map=_map_of(target) if maps_offsets else None,
     )
 
 
@@ -365,6 +368,10 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 def _is_directory(destination: str) -> bool:
     return destination.endswith("/") or os.path.isdir(destination)
+
+
+def _map_of(log: str) -> str:
+    return log.removesuffix(Kind.LOG.value) + OFFSET_MAP
 
 
 def _log_name(offset: int) -> str:

@@ -15,12 +15,12 @@ from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.converter import Converter
 from kdump.convert.losses import Losses
-from kdump.convert.offsetmap import OffsetMap
+from kdump.convert.offsetmap import RENUMBERED, OffsetMap, OffsetStretches
 from kdump.convert.output import OutputSegments, WrittenSegment
 from kdump.convert.slices import EndMarker, SliceTransactions
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log.named import STDIN
-from kdump.log.names import Kind, base_of_07, parse_file_name, sibling
+from kdump.log.names import Kind, base_of_07, parse_file_name, partition_of_file, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.source import Source
 from kdump.reading.selection import Range
@@ -39,7 +39,9 @@ class SegmentJob:
     ends in ``/`` is the directory of a log that is named by its first record. ``from_json``: the source is JSON lines,
     not a log. ``is_alone``: nothing else of its partition is converted with it. ``first_07``:
     the source is a log of Kafka 0.7, and this is the number of its first message. ``offset_map``: the file for the map
-    of its byte positions; None: it is not wanted.
+    of its byte positions, or of the offsets that are renumbered; None: it is not wanted. ``new_name``: topic and
+    partition of the result, for that map; None: those of the source. ``like``: whose owner and mode the log gets; None:
+    those of the source.
     """
 
     source: str
@@ -50,6 +52,8 @@ class SegmentJob:
     is_alone: bool = True
     first_07: int | None = None
     offset_map: str | None = None
+    new_name: tuple[str, int] | None = None
+    like: os.stat_result | None = None
 
     def open(self, note: Callable[[int, int], None] = lambda position, number: None) -> Source:
         """The log; for ``note`` see ``Log07``. Raises as ``open_source``."""
@@ -167,10 +171,11 @@ def convert_segment(
         conversion = result.up_to_open(job.conversion, followed)
         reader = job.reader(source, conversion)
         part = _part(job, source, conversion, followed)
-        converter = Converter(reader, conversion, _transactions(job, source, followed), part)
+        stretches = OffsetStretches(offsets) if job.first_07 is None and job.offset_map is not None else None
+        converter = Converter(reader, conversion, _transactions(job, source, followed), part, stretches)
         producers = partial(_producers, job, conversion, part)
         with OutputSegments(
-            job.target, job.base_offset, conversion.split_bytes, producers, status_of(job.source)
+            job.target, job.base_offset, conversion.split_bytes, producers, job.like or status_of(job.source)
         ) as output:
             for entries in converter.entries():
                 result.check(reader.findings, conversion)
@@ -178,6 +183,8 @@ def convert_segment(
                 progress(reader.position, source.size)
             result.check(reader.findings, conversion)
             output.finish()
+        if stretches is not None:
+            stretches.end()
         result.segments, result.staged = output.segments, [*offsets.staged(), *output.staged]
         result.findings, result.losses = reader.findings, converter.losses
         result.records, result.left_out = converter.records, converter.left_out
@@ -190,7 +197,10 @@ def convert_segment(
 
 
 def _offset_map(job: SegmentJob) -> OffsetMap:
-    return OffsetMap(job.offset_map, status_of(job.source))
+    if job.first_07 is not None or job.offset_map is None:
+        return OffsetMap(job.offset_map, status_of(job.source))
+    name = partition_of_file(job.source) or ("", 0)
+    return OffsetMap(job.offset_map, status_of(job.source), RENUMBERED, (name, job.new_name or name))
 
 
 def count_records(job: SegmentJob, followed: TransactionReader) -> int:

@@ -164,7 +164,7 @@ def _is_aborted(copy: LoadedCopy) -> Mask:
     if not is_marker.any() or not is_data.any():
         return found
     order = np.lexsort((copy.table.last, rows["producer_id"]))
-    # The number of the next marker in this order; behind the last one there is none.
+    # The number of the next marker in this order; after the last one there is none.
     numbers = np.where(is_marker[order], np.arange(order.size), order.size)
     following = np.minimum.accumulate(numbers[::-1])[::-1]
     at = np.flatnonzero(is_data[order] & (following < order.size))

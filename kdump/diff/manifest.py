@@ -26,7 +26,7 @@ from kdump.diff.places import PartitionName, copies_of
 from kdump.kafka.startup.content import Content, sha256
 from kdump.log import files
 from kdump.log.opening import open_source
-from kdump.log.paths import PathDirectory, resolve
+from kdump.log.paths import PathDirectory, is_zookeeper, resolve
 from kdump.rows.scalarlines import json_text
 
 RANGE_OFFSETS: Final = 4096
@@ -62,6 +62,11 @@ class ListedPartition:
     high_watermark: int
     epochs: tuple[tuple[int, int], ...]
     ranges: tuple[RangeDigest, ...]
+
+    @property
+    def node(self) -> tuple[str | None, int | None] | None:
+        """Whose it is; None where nothing tells."""
+        return None if self.node_id is None else (self.cluster_id, self.node_id)
 
 
 class ListedFile(NamedTuple):
@@ -104,13 +109,18 @@ def manifest_lines(paths: Iterable[str], on_error: Callable[[KdumpError], None])
     yield _comment({"type": "manifest", "version": _VERSION, "kdump": __version__, "paths": roots})
     for root in roots:
         try:
-            copies = copies_of(root, on_error).copies
+            # Of ZooKeeper there are files only.
+            copies = () if is_zookeeper(root) else copies_of(root, on_error).copies
             for path in files_below(root):
                 yield from _file_lines(path, on_error)
-            for place in copies:
-                yield _partition_line(load(place))
         except KdumpError as error:
             on_error(error.located(root))
+            continue
+        for place in copies:
+            try:
+                yield _partition_line(load(place))
+            except KdumpError as error:
+                on_error(error.located(place.directory))
 
 
 def read_manifest(path: str) -> CopyManifest:
@@ -253,9 +263,9 @@ def _partition(told: dict[str, Any]) -> ListedPartition:
     return ListedPartition(
         str(told["path"]),
         None if topic is None else (str(topic), int(told["partition"])),
-        told["topicId"],
-        told["clusterId"],
-        told["nodeId"],
+        None if told["topicId"] is None else str(told["topicId"]),
+        None if told["clusterId"] is None else str(told["clusterId"]),
+        None if told["nodeId"] is None else int(told["nodeId"]),
         int(told["logStart"]),
         int(told["logEnd"]),
         int(told["highWatermark"]),

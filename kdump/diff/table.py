@@ -208,9 +208,9 @@ def read_table(segments: Iterable[TableSegment], opened: Opener, headers_only: C
     return CopyTable(known, rows, tuple(reading.damage), tuple(reading.breaks))
 
 
-def _read_segment(reading: _TableReading, source: Source, number: int, behind: NextSegment) -> Iterator[Finding]:
+def _read_segment(reading: _TableReading, source: Source, number: int, following: NextSegment) -> Iterator[Finding]:
     """Add the rows of one log; gives what is damaged."""
-    checks = GapChecks(source, behind)
+    checks = GapChecks(source, following)
     for item in ResyncWalk(source).items():
         if isinstance(item, Gap):
             reading.breaks.append(reading.count - 1)

@@ -156,7 +156,7 @@ class FrameRun:
             table = table_07(options.table) if options.is_07 else options.table
             printer = RowPrinter(options.lines(context), table, None)
         elif options.is_07:
-            printer = TextPrinter07(with_payload=options.text.print_data_log)
+            printer = TextPrinter07(options.text)
         else:
             printer = TextPrinter(options.text)
         if not options.is_07:

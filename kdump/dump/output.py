@@ -82,6 +82,10 @@ class DumpOutput(ABC, Generic[RowT, RowsT]):
     def ignore(self, name: str) -> None:
         """A name of ``--files`` is no segment file."""
 
+    def knows(self, target: Target) -> bool:
+        """Files of this kind are shown. False: ``ignore`` is called for it, and nothing else."""
+        return True
+
     @abstractmethod
     def begin(self, target: Target) -> None:
         """A file begins."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
 from kdump.dump.targets import Target
+from kdump.format.checkpoint import PARTITION_METADATA
 from kdump.format.index import parse_offset_index, parse_time_index, parse_txn_index, used_entries
 from kdump.format.snapshot import parse_snapshot
 from kdump.log.context import FileContext
@@ -23,6 +24,8 @@ from kdump.rows.schema import Row, Table
 from kdump.rows.tables import BATCH
 
 if TYPE_CHECKING:
+    from kdump.kafka.image.names import TopicNames
+    from kdump.payloads.decoded import RecordDecoder
     from kdump.reading.transactions import Transactions
 
 
@@ -36,6 +39,8 @@ class RowOptions:
     """Of logs: BATCH, RECORD, RECORD_DECODED or RECORD_METADATA."""
     fields: tuple[str, ...] | None = None
     """Columns that are shown; None: all."""
+    names: TopicNames | None = None
+    """For people: topics are shown with their names beside their ids."""
 
     @property
     def shows_txn_state(self) -> bool:
@@ -78,6 +83,8 @@ class RowOutput(DumpOutput[TextRow, TextBytes]):
     def small_file(self, target: Target) -> None:
         """See DumpOutput."""
         table, found = _text_file(target) if target.kind is None else _entries(target)
+        if self._row_options.names is not None and target.file_name == PARTITION_METADATA:
+            found = _named(found, self._row_options.names, target.path)
         self._title(table)
         self._rows(table, found)
 
@@ -93,9 +100,18 @@ class RowOutput(DumpOutput[TextRow, TextBytes]):
         decoding = None
         table = self._table(target)
         if table.is_decoded:
-            decoding = Decoding(self.options.decoding.decoder(target.topic), undecoded)
+            decoding = Decoding(self._decoder(target), undecoded)
         shows_transactions = options.shows_txn_state and not target.is_07
         return RowPrinter(self._lines, table, transactions() if shows_transactions else None, decoding)
+
+    def _decoder(self, target: Target) -> RecordDecoder | None:
+        choice, names = self.options.decoding, self._row_options.names
+        decoder = choice.decoder(target.topic)
+        if decoder is None or names is None or choice.internal_decoder(target.topic) is None:
+            return decoder
+        from kdump.kafka.image.names import NamingDecoder
+
+        return NamingDecoder(decoder, names, target.path)
 
     def begin_entries(self, chunk: Chunk | None) -> None:
         """See DumpOutput: rows have no headings."""
@@ -149,6 +165,13 @@ def _text_file(target: Target) -> tuple[Table, Iterator[Row]]:
     from kdump.rows.textfiles import text_file_rows  # not needed by a dump of segments
 
     return text_file_rows(target.file_name, read_whole(target.path))
+
+
+def _named(properties: Iterable[Row], names: TopicNames, path: str) -> Iterator[Row]:
+    """The properties of a partition.metadata, the id with the topic's name."""
+    for row in properties:
+        is_id = row["name"] == "topic_id"
+        yield {**row, "value": names.text(row["value"], path)} if is_id else row
 
 
 def _entries(target: Target) -> tuple[Table, Iterator[Row]]:

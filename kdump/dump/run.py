@@ -113,6 +113,9 @@ class DumpRun:
         if self._budget.is_spent:
             return
         output = self._output
+        if not output.knows(target):
+            output.ignore(target.path)
+            return
         output.begin(target)
         try:
             with self._file(target):

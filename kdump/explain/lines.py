@@ -120,6 +120,12 @@ class Labeller:
         """Whether the byte that the CRC proves wrong is one of these."""
         return self._suspect is not None and start <= self._suspect < end
 
+    @property
+    def interest(self) -> list[int]:
+        """The indexes of the requested position and of the byte that the CRC proves wrong."""
+        target = None if self.target is None else self.target - self.position
+        return [index for index in (target, self._suspect) if index is not None]
+
     def is_covered(self, index: int) -> bool:
         """Whether the CRC covers the byte."""
         return index in self._covered

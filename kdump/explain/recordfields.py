@@ -7,27 +7,37 @@ positions. A test checks that both accept the same records.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kdump.codes import DamageError
 from kdump.explain import kafka_says
 from kdump.explain.lines import StuckError
 from kdump.wire.varint import read_varint, read_varlong
 
+SHOWN_HEADERS: Final = 20
+"""Headers of a record with fields of their own, beside those of interest."""
+
 
 class RecordField(NamedTuple):
-    """``data[start:end]`` is field ``name``; ``number`` is its value, None for bytes."""
+    """``data[start:end]`` is field ``name``; ``number`` is its value, None for bytes.
+
+    ``headers``: of how many whole headers it is, 0 for a field.
+    """
 
     name: str
     start: int
     end: int
     number: int | None
+    headers: int = 0
 
 
-def record_fields(data: memoryview, start: int, limit: int) -> Iterator[RecordField]:
+def record_fields(data: memoryview, start: int, limit: int, interest: Sequence[int] = ()) -> Iterator[RecordField]:
     """The fields of the record at ``start``; its bytes end at ``limit`` at the latest.
+
+    After SHOWN_HEADERS headers one field stands for all headers up to the next one with an index of ``interest``, or up
+    to one that cannot be read.
 
     Raises:
         StuckError: after the fields before the one that cannot be read.
@@ -66,11 +76,9 @@ def record_fields(data: memoryview, start: int, limit: int) -> Iterator[RecordFi
             kafka_says.HEADER_COUNT,
             blamed="headerCount",
         )
-    for index in range(count):
-        for part in ("key", "value"):
-            for field in _sized(data, f"headers[{index}].{part}", position, end):
-                yield field
-                position = field.end
+    for field in _headers(data, position, end, count, interest):
+        yield field
+        position = field.end
     if position != end:
         raise StuckError(
             position,
@@ -78,6 +86,60 @@ def record_fields(data: memoryview, start: int, limit: int) -> Iterator[RecordFi
             kafka_says.RECORD_FIELDS.format(size=size, read=position - first),
             blamed="length",
         )
+
+
+def _headers(data: memoryview, position: int, end: int, count: int, interest: Sequence[int]) -> Iterator[RecordField]:
+    index, passed, start = 0, 0, position
+    while index < count:
+        stop = min((place for place in interest if place >= position), default=end)
+        if index >= SHOWN_HEADERS:
+            small, position = _pass_small_headers(data, position, stop, count - index)
+            index, passed = index + small, passed + small
+        fields, stuck = _header(data, position, end, index) if index < count else ([], None)
+        following = fields[-1].end if fields else position
+        if stuck is None and fields and index >= SHOWN_HEADERS and not position <= stop < following:
+            passed += 1
+        else:
+            if passed:
+                name = f"headers[{index - 1}]" if passed == 1 else f"headers {index - passed} to {index - 1}"
+                yield RecordField(name, start, position, None, passed)
+            yield from fields
+            passed, start = 0, following
+        if stuck is not None:
+            raise stuck
+        index, position = index + 1, following
+    if passed:
+        yield RecordField(f"headers {count - passed} to {count - 1}", start, position, None, passed)
+
+
+def _header(data: memoryview, position: int, end: int, index: int) -> tuple[list[RecordField], StuckError | None]:
+    """The fields of a header, and what is wrong after them."""
+    fields: list[RecordField] = []
+    try:
+        for part in ("key", "value"):
+            for field in _sized(data, f"headers[{index}].{part}", position, end):
+                fields.append(field)
+                position = field.end
+    except StuckError as stuck:
+        return fields, stuck
+    return fields, None
+
+
+def _pass_small_headers(data: memoryview, position: int, stop: int, count: int) -> tuple[int, int]:
+    """How many headers, ``count`` at most, end at or before ``stop`` and have sizes of one byte, and where they end."""
+    passed = 0
+    while passed < count and position < stop:
+        key = data[position]
+        at = position + 1 + (key >> 1)
+        if key & 0x81 or at >= stop:
+            break
+        value = data[at]
+        following = at + 1 + (0 if value & 1 else value >> 1)
+        if value & 0x80 or following > stop:
+            break
+        position = following
+        passed += 1
+    return passed, position
 
 
 def _sized(data: memoryview, name: str, start: int, end: int) -> Iterator[RecordField]:

@@ -78,7 +78,7 @@ class RecordRegion:
 
     def _full(self, start: int, end: int) -> Iterator[Line]:
         key = value = None
-        for field in record_fields(self.labeller.data, start, end):
+        for field in record_fields(self.labeller.data, start, end, self.labeller.interest):
             content = bytes(self.labeller.data[field.start : field.end]) if self.header.is_control else b""
             if field.name in ("keySize", "valueSize") and field.number == 0:
                 content = b""
@@ -94,6 +94,9 @@ class RecordRegion:
         labeller = self.labeller
         if field.number is not None:
             yield labeller.field(field.start, field.end, field.name, str(field.number), self._note(field))
+        elif field.headers:
+            text = counted(field.headers, "header")
+            yield labeller.field(field.start, field.end, field.name, text, is_summary=True)
         elif self.header.is_control and field.name == "key":
             yield from controls.key_lines(labeller, field.start, field.end)
         elif self.header.is_control and field.name == "value":
@@ -129,8 +132,12 @@ class RecordRegion:
         return note
 
     def _in_a_line(self, start: int, end: int) -> str:
-        fields = {field.name: field for field in record_fields(self.labeller.data, start, end)}
         data = self.labeller.data
+        fields: dict[str, RecordField] = {}
+        for field in record_fields(data, start, end):
+            fields[field.name] = field
+            if field.name == "valueSize":
+                break
         key = fields.get("key")
         key_text = quoted(data[key.start : key.end], 24) if key else sized(fields["keySize"].number or 0)
         offset = wrap_int64(self.header.base_offset + (fields["offsetDelta"].number or 0))
@@ -144,7 +151,7 @@ class RecordRegion:
         yield Statement(Tone.GROUP, f"record {len(survey.starts)}: from byte {labeller.at(start)} on")
         position = stuck_at = start
         try:
-            for field in record_fields(labeller.data, start, self.end):
+            for field in record_fields(labeller.data, start, self.end, labeller.interest):
                 lines = self._field(field, None)
                 stuck_at = position = field.end
                 if field.name == stuck.blamed and not (self.is_cut and field.name == "length"):

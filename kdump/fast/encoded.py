@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kdump.format.batch import LEADER_EPOCH_OFFSET, MAGIC
 from kdump.wire.checksum import Buffer
 
 
@@ -41,6 +42,16 @@ class EncodedEntries:
             last_offset=self.last_offset[part],
             max_timestamp=self.max_timestamp[part],
         )
+
+    def with_epochs_up_to(self, highest: int) -> Self:
+        """The entries with leader epochs from 0 to ``highest``, which no CRC covers; older formats have none."""
+        if self.magic < MAGIC or not self.count:
+            return self
+        data = np.frombuffer(self.data, np.uint8).copy()
+        places = self.bounds[:-1, None] + np.arange(LEADER_EPOCH_OFFSET, LEADER_EPOCH_OFFSET + 4)
+        epochs = data[places].view(">i4")
+        data[places] = np.clip(epochs, 0, highest).astype(">i4").view(np.uint8)
+        return replace(self, data=data.data)
 
     @classmethod
     def join(

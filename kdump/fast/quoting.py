@@ -62,7 +62,7 @@ def csv_strings(
     alone: bool = False,
     is_safe: bool = False,
 ) -> list[Column]:
-    """The same as a CSV field (RFC 4180), empty where the size is negative.
+    """Each string as a CSV field (RFC 4180), empty where the size is negative.
 
     Only what holds a comma, a quote or a line end is quoted; with ``alone`` (the only field of its row) also what is
     empty, for the row would be an empty line. With ``is_safe`` a text that a spreadsheet would take for a formula gets

@@ -71,7 +71,7 @@ def copy_windows(
     target: NDArray[np.uint8],
     target_start: NDArray[np.int64],
 ) -> None:
-    """The same for ranges that all have ``width`` bytes."""
+    """Copy ranges that all have ``width`` bytes; see ``copy_ranges``."""
     if width == 1:
         target[target_start] = source.take(source_start)
         return

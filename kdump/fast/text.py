@@ -66,7 +66,7 @@ class RaggedText:
 
     @classmethod
     def join(cls, pieces: Sequence[bytes]) -> RaggedText:
-        """The same from separate pieces."""
+        """Join separate pieces."""
         data = np.frombuffer(b"".join(pieces), np.uint8)
         return cls(data, np.fromiter(accumulate(map(len, pieces), initial=0), np.int64, len(pieces) + 1))
 

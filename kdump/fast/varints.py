@@ -72,7 +72,7 @@ def zigzag(raw: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def sizes(raw: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """The same where every negative value means null: -1 for all of them."""
+    """The signed values of raw varints that are sizes: every negative one means null and becomes -1."""
     return (raw >> 1).view(np.int64) | -(raw & 1).view(np.int64)
 
 

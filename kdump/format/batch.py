@@ -41,6 +41,7 @@ LOG_OVERHEAD: Final = 12
 HEADER_SIZE_UP_TO_MAGIC: Final = 17
 """A remainder of this many bytes or fewer is never parsed as an entry."""
 LENGTH_OFFSET: Final = 8
+LEADER_EPOCH_OFFSET: Final = 12
 MAGIC_OFFSET: Final = 16
 CRC_START: Final = 21
 """First byte under a v2 batch's CRC-32C; everything before it can change without breaking the CRC."""

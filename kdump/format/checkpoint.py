@@ -11,7 +11,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
@@ -107,8 +107,14 @@ def offset_checkpoint_entries(data: bytes) -> Iterator[CheckpointEntry]:
     return _checkpoint_entries(data, entry)
 
 
-def with_offset(data: bytes, topic: str, partition: int, offset: int) -> bytes:
+def with_offset(data: bytes, topic: str, partition: int, offset: int | None) -> bytes:
     """An offset checkpoint with another offset for one partition. A missing line is added, all others stay as they are.
+
+    Args:
+        data: the file.
+        topic: of the partition.
+        partition: its number.
+        offset: the new one; None: the line is removed.
 
     Raises:
         DamageError: see ``parse_offset_checkpoint``.
@@ -116,6 +122,13 @@ def with_offset(data: bytes, topic: str, partition: int, offset: int) -> bytes:
     entries = parse_offset_checkpoint(data)
     lines = data.splitlines(keepends=True)
     own = f"{topic} {partition} {offset}\n".encode()
+    if offset is None:
+        kept = [
+            line
+            for line, entry in zip(lines[2:], entries, strict=True)
+            if (entry.topic, entry.partition) != (topic, partition)
+        ]
+        return data if len(kept) == len(entries) else b"".join([lines[0], f"{len(kept)}\n".encode(), *kept])
     if len(lines) < 2:
         return f"{_VERSION}\n1\n".encode() + own
     numbers = [number for number, entry in enumerate(entries) if (entry.topic, entry.partition) == (topic, partition)]
@@ -136,6 +149,12 @@ def parse_leader_epoch_checkpoint(data: bytes) -> list[EpochEntry]:
 def _leader_epochs(data: bytes) -> tuple[EpochEntry, ...]:
     """The lines of a short file. Those of many partitions are equal, and each is read twice."""
     return tuple(leader_epoch_entries(data))
+
+
+def write_leader_epoch_checkpoint(entries: Sequence[EpochEntry]) -> bytes:
+    """The bytes of leader-epoch-checkpoint."""
+    lines = [str(_VERSION), str(len(entries)), *(f"{entry.epoch} {entry.start_offset}" for entry in entries)]
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def leader_epoch_entries(data: bytes) -> Iterator[EpochEntry]:
@@ -163,9 +182,14 @@ def parse_partition_metadata(data: bytes) -> PartitionMetadata:
     if version != _VERSION:
         raise _malformed(f"unknown version {version}", fields["version"][0])
     position, topic_id = fields["topic_id"]
-    if not _is_uuid(topic_id) or topic_id == _ZERO_UUID:
+    if not is_topic_id(topic_id):
         raise _malformed(f"{topic_id!r} is no topic id", position)
     return PartitionMetadata(version, topic_id)
+
+
+def write_partition_metadata(topic_id: str) -> bytes:
+    """The bytes of partition.metadata."""
+    return f"version: {_VERSION}\ntopic_id: {topic_id}\n".encode()
 
 
 def partition_metadata_members(data: bytes) -> Iterator[tuple[str, object]]:
@@ -296,6 +320,11 @@ def _int32(text: str) -> int:
 
 def _int64(text: str) -> int:
     return _integer(text, 64)
+
+
+def is_topic_id(text: str) -> bool:
+    """An id that a topic may have."""
+    return _is_uuid(text) and text != _ZERO_UUID
 
 
 def _is_uuid(text: str) -> bool:

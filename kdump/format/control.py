@@ -12,7 +12,8 @@ from kdump.codes import Codes, DamageError
 from kdump.wire.cursor import Cursor
 
 if TYPE_CHECKING:
-    from kdump.format.message import Schema, Value
+    from kdump.format.message import Schema
+    from kdump.format.messagereader import Value
 
 ABORT, COMMIT, LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, KRAFT_VOTERS = range(7)
 

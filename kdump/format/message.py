@@ -8,40 +8,34 @@ Source: docs/spec/formats.md#10-messages-with-a-schema (KIP-482 for flexible ver
 from __future__ import annotations
 
 import json
-import struct
-from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
-from itertools import groupby
+from functools import cache, cached_property
+from itertools import groupby, takewhile
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
+from kdump.format.messagereader import (
+    FIXED_SIZES,
+    HEAD_TYPES,
+    FieldKind,
+    Step,
+    StructReader,
+    UnreadableError,
+    Value,
+    WholeReader,
+    array_step,
+    fixed_step,
+    refusal,
+    struct_reader,
+    value_step,
+    whole_reader,
+)
 from kdump.wire.cursor import Cursor
-from kdump.wire.utf8 import decode_utf8
-
-Value: TypeAlias = "int | float | bool | str | bytes | list[Value] | dict[str, Value] | None"
-"""The value of a field. A uuid is its 22-character URL-safe base64 form."""
 
 TABLE: Final = Path(__file__).with_name("messages.json")
 ZERO_UUID: Final = "A" * 22
-
-_FIXED: Final = {
-    "int8": "b",
-    "int16": "h",
-    "int32": "i",
-    "int64": "q",
-    "uint16": "H",
-    "uint32": "I",
-    "bool": "?",
-    "float64": "d",
-}
-"""Types of a fixed size, as ``struct`` names them."""
-FIXED_SIZES: Final = {name: struct.calcsize(f">{code}") for name, code in _FIXED.items()}
-"""Their sizes in bytes."""
-UUID_SIZE: Final = 16
-LONGEST_STRING: Final = 0x7FFF
 
 
 class MessageError(DamageError):
@@ -171,7 +165,7 @@ def default_of(type_name: str, text: Any, fields: tuple[Field, ...]) -> Value:
         return str(text).lower() == "true"
     if type_name == "float64":
         return float(text or 0)
-    if type_name in _FIXED:
+    if type_name in FIXED_SIZES:
         return int(str(text or 0), 0)
     if type_name == "string":
         return str(text or "")
@@ -206,12 +200,10 @@ class Layout(NamedTuple):
     is_flexible: bool
     members: tuple[Member, ...]
     """In the order of the schema, which is the order of the printed text."""
-    defaults: Mapping[str, Value]
-    """The defaults of all fields, also of those that this version does not have."""
-    steps: tuple[_Step, ...]
-    """How the untagged members are read."""
-    tagged: Mapping[int, _Step]
-    """How the tagged ones are read, by tag."""
+    read: StructReader
+    """How it is read: all fields, those that this version does not have with their defaults."""
+    read_whole: WholeReader
+    """Likewise bytes that hold nothing else."""
 
     @classmethod
     def of(cls, fields: tuple[Field, ...], version: int, is_flexible: bool, refused: int | None) -> Layout:
@@ -219,18 +211,20 @@ class Layout(NamedTuple):
         members = tuple(_member(field, version, is_flexible, refused) for field in fields if version in field.versions)
         # A tag that only other versions have is known, and an error here.
         tagged = {
-            field.tag: _refusal(f"Tag {field.tag} is not valid for version {version}")
+            field.tag: refusal(f"Tag {field.tag} is not valid for version {version}")
             for field in fields
             if field.tag is not None
         }
         tagged |= {member.tag: _step(member, is_flexible) for member in members if member.tag is not None}
-        return cls(
-            is_flexible,
-            members,
-            {field.name: field.default for field in fields},
-            tuple(_steps((member for member in members if member.tag is None), is_flexible)),
-            tagged,
-        )
+        defaults = {field.name: field.default for field in fields}
+        untagged = [member for member in members if member.tag is None]
+        head = list(takewhile(lambda member: member.type in HEAD_TYPES and not member.is_array, untagged))
+
+        def reader(some: list[Member]) -> StructReader:
+            return struct_reader(defaults, tuple(_steps(some, is_flexible)), tagged if is_flexible else None)
+
+        rest = whole_reader([(member.name, member.type) for member in head], reader(untagged[len(head) :]))
+        return cls(is_flexible, members, reader(untagged), rest)
 
 
 def _member(field: Field, version: int, is_flexible: bool, refused: int | None) -> Member:
@@ -239,7 +233,9 @@ def _member(field: Field, version: int, is_flexible: bool, refused: int | None) 
     if field.fields:
         layout = Layout.of(field.fields, version, is_flexible, refused)
         if refused is not None:
-            layout = Layout(is_flexible, (), {}, (_refusal(f"Can't read version {refused} of {type_name}"),), {})
+            cause = f"Can't read version {refused} of {type_name}"
+            read = struct_reader({}, (refusal(cause),), None)
+            layout = Layout(is_flexible, (), read, whole_reader([], read))
     return Member(
         field.name,
         type_name,
@@ -251,204 +247,31 @@ def _member(field: Field, version: int, is_flexible: bool, refused: int | None) 
     )
 
 
-_Step: TypeAlias = "Callable[[Cursor, dict[str, Value]], None]"
-"""Reads one member, or a few of fixed size in a row."""
-_Reader: TypeAlias = "Callable[[Cursor], Value]"
-
-
 def read_message(schema: Schema, version: int, cursor: Cursor) -> dict[str, Value]:
     """Read one message; absent fields have their defaults, unknown tagged fields are skipped.
 
     Raises:
         MessageError: the bytes end early, or something stands where it may not.
     """
-    return _read_struct(schema.layout(version), cursor)
-
-
-def _read_struct(layout: Layout, cursor: Cursor) -> dict[str, Value]:
-    values = dict(layout.defaults)
-    for step in layout.steps:
-        step(cursor, values)
-    if layout.is_flexible:
-        for _ in range(_unsigned_varint(cursor)):
-            tag, size = _unsigned_varint(cursor), _unsigned_varint(cursor)
-            known = layout.tagged.get(tag)
-            # Like Kafka's reader, which ignores the size of a tagged field that it knows.
-            if known is None:
-                _take(cursor, size)
-            else:
-                known(cursor, values)
+    try:
+        values, cursor.position = schema.layout(version).read(cursor.buffer, cursor.position, cursor.end)
+    except UnreadableError as error:
+        raise MessageError(cursor.code, error.cause) from None
     return values
 
 
-def _steps(members: Iterable[Member], is_flexible: bool) -> Iterator[_Step]:
-    for is_fixed, run in groupby(members, lambda member: member.type in _FIXED and not member.is_array):
+def _step(member: Member, is_flexible: bool) -> Step:
+    """How a member is read."""
+    layout = member.layout
+    kind = FieldKind(
+        member.name, member.type, member.is_nullable, member.tag is not None, None if layout is None else layout.read
+    )
+    return array_step(kind, is_flexible) if member.is_array else value_step(kind, is_flexible)
+
+
+def _steps(members: Iterable[Member], is_flexible: bool) -> Iterator[Step]:
+    for is_fixed, run in groupby(members, lambda member: member.type in FIXED_SIZES and not member.is_array):
         if is_fixed:
-            yield _fixed_step(list(run))
+            yield fixed_step([(member.name, member.type) for member in run])
         else:
             yield from (_step(member, is_flexible) for member in run)
-
-
-def _fixed_step(members: list[Member]) -> _Step:
-    names = [member.name for member in members]
-    layout = struct.Struct(">" + "".join(_FIXED[member.type] for member in members))
-
-    def step(cursor: Cursor, values: dict[str, Value]) -> None:
-        values.update(zip(names, _unpack(layout, cursor), strict=True))
-
-    return step
-
-
-def _step(member: Member, is_flexible: bool) -> _Step:
-    name, read = member.name, _reader(member, is_flexible)
-
-    def step(cursor: Cursor, values: dict[str, Value]) -> None:
-        values[name] = read(cursor)
-
-    return step
-
-
-def _refusal(cause: str) -> _Step:
-    def step(cursor: Cursor, values: dict[str, Value]) -> None:
-        raise MessageError(cursor.code, cause)
-
-    return step
-
-
-def _reader(member: Member, is_flexible: bool) -> _Reader:
-    """A function that reads the value of a member."""
-    if not member.is_array:
-        return _scalar_reader(member, member.name, is_flexible)
-    element = Member(member.name, member.type, False, False, None, None, member.layout)
-    read_element = _scalar_reader(element, f"{member.name} element", is_flexible)
-    code = _FIXED.get(member.type)
-    size = FIXED_SIZES.get(member.type, 0)
-
-    def read(cursor: Cursor) -> Value:
-        count = _length(cursor, "[]", is_flexible)
-        if count < 0:
-            return _null(member, member.name, cursor)
-        if count > cursor.remaining:
-            left = cursor.remaining
-            cause = f"Tried to allocate a collection of size {count}, but there are only {left} bytes remaining."
-            raise MessageError(cursor.code, cause)
-        if code is not None and count * size <= cursor.remaining:
-            numbers = struct.unpack_from(f">{count}{code}", cursor.buffer, cursor.position)
-            cursor.position += count * size
-            return list(numbers)
-        return [read_element(cursor) for _ in range(count)]
-
-    return read
-
-
-def _scalar_reader(member: Member, name: str, is_flexible: bool) -> _Reader:
-    layout = member.layout
-    if layout is not None:
-        return _struct_reader(member, layout)
-    match member.type:
-        case "string":
-            return _string_reader(member, name, is_flexible)
-        case "bytes" | "records":
-            return _bytes_reader(member, name, is_flexible)
-        case "uuid":
-            return _read_uuid
-    fixed = struct.Struct(">" + _FIXED[member.type])
-    return lambda cursor: _unpack(fixed, cursor)[0]
-
-
-def _struct_reader(member: Member, layout: Layout) -> _Reader:
-    if not member.is_nullable:
-        return lambda cursor: _read_struct(layout, cursor)
-
-    def read(cursor: Cursor) -> Value:
-        # A byte says whether the struct is there. In the tagged section a varint does: above 0 it is.
-        is_there = _unpack(_INT8, cursor)[0] >= 0 if member.tag is None else _unsigned_varint(cursor) > 0
-        return _read_struct(layout, cursor) if is_there else None
-
-    return read
-
-
-def _string_reader(member: Member, name: str, is_flexible: bool) -> _Reader:
-    def read(cursor: Cursor) -> Value:
-        size = _length(cursor, "string", is_flexible)
-        if size < 0:
-            return _null(member, name, cursor)
-        if size > LONGEST_STRING:
-            raise MessageError(cursor.code, f"string field {name} had invalid length {size}")
-        return decode_utf8(_take(cursor, size))
-
-    return read
-
-
-def _bytes_reader(member: Member, name: str, is_flexible: bool) -> _Reader:
-    def read(cursor: Cursor) -> Value:
-        size = _length(cursor, "bytes", is_flexible)
-        return _null(member, name, cursor) if size < 0 else _take(cursor, size)
-
-    return read
-
-
-def _read_uuid(cursor: Cursor) -> Value:
-    return uuid_text(_unpack(_UUID, cursor)[0])
-
-
-_INT8: Final = struct.Struct(">b")
-_UUID: Final = struct.Struct(f">{UUID_SIZE}s")
-_LENGTHS: Final = {"string": struct.Struct(">h"), "bytes": struct.Struct(">i"), "[]": struct.Struct(">i")}
-_LONGEST_VARINT: Final = 5
-
-
-@lru_cache(maxsize=1 << 16)
-def uuid_text(data: bytes) -> str:
-    """The 22 characters by which Kafka names the 16 bytes of a uuid."""
-    return urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _null(member: Member, name: str, cursor: Cursor) -> Value:
-    if not member.is_nullable:
-        raise MessageError(cursor.code, f"non-nullable field {name} was serialized as null")
-    return None
-
-
-def _length(cursor: Cursor, type_name: str, is_flexible: bool) -> int:
-    if is_flexible:
-        # In Java's int arithmetic, where 2^31 less one is the largest length and not a negative one.
-        return (_unsigned_varint(cursor) - 1 + 2**31) % 2**32 - 2**31
-    length: int = _unpack(_LENGTHS[type_name], cursor)[0]
-    return length
-
-
-def _unpack(layout: struct.Struct, cursor: Cursor) -> tuple[Any, ...]:
-    start = cursor.position
-    if layout.size > cursor.end - start:
-        raise MessageError(cursor.code, None)
-    cursor.position = start + layout.size
-    return layout.unpack_from(cursor.buffer, start)
-
-
-def _take(cursor: Cursor, size: int) -> bytes:
-    if not 0 <= size <= cursor.remaining:
-        few = f"Error reading byte array of {size} byte(s): only {cursor.remaining} byte(s) available"
-        # A negative size fails in Java where the array is made.
-        raise MessageError(cursor.code, few if size > 0 else str(size))
-    return cursor.take(size)
-
-
-def _unsigned_varint(cursor: Cursor) -> int:
-    position = cursor.position
-    # Nearly all are one byte.
-    if position < cursor.end and (byte := cursor.buffer[position]) < 0x80:
-        cursor.position = position + 1
-        return byte
-    try:
-        return cursor.unsigned_varint()
-    except DamageError:
-        raise MessageError(cursor.code, _varint_cause(cursor)) from None
-
-
-def _varint_cause(cursor: Cursor) -> str | None:
-    data = bytes(cursor.buffer[cursor.position : min(cursor.end, cursor.position + _LONGEST_VARINT)])
-    if len(data) < _LONGEST_VARINT:
-        return None
-    value = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data)) & 0xFFFF_FFFF
-    return f"Varint is too long, the most significant bit in the 5th byte is set, converted value: {value:x}"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kdump.fast.ragged import windows
 from kdump.fast.recordtable import RecordTable
-from kdump.format.message import Value
+from kdump.format.messagereader import Value
 from kdump.kafka.groupstate import GROUP_RECORD_TYPES, GroupRecord, group_rows
 from kdump.kafka.newestvalues import NewestValues, StoredValue
 from kdump.payloads.decoded import PayloadError

@@ -61,7 +61,7 @@ def recover_07(source: Source, base_offset: int) -> Recovery:
 
 
 def not_recovered_07(base_offset: int, size: int) -> Recovery:
-    """The same for a log that stays whole, as all but the last one do: no start looks into them."""
+    """What a start leaves of a log that is not the last one: all of it, because no start reads such a log."""
     return _recovery(base_offset, size, size, None)
 
 

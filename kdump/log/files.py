@@ -1,4 +1,4 @@
-"""Files and directories by their paths, on this machine or behind a URI.
+"""Files and directories by their paths, on this machine or in a store named by a URI.
 
 What is asked here about a URI (``s3://bucket/orders-0``) goes to ``stores``; everything else goes to the operating
 system. Nothing is ever written. Bytes of both come from ``opening.open_source`` and ``opening.read_whole``.

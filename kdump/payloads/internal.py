@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
-from kdump.format.message import MessageError, Schema, Value, read_message, record_schemas, schemas
+from kdump.format.message import MessageError, Schema, read_message, record_schemas, schemas
+from kdump.format.messagereader import Value, WholeReader
 from kdump.payloads.decoded import Decoded, DecodeErrorKind, PayloadError, RecordPart
 from kdump.payloads.message_json import shown
 from kdump.payloads.topics import INTERNAL_TOPICS
@@ -20,6 +22,10 @@ from kdump.wire.cursor import Cursor
 _INT16: Final = 2
 _LARGEST_INT16: Final = 0x7FFF
 _FRAME_VERSION: Final = 1
+_SHORT_FRAME: Final = 3
+"""Bytes of the frame of a metadata record: its version, type, and the version of the message, each of one byte."""
+_LONG_VARINT: Final = 0x80
+"""A byte from here on is not the last one of a varint."""
 _CONSUMER: Final = "consumer"
 """The protocol type of groups whose members' bytes are messages of the consumer protocol."""
 MEMBER_MESSAGES: Final = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
@@ -127,7 +133,18 @@ class MetadataDecoder:
 
     def value(self, data: bytes | None) -> DecodedMessage:
         """The value of a record. Raises PayloadError, also for null."""
-        cursor = Cursor(data or b"", code=Codes.DECODER)
+        data = data or b""
+        known = _known_frame(self.group, data[:_SHORT_FRAME])
+        if known is not None:
+            schema, version, read = known
+            values = read(data, _SHORT_FRAME)
+            if values is not None:
+                return DecodedMessage(schema, version, values)
+        return self._value(data)
+
+    def _value(self, data: bytes) -> DecodedMessage:
+        """Step by step, which says what is wrong."""
+        cursor = Cursor(data, code=Codes.DECODER)
         frame_version = _frame_number(cursor, "frame version")
         if frame_version != _FRAME_VERSION:
             text = f"has the unknown frame version {frame_version}"
@@ -151,6 +168,15 @@ class MetadataDecoder:
                 DecodeErrorKind.BYTES_LEFT, RecordPart.VALUE, text, number=cursor.remaining, record_type=number
             )
         return DecodedMessage(schema, version, values)
+
+
+@lru_cache(maxsize=1 << 10)
+def _known_frame(group: str, head: bytes) -> tuple[Schema, int, WholeReader] | None:
+    """Schema, version, and how the message is read, by a frame of three bytes; None for any other."""
+    if len(head) < _SHORT_FRAME or max(head) >= _LONG_VARINT or head[0] != _FRAME_VERSION:
+        return None
+    schema = record_schemas(group, "metadata").get(head[1])
+    return None if schema is None else (schema, head[2], schema.layout(head[2]).read_whole)
 
 
 InternalDecoder = CoordinatorDecoder | MetadataDecoder
@@ -211,14 +237,19 @@ def with_member_messages(message: DecodedMessage, *, newest: bool = True) -> dic
 
 
 def _member_message(schema: Schema, data: bytes, newest: bool) -> Value:
-    cursor = Cursor(data, code=Codes.DECODER)
     try:
-        version = _int16(data, RecordPart.VALUE)
-        cursor.position = _INT16
-        version = min(version, schema.versions.high) if newest else version
-        return DecodedMessage(schema, version, read_message(schema, version, cursor)).shown
+        return member_message(schema, data, newest=newest)
     except (PayloadError, MessageError):
         return data
+
+
+def member_message(schema: Schema, data: bytes, *, newest: bool = True) -> dict[str, Value]:
+    """A message of the consumer protocol, as ``with_member_messages`` shows it. Raises PayloadError, MessageError."""
+    cursor = Cursor(data, code=Codes.DECODER)
+    version = _int16(data, RecordPart.VALUE)
+    cursor.position = _INT16
+    version = min(version, schema.versions.high) if newest else version
+    return DecodedMessage(schema, version, read_message(schema, version, cursor)).shown
 
 
 def _int16(data: bytes, part: RecordPart) -> int:
@@ -230,7 +261,7 @@ def _int16(data: bytes, part: RecordPart) -> int:
 def _frame_number(cursor: Cursor, name: str) -> int:
     position = cursor.position
     # Nearly all are one byte.
-    if position < cursor.end and (byte := cursor.buffer[position]) < 0x80:
+    if position < cursor.end and (byte := cursor.buffer[position]) < _LONG_VARINT:
         cursor.position = position + 1
         return byte
     try:

@@ -88,7 +88,7 @@ class LogView(Generic[RowT, RowsT]):
         on_finding: with ``resync``, takes the damage that was skipped, in its place among the rows.
 
     After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
-    behind it), ``bytes_read``, ``is_columnar``, and ``is_over`` (False: an extent ended, and the log goes on).
+    after it), ``bytes_read``, ``is_columnar``, and ``is_over`` (False: an extent ended, and the log goes on).
     """
 
     _walk: type[Walk] = Walk

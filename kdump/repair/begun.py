@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kdump.codes import Codes, KdumpError
 from kdump.repair.apply.folders import open_repair
-from kdump.repair.apply.journal import unfinished
+from kdump.repair.apply.journal import clear_unprepared, has_unprepared, unfinished
 from kdump.repair.apply.manifest import MANIFEST_NAME, Manifest
 from kdump.repair.apply.undo import Undone, resume, undo
 from kdump.repair.refusals import locked, refused
@@ -44,7 +44,7 @@ class Finished:
 def finish_repairs(
     path: str, *, on_error: Callable[[KdumpError], None], force: bool = False, backup: str | None = None
 ) -> Iterator[Finished]:
-    """Finish the repairs, and the undoing of repairs, that were begun below ``path``.
+    """Finish the repairs, and the undoing of repairs, that were begun below ``path``; what others left there goes.
 
     Every directory is checked, also one without a log: the log may have a name that only a broker reads.
 
@@ -70,6 +70,9 @@ def finish_repairs(
                 with folders, locked(manifest.directory, is_forced=force):
                     resume(folders, manifest)
                 manifests.append(os.path.join(manifest.backup, MANIFEST_NAME))
+            if has_unprepared(directory):
+                with locked(directory, is_forced=force):
+                    clear_unprepared(directory, backup)
             if manifests:
                 yield Finished(directory, tuple(manifests))
         except KdumpError as error:

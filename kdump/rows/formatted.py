@@ -3,7 +3,8 @@ r"""Records by a format string with the verbs of kcat and rpk.
 ``%t`` topic, ``%p`` partition, ``%o`` offset, ``%T`` or ``%d`` timestamp (ms), ``%k`` key, ``%K`` its size, ``%v`` or
 ``%s`` value, ``%V`` or ``%S`` its size, ``%h`` headers as ``name=value,...``, ``%H`` how many, ``%e`` leader epoch,
 ``%x`` producer id, ``%y`` producer epoch, ``%f`` file, ``%i`` number of the row from 1, ``%%`` a percent sign; ``\n``,
-``\t``, ``\r``, ``\0``, ``\\`` and ``\xNN``. Null is empty, its size -1. No line end is added.
+``\t``, ``\r``, ``\0``, ``\\`` and ``\xNN``. Null is empty, or what is chosen for it, and its size is -1.
+No line end is added.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -34,12 +36,14 @@ def _column(name: str) -> Callable[[Row], str]:
     return lambda row: _text(row[name])
 
 
-def _contents(name: str, decoded: str) -> Callable[[Row], str]:
-    """The decoded value, else the bytes."""
+def _contents(name: str, decoded: str, null: str) -> Callable[[Row], str]:
+    """The decoded value, else the bytes, or ``null``."""
 
     def text(row: Row) -> str:
         value = row.get(decoded)
-        return _text(row[name]) if value is None else value if isinstance(value, str) else json.dumps(value, **_JSON)
+        if value is None:
+            return null if row[name] is None else _text(row[name])
+        return value if isinstance(value, str) else json.dumps(value, **_JSON)
 
     return text
 
@@ -47,9 +51,9 @@ def _contents(name: str, decoded: str) -> Callable[[Row], str]:
 _JSON: Final[dict[str, Any]] = {"ensure_ascii": False, "separators": (",", ":")}
 
 
-def _content_pieces(name: str, decoded: str) -> Callable[[Row], Iterable[str]]:
+def _content_pieces(name: str, decoded: str, null: str) -> Callable[[Row], Iterable[str]]:
     """``_contents`` in pieces."""
-    whole = _contents(name, decoded)
+    whole = _contents(name, decoded, null)
 
     def pieces(row: Row) -> Iterable[str]:
         data = row[name]
@@ -58,13 +62,13 @@ def _content_pieces(name: str, decoded: str) -> Callable[[Row], Iterable[str]]:
     return pieces
 
 
-def _header_pieces(row: Row) -> Iterator[str]:
+def _header_pieces(null: str, row: Row) -> Iterator[str]:
     separator = ""
     for key, value in row["headers"]:
         yield separator
         yield from text_pieces(key)
         yield "="
-        yield from text_pieces(value or b"")
+        yield from [null] if value is None else text_pieces(value)
         separator = ","
 
 
@@ -80,24 +84,24 @@ def _whole(text: Callable[[Row], str]) -> _Part:
     return _Part(text, lambda row: [text(row)])
 
 
-def _verb(column: Column, decoded: str | None) -> _Part:
+def _verb(column: Column, decoded: str | None, null: str) -> _Part:
     """``decoded``: the column that shows what a decoder makes of this one."""
     if column.type is ColumnType.HEADERS:
-        return _Part(_headers, _header_pieces)
+        return _Part(partial(_headers, null), partial(_header_pieces, null))
     if decoded is not None:
-        return _Part(_contents(column.name, decoded), _content_pieces(column.name, decoded))
+        return _Part(_contents(column.name, decoded, null), _content_pieces(column.name, decoded, null))
     return _whole(_column(column.name))
 
 
-def _headers(row: Row) -> str:
-    return ",".join(f"{_text(key)}={_text(value)}" for key, value in row["headers"])
+def _headers(null: str, row: Row) -> str:
+    return ",".join(f"{_text(key)}={null if value is None else _text(value)}" for key, value in row["headers"])
 
 
-def _verbs(table: Table) -> dict[str, _Part]:
+def _verbs(table: Table, null: str) -> dict[str, _Part]:
     """What the letters of a table's columns, and those of no column, become."""
     decoded = {column.decodes: column.name for column in table.columns if column.decodes is not None}
     return {
-        **{verb: _verb(column, decoded.get(column.name)) for column in table.columns for verb in column.verbs},
+        **{verb: _verb(column, decoded.get(column.name), null) for column in table.columns for verb in column.verbs},
         "H": _whole(lambda row: str(len(row["headers"]))),
         "i": _whole(_column("number")),
         "%": _whole(lambda row: "%"),
@@ -111,13 +115,14 @@ class FormatLines:
         template: the format string.
         context: the file the rows come from.
         table: whose columns have verbs.
+        null: what stands for a key, a value or the value of a header that is null.
 
     Raises:
         ValueError: an unknown verb or escape.
     """
 
-    def __init__(self, template: str, context: FileContext, table: Table = RECORD_DECODED) -> None:
-        verbs = _verbs(table)
+    def __init__(self, template: str, context: FileContext, table: Table = RECORD_DECODED, null: str = "") -> None:
+        verbs = _verbs(table, null)
         self._parts = [_part(match, verbs) for match in _TOKEN.finditer(template)]
         self._file = context.columns()
         self._number = 0

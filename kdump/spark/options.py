@@ -98,7 +98,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
 
 
 def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
-    """The same of a stream."""
+    """The options of ``readStream``. ValueError as ``parse_options``."""
     known = tuple(name for name in KNOWN if name not in NO_STREAM) + STREAM_ONLY
     options = _named(given, known)
     starting, starts = _offsets(options, "startingOffsets", {"earliest": EARLIEST, "latest": LATEST})
@@ -248,7 +248,7 @@ def _is_offset(value: object) -> bool:
 def _bounds(
     options: Mapping[str, str], name: str, words: Mapping[str, int]
 ) -> tuple[int | None, dict[tuple[str, int], int]]:
-    """The same as bounds of offsets: where words and their numbers stand there are none."""
+    """Offsets as bounds: for all partitions, and for single ones. A word (``earliest``, ``latest``) is no bound."""
     every, single = _offsets(options, name, words)
     return None if every < 0 else every, {own: offset for own, offset in single.items() if offset >= 0}
 

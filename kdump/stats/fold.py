@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kdump.format.batch import CONTROL
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.batchcounts import count_batches, timestamp_types
-from kdump.stats.grouping import Assigned, By, Groups, Key, hours
+from kdump.stats.grouping import MOST_CONTENTS, OF_BATCHES, Assigned, By, Groups, Key
 from kdump.stats.keys import KeySketches
 from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
 from kdump.stats.order import RangeEnds, Runs, missing_offsets, steps_back
@@ -88,14 +88,16 @@ class StatsFold:
 
     Args:
         by: what makes a group.
+        header: by the values of this header, see ``By.HEADER``.
         with_records: records are added too; else figures of records come from the batch headers.
         with_curves: follow timestamps along the offsets.
     """
 
-    def __init__(self, by: By, *, with_records: bool, with_curves: bool = False) -> None:
+    def __init__(self, by: By, *, with_records: bool, with_curves: bool = False, header: str = "") -> None:
         self.by = by
+        self.header = header.encode("utf-8", "surrogateescape")
         self.with_records = with_records
-        self.groups = Groups()
+        self.groups = Groups(MOST_CONTENTS if by.is_of_contents else None)
         self.files: set[tuple[int, str]] = set()
         self.sums = Columns(SUMS, 0, np.add)
         self.least = Columns(LEASTS, MOST, np.minimum)
@@ -306,9 +308,9 @@ class PartFold:
             return
         entry = np.repeat(np.arange(groups.count), counts)
         assigned = of_entries.rows(entry)
-        if fold.by is By.HOUR:
-            # A record counts in its own hour, which need not be that of its batch.
-            assigned = fold.groups.assign(hours(table.timestamp))
+        own = self._of_records(entries, entry)
+        if own is not None:
+            assigned = own
             is_first = np.diff(entry, prepend=-1) != 0
             if assigned.index is not None:
                 is_first[1:] |= np.diff(assigned.index) != 0
@@ -384,9 +386,27 @@ class PartFold:
                 keys = groups.codec
             case By.MAGIC:
                 keys = groups.magic
+            case By.LEADER_EPOCH:
+                keys = entries.leader_epoch
+            case By.KEY | By.HEADER:
+                keys = np.full(groups.count, OF_BATCHES)
             case _:
-                keys = hours(groups.timestamp)
+                keys = fold.by.spans(groups.timestamp)
         return fold.groups.assign(keys)
+
+    def _of_records(self, entries: EntryRecords, entry: NDArray[np.intp]) -> Assigned | None:
+        """The groups of records that need not be those of their entries; None: they are. ``entry``: of each record."""
+        fold, table = self._fold, entries.groups.table
+        if fold.by.span is not None:
+            return fold.groups.assign(fold.by.spans(table.timestamp))
+        if not fold.by.is_of_contents:
+            return None
+        from kdump.stats.contents import assign_headers, assign_keys  # headers of batches need no decoders of records
+
+        is_control = entries.is_control[entry]
+        if fold.by is By.KEY:
+            return assign_keys(fold.groups, table, is_control)
+        return assign_headers(fold.groups, table, fold.header, is_control)
 
     def _note_file(self, assigned: Assigned) -> None:
         path = self._part.file

@@ -57,6 +57,8 @@ class StatsOptions:
     limit: int = DEFAULT_LIMIT
     with_curves: bool = False
     """Follow timestamps along the offsets."""
+    header: str = ""
+    """By the values of this header, see ``By.HEADER``."""
 
     @property
     def checks(self) -> CheckOptions:
@@ -65,7 +67,7 @@ class StatsOptions:
 
     def fold(self) -> StatsFold:
         """An empty fold."""
-        return StatsFold(self.by, with_records=self.with_records, with_curves=self.with_curves)
+        return StatsFold(self.by, with_records=self.with_records, with_curves=self.with_curves, header=self.header)
 
 
 class StatsRun:

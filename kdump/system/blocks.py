@@ -72,7 +72,7 @@ class BlockWriter:
         self.flush()
 
     def flush_and_check_reader(self) -> None:
-        """The same before a long wait, in which nobody would notice that the reader has gone: BrokenPipeError then."""
+        """Write what is pending before a long wait. BrokenPipeError: the reader has gone."""
         self.flush()
         poll = select.poll()
         poll.register(self._descriptor, 0)

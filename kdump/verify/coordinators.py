@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kdump.codes import KdumpError
-from kdump.format.message import Value
+from kdump.format.messagereader import Value
 from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG, CoordinatorState
 from kdump.payloads.decoded import PayloadError
 from kdump.payloads.topics import INTERNAL_TOPICS

@@ -9,6 +9,7 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format.checkpoint import PARTITION_METADATA, MetaProperties
 from kdump.kafka.image.copies import MetadataCopy, find_copies, newest, read_properties
 from kdump.kafka.image.image import MetadataImage
+from kdump.kafka.image.names import TopicNames
 from kdump.kafka.image.replay import StatePoint, replay
 from kdump.kafka.startup.errors import StartFailureError
 from kdump.kafka.startup.fate import BrokerFolder, Fate, FolderFate, Placement, folder_fates
@@ -65,7 +66,7 @@ def start_fates(paths: Iterable[str], on_error: Callable[[KdumpError], None]) ->
         if found is not None:
             places.setdefault(found[0], []).extend(found[1])
     properties = {directory: read_properties(directory) for directory in places}
-    images = ClusterImages([*paths, *places], on_error)
+    images, names = ClusterImages([*paths, *places], on_error), TopicNames([*paths, *places])
     fates: dict[str, FolderFate] = {}
     for broker in dict.fromkeys(map(_broker, properties.values())):
         own = {directory: known for directory, known in properties.items() if _broker(known) == broker}
@@ -75,7 +76,7 @@ def start_fates(paths: Iterable[str], on_error: Callable[[KdumpError], None]) ->
             for path, name in places[directory]
         ]
         image = None if broker[0] is None else images.of(broker[0])
-        placement = None if image is None or broker[1] is None else Placement(image, broker[1])
+        placement = None if image is None or broker[1] is None else Placement(image, broker[1], names)
         fates |= folder_fates(folders, placement)
     missing = [directory for directory, known in properties.items() if known is None]
     unparsable = [os.path.join(place, name) for place in places for name in _unparsable(place, places[place])]

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format import checkpoint
+from kdump.kafka.image.names import TopicNames
 from kdump.log import files
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.lock import is_held
@@ -65,13 +66,16 @@ class Checkpoints:
 
 
 def check_log_directory(
-    checkpoints: Checkpoints, partitions: Mapping[Partition, PartitionExtent | None]
+    checkpoints: Checkpoints,
+    partitions: Mapping[Partition, PartitionExtent | None],
+    names: TopicNames,
 ) -> Iterator[Finding]:
     """Check everything in a log directory but the partitions themselves.
 
     Args:
         checkpoints: of the directory.
         partitions: those whose directories have no state suffix; None: the extent is not known.
+        names: of topics.
     """
     directory = checkpoints.directory
     try:
@@ -80,15 +84,15 @@ def check_log_directory(
         yield Finding(error.code, error.message, 0, path=directory)
         return
     folders = [entry.name for entry in entries if entry.is_directory]
-    names = {entry.name for entry in entries if not entry.is_directory}
+    files_there = {entry.name for entry in entries if not entry.is_directory}
     for finding in check_directory_names(folders):
         yield replace(finding, path=os.path.join(directory, finding.path or ""))
-    for name in sorted(names & _CHECKPOINTS.keys()):
+    for name in sorted(files_there & _CHECKPOINTS.keys()):
         content = checkpoints.content(name)
         if content is not None:
             yield from _check_checkpoint(os.path.join(directory, name), content, partitions)
-    yield from _check_topic_ids(directory, folders)
-    yield from _check_markers(directory, names)
+    yield from _check_topic_ids(directory, folders, names)
+    yield from _check_markers(directory, files_there)
 
 
 def check_directory_names(names: Iterable[str]) -> Iterator[Finding]:
@@ -193,7 +197,7 @@ def _lags_its_broker(path: str) -> bool:
         return True
 
 
-def _check_topic_ids(directory: str, folders: Iterable[str]) -> Iterator[Finding]:
+def _check_topic_ids(directory: str, folders: Iterable[str], names: TopicNames) -> Iterator[Finding]:
     """Check that all partitions of a topic have its id."""
     owners: dict[str, dict[str, str]] = defaultdict(dict)
     for name in folders:
@@ -209,7 +213,8 @@ def _check_topic_ids(directory: str, folders: Iterable[str]) -> Iterator[Finding
         known = owners[partition[0]]
         if known and topic_id not in known:
             other_id, other = next(iter(known.items()))
-            yield Finding(Codes.TOPIC_ID, f"topic id {topic_id}, that of {other} is {other_id}", 0, path=path)
+            own_text, other_text = names.text(topic_id, directory), names.text(other_id, directory)
+            yield Finding(Codes.TOPIC_ID, f"topic id {own_text}, that of {other} is {other_text}", 0, path=path)
         known.setdefault(topic_id, name)
 
 

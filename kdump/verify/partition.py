@@ -116,6 +116,7 @@ class PartitionCheck:
             producers=read_snapshot(segments[0]),
             is_coordinator=topic in _COORDINATOR_TOPICS,
             transactional_id=partial(transactional_id, os.path.dirname(directory)),
+            lists_gaps=self._options.lists_gaps,
         )
         # Read before the logs, which may grow.
         evidence = None if folder is None else PartitionEvidence.of_directory(folder)

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
+from kdump.kafka.image.names import TopicNames
 from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.names import METADATA_DIRECTORY, Kind, is_log_07, parse_partition_directory
@@ -52,6 +53,7 @@ from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from kdump.verify.log07 import See07
+    from kdump.zookeeper.datafiles import DataSet
 
 _ANNOUNCED: Final = 64
 """Partitions that are listed together."""
@@ -105,7 +107,7 @@ class Verification:
         """
         self._failed.clear()
         if is_zookeeper(path):
-            yield from _zookeeper(path)
+            yield from _zookeeper(path, self._beside)
             return
         match as_log_07(resolve(path)) if self._is_07 else resolve(path):
             case PathDirectory() as directory:
@@ -151,7 +153,8 @@ class Verification:
         for folder in without_logs:
             yield from _without_logs(folder)
         if extents:
-            yield from check_log_directory(checkpoints, extents)
+            names = TopicNames([directory.path, *self._beside])
+            yield from check_log_directory(checkpoints, extents, names)
             yield from self._placement(directory.path)
         yield from self._tell(errors)
 
@@ -238,13 +241,20 @@ def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Ite
             yield item
 
 
-def _zookeeper(path: str) -> Iterator[Item]:
-    """Check a data directory of ZooKeeper, or one of its files."""
+def _zookeeper(path: str, beside: Sequence[str]) -> Iterator[Item]:
+    """Check a data directory of ZooKeeper, or one of its files.
+
+    Where one PATH holds the snapshots and another one the logs, what is restored is told of the first of them.
+    """
     from kdump.verify.zookeeperdata import check_zookeeper
     from kdump.zookeeper.datafiles import data_sets
 
     for found in data_sets([path]):
-        yield from check_zookeeper(found, restores=files.is_directory(path))
+        server: DataSet | None = found if files.is_directory(path) else None
+        if server is not None and not (found.snapshots and found.logs):
+            sets = data_sets(other for other in beside if files.is_directory(other) and is_zookeeper(other))
+            server = next((one for one in sets if set(found.files) < set(one.files)), found)
+        yield from check_zookeeper(found, server if server is None or server.path == path else None)
 
 
 def checked_log(file: Sibling) -> str | None:

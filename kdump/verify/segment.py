@@ -39,12 +39,14 @@ class CheckOptions:
     """How deep a segment is checked.
 
     ``deep``: decompress and decode every record. ``limit``: most bytes to which one batch may decompress. ``columnar``:
-    use the columnar paths; None: if the segment is large enough.
+    use the columnar paths; None: if the segment is large enough. ``lists_gaps``: report each range of missing offsets,
+    also where compaction left it.
     """
 
     deep: bool = True
     limit: int = DEFAULT_LIMIT
     columnar: bool | None = None
+    lists_gaps: bool = False
 
 
 class SegmentReading:

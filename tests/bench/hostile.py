@@ -119,8 +119,19 @@ def compressed(codec: str, data: bytes) -> bytes:
     return data if codec == "none" else compress(CODECS[codec], data, magic=2)
 
 
+def later(entry: bytes) -> bytes:
+    """The entry with other timestamps, so that a copy differs in each of its records."""
+    from crc32c import crc32c
+
+    if entry[16] == 2:
+        entry = entry[:27] + struct.pack(">qq", _NOW + 1, _NOW + 1) + entry[43:]
+        return entry[:17] + struct.pack(">I", crc32c(entry[21:])) + entry[21:]
+    entry = entry[:18] + struct.pack(">q", _NOW + 1) + entry[26:]
+    return entry[:12] + struct.pack(">I", zlib.crc32(entry[16:])) + entry[16:]
+
+
 def write(shape: str, codec: str, size: int, path: Path) -> None:
-    """A log of one entry of ``shape``."""
+    """A log of one entry of ``shape``, and in the directory ``copy`` beside it a copy that differs."""
     if shape == "messages":
         data = wrapped(size // 34, codec)
     elif shape == "million-messages":
@@ -130,8 +141,10 @@ def write(shape: str, codec: str, size: int, path: Path) -> None:
     else:
         body, count = BODIES[shape](size)
         data = batch(compressed(codec, body), count, CODECS[codec])
-    path.parent.mkdir(parents=True, exist_ok=True)
+    copy = path.parent / "copy" / path.name
+    copy.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
+    copy.write_bytes(data if codec == "none" and shape in LEGACY else later(data))
 
 
 LEGACY: Final = ("messages", "million-messages", "nested")

@@ -34,7 +34,21 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "to-jsonl": ("convert", "--to", "jsonl", "--skip-damaged", "-o", "OUT", "LOG"),
     "to-csv": ("convert", "--to", "csv", "--skip-damaged", "-o", "OUT", "LOG"),
     "to-parquet": ("convert", "--to", "parquet", "--skip-damaged", "-o", "OUT", "LOG"),
+    "arrow": ("dump", "--records", "--output", "arrow", "LOG"),
+    "parquet": ("dump", "--records", "--output", "parquet", "LOG"),
+    "two-jobs": ("dump", "--records", "--output", "jsonl", "-j", "2", "LOG"),
+    "redact": ("dump", "--print-data-log", "--redact", "LOG"),
+    "explain": ("explain", "LOG", "0"),
+    "diff": ("diff", "--records", "--output", "jsonl", "LOG", "COPY"),
+    "content": ("diff", "--content", "--output", "jsonl", "LOG", "COPY"),
+    "at": ("stats", "--at", "now", "--output", "jsonl", "LOG"),
+    "groups": ("stats", "--at", "now", "__consumer_offsets-0"),
+    "metadata": ("stats", "--at", "now", "__cluster_metadata-0"),
+    "history": ("stats", "--between-offsets", "0:", "__cluster_metadata-0"),
+    "objects": ("-c", "for record in kdump.scan(path, on_damage='mark'): pass", "LOG"),
+    "tables": ("-c", "for batch in kdump.scan(path, on_damage='mark').to_reader(): pass", "LOG"),
 }
+"""Words after ``kdump``, or a statement of the library after ``-c``."""
 CASES: Final = (
     *(f"{shape}/zstd" for shape in ("zeros", "text", "quotes", "malformed", "key", "headers", "named-headers")),
     *(f"{shape}/zstd" for shape in ("malformed-headers", "million-headers", "million-records", "tiny", "rising")),
@@ -66,10 +80,19 @@ def measured(command: str, log: Path, folder: Path) -> Usage:
     target = folder / ("part-0" if command == "salvage" else f"{0:020d}.log")
     subprocess.run(["rm", "-rf", str(folder)], check=True)
     folder.mkdir(parents=True)
-    words = [{"LOG": str(log), "OUT": str(target)}.get(word, word) for word in COMMANDS[command]]
+    places = {"LOG": log, "OUT": target, "COPY": log.parent / "copy" / log.name}
+    for name in {"__consumer_offsets-0", "__cluster_metadata-0"}.intersection(COMMANDS[command]):
+        places[name] = folder / name
+        places[name].mkdir()
+        (places[name] / log.name).hardlink_to(log)
+    words = [str(places.get(word, word)) for word in COMMANDS[command]]
+    if words[0] == "-c":
+        words[1] = f"import kdump, sys\npath = sys.argv[1]\n{words[1]}"
+    else:
+        words = ["-m", "kdump", *words]
     shell = f'ulimit -v {_ADDRESS_SPACE_KIB}; exec "$@" 2>{folder}/stderr'
     return run(
-        ["timeout", "300", "sh", "-c", shell, "sh", sys.executable, "-m", "kdump", *words],
+        ["timeout", "300", "sh", "-c", shell, "sh", sys.executable, *words],
         Path("/dev/null"),
         statuses=_STATUSES,
     )

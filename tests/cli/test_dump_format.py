@@ -128,3 +128,12 @@ def test_errors(folder: Path, template: str) -> None:
 def test_it_is_an_output_of_its_own(folder: Path) -> None:
     for output in ("jsonl", "csv", "table"):
         assert kdump("dump", "--format", "%o", "--output", output, "my-topic-7", cwd=folder).returncode == USAGE
+
+
+def test_null_has_a_name(tmp_path: Path) -> None:
+    """Keys, values and values of headers; what is empty stays empty."""
+    rows = [Row(0, 0, None, b"", [(b"h", None)]), Row(1, 1, b"", None, [(b"h", b"")])]
+    (tmp_path / f"{0:020}.log").write_bytes(v2_batch(rows))
+    done = kdump("dump", "--format", r"%k|%v|%h|%K\n", "--null", "NULL", f"{0:020}.log", cwd=tmp_path)
+    assert done.stdout == b"NULL||h=NULL|-1\n|NULL|h=|0\n"
+    assert kdump("dump", "--null", "NULL", f"{0:020}.log", cwd=tmp_path).returncode == USAGE

@@ -106,6 +106,10 @@ def test_plan_beside_an_unfinished_repair(torn: Path, tmp_path: Path) -> None:
     assert "was begun and not finished; --finish finishes it, --undo takes it back" in errors
     assert repair("t-0", "--finish", cwd=tmp_path) == (CLEAN, f"t-0: finished what {manifest} began\n", "")
     assert repair("t-0", "--finish", cwd=tmp_path) == (CLEAN, "", "")
+    over = torn.parent / ".kdump" / "20261120T120000.000000Z"
+    (over / "new").mkdir(parents=True)
+    assert repair("t-0", "--finish", cwd=tmp_path) == (CLEAN, "", "")
+    assert not over.exists()
     assert json.loads(repair("t-0", "--output", "jsonl", cwd=tmp_path)[1])["unfinished"] == []
 
 

@@ -7,14 +7,16 @@ Nothing cites what is not in the repository.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import pytest
 
 from tests.harness import ROOT
+from website.pages import generated
 
 CITING = ("kdump/**/*.py", "tests/**/*.py", "fixtures/**/*.py", "examples/**/*.py", "docs/**/*.py", "man/*")
 """Files whose comments and texts cite pages; this one cites wrongly on purpose."""
@@ -34,20 +36,38 @@ _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 @lru_cache
 def headings(page: Path) -> list[str]:
     """The texts of the headings of a page."""
-    return _HEADING.findall(_FENCE.sub("", page.read_text()))
+    return headings_of(page.read_text())
+
+
+def headings_of(text: str) -> list[str]:
+    return _HEADING.findall(_FENCE.sub("", text))
 
 
 @lru_cache
 def anchors(page: Path) -> set[str]:
     """The anchors that GitHub gives to the headings of a page."""
+    return anchors_of(page.read_text())
+
+
+def anchors_of(text: str) -> set[str]:
     found: set[str] = set()
-    for heading in headings(page):
+    for heading in headings_of(text):
         anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
         number = 1
         while (name := anchor if number == 1 else f"{anchor}-{number - 1}") in found:
             number += 1
         found.add(name)
     return found
+
+
+@cache
+def generated_pages() -> dict[Path, str]:
+    """Pages that exist only while the site is built; tests/docs/test_site.py checks what they link to."""
+    return {ROOT / "docs" / uri: text for uri, text in generated()}
+
+
+def generated_page(target: Path) -> str | None:
+    return generated_pages().get(Path(os.path.normpath(target)))
 
 
 def wrong_citations(text: str, root: Path) -> Iterator[str]:
@@ -85,7 +105,10 @@ def wrong_links(page: Path) -> Iterator[str]:
         yield f"{found[0]!r} is not in the repository"
     for found in _LINK.finditer(text):
         target = page.parent / found["page"] if found["page"] else page
-        if not target.exists():
+        if (made := generated_page(target)) is not None:
+            if found["anchor"] and f'id="{found["anchor"]}"' not in made and found["anchor"] not in anchors_of(made):
+                yield f"no heading {found['page']}#{found['anchor']}"
+        elif not target.exists():
             yield f"no file {found['page']}"
         elif found["anchor"] and found["anchor"] not in anchors(target):
             yield f"no heading {found['page']}#{found['anchor']}"

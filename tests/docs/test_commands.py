@@ -22,6 +22,7 @@ from kdump.cli.main import cli
 from tests.harness import ROOT
 from tests.harness.archives import unpack_cases
 from tests.harness.batches import NOW, v2_batch
+from tests.harness.blocks import blocks
 from tests.harness.cli_runs import CLEAN, DAMAGE, INTERRUPTED, KDUMP
 from tests.harness.decoder_logs import commit
 from tests.harness.fast_reference import Row
@@ -37,8 +38,8 @@ PLACEHOLDERS = {
 }
 """What a reader puts in the place of names in the examples: a number, where one is, what is below the root."""
 
-ELSEWHERE = re.compile(r"s3://|--master|--engine spark")
-"""Lines that need what is not there: they are parsed only."""
+ELSEWHERE = re.compile(r"s3://|--master|--engine spark|--metadata")
+"""Lines that need what is not there, such as a cluster: they are parsed only."""
 
 STATUSES = {
     "--follow": INTERRUPTED,
@@ -56,11 +57,11 @@ NO_COMMANDS = frozenset(
     {
         *("adds", "also", "an", "and", "answers", "asks", "calls", "can", "cannot", "checks", "compares"),
         *("compresses", "continues", "cuts", "decodes", "did", "differs", "distinguishes", "does", "ends"),
-        *("escapes", "fetches", "finds", "first", "follows", "gathers", "gets", "has", "it", "keeps"),
+        *("escapes", "fetches", "finds", "first", "follows", "for", "gathers", "gets", "has", "it", "keeps"),
         *("lists", "loads", "looks", "makes", "modifies", "names", "need", "needs", "never", "often"),
         *("opens", "predicts", "prepares", "printed", "prints", "promises", "puts", "reads", "recognizes"),
         *("refuses", "removes", "replaces", "reports", "says", "scans", "shows", "starts", "still"),
-        *("takes", "tells", "trusts", "uses", "waits", "writes"),
+        *("takes", "tells", "trusts", "uses", "waits", "with", "writes"),
     }
 )
 """Words that follow the name of the program in a sentence."""
@@ -93,8 +94,9 @@ def of_manual(page: str) -> list[str]:
 
 
 def of_readme() -> list[str]:
-    blocks = re.findall(r"^```\w+\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    return [line for block in blocks for line in whole_lines(block)]
+    """The blocks with names of other machines; tests/docs/test_blocks.py runs the others."""
+    examples = (block.text for block in blocks(ROOT / "README.md") if block.is_example)
+    return [line for text in examples for line in whole_lines(text)]
 
 
 def of_help(name: str) -> list[str]:

@@ -11,10 +11,13 @@ import pytest
 
 from tests.harness import ROOT
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT = PYPROJECT["project"]
 WRONG = re.compile(r"(?<![\w(-])kdump\[[a-z,]+\]|pip install (?:-\S+ )*'?kdump\b")
 TEXTS = (
     "*.md",
+    "*.yml",
+    "ci/*",
     "man/*",
     "docs/**/*.md",
     "examples/*",
@@ -54,6 +57,16 @@ def test_what_is_wrong_is_found(text: str, is_wrong: bool) -> None:
 def test_names() -> None:
     assert PROJECT["name"] == "kafka-kdump"
     assert PROJECT["scripts"] == dict.fromkeys(("kdump", "kafka-kdump"), "kdump.cli.main:main")
+
+
+def test_the_sdist_has_every_file() -> None:
+    """Its tests read the same files as those of a clone; .ci/run runs some of them there."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a clone")
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    included = set(PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"])
+    # Hatch adds these two.
+    assert {name.partition("/")[0] for name in tracked.splitlines()} == included | {"pyproject.toml", ".gitignore"}
 
 
 def test_the_second_name_of_the_command_is_installed() -> None:

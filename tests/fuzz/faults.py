@@ -16,14 +16,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -31,9 +30,11 @@ from typing import Final, NamedTuple
 
 from tests.fuzz.__main__ import load_everything
 from tests.fuzz.case import Fault
+from tests.fuzz.forked import Done, Prepared, run
 from tests.fuzz.running import Ran, allow_timers, run_command
+from tests.fuzz.trees import Node, Nodes, empty, nodes_of, restore
 from tests.harness import killedrepairs
-from tests.harness.killing import FaultyDisk, Point, Trouble, in_child
+from tests.harness.killing import Point, Trouble
 
 _LOGS: Final = "logs"
 _OUT: Final = "out"
@@ -43,67 +44,13 @@ _UNREADABLE: Final = 3
 _REMOVING: Final = frozenset({"unlink", "remove", "rmdir"})
 _HIDDEN: Final = re.compile(r"(?:^|/)(?:\.[^/]*\.kdump-part$|\.kdump-\d+-\d+(?:/|$))")
 """Names under which kdump(1) says that unfinished output lies."""
+_NUMBERS: Final = re.compile(r"\.kdump-\d+-\d+|\.[^./]*(?=\.kdump-part$)")
 _TIME: Final = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
 _CHECKPOINT: Final = re.compile(r"-checkpoint$")
 
 
-class Node(NamedTuple):
-    """What a path is; of a directory the time says nothing."""
-
-    mode: int
-    uid: int
-    gid: int
-    modified: int
-    data: bytes | None
-
-
-Nodes = dict[str, Node]
-
-
-def nodes_of(root: Path) -> Nodes:
-    """All that is below ``root``."""
-    found: Nodes = {}
-    for path in sorted(root.rglob("*")):
-        status = path.lstat()
-        is_file = not path.is_dir()
-        data = path.read_bytes() if is_file else None
-        name = str(path.relative_to(root))
-        found[name] = Node(status.st_mode, status.st_uid, status.st_gid, status.st_mtime_ns if is_file else 0, data)
-    return found
-
-
 def _contents(nodes: Nodes) -> dict[str, bytes | None]:
     return {name: node.data for name, node in nodes.items()}
-
-
-class Done(NamedTuple):
-    """What came of a command: ``ran`` is None where it was killed."""
-
-    ran: Ran | None
-    faults: list[Fault]
-    calls: list[str]
-
-
-def run(words: Sequence[str], root: Path, points: Sequence[Point] = ()) -> Done:
-    """``kdump WORDS`` in ``root``, in a child, with trouble."""
-    with tempfile.TemporaryFile() as told:
-
-        def work() -> None:
-            allow_timers()
-            faults: list[Fault] = []
-            disk = FaultyDisk(points)
-            disk.install()
-            ran = run_command(words, root, faults)
-            said = [ran.status, ran.out.decode("latin-1"), ran.errors.decode("latin-1")]
-            broken = [[fault.promise, fault.where, fault.detail] for fault in faults]
-            told.write(json.dumps([said, broken, disk.calls]).encode())
-            told.flush()
-
-        if in_child(work) is None:
-            return Done(None, [], [])
-        told.seek(0)
-        (status, out, errors), broken, calls = json.loads(told.read())
-    return Done(Ran(status, out.encode("latin-1"), errors.encode("latin-1")), [Fault(*one) for one in broken], calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +161,8 @@ class Known:
 
     Attributes:
         case: the case.
-        template: its files.
-        before: what they are.
+        place: where it runs.
+        before: what is there.
         after: what they are after the command.
         ran: what the command came to.
         calls: its system calls that change the file system.
@@ -223,7 +170,7 @@ class Known:
     """
 
     case: Case
-    template: Path
+    place: Path
     before: Nodes
     after: Nodes
     ran: Ran
@@ -257,58 +204,71 @@ class Job(NamedTuple):
         return f"--case {self.case.name} {points} --way {self.way.first}{then}"
 
 
-@dataclass(slots=True)
 class Checker:
-    """Runs jobs, one after the other, in ``root``."""
+    """Runs jobs, one after the other; each case has its own directory in ``root``."""
 
-    root: Path
-    faults: list[tuple[Job, Fault]] = field(default_factory=list)
-    _known: dict[str, Known] = field(default_factory=dict)
-
-    @property
-    def _place(self) -> Path:
-        return self.root / "run"
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[str, Known] = {}
+        self._prepared: dict[str, Prepared] = {}
+        self._gone_on: set[object] = set()
 
     def known(self, case: Case) -> Known:
         """The case without trouble."""
         if case.name not in self._known:
-            template = self.root / f"{case.name}.template"
-            template.mkdir(parents=True)
-            # Paths are in what is written, so it is made where it is used.
-            shutil.rmtree(self._place, ignore_errors=True)
-            self._place.mkdir()
-            case.build(self._place)
-            shutil.rmtree(template)
-            self._copy(self._place, template)
-            before = nodes_of(self._place)
-            done = run(case.words, self._place)
+            place = self._root / case.name
+            empty(place)
+            case.build(place)
+            before = nodes_of(place)
+            self._warm_up(case, place)
+            restore(place, before)
+            done = run(case.words, place)
             assert done.ran is not None
             assert not done.faults, done.faults
-            after = nodes_of(self._place)
+            after = nodes_of(place)
             assert after != before, done.ran
-            for _, manifest in _manifests(self._place):
-                assert run(_undo(case, manifest), self._place).ran is not None
-            undone = nodes_of(self._place)
+            for _, manifest in _manifests(place):
+                assert run(_undo(case, manifest), place).ran is not None
+            undone = nodes_of(place)
             assert not case.is_in_place or _partition_files(undone) == _partition_files(before)
-            self._known[case.name] = Known(case, template, before, after, done.ran, done.calls, undone)
+            self._known[case.name] = Known(case, place, before, after, done.ran, done.calls, undone)
         return self._known[case.name]
 
     @staticmethod
-    def _copy(source: Path, target: Path) -> None:
-        subprocess.run(["cp", "-a", str(source), str(target)], check=True)
+    def _warm_up(case: Case, place: Path) -> None:
+        """In this process, so that its children have what a command makes once a process."""
+        faults: list[Fault] = []
+        run_command(case.words, place, faults)
+        for _, manifest in _manifests(place):
+            run_command(["repair", "--finish", case.target], place, faults)
+            run_command(_undo(case, manifest), place, faults)
+        assert not faults, faults
+        gc.collect()
+        gc.freeze()
 
-    def check(self, job: Job) -> None:
-        """Run one, and add what it breaks to ``faults``."""
+    def check(self, job: Job) -> list[Fault]:
+        """Run one; gives the promises that it breaks."""
         known = self.known(job.case)
-        shutil.rmtree(self._place, ignore_errors=True)
-        self._copy(known.template, self._place)
-        done = run(job.case.words, self._place, job.points)
-        inspection = _Inspection(job, known, self._place, done)
+        restore(known.place, known.before)
+        done = self._prepare(known).run(job.points)
+        inspection = _Inspection(job, known, done, self._gone_on)
         if job.case.is_in_place:
             inspection.in_place()
         else:
             inspection.output()
-        self.faults += ((job, fault) for fault in (*done.faults, *inspection.faults))
+        return [*done.faults, *inspection.faults]
+
+    def close(self) -> None:
+        """End the processes."""
+        while self._prepared:
+            self._prepared.popitem()[1].close()
+
+    def _prepare(self, known: Known) -> Prepared:
+        """The command before its first change."""
+        name = known.case.name
+        if name not in self._prepared:
+            self._prepared[name] = Prepared(known.case.words, known.place)
+        return self._prepared[name]
 
 
 def _undo(case: Case, manifest: str) -> list[str]:
@@ -322,6 +282,12 @@ def _manifests(root: Path) -> list[tuple[str, str]]:
         paths = sorted(root.glob(pattern), key=lambda path: path.parent.name[-24:], reverse=True)
         found += [(json.loads(path.read_bytes())["state"], str(path.relative_to(root))) for path in paths]
     return found
+
+
+def _is_begun(root: Path) -> bool:
+    """There is something for ``--finish``, if only a journal that is over."""
+    is_begun = any(state in ("begun", "undoing") for state, _ in _manifests(root))
+    return is_begun or any(not (path / "manifest.json").exists() for path in root.glob(f"{_LOGS}/*/.kdump/*"))
 
 
 def _partition_files(nodes: Nodes) -> Nodes:
@@ -341,8 +307,10 @@ def _shape(nodes: Nodes) -> list[str]:
 class _Inspection:
     """What is to be seen after one command, and the promises that it breaks."""
 
-    def __init__(self, job: Job, known: Known, root: Path, done: Done) -> None:
-        self._job, self._known, self._root, self._done = job, known, root, done
+    def __init__(self, job: Job, known: Known, done: Done, gone_on: set[object]) -> None:
+        """``gone_on``: the states from which the next run came to the end; it takes more."""
+        self._job, self._known, self._root, self._done = job, known, known.place, done
+        self._gone_on = gone_on
         self._trouble = job.points[-1].trouble
         calls = done.calls or known.calls
         number = job.points[-1].number
@@ -399,8 +367,11 @@ class _Inspection:
                 self._blame("lost", name)
         if is_complete and ran is not None and ran.status != self._known.ran.status and not self._may_leave:
             self._blame("failed but there", _differences(before, now))
-        if not is_complete:
+        state = self._known.case.name, _state(now)
+        if not is_complete and state not in self._gone_on:
             self._again(visible, _outputs(after))
+            if not self.faults:
+                self._gone_on.add(state)
 
     def _named(self) -> set[str]:
         """The directory for copies and those above it: it is made first, and stays without copies."""
@@ -442,6 +413,9 @@ class _Inspection:
                 self._blame("touched", _differences(before, now))
             if now.keys() != before.keys() and not self._may_leave:
                 self._blame("leftovers", sorted(now.keys() ^ before.keys()))
+        if now == before and self._job.way.second is None:
+            # As where ``known`` began.
+            return
         if self._job.way.first == "finish":
             self._finish()
         self._undo()
@@ -466,7 +440,7 @@ class _Inspection:
         more = ["--backup-dir", _BACKUP] if _BACKUP in self._job.case.words else []
         words = ["repair", "--finish", self._job.case.target, *more]
         self._second(words)
-        if any(state in ("begun", "undoing") for state, _ in _manifests(self._root)):
+        if _is_begun(self._root):
             self._run(words, (0,))
         if _contents(_partition_files(nodes_of(self._root))) != _contents(_partition_files(after)):
             self._run(self._job.case.words, (self._known.ran.status,))
@@ -474,10 +448,7 @@ class _Inspection:
         if _contents(_partition_files(now)) != _contents(_partition_files(after)):
             self._blame("finished", _differences(after, now))
         elif left := set(_shape(now)) ^ set(_shape(after)):
-            # Of a journal that is over and could not be removed the next repair removes the directory.
-            is_said = self._job.way.second is not None and _BACKUP in self._job.case.words
-            if not (is_said and left == {f"{_PARTITION}/.kdump/TIME"}):
-                self._blame("leftovers after finish", sorted(left))
+            self._blame("leftovers after finish", sorted(left))
 
     def _undo(self) -> None:
         """To exactly what was there."""
@@ -502,7 +473,7 @@ class _Inspection:
     def _second(self, words: Sequence[str]) -> None:
         point = self._job.way.second
         if point is None:
-            if any(state in ("begun", "undoing") for state, _ in _manifests(self._root)):
+            if _is_begun(self._root):
                 self._run(words, (0,))
             return
         done = run(words, self._root, [point])
@@ -533,6 +504,11 @@ def _outputs(nodes: Nodes) -> dict[str, object]:
     }
 
 
+def _state(nodes: Nodes) -> object:
+    """What is there, whatever numbers and times are in the names of unfinished output."""
+    return tuple(sorted((_NUMBERS.sub("-", name), node.mode, node.data or b"") for name, node in nodes.items()))
+
+
 def _differences(wanted: Nodes, found: Nodes) -> list[str]:
     return [
         f"{name}: {_described(wanted.get(name))} became {_described(found.get(name))}"
@@ -551,32 +527,50 @@ def _described(node: Node | None) -> str:
 # Which points.
 
 
-def jobs_of(known: Known, random: Random) -> Iterator[Job]:
-    """All points of a case; of those in place with each way, and half of them with a second trouble on it."""
+def jobs_of(known: Known, _: Random) -> Iterator[Job]:
+    """All points of a case, those in place with each way."""
+    for number in range(1, len(known.calls) + 1):
+        for trouble in Trouble:
+            for way in ("finish", "undo") if known.case.is_in_place else ("again",):
+                yield Job(known.case, (Point(number, trouble),), Way(way))
+
+
+def double_jobs_of(known: Known, random: Random) -> Iterator[Job]:
+    """All points of a case, with a second trouble soon after, or while it is finished or undone."""
     case = known.case
     for number in range(1, len(known.calls) + 1):
         for trouble in Trouble:
             points = (Point(number, trouble),)
-            if not case.is_in_place:
-                yield Job(case, points, Way("again"))
-                if trouble is not Trouble.KILL:
-                    later = Point(number + random.randrange(1, 6), Trouble.KILL)
-                    yield Job(case, (*points, later), Way("again"))
-                continue
-            for first in ("finish", "undo"):
+            way = Way(random.choice(("finish", "undo"))) if case.is_in_place else Way("again")
+            if case.is_in_place:
                 second = Point(random.randrange(1, 60), random.choice(list(Trouble)))
-                yield Job(case, points, Way(first, random.choice((None, second))))
-            if trouble is Trouble.ERROR:
-                later = Point(number + random.randrange(1, 6), random.choice((Trouble.ERROR, Trouble.KILL)))
-                yield Job(case, (*points, later), Way(random.choice(("finish", "undo"))))
+                yield Job(case, points, way._replace(second=second))
+            if trouble is Trouble.ERROR or not (case.is_in_place or trouble is Trouble.KILL):
+                kinds = (Trouble.ERROR, Trouble.KILL) if case.is_in_place else (Trouble.KILL,)
+                later = Point(number + random.randrange(1, 6), random.choice(kinds))
+                yield Job(case, (*points, later), way)
 
 
-class Campaign(NamedTuple):
+@dataclass(slots=True)
+class Campaign:
     """What was run, by command and trouble, and what broke."""
 
     points: Counter[tuple[str, str]]
     faults: list[tuple[Job, Fault]]
-    seconds: float
+    seconds: float = 0
+
+    def add(self, other: Campaign) -> None:
+        """What another one was and found, too."""
+        self.points += other.points
+        self.faults += other.faults
+        self.seconds += other.seconds
+
+    def found(self) -> Iterator[str]:
+        """Each fault once, with the first job that shows it."""
+        counts = Counter(fault.name for _, fault in self.faults)
+        for job, fault in self.faults:
+            if count := counts.pop(fault.name, 0):
+                yield f"{fault.promise} ({count}): {fault.where}\n  {job}\n{fault.detail}"
 
     def __str__(self) -> str:
         commands = list(dict.fromkeys(command for command, _ in self.points))
@@ -591,18 +585,20 @@ class Campaign(NamedTuple):
 def run_jobs(jobs: Iterable[Job], checker: Checker) -> Campaign:
     """Check them all; an interrupt ends it."""
     begun = time.monotonic()
-    checker.faults = []
-    points: Counter[tuple[str, str]] = Counter()
+    campaign = Campaign(Counter(), [])
     with suppress(KeyboardInterrupt):
         for job in jobs:
-            checker.check(job)
-            points[job.case.command, "+".join(point.trouble.value for point in job.points)] += 1
-    return Campaign(points, checker.faults, time.monotonic() - begun)
+            campaign.faults += ((job, fault) for fault in checker.check(job))
+            campaign.points[job.case.command, "+".join(point.trouble.value for point in job.points)] += 1
+    checker.close()
+    campaign.seconds = time.monotonic() - begun
+    return campaign
 
 
-def all_jobs(cases: Iterable[Case], seed: int, checker: Checker) -> list[Job]:
-    """Every point of the cases."""
-    return [job for case in cases for job in jobs_of(checker.known(case), Random(f"{seed} {case.name}"))]
+def all_jobs(cases: Iterable[Case], seed: int, checker: Checker) -> list[list[Job]]:
+    """Every point of the cases: a list for each case, then a list for each with the double troubles."""
+    known = [checker.known(case) for case in cases]
+    return [list(jobs(one, Random(f"{seed} {one.case.name}"))) for jobs in (jobs_of, double_jobs_of) for one in known]
 
 
 def fast_directory() -> str | None:
@@ -613,13 +609,7 @@ def fast_directory() -> str | None:
 def load() -> None:
     """Import what the commands import, so that a child has it already."""
     load_everything()
-    import kdump.repair.apply.inplace
-    import kdump.rows.arrow
-    import kdump.rows.parquet  # noqa: F401
-
-    # Children that collect garbage would copy all of it.
-    gc.collect()
-    gc.freeze()
+    allow_timers()
 
 
 def main() -> int:
@@ -644,20 +634,30 @@ def main() -> int:
             points = tuple(map(Point, given.number, troubles))
             second = given.then and given.then.split(":")
             way = Way(given.way, Point(int(second[0]), Trouble(second[1])) if second else None)
-            jobs = [Job(cases[0], points, way)]
+            groups = [[Job(cases[0], points, way)]]
         else:
-            jobs = all_jobs(cases, given.seed, checker)
+            groups = all_jobs(cases, given.seed, checker)
             if given.trouble:
-                jobs = [job for job in jobs if job.points[0].trouble.value in given.trouble]
+                groups = [[job for job in jobs if job.points[0].trouble.value in given.trouble] for jobs in groups]
             if given.sample:
-                jobs = Random(given.seed).sample(jobs, min(given.sample, len(jobs)))
-        campaign = run_jobs(jobs, checker)
-    print(f"seed {given.seed}\n{campaign}")
-    seen: Counter[str] = Counter(fault.name for _, fault in campaign.faults)
-    for job, fault in campaign.faults:
-        if (count := seen.pop(fault.name, 0)) > 0:
-            print(f"\n{fault.promise} ({count}): {fault.where}\n  {job}\n{fault.detail}")
-    return int(bool(campaign.faults))
+                jobs = [job for group in groups for job in group]
+                groups = [Random(given.seed).sample(jobs, min(given.sample, len(jobs)))]
+        total, left = Campaign(Counter(), []), sum(map(len, groups))
+        print(f"seed {given.seed}: {left:,} points", flush=True)
+        for jobs in groups:
+            campaign = run_jobs(jobs, checker)
+            total.add(campaign)
+            left -= len(jobs)
+            print(_progress(jobs, campaign, left), *campaign.found(), sep="\n", flush=True)
+    print(total)
+    return int(bool(total.faults))
+
+
+def _progress(jobs: Sequence[Job], campaign: Campaign, left: int) -> str:
+    done = campaign.points.total()
+    names = ", ".join(dict.fromkeys(job.case.name for job in jobs))
+    each = 1000 * campaign.seconds / max(done, 1)
+    return f"{names}: {done:,} points, {each:.0f} ms each, {len(campaign.faults)} faults; {left:,} are left"
 
 
 if __name__ == "__main__":

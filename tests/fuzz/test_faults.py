@@ -16,8 +16,10 @@ from kdump.repair.apply.copies import Staging
 from kdump.repair.apply.preparation import Preparation
 from kdump.system import files
 from tests.fuzz.case import Fault
-from tests.fuzz.faults import CASES, Case, Checker, Job, Way, all_jobs, load, nodes_of, run_jobs
+from tests.fuzz.faults import CASES, Case, Checker, Job, Way, all_jobs, load, run_jobs
+from tests.fuzz.forked import Prepared
 from tests.fuzz.running import allow_timers, run_command
+from tests.fuzz.trees import nodes_of, restore
 from tests.harness.killing import Point, Trouble, in_child
 
 pytestmark = pytest.mark.slow
@@ -37,7 +39,8 @@ def test_a_sample_of_points(checker: Checker, capsys: pytest.CaptureFixture[str]
     seed = int(os.environ.get("KDUMP_FUZZ_SEED", time.time()))
     random = Random(seed)
     cases = [random.choice([case for case in CASES if case.command == name]) for name in _commands() for _ in range(3)]
-    campaign = run_jobs(random.sample(all_jobs(dict.fromkeys(cases), seed, checker), _SAMPLE), checker)
+    jobs = [job for of_a_case in all_jobs(dict.fromkeys(cases), seed, checker) for job in of_a_case]
+    campaign = run_jobs(random.sample(jobs, _SAMPLE), checker)
     with capsys.disabled():
         print(f"\nfaults: seed {seed}: {campaign}")
     assert not campaign.faults, "\n".join(f"{job}\n{fault.promise}: {fault.detail}" for job, fault in campaign.faults)
@@ -76,6 +79,26 @@ FOUND = [
 def test_found_before(found: tuple[str, str, int, Trouble], checker: Checker) -> None:
     campaign = run_jobs([_point(*found, checker)], checker)
     assert not campaign.faults, campaign.faults
+
+
+@pytest.mark.parametrize("call", ["unlink", "fsync", "rmdir"])
+def test_a_journal_that_could_not_be_removed_is_removed_by_finish(call: str, checker: Checker) -> None:
+    """The last calls of a repair with another backup directory. An empty journal stayed."""
+    job = _point("cut-backup", call, -1, Trouble.ERROR, checker)._replace(way=Way("finish"))
+    assert not run_jobs([job], checker).faults
+
+
+@pytest.mark.parametrize("name", ["salvage-backup", "copy-over", "gzip-over"])
+def test_a_prepared_command_goes_on_as_a_whole_one(name: str, checker: Checker) -> None:
+    """Also on files that were made again."""
+    known = checker.known(_NAMED[name])
+    restore(known.place, known.before)
+    with Prepared(known.case.words, known.place) as prepared:
+        for _ in range(2):
+            restore(known.place, known.before)
+            done = prepared.run([])
+            assert done.ran is not None
+            assert (done.ran.status, done.calls) == (known.ran.status, known.calls)
 
 
 @pytest.mark.parametrize("name", ["csv-over", "gzip-over", "copy-over"])

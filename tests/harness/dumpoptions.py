@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from kdump.dump.output import DumpOptions
+from kdump.dump.text.dialect import KAFKA_4_3
+from kdump.dump.text.dialects import DIALECTS
 from kdump.dump.text.options import TextOptions
 from kdump.dump.text.output import text_output
 from kdump.payloads.choice import DecoderChoice
@@ -17,14 +19,18 @@ def text_dump(
     read_committed: bool = False,
     secret: bytes | None = None,
     decoding: DecoderChoice | None = None,
+    dialect: str | None = None,
     **options: Any,
 ) -> DumpOptions:
     """The options of a dump; ``options`` are those of ``ViewOptions`` and ``TextOptions``, and ``deep_iteration``."""
+    spoken = DIALECTS[dialect] if dialect else KAFKA_4_3
     deep_iteration = options.pop("deep_iteration", False)
     view = {name: options.pop(name) for name in ViewOptions.__slots__ if name in options}
     text = TextOptions(**options)
-    view.setdefault("with_records", deep_iteration or text.print_data_log)
-    return DumpOptions(text_output(text), ViewOptions(**view), read_committed, secret, decoding or DecoderChoice())
+    view.setdefault("with_records", deep_iteration or (text.print_data_log and spoken.print_shows_records))
+    return DumpOptions(
+        text_output(text, spoken), ViewOptions(**view), read_committed, secret, decoding or DecoderChoice()
+    )
 
 
 def by_path(options: DumpOptions, path: DecodePath) -> DumpOptions:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from kdump.dump.output import DumpOptions
+from kdump.dump.text.dialects import DIALECTS
 from kdump.dump.text.options import DECODER_CLASSES, DECODER_PACKAGE
 from kdump.payloads.choice import DecoderChoice
+from kdump.payloads.topics import INTERNAL_TOPICS
 from tests.harness.dumpoptions import text_dump
 
 
@@ -17,6 +21,58 @@ class FlagSet:
     name: str
     arguments: tuple[str, ...]
     options: DumpOptions
+    batches_shown: bool = True
+    """False: an older tool shows no batches beside their records."""
+
+    @property
+    def hides_damage(self) -> bool:
+        """A wrong CRC is met but not shown."""
+        return "--skip-record-metadata" in self.arguments or not self.batches_shown
+
+
+_RECORDS_ONLY = ("0.8.2", "0.10.2", "1.1")
+"""The tools that show records without their batches."""
+
+
+def by_dialect(dialect: str) -> dict[str, FlagSet]:
+    """The flag sets that have goldens of the tool of that version, by their names."""
+
+    def flags(name: str, *arguments: str, **options: Any) -> FlagSet:
+        dump = text_dump(dialect=dialect, **options)
+        return FlagSet(name, arguments, dump, batches_shown=dialect not in _RECORDS_ONLY or not dump.view.with_records)
+
+    def decoder(name: str) -> Iterator[FlagSet]:
+        decoding = DecoderChoice(internal=name)
+        argument = f"--{name}-decoder"
+        yield flags(f"{name}", argument, print_data_log=True, decoding=decoding)
+        yield flags(
+            f"{name}-skipmeta",
+            argument,
+            "--skip-record-metadata",
+            print_data_log=True,
+            skip_record_metadata=True,
+            decoding=decoding,
+        )
+
+    sets = [
+        flags("default"),
+        flags("deep", "--deep-iteration", deep_iteration=True),
+        flags("print", "--print-data-log", print_data_log=True),
+        flags("deepprint", "--deep-iteration", "--print-data-log", deep_iteration=True, print_data_log=True),
+        flags(
+            "skipmeta",
+            "--print-data-log",
+            "--skip-record-metadata",
+            print_data_log=True,
+            skip_record_metadata=True,
+        ),
+        flags("maxbytes1000", "--deep-iteration", "--max-bytes", "1000", deep_iteration=True, max_bytes=1000),
+        flags("verify", "--verify-index-only", verify_index_only=True),
+        flags("sanity", "--index-sanity-check", index_sanity_check=True),
+        *(one for name in INTERNAL_TOPICS for one in decoder(name)),
+    ]
+    lacks = DIALECTS[dialect].lacks
+    return {one.name: one for one in sets if lacks.isdisjoint(one.arguments)}
 
 
 DEFAULT = FlagSet("default", (), text_dump())
@@ -74,8 +130,14 @@ def flags_of_golden(name: str, partition: str) -> FlagSet:
     """The flag set of that name; the decoder is the one that the topic of a captured partition calls for."""
     if name in BY_NAME:
         return BY_NAME[name]
-    decoder = next(decoder for mark, decoder in _DECODERS.items() if mark in partition)
+    decoder = topic_decoder(partition)
+    assert decoder is not None
     return next(flags for flags in topic_decoder_flags(decoder) if flags.name == name)
+
+
+def topic_decoder(partition: str) -> str | None:
+    """The decoder that the topic of a captured partition calls for; None: it is of no internal topic."""
+    return next((decoder for mark, decoder in _DECODERS.items() if mark in partition), None)
 
 
 _DECODERS = {

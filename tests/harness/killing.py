@@ -58,10 +58,15 @@ class FaultyDisk:
         calls: the names of those that were made.
     """
 
-    def __init__(self, points: Sequence[Point] = ()) -> None:
+    def __init__(self, points: Sequence[Point] = (), at_first: Callable[[], Sequence[Point]] | None = None) -> None:
+        """``at_first`` is called before the first of them, and gives the points instead."""
         self.calls: list[str] = []
-        self._points = {point.number: point.trouble for point in points}
+        self._take(points)
+        self._at_first = at_first
         self._lasting: Trouble | None = None
+
+    def _take(self, points: Sequence[Point]) -> None:
+        self._points = {point.number: point.trouble for point in points}
 
     def install(self) -> None:
         """From now on, for the rest of the process."""
@@ -98,6 +103,9 @@ class FaultyDisk:
         Raises:
             OSError: as the call does, with the path if it got one.
         """
+        if self._at_first is not None:
+            at_first, self._at_first = self._at_first, None
+            self._take(at_first())
         self.calls.append(name)
         trouble = self._points.get(len(self.calls))
         if trouble is None:
@@ -153,6 +161,18 @@ def in_child(work: Callable[[], None]) -> int | None:
     Raises:
         AssertionError: another signal ended it.
     """
+    child = start_child(work)
+    try:
+        _, status = os.waitpid(child, 0)
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
+    return exit_status_of(status)
+
+
+def start_child(work: Callable[[], None]) -> int:
+    """A forked process that runs ``work`` and ends, with status 1 after an exception; gives its id."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -161,12 +181,11 @@ def in_child(work: Callable[[], None]) -> int | None:
             status = 0
         finally:
             os._exit(status)
-    try:
-        _, status = os.waitpid(child, 0)
-    except BaseException:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        raise
+    return child
+
+
+def exit_status_of(status: int) -> int | None:
+    """Of what ``waitpid`` gave; None: it was killed. AssertionError: another signal ended it."""
     if os.WIFSIGNALED(status):
         assert os.WTERMSIG(status) == signal.SIGKILL, f"the child ended with {status}"
         return None

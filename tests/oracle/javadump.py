@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterable
 from types import TracebackType
@@ -9,10 +10,14 @@ from typing import Self
 
 from tests.harness.flags import FlagSet
 from tests.harness.outcome import Outcome
-from tests.oracle.toolchain import DUMP_RELEASE, java_command
+from tests.oracle.toolchain import DUMP_RELEASE, OLDER_RELEASES, java_command
 
-_OPTIONS = ("-Xmx1500m", "-XX:-OmitStackTraceInFastThrow")
-"""Bounded; and an exception thrown thousands of times keeps its message, as in a process of its own."""
+_OPTIONS = ("-Xmx1500m", "-XX:-OmitStackTraceInFastThrow", "--add-opens=java.base/java.lang=ALL-UNNAMED")
+"""Bounded; an exception thrown thousands of times keeps its message, as in a process of its own; old snappy loads."""
+_NEWEST_TOOL = "org.apache.kafka.tools.DumpLogSegments"
+_TOOLS = dict.fromkeys(OLDER_RELEASES.values(), "kafka.tools.DumpLogSegments")
+_LOG4J = re.compile(rb"^(?:log4j|SLF4J)[: ].*\n", re.MULTILINE)
+"""What old loggers say of themselves."""
 _CALLS_PER_JVM = 4000
 """The tool never unmaps the indexes it opened; a new JVM now and then does."""
 
@@ -20,8 +25,8 @@ _CALLS_PER_JVM = 4000
 class JavaDump:
     """Calls of the Java tool, one after the other. Raises ToolchainMissingError when it cannot be started."""
 
-    def __init__(self) -> None:
-        self._command = java_command(DUMP_RELEASE, "DumpServer", options=_OPTIONS)
+    def __init__(self, release: str = DUMP_RELEASE) -> None:
+        self._command = [*java_command(release, "DumpServer", options=_OPTIONS), _TOOLS.get(release, _NEWEST_TOOL)]
         self._process = self._start()
         self._calls = 0
 
@@ -46,7 +51,8 @@ class JavaDump:
             raise RuntimeError(f"the JVM died on {arguments}")
         status, out_size, error_size = map(int, head[:3])
         failure = head[3].decode()
-        return Outcome(answers.read(out_size), answers.read(error_size), status, None if failure == "-" else failure)
+        out, error = answers.read(out_size), _LOG4J.sub(b"", answers.read(error_size))
+        return Outcome(out, error, status, None if failure == "-" else failure)
 
     def close(self) -> None:
         """End the JVM."""

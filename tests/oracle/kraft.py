@@ -52,18 +52,19 @@ class Cluster:
         return f"127.0.0.1:{self._port}"
 
     @contextmanager
-    def broker(self) -> Iterator[None]:
-        """Runs meanwhile, and is stopped properly."""
-        command = java_command(DUMP_RELEASE, "kafka.Kafka", options=("-Xmx512m",))
+    def broker(self, *, is_killed: bool = False) -> Iterator[None]:
+        """Runs meanwhile, and is stopped properly, or killed."""
+        options = ("-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+        command = java_command(DUMP_RELEASE, "kafka.Kafka", options=options)
         with (
-            (self._home / "broker.log").open("ab") as log,
+            (self._home / "broker.log").open("wb") as log,
             subprocess.Popen([*command, str(self._settings)], stdout=log, stderr=log) as process,
         ):
             try:
                 self._wait(process)
                 yield
             finally:
-                process.send_signal(signal.SIGTERM)
+                process.send_signal(signal.SIGKILL if is_killed else signal.SIGTERM)
                 process.wait(_START_SECONDS)
 
     @contextmanager
@@ -81,9 +82,14 @@ class Cluster:
             finally:
                 process.kill()
 
-    def client(self, *words: str) -> list[str]:
-        """The lines that PartitionClient prints."""
-        command = [*java_command(DUMP_RELEASE, "PartitionClient"), f"127.0.0.1:{self._port}", *words]
+    @property
+    def said(self) -> list[str]:
+        """The lines with WARN or ERROR that the last broker wrote so far, and those of exceptions."""
+        return (self._home / "broker.log").read_text(errors="replace").splitlines()
+
+    def client(self, *words: str, program: str = "PartitionClient") -> list[str]:
+        """The lines that PartitionClient, or another such program, prints."""
+        command = [*java_command(DUMP_RELEASE, program), f"127.0.0.1:{self._port}", *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_START_SECONDS, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()

@@ -1,7 +1,7 @@
 """The Kafka jars and the compiled Java helpers of the oracle.
 
-``KAFKA_JARS`` names a directory that holds ``k39/lib`` and ``k43/lib``; without it the jars are fetched through Maven
-into ``build/kafka`` once.
+``KAFKA_JARS`` names a directory that holds ``k39/lib``, ``k43/lib`` and so on; without it the jars are fetched through
+Maven into ``build/kafka`` once.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ DUMP_RELEASE = "k43"
 """Kafka 4.3.1: the tool that kdump follows."""
 WRITER_RELEASE = "k39"
 """Kafka 3.9.1: the last line whose client library writes magic 0 and 1."""
+OLDER_RELEASES = {"0.8.2": "k08", "0.10.2": "k010", "1.1": "k011", "2.8": "k28", "3.9": "k39", "4.1": "k41"}
+"""The jars of the dialects' versions: 0.8.2.2, 0.10.2.2, 1.1.1, 2.8.2, 3.9.1 and 4.1.1."""
 
 
 class ToolchainMissingError(Exception):
@@ -26,7 +28,7 @@ class ToolchainMissingError(Exception):
 
 
 def jars(release: str) -> Path:
-    """The directory of jars of ``k39`` or ``k43``, fetched if need be. Raises ToolchainMissingError."""
+    """The directory of jars of ``k39``, ``k43`` and so on, fetched if need be. Raises ToolchainMissingError."""
     given = os.environ.get("KAFKA_JARS")
     directory = (Path(given) if given else _BUILD / "kafka") / release / "lib"
     if directory.is_dir() and any(directory.glob("kafka-clients-*.jar")):

@@ -342,7 +342,7 @@ def test_a_writer_that_writes_and_a_query_that_is_killed(stopping: SparkSession,
         running = query.start(processingTime="100 milliseconds")
         until = time.monotonic() + 30
         while len(query.given) < 3 and time.monotonic() < until:
-            assert running.exception() is None
+            assert running.exception() is None, str(running.exception())
             time.sleep(0.05)
         # In the middle of a micro-batch, most likely.
         running.stop()

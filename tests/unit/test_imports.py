@@ -25,7 +25,7 @@ RANKS = [
     {"dump", "verify"},
     {"diff"},
     {"convert", "stats", "repair"},
-    {"spark", "library"},
+    {"restore", "spark", "library"},
     {"cli", "testing"},
 ]
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}

@@ -14,6 +14,7 @@ from kdump.format.legacy import ContentSizeError, Message
 from kdump.payloads.decoded import DecodeErrorKind, PayloadError, RecordDecoder, RecordPart
 from kdump.payloads.internal import (
     CoordinatorDecoder,
+    DecodedMessage,
     MetadataDecoder,
     key_frame,
     metadata_frame,
@@ -85,18 +86,30 @@ class TextDecoding(NamedTuple):
         return made
 
 
-def contents_decoder(decoder: RecordDecoder, *, goes_on: bool = False) -> ContentsDecoder:
+class JavaNames(NamedTuple):
+    """What a version of Kafka calls things that its texts name."""
+
+    record_class: str = "org.apache.kafka.common.record.internal.Record"
+    remote_metadata: Callable[[DecodedMessage], str] = remote_metadata_text
+    """The text of a record of remote log metadata."""
+
+
+def contents_decoder(
+    decoder: RecordDecoder, *, goes_on: bool = False, names: JavaNames | None = None
+) -> ContentsDecoder:
     """How the tool prints the records that ``decoder`` reads, or would print them with that decoder.
 
-    ``goes_on``: a record at which the Java tool stops is shown as it is without a decoder.
+    ``goes_on``: a record at which the Java tool stops is shown as it is without a decoder. ``names``: of an older
+    version than 4.3.
     """
+    names = names or JavaNames()
     match decoder:
         case CoordinatorDecoder():
             return CoordinatorContents(decoder, goes_on=goes_on)
         case MetadataDecoder(name="remote-log-metadata"):
-            return RemoteMetadataContents(decoder)
+            return RemoteMetadataContents(decoder, names)
         case MetadataDecoder():
-            return MetadataContents(decoder)
+            return MetadataContents(decoder, names)
         case PlainRecordDecoder():
             return PlainContents(decoder)
     raise TypeError(f"no text for {decoder!r}")
@@ -146,15 +159,16 @@ class MetadataContents:
     coordinator = None
     in_columns = True
 
-    def __init__(self, decoder: MetadataDecoder) -> None:
+    def __init__(self, decoder: MetadataDecoder, names: JavaNames) -> None:
         self._decoder = decoder
+        self._names = names
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
         """See ContentsDecoder."""
         try:
             return LineContents(None, json_text(metadata_frame(self._decoder.value(value))))
         except PayloadError as error:
-            return LineContents(None, f"Error at {offset}, skipping. {_metadata_error(error)}", (error,))
+            return LineContents(None, f"Error at {offset}, skipping. {_metadata_error(error, self._names)}", (error,))
 
     def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> LineContents:
         """See ContentsDecoder."""
@@ -167,22 +181,23 @@ class RemoteMetadataContents:
     coordinator = None
     in_columns = True
 
-    def __init__(self, decoder: MetadataDecoder) -> None:
+    def __init__(self, decoder: MetadataDecoder, names: JavaNames) -> None:
         self._decoder = decoder
+        self._names = names
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
         """See ContentsDecoder."""
         try:
             if value is None:
                 raise PayloadError(DecodeErrorKind.MISSING, RecordPart.VALUE, "is null")
-            return LineContents(None, remote_metadata_text(self._decoder.value(value)))
+            return LineContents(None, self._names.remote_metadata(self._decoder.value(value)))
         except RefusedError as error:
             text, problem = (
                 str(error),
                 PayloadError(DecodeErrorKind.REFUSED, RecordPart.VALUE, f"is refused by Kafka: {error}"),
             )
         except PayloadError as error:
-            text, problem = _metadata_error(error), error
+            text, problem = _metadata_error(error, self._names), error
         return LineContents(None, f"Error at offset {offset}, skipping. {text}", (problem,))
 
     def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> LineContents:
@@ -257,20 +272,19 @@ def _size_problem(error: ContentSizeError) -> PayloadError:
     return PayloadError(DecodeErrorKind.REFUSED, RecordPart(error.what), text)
 
 
-_NO_VALUE: Final = (
-    'Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of '
-    '"org.apache.kafka.common.record.internal.Record.value()" is null'
-)
 _PREVIEW: Final = (
     "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release of KRaft "
     "in 2.8 to newer versions are not supported."
 )
 
 
-def _metadata_error(error: PayloadError) -> str:
+def _metadata_error(error: PayloadError, names: JavaNames) -> str:
     match error.trouble:
         case DecodeErrorKind.MISSING:
-            return _NO_VALUE
+            return (
+                'Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of '
+                f'"{names.record_class}.value()" is null'
+            )
         case DecodeErrorKind.CUT:
             return f"Error while reading {error.name}"
         case DecodeErrorKind.TOO_LARGE:

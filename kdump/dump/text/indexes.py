@@ -27,7 +27,7 @@ from kdump.log.source import Source
 
 _WARM_ENTRIES_BYTES = 8192
 _ENTRIES_AT_A_TIME = 2048
-_NO_TIMESTAMP = -1
+NO_TIMESTAMP = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,17 @@ class DumpedIndex:
             yield f"{self.name} is empty.\n"
             return
         if options.index_sanity_check:
-            _check_sanity(len(data), OFFSET_ENTRY_SIZE, entries, self.base_offset)
+            self.check_last_offset(entries)
+            self.check_size(OFFSET_ENTRY_SIZE)
             yield f"{self.name} passed sanity check.\n"
             return
         size = self.log.size or 0
         for number, entry in used_entries(entries, self.base_offset):
             if not 0 <= entry.position <= size:
-                raise _bad_entry(number, OFFSET_ENTRY_SIZE, f"its position {entry.position} lies outside the log")
+                raise bad_entry(number, OFFSET_ENTRY_SIZE, f"its position {entry.position} lies outside the log")
             batch = batch_at(self.log, entry.position, min(entry.position + options.max_message_size, size))
             if batch is None:
-                raise _bad_entry(number, OFFSET_ENTRY_SIZE, f"no whole batch at position {entry.position} of the log")
+                raise bad_entry(number, OFFSET_ENTRY_SIZE, f"no whole batch at position {entry.position} of the log")
             if batch.last_offset != entry.offset:
                 reports.index_mismatch(self.path, entry.offset, batch.last_offset)
             if not options.verify_index_only:
@@ -75,12 +76,7 @@ class DumpedIndex:
         data = self.data
         entries = parse_time_index(data, self.base_offset)
         if options.index_sanity_check:
-            if entries and entries[-1].timestamp < entries[0].timestamp:
-                raise DamageError(
-                    Codes.INDEX,
-                    f"the last timestamp {entries[-1].timestamp} is below the first, {entries[0].timestamp}",
-                )
-            _check_sanity(len(data), TIME_ENTRY_SIZE, entries, self.base_offset)
+            self.check_time_entries(entries)
             yield f"{self.name} passed sanity check.\n"
             return
         if not entries:
@@ -88,7 +84,7 @@ class DumpedIndex:
         index = parse_offset_index(self.index_data, self.base_offset)
         table = BatchSearch(self.log)
         timestamps = MaxTimestamps(self.log, limit)
-        previous = _NO_TIMESTAMP
+        previous = NO_TIMESTAMP
         used = list(used_entries(entries, self.base_offset))
         for first in range(0, len(used), _ENTRIES_AT_A_TIME):
             found = [
@@ -113,13 +109,34 @@ class DumpedIndex:
                     yield f"timestamp: {entry.timestamp} offset: {entry.offset}\n"
                 previous = entry.timestamp
 
+    def check_time_entries(self, entries: list[TimeEntry]) -> None:
+        """The sanity check of a .timeindex. Raises DamageError INDEX."""
+        if entries and entries[-1].timestamp < entries[0].timestamp:
+            raise DamageError(
+                Codes.INDEX, f"the last timestamp {entries[-1].timestamp} is below the first, {entries[0].timestamp}"
+            )
+        self.check_last_offset(entries)
+        self.check_size(TIME_ENTRY_SIZE)
+
+    def check_last_offset(self, entries: list[OffsetEntry] | list[TimeEntry]) -> None:
+        """Raises DamageError INDEX where the last entry lies below the base offset."""
+        if entries and entries[-1].offset < self.base_offset:
+            raise DamageError(
+                Codes.INDEX, f"the last offset {entries[-1].offset} is less than the base offset {self.base_offset}"
+            )
+
+    def check_size(self, entry_size: int) -> None:
+        """Raises DamageError INDEX where the file ends inside an entry."""
+        if len(self.data) % entry_size:
+            raise DamageError(Codes.INDEX, f"{len(self.data)} bytes are not a multiple of {entry_size}")
+
     def _locate(
         self, number: int, entry: TimeEntry, index: list[OffsetEntry], table: BatchSearch
     ) -> Located | DamageError | None:
         """The batch that a time index entry leads to; an error is given back, to be raised in its turn."""
         position = lookup(index, entry.offset)
         if not 0 <= position <= (self.log.size or 0):
-            return _bad_entry(number, TIME_ENTRY_SIZE, f"the index leads to position {position}, outside the log")
+            return bad_entry(number, TIME_ENTRY_SIZE, f"the index leads to position {position}, outside the log")
         try:
             return table.first_reaching(entry.offset, position)
         except DamageError as error:
@@ -137,13 +154,14 @@ def lookup(index: list[OffsetEntry], offset: int) -> int:
     last = len(index) - 1
     first_warm = max(0, last - _WARM_ENTRIES_BYTES // OFFSET_ENTRY_SIZE)
     if index[first_warm].offset < offset:
-        return _search(index, offset, first_warm, last)
+        return index_search(index, offset, first_warm, last)
     if index[0].offset > offset:
         return 0
-    return _search(index, offset, 0, first_warm)
+    return index_search(index, offset, 0, first_warm)
 
 
-def _search(index: list[OffsetEntry], offset: int, low: int, high: int) -> int:
+def index_search(index: list[OffsetEntry], offset: int, low: int, high: int) -> int:
+    """The position of the greatest entry at or below ``offset`` among ``low`` to ``high``, of which the first is."""
     while low < high:
         middle = (low + high + 1) >> 1
         found = index[middle].offset
@@ -156,14 +174,6 @@ def _search(index: list[OffsetEntry], offset: int, low: int, high: int) -> int:
     return index[low].position
 
 
-def _check_sanity(size: int, entry_size: int, entries: list[OffsetEntry] | list[TimeEntry], base_offset: int) -> None:
-    if entries and entries[-1].offset < base_offset:
-        raise DamageError(
-            Codes.INDEX, f"the last offset {entries[-1].offset} is less than the base offset {base_offset}"
-        )
-    if size % entry_size:
-        raise DamageError(Codes.INDEX, f"{size} bytes are not a multiple of {entry_size}")
-
-
-def _bad_entry(number: int, entry_size: int, what: str) -> DamageError:
+def bad_entry(number: int, entry_size: int, what: str) -> DamageError:
+    """The error of an entry that leads nowhere."""
     return DamageError(Codes.INDEX_ENTRY, f"entry {number}: {what}", position=number * entry_size)

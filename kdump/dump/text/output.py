@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
 from kdump.dump.targets import Target
+from kdump.dump.text.dialect import KAFKA_4_3, Dialect
 from kdump.dump.text.offsets import OffsetContinuity
 from kdump.dump.text.options import TextOptions
-from kdump.dump.text.printer import TextPrinter
 from kdump.dump.text.reports import Reports
-from kdump.format.batch import LENGTH_OFFSET
+from kdump.format.batch import LENGTH_OFFSET, LOG_OVERHEAD
 from kdump.log import files
 from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, sibling
 from kdump.log.opening import open_source, read_whole
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from kdump.dump.text.decoders import TextDecoding
     from kdump.dump.text.indexes import DumpedIndex
     from kdump.format.index import AbortedTxn
-    from kdump.format.snapshot import ProducerEntry
     from kdump.reading.transactions import Transactions
 
 _Read = TypeVar("_Read")
@@ -47,9 +46,9 @@ _NAME_OFFSET_SIZE = 20
 _NAME_EPOCH = slice(21, 31)
 
 
-def text_output(options: TextOptions) -> OutputMaker:
+def text_output(options: TextOptions, dialect: Dialect = KAFKA_4_3) -> OutputMaker:
     """Makes the compatible text."""
-    return partial(TextOutput, options)
+    return partial(TextOutput, options, dialect)
 
 
 class TextOutput(DumpOutput[TextRow, TextBytes]):
@@ -57,13 +56,15 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
 
     Args:
         text_options: what DumpLogSegments was asked for.
+        dialect: of which version it is.
         run: as of DumpOutput.
     """
 
-    def __init__(self, text_options: TextOptions, *run: Any) -> None:
+    def __init__(self, text_options: TextOptions, dialect: Dialect, *run: Any) -> None:
         super().__init__(*run)
         self._text_options = text_options
-        self._reports = Reports()
+        self._dialect = dialect
+        self._reports = Reports(dialect)
         selection = self.options.view.selection
         # Where only some rows are shown, a file without any of them is not named.
         self._holds_headings = not (selection.is_everything and self.budget.is_unlimited)
@@ -82,8 +83,13 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
 
     def ignore(self, name: str) -> None:
         """See DumpOutput. The Java tool prints its name nevertheless."""
-        self._line(f"Dumping {normalize_path(name)}\n")
-        self.reporter.complain(f"Ignoring unknown file {normalize_path(name)}")
+        if self._dialect.names_ignored:
+            self._line(f"Dumping {normalize_path(name)}\n")
+            self.reporter.complain(f"Ignoring unknown file {normalize_path(name)}")
+
+    def knows(self, target: Target) -> bool:
+        """See DumpOutput."""
+        return target.kind not in self._dialect.ignores
 
     def begin(self, target: Target) -> None:
         """See DumpOutput."""
@@ -105,7 +111,7 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
         if target.is_07:
             self._heading(f"Starting offset: {_number(target)}\n")
         elif target.kind is Kind.LOG:
-            self._heading(f"Log starting offset: {_number(target)}\n")
+            self._heading(f"{self._dialect.start_label}: {_number(target)}\n")
         else:
             self._heading(_checkpoint_heading(target.file_name))
 
@@ -116,15 +122,16 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
         if target.is_07:
             from kdump.dump.text.printer07 import TextPrinter07  # not needed by a dump of today's logs
 
-            return TextPrinter07(with_payload=self._text_options.print_data_log)
-        return TextPrinter(self._text_options, self._decoding(target, undecoded))
+            return TextPrinter07(self._text_options)
+        view = self.options.view
+        # Only a whole log shows whether its offsets follow one another.
+        if view.selection.is_everything and not self.options.read_committed and not self.budget.is_skipping:
+            self._continuity = self._dialect.continuity(with_records=view.with_records)
+        decoding = self._decoding(target, undecoded)
+        return self._dialect.printer(self._text_options, decoding, self._continuity, with_records=view.with_records)
 
     def observer(self) -> OffsetContinuity | None:
-        """See DumpOutput. Only a whole log shows whether its offsets follow one another."""
-        view = self.options.view
-        sees_all = view.selection.is_everything and not self.options.read_committed and not self.budget.is_skipping
-        if view.with_records and sees_all:
-            self._continuity = OffsetContinuity()
+        """See DumpOutput."""
         return self._continuity
 
     def begin_entries(self, chunk: Chunk | None) -> None:
@@ -132,7 +139,7 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
         if self._awaits_offset:
             self._awaits_offset = False
             offset = 0 if chunk is None else int.from_bytes(chunk.data[:LENGTH_OFFSET], "big", signed=True)
-            self._line(f"Log starting offset: {offset}\n")
+            self._line(f"{self._dialect.start_label}: {offset}\n")
 
     def reads_records(self, target: Target) -> bool:
         """See DumpOutput; the tool of Kafka 0.7 does not look into wrappers."""
@@ -152,11 +159,13 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
             if error.code in _ENDS_OF_07 and error.position is not None:
                 self.end_entries(target, error.position)
             return False
+        if target.is_log:
+            error = self._as_older(target, error)
         if error.code is Codes.TRAILING_BYTES:
             self._line(f"Found {error.message} of {target.file_name}\n")
             return True
         if target.kind is Kind.SNAPSHOT:
-            self.reporter.complain(error.message)
+            self.reporter.complain(self._dialect.snapshot_complaint(target.path, error))
             return True
         return False
 
@@ -169,6 +178,21 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
     def finish(self) -> Iterator[str]:
         """See DumpOutput: the end-of-run reports."""
         return self._reports.lines()
+
+    def _as_older(self, target: Target, error: DamageError) -> DamageError:
+        """The damage that ends a log, as the dialect sees it."""
+        dialect, position = self._dialect, error.position
+        if not dialect.largest_is_checked or target.unnamed or position is None:
+            return error
+        with target.open() as source:
+            head, size = source.read(position, LOG_OVERHEAD), source.size or 0
+        length = int.from_bytes(head[LENGTH_OFFSET:], "big", signed=True)
+        if error.code is Codes.TRAILING_BYTES and len(head) == LOG_OVERHEAD:
+            if length > self._text_options.max_message_size:
+                return DamageError(Codes.LENGTH_TOO_LARGE, f"a message of {length} bytes, over --max-message-size")
+        elif error.code is Codes.LENGTH_TOO_SMALL and dialect.ends_at_bad_length:
+            return DamageError(Codes.TRAILING_BYTES, f"{size - position} invalid bytes at the end", position=position)
+        return error
 
     def _heading(self, text: str) -> None:
         if self._holds_headings:
@@ -205,16 +229,19 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
         decoder = self.options.decoding.decoder(target.topic)
         if decoder is None:
             return None
-        from kdump.dump.text.decoders import TextDecoding, contents_decoder  # not needed by a plain dump
+        contents = self._dialect.contents_decoder(decoder, goes_on=self.options.view.resync)
+        if contents is None:
+            return None
+        from kdump.dump.text.decoders import TextDecoding  # not needed by a plain dump
 
-        return TextDecoding(contents_decoder(decoder, goes_on=self.options.view.resync), undecoded)
+        return TextDecoding(contents, undecoded)
 
     def _dump_offset_index(self, target: Target) -> None:
-        with _index_file(target) as index:
+        with _index_file(target, self._dialect.index()) as index:
             self._lines(index.offset_index_lines(self._text_options, self._reports))
 
     def _dump_time_index(self, target: Target) -> None:
-        with _index_file(target) as index:
+        with _index_file(target, self._dialect.index()) as index:
             limit = self.options.view.max_decompressed_size
             self._lines(index.time_index_lines(self._text_options, self._reports, limit))
 
@@ -233,7 +260,7 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
     def _dump_snapshot(self, target: Target) -> None:
         from kdump.format.snapshot import parse_snapshot  # not needed by a dump of logs
 
-        self._lines(map(_producer_line, parse_snapshot(read_whole(target.path))))
+        self._lines(map(self._dialect.producer_line, parse_snapshot(read_whole(target.path))))
 
 
 _ENDS_OF_07: Final = (Codes.TRAILING_BYTES, Codes.LENGTH_TOO_SMALL)
@@ -272,14 +299,12 @@ def _number(target: Target) -> int:
 
 
 @contextmanager
-def _index_file(target: Target) -> Iterator[DumpedIndex]:
+def _index_file(target: Target, index_type: type[DumpedIndex]) -> Iterator[DumpedIndex]:
     """An index and the files that it is checked with, all of one state of the segment.
 
     A log cleaner replaces them one after the other. The index is read first, so that a log that a broker writes to
     never ends before its index.
     """
-    from kdump.dump.text.indexes import DumpedIndex  # not needed by a dump of logs
-
     base_offset = _number(target)
     for attempt in range(_MOST_ATTEMPTS):
         before = _inodes(target)
@@ -296,7 +321,7 @@ def _index_file(target: Target) -> Iterator[DumpedIndex]:
                 continue
             if error is not None:
                 raise error
-            yield DumpedIndex(target.path, _displayed(target), base_offset, data, log, index_data)
+            yield index_type(target.path, _displayed(target), base_offset, data, log, index_data)
             return
 
 
@@ -328,19 +353,3 @@ def _aborted_txn_line(txn: AbortedTxn) -> str:
         f"version: {txn.version} producerId: {txn.producer_id} firstOffset: {txn.first_offset} "
         f"lastOffset: {txn.last_offset} lastStableOffset: {txn.last_stable_offset}\n"
     )
-
-
-def _producer_line(entry: ProducerEntry) -> str:
-    first_offset = entry.current_txn_first_offset
-    line = (
-        f"producerId: {entry.producer_id} producerEpoch: {entry.producer_epoch} "
-        f"coordinatorEpoch: {entry.coordinator_epoch} currentTxnFirstOffset: "
-        f"{'OptionalLong.empty' if first_offset < 0 else f'OptionalLong[{first_offset}]'} "
-        f"lastTimestamp: {entry.timestamp}"
-    )
-    if entry.last_offset >= 0:
-        line += (
-            f" firstSequence: {entry.first_sequence} lastSequence: {entry.last_sequence} "
-            f"lastOffset: {entry.last_offset} offsetDelta: {entry.offset_delta} timestamp: {entry.timestamp}"
-        )
-    return line + "\n"

@@ -16,6 +16,7 @@ _SEGMENT_STATES: Final = (
     "DELETE_SEGMENT_STARTED",
     "DELETE_SEGMENT_FINISHED",
 )
+_TXN_INDEX: Final = ", txnIdxEmpty="
 _PARTITION_STATES: Final = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELETE_PARTITION_FINISHED")
 
 
@@ -28,6 +29,12 @@ def remote_metadata_text(message: DecodedMessage) -> str:
     return _TEXTS[message.schema.name](message.values)
 
 
+def remote_metadata_text_3_9(message: DecodedMessage) -> str:
+    """The text up to 3.9, whose segments do not say whether they have aborted transactions."""
+    text = remote_metadata_text(message)
+    return f"{text.partition(_TXN_INDEX)[0]}}}" if _TXN_INDEX in text else text
+
+
 def _segment(values: dict[str, Any]) -> str:
     _check_range(values)
     _check_epochs(values)
@@ -36,7 +43,7 @@ def _segment(values: dict[str, Any]) -> str:
         f"endOffset={values['endOffset']}, brokerId={values['brokerId']}, "
         f"maxTimestampMs={values['maxTimestampMs']}, eventTimestampMs={values['eventTimestampMs']}, "
         f"{_epochs(values)}, segmentSizeInBytes={values['segmentSizeInBytes']}, "
-        f"{_custom(values)}, {_segment_state(values)}, {_txn_index(values)}}}"
+        f"{_custom(values)}, {_segment_state(values)}{_txn_index(values)}}}"
     )
 
 
@@ -64,7 +71,7 @@ def _snapshot(values: dict[str, Any]) -> str:
     return (
         f"RemoteLogSegmentMetadataSnapshot{{segmentId={values['segmentId']}, startOffset={values['startOffset']}, "
         f"endOffset={values['endOffset']}, maxTimestampMs={values['maxTimestampMs']}, {_epochs(values)}, "
-        f"segmentSizeInBytes={values['segmentSizeInBytes']}, {_custom(values)}, {state}, "
+        f"segmentSizeInBytes={values['segmentSizeInBytes']}, {_custom(values)}, {state}"
         f"{_txn_index(values)}}}"
     )
 
@@ -121,4 +128,4 @@ def _segment_state(values: dict[str, Any]) -> str:
 
 
 def _txn_index(values: dict[str, Any]) -> str:
-    return f"txnIdxEmpty={'true' if values['txnIndexEmpty'] else 'false'}"
+    return f"{_TXN_INDEX}{'true' if values['txnIndexEmpty'] else 'false'}"

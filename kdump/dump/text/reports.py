@@ -6,51 +6,69 @@ Source: docs/spec/dump-output.md#10-end-of-run-reports.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
 
 from kdump.log.names import is_uri
 from kdump.payloads.java import hash_map_order
 
-_Found = TypeVar("_Found")
-_Pair = tuple[int, int]
+Pairs = list[tuple[int, int]]
+"""Two offsets or timestamps each."""
 
 
-class _ByPath(Generic[_Found]):
-    """What was found in each file, in the order of the Java tool's map of absolute paths."""
+class ReportStyle:
+    """The reports of Kafka 4.3: their words and their order."""
 
-    def __init__(self, make: Callable[[], _Found]) -> None:
-        self._make = make
-        self._found: dict[str, _Found] = {}
+    not_found: ClassVar = "The following indexed offsets are not found in :{path}"
+    non_consecutive: ClassVar = "Non-consecutive offsets in {path}"
+
+    def files_in_order(self, paths: Iterable[str], *, asked_again: bool) -> list[str]:
+        """The order of reports on files, given as they were noted; ``asked_again``: see ``hash_map_order``."""
+        return hash_map_order(paths, asked_again=asked_again)
+
+    def mismatches_in_order(self, pairs: Pairs) -> Iterable[tuple[int, int]]:
+        """The order in which entries of an .index, as they were noted, are reported. Of one offset the last counts."""
+        return sorted(dict(pairs).items(), reverse=True)
+
+    def gaps_in_order(self, pairs: Pairs) -> Iterable[tuple[int, int]]:
+        """The order in which offsets that do not follow one another are reported. Of one offset the last counts."""
+        return sorted(dict(pairs).items())
+
+
+class _ByPath:
+    """What was found in each file, in the order of the tool's map of absolute paths."""
+
+    def __init__(self, style: ReportStyle) -> None:
+        self._style = style
+        self._found: dict[str, Pairs] = {}
         self._is_asked_again = False
 
-    def at(self, path: str) -> _Found:
+    def at(self, path: str) -> Pairs:
         """Of a file; to be asked for each thing that is found, as the map is."""
         path = _absolute(path)
         self._is_asked_again = path in self._found
-        if not self._is_asked_again:
-            self._found[path] = self._make()
-        return self._found[path]
+        return self._found.setdefault(path, [])
 
-    def items(self) -> Iterator[tuple[str, _Found]]:
+    def items(self) -> Iterator[tuple[str, Pairs]]:
         """All of it."""
-        for path in hash_map_order(self._found, asked_again=self._is_asked_again):
+        for path in self._style.files_in_order(self._found, asked_again=self._is_asked_again):
             yield path, self._found[path]
 
 
 class Reports:
     """What the files seen so far do not agree on, in five groups by absolute path."""
 
-    def __init__(self) -> None:
-        self._index_mismatches: _ByPath[dict[int, int]] = _ByPath(dict)
-        self._timestamp_mismatches: _ByPath[list[_Pair]] = _ByPath(list)
-        self._out_of_order: _ByPath[list[_Pair]] = _ByPath(list)
-        self._not_found: _ByPath[list[_Pair]] = _ByPath(list)
-        self._non_consecutive: _ByPath[dict[int, int]] = _ByPath(dict)
+    def __init__(self, style: ReportStyle) -> None:
+        self._style = style
+        self._index_mismatches = _ByPath(style)
+        self._timestamp_mismatches = _ByPath(style)
+        self._out_of_order = _ByPath(style)
+        self._not_found = _ByPath(style)
+        self._non_consecutive = _ByPath(style)
 
     def index_mismatch(self, path: str, index_offset: int, log_offset: int) -> None:
         """An .index entry names another offset than its batch has."""
-        self._index_mismatches.at(path)[index_offset] = log_offset
+        self._index_mismatches.at(path).append((index_offset, log_offset))
 
     def timestamp_mismatch(self, path: str, index_timestamp: int, log_timestamp: int) -> None:
         """A .timeindex entry has another timestamp than its batch's largest."""
@@ -64,21 +82,24 @@ class Reports:
         """A .timeindex entry names an offset that ends no batch."""
         self._not_found.at(path).append((index_offset, log_offset))
 
-    def non_consecutive(self, path: str, pairs: Iterable[_Pair], found: int) -> None:
+    def non_consecutive(self, path: str, pairs: Pairs, found: int) -> None:
         """Record offsets of a log that do not follow one another.
 
         ``found``: how many pairs the Java tool notes, those that are not reported included. The order in which the
         files come depends on all of them.
         """
-        for _ in range(min(found, 2)):
-            self._non_consecutive.at(path).update(pairs)
+        if found:
+            self._non_consecutive.at(path).extend(pairs)
+        if found > 1:
+            self._non_consecutive.at(path)
 
     def lines(self) -> Iterator[str]:
         """All reports, with line ends, in the order of the Java tool."""
-        for path, offsets in self._index_mismatches.items():
+        style = self._style
+        for path, pairs in self._index_mismatches.items():
             yield f"Mismatches in :{path}\n"
-            for index_offset in sorted(offsets, reverse=True):
-                yield f"  Index offset: {index_offset}, log offset: {offsets[index_offset]}\n"
+            for index_offset, log_offset in style.mismatches_in_order(pairs):
+                yield f"  Index offset: {index_offset}, log offset: {log_offset}\n"
         for path, pairs in self._timestamp_mismatches.items():
             yield f"Found timestamp mismatch in :{path}\n"
             for index_timestamp, log_timestamp in pairs:
@@ -88,14 +109,14 @@ class Reports:
             for index_timestamp, previous in pairs:
                 yield f"  Index timestamp: {index_timestamp}, Previously indexed timestamp: {previous}\n"
         for path, pairs in self._not_found.items():
-            yield f"The following indexed offsets are not found in :{path}\n"
+            yield f"{style.not_found.format(path=path)}\n"
             for index_offset, log_offset in pairs:
                 yield f"Indexed offset: {index_offset}, found log offset: {log_offset}\n"
-        for path, offsets in self._non_consecutive.items():
-            if offsets:
-                yield f"Non-consecutive offsets in {path}\n"
-            for last in sorted(offsets):
-                yield f"  {last} is followed by {offsets[last]}\n"
+        for path, pairs in self._non_consecutive.items():
+            if pairs:
+                yield f"{style.non_consecutive.format(path=path)}\n"
+            for last, offset in style.gaps_in_order(pairs):
+                yield f"  {last} is followed by {offset}\n"
 
 
 def _absolute(path: str) -> str:

@@ -15,6 +15,7 @@ from kdump.kafka.image.faults import Fault, Grade, ReplayError
 from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance
 from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError, snapshot_batches
 from kdump.kafka.image.quorum import Quorum
+from kdump.kafka.image.topics import PARTITION_CHANGE
 from kdump.payloads.decoded import PayloadError
 from kdump.payloads.internal import DECODERS, DecodedMessage, MetadataDecoder
 
@@ -111,6 +112,9 @@ class ImageLoader:
             return
         offset = batch.base_offset
         decoded = [self._decoded(batch, offset + n, value) for n, (_, value) in enumerate(batch.records)]
+        if len(decoded) == 1 and self._is_quick(decoded[0]):
+            self._last = self.image.provenance = Provenance(offset, batch.epoch, batch.timestamp)
+            return
         last = self._last
         for number, message in enumerate(decoded):
             self._replay(batch, offset + number, message)
@@ -120,6 +124,14 @@ class ImageLoader:
                 self._transaction = _Transaction.STARTED
         self._last = Provenance(batch.last_offset, batch.epoch, batch.timestamp)
         self._flush()
+
+    def _is_quick(self, message: DecodedMessage) -> bool:
+        """Nearly all batches hold one record that changes one partition, or nothing. It is applied at once."""
+        if self._watch is not None or self._transaction is not _Transaction.NONE:
+            return False
+        return message is self._no_op or (
+            message.schema.api_key == PARTITION_CHANGE and self.image.topics.is_changed(message.values)
+        )
 
     def _decoded(self, batch: MetadataBatch, offset: int, value: bytes) -> DecodedMessage:
         if value == _NO_OP:
@@ -201,7 +213,7 @@ class ImageLoader:
             if kind == control.SNAPSHOT_HEADER:
                 timestamp = values["lastContainedLogTimestamp"]
             else:
-                self.quorum.see(kind, values, batch.epoch)
+                self.quorum.see(kind, values)
                 if self._watch is not None and self._snapshot is None:
                     self._watch.election(batch, batch.base_offset + number, kind, values)
         return timestamp

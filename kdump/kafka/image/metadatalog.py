@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from kdump.codes import DamageError
 from kdump.fast.blocks import BatchBlock, BlockReader, EntryRange
 from kdump.fast.headers import native_column
@@ -22,18 +24,23 @@ from kdump.log.names import Kind, parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
+from kdump.payloads.internal import DECODERS
 from kdump.reading.seek import span_of
 from kdump.reading.selection import Range, Selection
 from kdump.wire.compression import DEFAULT_LIMIT
 
 _SNAPSHOT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 BATCH_LIMIT: Final = DEFAULT_LIMIT
+_TOPIC_RECORD: Final = b"\1\2"
+"""The frame version and the type in front of a TopicRecord."""
 
 
 class MetadataBatch(NamedTuple):
     """A batch with the values of its records. ``timestamp``: when it was appended (ms). ``path``: its file."""
 
     base_offset: int
+    last_offset: int
+    """Of its last record; offsets follow one another."""
     epoch: int
     timestamp: int
     is_control: bool
@@ -41,11 +48,6 @@ class MetadataBatch(NamedTuple):
     """(key, value); the key is null unless it is a control batch."""
     position: int
     path: str
-
-    @property
-    def last_offset(self) -> int:
-        """Of its last record; offsets follow one another."""
-        return self.base_offset + len(self.records) - 1
 
 
 class UnreadableBatchError(Exception):
@@ -126,6 +128,24 @@ class MetadataLog:
                     position = span_of(source, Selection(offsets=Range(first)), lambda text: None)[0]
                 yield from read_batches(source, position)
 
+    def topic_names(self) -> Iterator[tuple[str, str]]:
+        """(id, name) of all topics that the snapshots and the log name, also of those that were deleted.
+
+        What does not decode is passed over. Raises KdumpError where a file cannot be read.
+        """
+        decode = DECODERS["cluster-metadata"].decode
+        for batches in (*map(snapshot_batches, self.snapshots), self.batches()):
+            try:
+                for batch in batches:
+                    for _, value in batch.records:
+                        if value.startswith(_TOPIC_RECORD) and not batch.is_control:
+                            decoded = decode(None, value)
+                            if not decoded.findings:
+                                topic = decoded.value["data"]
+                                yield topic["topicId"], topic["name"]
+            except UnreadableBatchError:
+                continue
+
 
 def snapshot_batches(snapshot: SnapshotFile) -> Iterator[MetadataBatch]:
     """The batches of a snapshot, whose offsets count from 0. Raises as ``MetadataLog.batches``."""
@@ -181,31 +201,34 @@ def read_batches(source: Source, start: int = 0) -> Iterator[MetadataBatch]:
 def _block(block: BatchBlock, chunk: Chunk, path: str) -> Iterator[MetadataBatch]:
     records = block.records
     assert records is not None
-    view = block.arena.data
-    plain = (records.key_size < 0) & (records.value_size > 0) & (records.timestamp_delta == 0)
-    plain &= records.header_count == 0
-    values = list(zip(records.value_start.tolist(), (records.value_start + records.value_size).tolist(), strict=True))
-    columns = [native_column(block.headers, name).tolist() for name in _COLUMNS]
+    headers, first = block.headers, records.first_row
+    is_plain = (records.key_size < 0) & (records.value_size > 0) & (records.timestamp_delta == 0)
+    is_plain &= records.header_count == 0
+    plain_before = np.concatenate(([0], np.cumsum(is_plain)))
+    count = records.row_count
+    is_quick = records.accepted & block.is_valid & (native_column(headers, "attributes") & CONTROL == 0)
+    is_quick &= count == native_column(headers, "record_count")
+    is_quick &= plain_before[first + count] - plain_before[first] == count
+    data = block.arena.tobytes()
+    starts, ends = records.value_start.tolist(), (records.value_start + records.value_size).tolist()
     rows = zip(
+        is_quick.tolist(),
         block.numbers.tolist(),
         block.position.tolist(),
-        (records.accepted & block.is_valid).tolist(),
-        records.first_row.tolist(),
-        records.row_count.tolist(),
-        *columns,
+        first.tolist(),
+        count.tolist(),
+        *(native_column(headers, name).tolist() for name in _COLUMNS),
         strict=True,
     )
-    all_plain = bool(plain.all())
-    for number, position, accepted, first, count, base_offset, epoch, timestamp, attributes, declared in rows:
-        is_special = attributes & CONTROL or not accepted or count != declared
-        if is_special or not (all_plain or plain[first : first + count].all()):
+    for quick, number, position, row, size, base_offset, epoch, timestamp in rows:
+        if not quick:
             yield _alone(chunk, number, path)
-            continue
-        own = [(None, bytes(view[begin:end])) for begin, end in values[first : first + count]]
-        yield MetadataBatch(base_offset, epoch, timestamp, False, own, position, path)
+        else:
+            own = [(None, data[starts[at] : ends[at]]) for at in range(row, row + size)]
+            yield MetadataBatch(base_offset, base_offset + size - 1, epoch, timestamp, False, own, position, path)
 
 
-_COLUMNS: Final = ("base_offset", "partition_leader_epoch", "max_timestamp", "attributes", "record_count")
+_COLUMNS: Final = ("base_offset", "partition_leader_epoch", "max_timestamp")
 
 
 def _alone(chunk: Chunk, number: int, path: str) -> MetadataBatch:
@@ -233,6 +256,7 @@ def _alone(chunk: Chunk, number: int, path: str) -> MetadataBatch:
         raise unreadable(error.message if isinstance(error, DamageError) else str(error)) from None
     return MetadataBatch(
         header.base_offset,
+        header.base_offset + len(records) - 1,
         header.partition_leader_epoch,
         header.max_timestamp,
         header.is_control,

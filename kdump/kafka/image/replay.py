@@ -19,7 +19,7 @@ from kdump.kafka.image.metadatalog import (
     UnreadableBatchError,
     snapshot_timestamp,
 )
-from kdump.kafka.image.quorum import Quorum
+from kdump.kafka.image.quorum import Quorum, leader_of
 from kdump.kafka.image.snapshotrecords import losses
 
 
@@ -123,6 +123,9 @@ def replay(
         result.unreadable = error
     if snapshot is not None and log.segments and until == StatePoint() and result.end_offset == first:
         result.beyond_log = _beyond(log, snapshot)
+    if loader.quorum.leader is None:
+        # A snapshot does not hold the election, which was before its end.
+        loader.quorum.leader = leader_of(log, loader.image.provenance.epoch)
     result.open_transaction = loader.open_transaction
     result.faults = faults + loader.faults + _last_faults(loader, result)
     return result
@@ -151,7 +154,7 @@ def _beyond(log: MetadataLog, snapshot: SnapshotFile) -> SnapshotFile | None:
 
 
 def _odd(batches: Iterator[MetadataBatch], faults: list[Fault]) -> Iterator[MetadataBatch]:
-    """The same batches; offsets that do not follow one another and epochs that fall are noted."""
+    """Passes the batches on, and notes offsets that do not follow one another and epochs that fall."""
     following: int | None = None
     epoch = -1
     for batch in batches:

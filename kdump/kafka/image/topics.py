@@ -5,9 +5,9 @@ Source: docs/spec/metadata.md#3-from-records-to-the-image (TopicsDelta, TopicDel
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kdump.kafka.image.faults import ReplayError
 
@@ -15,20 +15,13 @@ MIGRATING: Final = "A" * 22
 """The directory of a replica that has none yet (DirectoryId)."""
 UNASSIGNED: Final = "A" * 21 + "Q"
 LOST: Final = "A" * 21 + "g"
+PARTITION_CHANGE: Final = 5
+"""The type of a PartitionChangeRecord."""
 NO_LEADER: Final = -1
 _NO_LEADER_CHANGE: Final = -2
 _RECOVERY_UNCHANGED: Final = -1
 RECOVERY_STATES: Final = ("RECOVERED", "RECOVERING")
-_LISTS: Final = (
-    "replicas",
-    "directories",
-    "isr",
-    "removingReplicas",
-    "addingReplicas",
-    "eligibleLeaderReplicas",
-    "lastKnownElr",
-)
-"""The members of a PartitionChangeRecord that are null where they change nothing."""
+_ItemT = TypeVar("_ItemT")
 
 
 class PartitionRegistration(NamedTuple):
@@ -74,33 +67,21 @@ class PartitionRegistration(NamedTuple):
 
     def merged(self, values: dict[str, Any]) -> PartitionRegistration:
         """The partition after a PartitionChangeRecord: what it leaves out stays."""
-        kept: tuple[tuple[Any, ...], ...] = (
-            self.replicas,
-            self.directories,
-            self.isr,
-            self.removing,
-            self.adding,
-            self.elr,
-            self.last_known_elr,
-        )
-        chosen: list[tuple[Any, ...]] = [
-            now if (new := values[name]) is None else tuple(new) for name, now in zip(_LISTS, kept, strict=True)
-        ]
-        replicas, directories, isr, removing, adding, elr, last_known_elr = chosen
+        replicas, directories = _new(values["replicas"], self.replicas), _new(values["directories"], self.directories)
         leader, recovery = values["leader"], values["leaderRecoveryState"]
         is_elected = leader != _NO_LEADER_CHANGE
         partition = PartitionRegistration(
             replicas,
             directories,
-            isr,
-            removing,
-            adding,
+            _new(values["isr"], self.isr),
+            _new(values["removingReplicas"], self.removing),
+            _new(values["addingReplicas"], self.adding),
             leader if is_elected else self.leader,
             self.recovery if recovery == _RECOVERY_UNCHANGED else recovery,
             self.leader_epoch + is_elected,
             self.partition_epoch + 1,
-            elr,
-            last_known_elr,
+            _new(values["eligibleLeaderReplicas"], self.elr),
+            _new(values["lastKnownElr"], self.last_known_elr),
         )
         if replicas is self.replicas and directories is self.directories and recovery == _RECOVERY_UNCHANGED:
             return partition
@@ -131,6 +112,11 @@ class PartitionRegistration(NamedTuple):
         }
 
 
+def _new(changed: Sequence[_ItemT] | None, kept: tuple[_ItemT, ...]) -> tuple[_ItemT, ...]:
+    """A list of a PartitionChangeRecord; null: it stays as it is."""
+    return kept if changed is None else tuple(changed)
+
+
 def _assigned(directories: tuple[str, ...], replicas: int) -> tuple[str, ...]:
     """Directories that are all MIGRATING, or none at all, are one MIGRATING for each replica."""
     if all(directory == MIGRATING for directory in directories):
@@ -153,6 +139,20 @@ class TopicsImage:
 
     by_id: dict[str, TopicImage] = field(default_factory=dict)
     by_name: dict[str, TopicImage] = field(default_factory=dict)
+
+    def is_changed(self, values: dict[str, Any]) -> bool:
+        """Apply a PartitionChangeRecord alone. False where it does not apply, of which TopicsDelta says the reason."""
+        topic, number = self.by_id.get(values["topicId"]), values["partitionId"]
+        partition = None if topic is None else topic.partitions.get(number)
+        if topic is None or partition is None:
+            return False
+        try:
+            topic.partitions[number] = partition.merged(values)
+        except ReplayError:
+            return False
+        # As after every delta: of two topics with one name the one that was changed last counts.
+        self.by_name[topic.name] = topic
+        return True
 
 
 class _TopicDelta:

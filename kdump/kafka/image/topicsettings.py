@@ -15,6 +15,10 @@ from kdump.kafka.retention import Retention
 _BROKER_RESOURCE: Final = 4
 _RETENTION_MS: Final = 7 * 86_400_000
 _UNLIMITED: Final = -1
+DEFAULT_RETENTION: Final = Retention(_RETENTION_MS)
+"""That of a topic where nothing is configured."""
+MAX_MESSAGE_BYTES: Final = 1_048_588
+"""max.message.bytes, the largest batch that a producer may write, where nothing is configured."""
 
 
 class TopicSettings:
@@ -40,6 +44,10 @@ class TopicSettings:
     def delete_retention_ms(self, topic: str) -> int:
         """How long tombstones stay."""
         return self._number(topic, "delete.retention.ms", "log.cleaner.delete.retention.ms", DELETE_RETENTION_MS)
+
+    def max_message_bytes(self, topic: str) -> int:
+        """The largest batch that a producer may write."""
+        return self._number(topic, "max.message.bytes", "message.max.bytes", MAX_MESSAGE_BYTES)
 
     def _number(self, topic: str, name: str, synonym: str, default: int) -> int:
         value = self._value(topic, name, synonym)

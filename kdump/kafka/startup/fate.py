@@ -10,6 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from kdump.kafka.image.image import MetadataImage
+from kdump.kafka.image.names import TopicNames
 from kdump.kafka.image.topics import PartitionRegistration
 from kdump.kafka.startup.logdirectory import DELETE, FUTURE, STRAY, parse_folder
 
@@ -53,10 +54,11 @@ class FolderFate(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """The metadata of the cluster, and whose directories are asked about."""
+    """The metadata of the cluster, whose directories are asked about, and the names of topics that were deleted."""
 
     image: MetadataImage
     broker: int
+    names: TopicNames
 
     def assigned(self, folder: BrokerFolder, number: int) -> PartitionRegistration | None:
         """The partition by the id in partition.metadata, if the broker is among its replicas."""
@@ -75,9 +77,12 @@ class Placement(NamedTuple):
         """In words."""
         known = self.image.topics.by_id.get(folder.topic_id or "")
         if known is None:
-            now = self.image.topics.by_name.get(topic)
             gone = f"no topic has the id {folder.topic_id}"
-            return gone if now is None else f"{gone}, the topic {topic} was made again with the id {now.topic_id}"
+            now = self.image.topics.by_name.get(topic)
+            if now is not None:
+                return f"{gone}, the topic {topic} was made again with the id {now.topic_id}"
+            old = self.names.of(folder.topic_id or "", folder.path)
+            return gone if old is None else f"{gone}, the topic {old} was deleted"
         if number not in known.partitions:
             return f"the topic {known.name} has no partition {number}"
         replicas = ", ".join(map(str, known.partitions[number].replicas))

@@ -108,22 +108,37 @@ def backup_path(backup: str, directory: str, journal: str) -> str:
     return os.path.join(os.path.abspath(backup), f"{os.path.basename(directory)}-{journal}")
 
 
+def has_unprepared(directory: str) -> bool:
+    """There is something for ``clear_unprepared``."""
+    for journal in _unprepared(directory):
+        journal.close()
+        return True
+    return False
+
+
 def clear_unprepared(directory: str, backup: str | None = None) -> None:
-    """Remove journals without a manifest: they hold only copies, of preparations that were interrupted.
+    """Remove journals without a manifest: what preparations left that were interrupted, and repairs that are done.
 
     ``backup``: the directory that is named for the originals.
     """
-    for journal in _journals(directory):
+    for journal in _unprepared(directory):
         with journal:
             name = os.path.basename(journal.path)
-            if not _JOURNAL.fullmatch(name) or disk.exists(journal.entry(MANIFEST_NAME)):
-                continue
             path = None if backup is None else backup_path(backup, directory, name)
             if path is not None and os.path.isdir(path):
                 with Folder(path) as copies:
                     if not disk.exists(copies.entry(MANIFEST_NAME)):
                         remove_journal(copies)
             remove_journal(journal)
+
+
+def _unprepared(directory: str) -> Iterator[Folder]:
+    """The open journals that have no manifest."""
+    for journal in _journals(directory):
+        if _JOURNAL.fullmatch(os.path.basename(journal.path)) and not disk.exists(journal.entry(MANIFEST_NAME)):
+            yield journal
+        else:
+            journal.close()
 
 
 def _journals(directory: str) -> Iterator[Folder]:
@@ -218,7 +233,8 @@ def _take(step: RepairStep, folders: Folders) -> None:
         return
     if step.action is Action.LINE:
         if step.position is not None:
-            set_line(folders.above, os.path.basename(folders.partition.path), step.target, step.position)
+            name = os.path.basename(folders.partition.path)
+            set_line(folders.above, name, step.target, step.position, creates=True)
         return
     target, source = folders.file(step.target), folders.source(step)
     if step.action is Action.REMOVE:
@@ -253,21 +269,37 @@ def pieces_of(source: Source, position: int = 0, end: int | None = None) -> Iter
         position += count
 
 
-def set_line(log_directory: Folder, partition_directory: str, name: str, offset: int) -> None:
+def set_line(
+    log_directory: Folder, partition_directory: str, name: str, offset: int | None, *, creates: bool = False
+) -> None:
     """Set the offset of a partition in the checkpoint ``name`` of its log directory, which other partitions share.
 
-    The file changes as a whole, or not at all. A missing or malformed checkpoint stays as it is.
-    ``partition_directory`` is a name.
+    The file changes as a whole, or not at all. A malformed checkpoint stays as it is.
+
+    Args:
+        log_directory: holds the checkpoint.
+        partition_directory: the name of the partition's directory.
+        name: of the checkpoint.
+        offset: None: the partition has no line.
+        creates: make a missing checkpoint.
 
     Raises:
         KdumpError: UNREADABLE or UNWRITABLE; REPAIR_REFUSED if the checkpoint is a symbolic link.
     """
     partition, checkpoint = parse_partition_directory(partition_directory), log_directory.entry(name)
-    if partition is None or not disk.exists(checkpoint):
+    is_there = disk.exists(checkpoint)
+    if partition is None or not (is_there or creates):
         return
     part = log_directory.entry(f".{name}.kdump-part")
     if disk.exists(part):
         disk.remove(part)
+    if not is_there:
+        above = log_directory.status
+        like = _owned(above.st_mode & 0o644, above.st_uid, above.st_gid)
+        disk.write_file(part, with_offset(b"", *partition, offset), like, keep_owner=True)
+        disk.replace(part, checkpoint)
+        disk.sync_directory(log_directory)
+        return
     with disk.open_file(checkpoint) as source:
         status = source.status
         data = source.read(0, status.st_size)

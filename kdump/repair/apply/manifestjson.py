@@ -295,7 +295,7 @@ _MOVE: Final[Mapping[str, _Check]] = {
     "position": _optional(_size),
     "modified": _optional(_number),
 }
-_LINE: Final[Mapping[str, _Check]] = {"name": _checkpoint, "before": _number, "after": _size}
+_LINE: Final[Mapping[str, _Check]] = {"name": _checkpoint, "before": _optional(_number), "after": _size}
 _BYSTANDER: Final[Mapping[str, _Check]] = {
     "name": _name,
     "size": _size,

@@ -9,7 +9,12 @@ from itertools import pairwise
 from typing import Final, Self
 
 from kdump.codes import DamageError, KdumpError
-from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry, parse_leader_epoch_checkpoint
+from kdump.format.checkpoint import (
+    LEADER_EPOCH_CHECKPOINT,
+    EpochEntry,
+    parse_leader_epoch_checkpoint,
+    write_leader_epoch_checkpoint,
+)
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
@@ -86,12 +91,7 @@ def epochs_for(data: bytes | None, end_offset: int, found: Iterable[tuple[int, i
     filled = [EpochEntry(*entry) for entry in sorted(starts.items())]
     if all(before.start_offset <= after.start_offset for before, after in pairwise(filled)):
         kept = filled
-    return _checkpoint(kept) if kept != entries else None
-
-
-def _checkpoint(entries: list[EpochEntry]) -> bytes:
-    lines = ["0", str(len(entries)), *(f"{entry.epoch} {entry.start_offset}" for entry in entries)]
-    return "".join(f"{line}\n" for line in lines).encode()
+    return write_leader_epoch_checkpoint(kept) if kept != entries else None
 
 
 _NO_END = 2**63

@@ -143,11 +143,11 @@ class RepairLoss:
 class LineChange:
     """The partition's own line in a checkpoint of the log directory: its offset before and after.
 
-    ``name`` is one of OFFSET_CHECKPOINTS.
+    ``name`` is one of OFFSET_CHECKPOINTS. ``before`` is None where it had no line.
     """
 
     name: str
-    before: int
+    before: int | None
     after: int
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from kdump.codes import KdumpError
 from kdump.kafka.coordinators import DEFAULT_PARTITIONS
 from kdump.kafka.coordinatorstate import OFFSETS
+from kdump.kafka.image.names import TopicNames
 from kdump.log.names import CLUSTER_METADATA
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.stats.state.groups import open_transaction_rows, with_lag, with_topic_names
@@ -20,9 +22,9 @@ _Rows = list[dict[str, Any]]
 
 
 class KnownTopics(NamedTuple):
-    """What the metadata tells: names by topic id, and how many partitions the transaction coordinators' topic has."""
+    """What the metadata tells: names of topics, and how many partitions the transaction coordinators' topic has."""
 
-    names: Mapping[str, str]
+    names: TopicNames
     coordinators: int | None = None
 
 
@@ -49,7 +51,11 @@ def coordinator_rows(
         states.append(state)
     plain = [partition for partition in logs.partitions if not _is_internal(partition)]
     found = {(reach.topic, reach.partition): reach for reach in reaches(plain, at, on_error)} if states else {}
-    groups = [with_topic_names(row, topics.names) for state in states for row in state.groups]
+    groups = [
+        with_topic_names(row, partial(topics.names.of, place=state.partition.directory))
+        for state in states
+        for row in state.groups
+    ]
     if groups:
         yield "group", sorted(groups, key=lambda row: str(row["group"]))
     commits = [state for state in states if state.decoder == OFFSETS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kdump.stats.state.reach import PartitionReach
@@ -25,14 +25,14 @@ def with_lag(row: Mapping[str, Any], reaches: Mapping[tuple[str, int], Partition
     }
 
 
-def with_topic_names(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """A group whose members' partitions have names in place of topic ids, where these are known."""
+def with_topic_names(row: Mapping[str, Any], name_of: Callable[[str], str | None]) -> dict[str, Any]:
+    """A group whose members' partitions have names in place of topic ids, where ``name_of`` knows them."""
     members = []
     for member in row["members"]:
         shown = []
         for partition in member["assignment"]:
             topic, _, number = partition.rpartition("-")
-            shown.append(f"{names.get(topic, topic)}-{number}")
+            shown.append(f"{name_of(topic) or topic}-{number}")
         members.append({**member, "assignment": sorted(shown)})
     return {**row, "members": members}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kdump.codes import Codes, DamageError
 from kdump.format import control
 from kdump.format.control import parse_end_txn, parse_kraft, parse_type, schema_of
-from kdump.format.message import Value
+from kdump.format.messagereader import Value
 
 INT16 = st.integers(-(2**15), 2**15 - 1)
 

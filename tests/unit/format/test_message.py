@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.format.message import MessageError, Schema, Value, read_message, record_schemas, schemas
+from kdump.format.message import MessageError, Schema, read_message, record_schemas, schemas
+from kdump.format.messagereader import Value
 from kdump.payloads.javadouble import double_string
 from kdump.payloads.message_json import json_value, message_json, shown
 from kdump.wire.cursor import Cursor
@@ -70,6 +71,9 @@ def test_every_message_reads_back_and_prints(schema: Schema, version: int, rando
     found = read_message(schema, version, cursor)
     assert cursor.position == len(data)
     assert same(found, values)
+    for _ in range(2):
+        # The second time it is remembered.
+        assert same(schema.layout(version).read_whole(b"head" + data, 4), values)
     expected = expected_members(schema.fields, version, values)
     assert same(shown(schema.layout(version), found), expected)
     text = message_json(schema, version, found)
@@ -84,9 +88,13 @@ def test_no_damage_crashes_the_reader(schema: Schema, version: int, random: Rand
     data = bytearray(write_message(schema, version, random_values(schema.fields, version, random), random))
     if data:
         data[random.randrange(len(data))] = random.randrange(256)
-    cut = Cursor(data[: random.randrange(len(data) + 1)])
+    cut = Cursor(bytes(data[: random.randrange(len(data) + 1)]))
+    read_as = random.choice((version, version + 1, 9, -1))
+    values = None
     with contextlib.suppress(MessageError):
-        read_message(schema, random.choice((version, version + 1, 9, -1)), cut)
+        values = read_message(schema, read_as, cut)
+    whole = schema.layout(read_as).read_whole(bytes(cut.buffer), 0)
+    assert same(whole, None if cut.remaining else values)
 
 
 def test_a_tagged_field_is_shown_when_it_is_not_at_its_default() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from kdump.codes import Codes, Finding, Severity
+from kdump.kafka.image.names import TopicNames
 from kdump.log.names import parse_partition_directory
 from kdump.verify.logdir import (
     Checkpoints,
@@ -26,6 +27,10 @@ EXTENT = PartitionExtent(start_offset=10, end_offset=100, last_base=60)
 
 def codes(findings: Iterable[Finding]) -> list[Codes]:
     return [finding.code for finding in findings]
+
+
+def checked(directory: Path, partitions: Mapping[Partition, PartitionExtent | None]) -> Iterator[Finding]:
+    return check_log_directory(Checkpoints(str(directory)), partitions, TopicNames([]))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +69,7 @@ PARTITIONS: dict[Partition, PartitionExtent | None] = {("topic", 0): EXTENT, ("t
 
 def test_a_sound_directory(directory: Path) -> None:
     before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
-    assert not codes(check_log_directory(Checkpoints(str(directory)), PARTITIONS))
+    assert not codes(checked(directory, PARTITIONS))
     assert before == {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
@@ -90,7 +95,7 @@ def test_what_is_wrong(directory: Path, name: str, text: str, expected: Codes) -
     path = directory / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
-    (found,) = check_log_directory(Checkpoints(str(directory)), PARTITIONS)
+    (found,) = checked(directory, PARTITIONS)
     assert found.code is expected
     assert found.path is not None
     assert str(path).startswith(found.path)
@@ -100,18 +105,18 @@ def test_what_is_missing(directory: Path) -> None:
     (directory / "meta.properties").unlink()
     (directory / ".kafka_cleanshutdown").unlink()
     expected = [Codes.META_PROPERTIES, Codes.UNCLEAN_SHUTDOWN]
-    assert codes(check_log_directory(Checkpoints(str(directory)), PARTITIONS)) == expected
-    assert codes(check_log_directory(Checkpoints(str(directory / "none")), {})) == [Codes.UNREADABLE]
+    assert codes(checked(directory, PARTITIONS)) == expected
+    assert codes(checked(directory / "none", {})) == [Codes.UNREADABLE]
 
 
 def test_unknown_extents_are_not_judged(directory: Path) -> None:
     (directory / "recovery-point-offset-checkpoint").write_text("0\n1\ntopic 0 101\n")
-    assert not codes(check_log_directory(Checkpoints(str(directory)), dict.fromkeys(PARTITIONS)))
+    assert not codes(checked(directory, dict.fromkeys(PARTITIONS)))
 
 
 def test_recovery_point_says_what_is_lost(directory: Path) -> None:
     (directory / "recovery-point-offset-checkpoint").write_text("0\n1\ntopic 1 120\n")
-    (found,) = check_log_directory(Checkpoints(str(directory)), PARTITIONS)
+    (found,) = checked(directory, PARTITIONS)
     assert (found.first_offset, found.last_offset, found.severity) == (100, 119, Severity.ERROR)
     assert found.message.startswith("topic-1: ")
 
@@ -135,7 +140,7 @@ def test_captured_directories(captures: Captures, tmp_path: Path, version: str) 
     partitions = extents(logs)
     for path in (captures.root / version / "_broker").iterdir():
         shutil.copy(path, tmp_path)
-    findings = list(check_log_directory(Checkpoints(str(tmp_path)), partitions))
+    findings = list(checked(tmp_path, partitions))
     expected = {Codes.PARTITION_MISSING, Codes.UNCLEAN_SHUTDOWN}
     assert {finding.code for finding in findings} <= expected | (
         {Codes.META_PROPERTIES} if version == "0.8.2.2" else set()

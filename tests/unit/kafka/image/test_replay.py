@@ -77,6 +77,16 @@ def test_grades(root: Path, case: dict[str, Any]) -> None:
     assert stops == (case["controller"] != "active controller")
 
 
+@pytest.mark.parametrize("case", metadata_cases(), ids=lambda case: str(case["id"]))
+def test_a_watcher_changes_nothing(root: Path, case: dict[str, Any]) -> None:
+    """Without one, a batch that only changes a partition is applied without a delta."""
+    log, point = metadata_log(root, case["dir"]), until(case)
+    found, watched = replay(log, point, alone=True), replay(log, point, Offsets(), alone=True)
+    assert found.image == watched.image
+    assert found.faults == watched.faults
+    assert found.end_offset == watched.end_offset
+
+
 @pytest.mark.parametrize("name", ["bitflip", "cut-middle", "cut-tail", "zero-tail"])
 def test_a_node_cuts(root: Path, name: str) -> None:
     found = replay(metadata_log(root, f"damaged/{name}"), StatePoint())
@@ -156,3 +166,18 @@ def test_no_damage_stops_the_reading(root: Path, tmp_path: Path, seed: int) -> N
     list(image_rows(found.image, StateSelection()))
     list(metadata_commands(found.image, StateSelection()))
     list(check_metadata_log(str(folder)))
+
+
+@pytest.mark.parametrize(("offset", "leader"), [(171, 101), (196, 101), (197, 103), (255, 103), (311, 103)])
+def test_the_leader_is_known_after_a_snapshot(root: Path, offset: int, leader: int) -> None:
+    """A snapshot does not hold the election: it stands in the log before it, or in quorum-state."""
+    assert replay(metadata_log(root, "cluster/n1"), StatePoint(offset)).quorum.leader == leader
+
+
+def test_the_leader_by_quorum_state(root: Path, tmp_path: Path) -> None:
+    shutil.copytree(root / "cluster" / "n1" / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
+    log = MetadataLog.of(str(tmp_path / "__cluster_metadata-0"))
+    (tmp_path / "__cluster_metadata-0" / "leader-epoch-checkpoint").unlink()
+    assert replay(log, StatePoint()).quorum.leader == 103
+    (tmp_path / "__cluster_metadata-0" / "quorum-state").write_text('{"leaderId":103,"leaderEpoch":3}')
+    assert replay(log, StatePoint()).quorum.leader is None, "it leads in another epoch"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kdump.codes import KdumpError
+from kdump.kafka.image.names import TopicNames
 from kdump.stats.state.coordinators import KnownTopics, coordinator_rows, offset_rows
 from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, v2_batch
@@ -49,7 +50,7 @@ def raised(error: KdumpError) -> None:
 
 def rows(logs: Path, at: int | None, coordinators: int | None = None) -> dict[str, list[dict[str, Any]]]:
     entries = PartitionEntries([str(logs)], on_error=raised)
-    return dict(coordinator_rows(entries, at, KnownTopics({}, coordinators), lambda note: None, raised))
+    return dict(coordinator_rows(entries, at, KnownTopics(TopicNames([]), coordinators), lambda note: None, raised))
 
 
 def test_lag(logs: Path) -> None:

@@ -1,0 +1,151 @@
+"""``kdump convert --for-broker``: partitions that a stopped broker takes as its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import click
+
+from kdump.cli.arguments import ConvertArguments
+from kdump.cli.console import Console
+from kdump.cli.exit_status import RunStatus
+from kdump.codes import REFUSALS, KdumpError
+from kdump.convert.conversion import Conversion
+from kdump.format.checkpoint import is_topic_id
+from kdump.log.names import parse_partition_directory
+from kdump.repair.salvage.pieces import TxnPolicy
+from kdump.restore.plan import LeftPartition, NoteKind, Placing, RestoreNote, RestoreOptions, RestorePlan, plan_restore
+from kdump.restore.report import left_lines, left_row, note_rows, plan_lines, restored_lines, restored_row
+from kdump.restore.run import Restore
+from kdump.restore.source import SourcePartition, directories_below, read_source
+from kdump.restore.target import TargetCluster, TargetPartition
+
+_POLICIES = {"abort": TxnPolicy.ABORT, "commit": TxnPolicy.COMMIT}
+
+
+def is_converted(conversion: Conversion) -> bool:
+    """Something is asked for that changes logs."""
+    return replace(conversion, limit=0, skip_damaged=False, keep_open=False) != Conversion(limit=0)
+
+
+def restore(given: ConvertArguments, conversion: Conversion, console: Console, status: RunStatus) -> None:
+    """Restore what ``given`` names; errors go to ``status``. Raises click.UsageError."""
+    options = RestoreOptions(
+        conversion,
+        is_converted(conversion),
+        Placing(given.link or Placing.COPY),
+        given.forget_producers,
+        _POLICIES.get(given.open_transactions or "", TxnPolicy.LEAVE),
+        given.overwrite,
+        given.backup_dir,
+        given.force,
+    )
+    try:
+        cluster = None if given.metadata is None else TargetCluster(given.metadata, given.destination)
+        found = list(_plans(given, cluster, options))
+    except KdumpError as error:
+        status.fail(error, is_damage=error.code in REFUSALS)
+        return
+    _run(found, given, options, console, status)
+
+
+def _plans(
+    given: ConvertArguments, cluster: TargetCluster | None, options: RestoreOptions
+) -> Iterator[RestorePlan | LeftPartition]:
+    """The plans of all partitions, and those for which there is no place. Raises KdumpError, click.UsageError."""
+    if given.from_log_dir is None:
+        assert given.source is not None
+        source = read_source(given.source, given.max_decompressed_size)
+        yield plan_restore(source, _target(given, cluster, source), options)
+        return
+    assert cluster is not None
+    # A broker that was started on the old directories has put them aside, and made empty ones.
+    put_aside = os.path.realpath(given.from_log_dir) == os.path.realpath(given.destination)
+    for name, (directory, *others) in directories_below(given.from_log_dir, put_aside=put_aside):
+        target = cluster.partition(*name)
+        if isinstance(target, str):
+            yield LeftPartition(name, directory, RestoreNote(NoteKind.NO_TARGET, target))
+        elif others:
+            message = "several directories hold it: name the right one as SRC, with --topic"
+            yield LeftPartition(name, directory, RestoreNote(NoteKind.SEVERAL_SOURCES, message))
+        else:
+            try:
+                yield plan_restore(read_source(directory, given.max_decompressed_size), target, options)
+            except KdumpError as error:
+                yield LeftPartition(name, directory, RestoreNote(NoteKind.UNREADABLE, str(error)))
+
+
+def _target(given: ConvertArguments, cluster: TargetCluster | None, source: SourcePartition) -> TargetPartition:
+    """The partition that is named. Raises click.UsageError."""
+    name = source.place.name
+    number = given.partition if given.partition is not None else 0 if name is None else name[1]
+    topic, topic_id = given.topic, given.topic_id
+    assert topic is not None
+    if topic_id is not None and not is_topic_id(topic_id):
+        raise click.UsageError(
+            f"--topic-id {topic_id}: an id has 22 characters, as kafka-topics.sh --describe shows it"
+        )
+    if parse_partition_directory(f"{topic}-{number}") != (topic, number) or os.sep in topic:
+        raise click.UsageError(f"--topic {topic}: no name of a topic")
+    if cluster is not None:
+        known = cluster.partition(topic, number)
+        if isinstance(known, str):
+            raise click.UsageError(f"--topic {topic} --partition {number}: {known}")
+        if topic_id not in (None, known.topic_id):
+            raise click.UsageError(f"--topic-id {topic_id}: topic {topic} has the id {known.topic_id}")
+        return known
+    if topic_id is None:
+        raise click.UsageError("--for-broker needs --topic-id or --metadata")
+    return TargetPartition(topic, number, topic_id)
+
+
+def _run(
+    found: Sequence[RestorePlan | LeftPartition],
+    given: ConvertArguments,
+    options: RestoreOptions,
+    console: Console,
+    status: RunStatus,
+) -> None:
+    """Show what cannot be restored, then restore the rest."""
+    is_text = given.output == "text"
+
+    def write(lines: Iterator[str]) -> None:
+        for line in lines:
+            console.out.write(line.encode("utf-8", "surrogateescape"))
+
+    for one in found:
+        if isinstance(one, LeftPartition):
+            status.add(damaged=True)
+            write(left_lines(one) if is_text else iter((left_row(one),)))
+        else:
+            write(plan_lines(one) if is_text else note_rows(one))
+    # A reader that has gone does not decide the exit status.
+    with suppress(BrokenPipeError):
+        console.out.flush()
+    plans = [one for one in found if isinstance(one, RestorePlan)]
+    has_losses = len(plans) < len(found) or any(note.is_loss for plan in plans for note in plan.notes)
+    is_open = any(note.kind is NoteKind.OPEN_TRANSACTION for plan in plans for note in plan.notes)
+    if (given.strict and has_losses) or (given.open_transactions == "refuse" and is_open):
+        option = "--strict" if given.strict and has_losses else "--open-transactions refuse"
+        console.note(f"nothing was written: not everything is restored as it was ({option})")
+        status.add(damaged=True)
+        return
+    with Restore(given.destination, options) as job:
+        checked = []
+        for plan in plans:
+            try:
+                job.check(plan)
+                checked.append(plan)
+            except KdumpError as error:
+                status.fail(error, is_damage=error.code in REFUSALS)
+        for plan in checked:
+            try:
+                restored = job.restore(plan)
+            except KdumpError as error:
+                status.fail(error, is_damage=error.code in REFUSALS)
+                continue
+            status.add(damaged=any(note.is_loss for note in plan.notes))
+            write(restored_lines(restored) if is_text else iter((restored_row(restored),)))

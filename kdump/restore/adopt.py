@@ -1,0 +1,241 @@
+"""The plan for log directories without their cluster: what is there, which copy is the best, and what is missing.
+
+Nothing is written. Source: docs/spec/replicas.md for the copy that keeps most, docs/spec/metadata.md for what the
+cluster knew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kdump.codes import KdumpError
+from kdump.diff.places import CopyPlace, PartitionCopies, PartitionName, copies_of
+from kdump.diff.run import CopySummary, DiffOptions, PartitionReport, PartitionTask
+from kdump.kafka.coordinatorstate import OFFSETS
+from kdump.kafka.image.copies import find_copies, newest
+from kdump.kafka.image.image import TOPIC_RESOURCE, MetadataImage
+from kdump.kafka.image.replay import StatePoint, replay
+from kdump.kafka.startup.logdirectory import DELETE, FUTURE, parse_folder
+from kdump.log import files
+from kdump.log.names import CLUSTER_METADATA
+from kdump.payloads.topics import INTERNAL_TOPICS
+from kdump.restore.plan import RestoreNote, RestoreOptions, plan_restore
+from kdump.restore.source import read_place
+from kdump.restore.target import TargetPartition
+from kdump.verify.coordinators import coordinator_states
+from kdump.verify.partitionentries import PartitionEntries
+
+_INTERNAL: Final = frozenset({*INTERNAL_TOPICS.values(), CLUSTER_METADATA})
+"""Topics that the brokers of a new cluster make themselves."""
+
+
+@dataclass(frozen=True)
+class AdoptedPartition:
+    """A partition of which at least one copy is left.
+
+    Attributes:
+        name: topic and partition.
+        copies: all that are left of one topic id.
+        best: the number of the copy to restore.
+        elsewhere: records that only other copies have.
+        notes: what cannot be restored of the best copy, and what to know.
+        replicas: the brokers that had it by the metadata; () where that is not known.
+        other_ids: directories of topics that had the same name.
+    """
+
+    name: PartitionName
+    copies: tuple[CopySummary, ...]
+    best: int
+    elsewhere: int
+    notes: tuple[RestoreNote, ...]
+    replicas: tuple[int, ...] = ()
+    other_ids: tuple[str, ...] = ()
+
+    @property
+    def best_copy(self) -> CopySummary:
+        """The copy to restore."""
+        return self.copies[self.best]
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing of it is lost, as far as can be told."""
+        return not (self.elsewhere or any(note.is_loss for note in self.notes))
+
+
+@dataclass(frozen=True)
+class AdoptedTopic:
+    """A topic, by name; ``partitions``: how many it has or had; ``configs``: those of the metadata."""
+
+    name: str
+    topic_id: str | None
+    partitions: int
+    missing: tuple[int, ...]
+    replication_factor: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AdoptionPlan:
+    """What can be made of the log directories.
+
+    Attributes:
+        paths: as they were given.
+        topics: sorted by name, without those that brokers make themselves.
+        partitions: sorted.
+        coordinators: partitions of __consumer_offsets.
+        offsets: committed offsets of groups, the columns of ``stats --at``.
+        has_metadata: the metadata of the cluster is among the paths.
+        unknown: topics of the metadata of which no directory is left.
+    """
+
+    paths: tuple[str, ...]
+    topics: tuple[AdoptedTopic, ...]
+    partitions: tuple[AdoptedPartition, ...]
+    coordinators: tuple[AdoptedPartition, ...]
+    offsets: tuple[Mapping[str, Any], ...]
+    has_metadata: bool
+    unknown: tuple[str, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing is missing."""
+        return not self.unknown and all(
+            (*(one.is_whole for one in self.partitions), *(not one.missing for one in self.topics))
+        )
+
+
+def plan_adoption(paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> AdoptionPlan:
+    """Read the log directories of one broker, or of several.
+
+    Args:
+        paths: log directories, or partition directories.
+        on_error: takes what cannot be read; the rest is planned.
+    """
+    image = _image(paths, on_error)
+    places = _places(paths, on_error)
+    partitions: list[AdoptedPartition] = []
+    coordinators: list[AdoptedPartition] = []
+    for name in sorted(places):
+        if name[0] == INTERNAL_TOPICS[OFFSETS]:
+            coordinators += _adopted(name, places[name], image, on_error)
+        elif name[0] not in _INTERNAL:
+            partitions += _adopted(name, places[name], image, on_error)
+    topics = {name for name, _ in places if name not in _INTERNAL}
+    known = set() if image is None else set(image.topics.by_name) - _INTERNAL
+    return AdoptionPlan(
+        tuple(paths),
+        tuple(_topic(name, partitions, image) for name in sorted(topics)),
+        tuple(partitions),
+        tuple(coordinators),
+        tuple(_offsets([one.best_copy.directory for one in coordinators], on_error)),
+        image is not None,
+        tuple(sorted(known - topics)),
+    )
+
+
+def _image(paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> MetadataImage | None:
+    """The newest metadata among the paths."""
+    copies = find_copies(paths, lambda error: None)
+    if not copies:
+        return None
+    try:
+        return replay(newest(copies).log, StatePoint()).image
+    except KdumpError as error:
+        on_error(error)
+        return None
+
+
+def _places(paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> dict[PartitionName, list[CopyPlace]]:
+    """All copies of each partition, those that a broker has put aside too."""
+    found: dict[PartitionName, list[CopyPlace]] = {}
+    for path in paths:
+        try:
+            folders = [
+                entry.path
+                for entry in files.listing(path)
+                if entry.is_directory
+                and (folder := parse_folder(entry.name)) is not None
+                and folder[0][0] != CLUSTER_METADATA
+                and folder[1] not in (DELETE, FUTURE)
+            ]
+        except KdumpError as error:
+            on_error(error.located(path))
+            continue
+        for folder_path in sorted(folders) or [path]:
+            try:
+                for place in copies_of(folder_path, on_error).copies:
+                    if place.name is not None and place.name[0] != CLUSTER_METADATA:
+                        found.setdefault(place.name, []).append(place)
+            except KdumpError as error:
+                on_error(error.located(folder_path))
+    return found
+
+
+def _adopted(
+    name: PartitionName,
+    places: Sequence[CopyPlace],
+    image: MetadataImage | None,
+    on_error: Callable[[KdumpError], None],
+) -> Iterator[AdoptedPartition]:
+    """One partition: the copies of one topic id are compared as ``kdump diff`` compares them."""
+    chosen = _topic_id(name[0], places, image)
+    own = tuple(place for place in places if place.topic_id in (chosen, None))
+    others = tuple(place.directory for place in places if place not in own)
+    for report in PartitionTask(PartitionCopies(name, own, ()), DiffOptions()).run():
+        if isinstance(report, KdumpError):
+            on_error(report)
+        if not isinstance(report, PartitionReport) or not report.copies:
+            continue
+        best, elsewhere = 0, 0
+        if report.recommendation is not None:
+            best = report.recommendation.copy
+            elsewhere = report.recommendation.nowhere_else
+        directory = report.copies[best].directory
+        place = next(one for one in own if one.directory == directory)
+        target = TargetPartition(*name, chosen or "")
+        try:
+            notes = plan_restore(read_place(place), target, RestoreOptions(forgets_producers=True)).notes
+        except KdumpError as error:
+            on_error(error.located(directory))
+            continue
+        known = None if image is None else image.topics.by_name.get(name[0])
+        registered = None if known is None else known.partitions.get(name[1])
+        replicas = () if registered is None else registered.replicas
+        yield AdoptedPartition(name, report.copies, best, elsewhere, notes, replicas, others)
+
+
+def _topic_id(topic: str, places: Sequence[CopyPlace], image: MetadataImage | None) -> str | None:
+    """That of the metadata where a copy has it, else that of most copies."""
+    ids = Counter(place.topic_id for place in places if place.topic_id is not None)
+    known = None if image is None else image.topics.by_name.get(topic)
+    if known is not None and (known.topic_id in ids or not ids):
+        return known.topic_id
+    return max(ids, key=lambda topic_id: (ids[topic_id], topic_id)) if ids else None
+
+
+def _topic(name: str, partitions: Sequence[AdoptedPartition], image: MetadataImage | None) -> AdoptedTopic:
+    own = [one for one in partitions if one.name[0] == name]
+    known = None if image is None else image.topics.by_name.get(name)
+    numbers = {one.name[1] for one in own}
+    wanted = numbers if known is None else numbers | set(known.partitions)
+    count = max(wanted, default=-1) + 1
+    return AdoptedTopic(
+        name,
+        next((copy.topic_id for one in own for copy in one.copies if copy.topic_id is not None), None),
+        count,
+        tuple(sorted(set(range(count)) - numbers)),
+        max((len(one.replicas) or len(one.copies) for one in own), default=1),
+        {} if image is None else dict(image.configs.get((TOPIC_RESOURCE, name), {})),
+    )
+
+
+def _offsets(directories: Sequence[str], on_error: Callable[[KdumpError], None]) -> Iterator[Mapping[str, Any]]:
+    """The committed offsets in partitions of __consumer_offsets, sorted."""
+    if not directories:
+        return
+    logs = PartitionEntries(directories, on_error=on_error)
+    rows = [row for state in coordinator_states(logs, None, on_error) for row in state.rows]
+    yield from sorted(rows, key=lambda row: (str(row["group"]), str(row["topic"]), int(str(row["partition"]))))

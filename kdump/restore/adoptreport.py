@@ -1,0 +1,181 @@
+"""The plan for log directories without their cluster, as a page, as JSON lines, and as commands."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kdump.payloads.secretconfigs import is_secret_config
+from kdump.restore.adopt import AdoptedPartition, AdoptedTopic, AdoptionPlan
+from kdump.restore.plan import NoteKind
+from kdump.restore.report import note_lines, note_row
+from kdump.system.blocks import escaped
+
+_SERVER: Final = '--bootstrap-server "$SERVER"'
+_RETENTION: Final = ("retention.ms", "retention.bytes")
+_REPLICAS: Final = (
+    "Give a topic one replica, restore that, and extend it with kafka-reassign-partitions.sh once it runs. Or put the\n"
+    "directory on every broker that gets a replica before any of them starts. Nothing else is safe: an empty in-sync\n"
+    "replica that becomes the leader makes the others truncate what was restored.\n"
+)
+
+
+def adoption_page(plan: AdoptionPlan) -> Iterator[str]:
+    """The page for people."""
+    if not plan.has_metadata:
+        yield "no metadata of the cluster: configs, replicas and topics without directories are not known\n"
+    for name in plan.unknown:
+        yield f"topic {escaped(name)}: no directory of it is left\n"
+    for topic in plan.topics:
+        topic_id = topic.topic_id or "not known"
+        yield f"topic {escaped(topic.name)}: id {topic_id}, partitions: {topic.partitions}, "
+        yield f"replicas: {topic.replication_factor}\n"
+        if topic.missing:
+            yield f"  missing: partition {', '.join(map(str, topic.missing))}\n"
+        for name, value in sorted(topic.configs.items()):
+            yield f"  {escaped(name)}={'(hidden)' if is_secret_config(name) else escaped(value)}\n"
+        for partition in plan.partitions:
+            if partition.name[0] == topic.name:
+                yield from (f"  {line}" for line in _partition_lines(partition))
+    groups = {row["group"] for row in plan.offsets}
+    if groups:
+        yield f"committed offsets: {len(plan.offsets):,} of {len(groups):,} groups\n"
+    if plan.partitions:
+        yield _REPLICAS
+        yield "--output commands prints what to run\n"
+
+
+def _partition_lines(partition: AdoptedPartition) -> Iterator[str]:
+    name = f"{partition.name[0]}-{partition.name[1]}"
+    for number, copy in enumerate(partition.copies):
+        what = "best" if number == partition.best else "copy"
+        node = "" if copy.node_id is None else f" of broker {copy.node_id}"
+        epoch = f", leader epoch {copy.epochs[-1][0]}" if copy.epochs else ""
+        damage = ", damaged" if copy.is_damaged else ""
+        yield (
+            f"{escaped(name)}: {what}{node}: {escaped(copy.directory)}: offsets {copy.log_start} to {copy.log_end}, "
+            f"high watermark {copy.high_watermark}{epoch}{damage}\n"
+        )
+    for directory in partition.other_ids:
+        yield f"{escaped(name)}: of another topic of this name: {escaped(directory)}\n"
+    if partition.elsewhere:
+        yield (
+            f"{escaped(name)}: {partition.elsewhere:,} records are only in other copies; kdump diff shows them, "
+            "kdump repair --salvage --from takes what fits\n"
+        )
+    yield from note_lines(name, partition.notes)
+
+
+def adoption_rows(plan: AdoptionPlan) -> Iterator[str]:
+    """JSON lines."""
+    for topic in plan.topics:
+        yield _json(
+            {
+                "type": "adoptedTopic",
+                "topic": topic.name,
+                "topicId": topic.topic_id,
+                "partitions": topic.partitions,
+                "missingPartitions": list(topic.missing),
+                "replicationFactor": topic.replication_factor,
+                "configs": {name: value for name, value in topic.configs.items() if not is_secret_config(name)},
+            }
+        )
+    for name in plan.unknown:
+        yield _json({"type": "missingTopic", "topic": name})
+    for partition in plan.partitions:
+        yield _json(_partition_row(partition))
+        for note in partition.notes:
+            yield note_row(partition.name, partition.best_copy.directory, note)
+    for row in plan.offsets:
+        yield _json({"type": "committedOffset", **row})
+
+
+def _partition_row(partition: AdoptedPartition) -> dict[str, Any]:
+    return {
+        "type": "adoptedPartition",
+        "topic": partition.name[0],
+        "partition": partition.name[1],
+        "best": partition.best,
+        "recordsOnlyElsewhere": partition.elsewhere,
+        "isWhole": partition.is_whole,
+        "replicas": list(partition.replicas),
+        "otherTopicIds": list(partition.other_ids),
+        "copies": [
+            {
+                "directory": copy.directory,
+                "topicId": copy.topic_id,
+                "clusterId": copy.cluster_id,
+                "nodeId": copy.node_id,
+                "logStartOffset": copy.log_start,
+                "logEndOffset": copy.log_end,
+                "highWatermark": copy.high_watermark,
+                "leaderEpoch": copy.epochs[-1][0] if copy.epochs else None,
+                "isDamaged": copy.is_damaged,
+            }
+            for copy in partition.copies
+        ],
+    }
+
+
+def adoption_commands(plan: AdoptionPlan) -> Iterator[str]:
+    """A script to read and to run step by step."""
+    yield "# SERVER is a broker of the new cluster, LOGDIR the log directory of a broker, on its own machine.\n"
+    yield "# 1. Make the topics, with one replica each, and without retention until all is there.\n"
+    for topic in plan.topics:
+        yield _create(topic)
+    yield "# 2. Stop the brokers. On each broker run the lines of the partitions that it has a replica of:\n"
+    yield f"#    kafka-topics.sh {_SERVER} --describe tells which; of others kdump says that they are not here.\n"
+    for line in _REPLICAS.splitlines():
+        yield f"#    {line}\n"
+    for partition in plan.partitions:
+        yield _restore(partition)
+    yield "# 3. Start the brokers.\n"
+    if plan.offsets:
+        yield "# 4. Give the groups their offsets, before their consumers start.\n"
+        sources = shlex.join(one.best_copy.directory for one in plan.coordinators)
+        yield f"kdump stats --at now --output reset-csv {sources} > group-offsets.csv\n"
+        options = "--reset-offsets --all-groups --from-file group-offsets.csv --execute"
+        yield f"kafka-consumer-groups.sh {_SERVER} {options}\n"
+    yield "# 5. Give the topics their retention back, then more replicas (kafka-reassign-partitions.sh).\n"
+    for topic in plan.topics:
+        yield from _retention(topic)
+
+
+def _create(topic: AdoptedTopic) -> str:
+    if topic.missing:
+        lost = ", ".join(map(str, topic.missing))
+        note = f"# partition {lost} of {topic.name} is lost, and will be empty\n"
+    else:
+        note = ""
+    configs = {name: value for name, value in topic.configs.items() if not is_secret_config(name)}
+    configs |= dict.fromkeys(_RETENTION, "-1")
+    words = [word for name, value in sorted(configs.items()) for word in ("--config", f"{name}={value}")]
+    options = ["--create", "--topic", topic.name, "--partitions", str(topic.partitions), "--replication-factor", "1"]
+    return f"{note}kafka-topics.sh {_SERVER} {shlex.join([*options, *words])}\n"
+
+
+def _restore(partition: AdoptedPartition) -> str:
+    topic, number = partition.name
+    options = ["--for-broker", "--topic", topic, "--partition", str(number), "--forget-producers"]
+    if any(note.kind is NoteKind.OPEN_TRANSACTION for note in partition.notes):
+        # Nobody knows them any more, who could end them.
+        options += ["--open-transactions", "abort"]
+    words = shlex.join(options)
+    source = shlex.quote(partition.best_copy.directory)
+    return f'kdump convert {source} -o "$LOGDIR" --metadata "$LOGDIR" {words}\n'
+
+
+def _retention(topic: AdoptedTopic) -> Iterator[str]:
+    added = [f"{name}={topic.configs[name]}" for name in _RETENTION if name in topic.configs]
+    dropped = [name for name in _RETENTION if name not in topic.configs]
+    entity = shlex.join(["--alter", "--entity-type", "topics", "--entity-name", topic.name])
+    if added:
+        yield f"kafka-configs.sh {_SERVER} {entity} --add-config {shlex.quote(','.join(added))}\n"
+    if dropped:
+        yield f"kafka-configs.sh {_SERVER} {entity} --delete-config {','.join(dropped)}\n"
+
+
+def _json(row: dict[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"

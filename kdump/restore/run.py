@@ -1,0 +1,302 @@
+"""Restores partitions into a log directory whose broker is stopped, with the journal of repair.
+
+Source: docs/spec/startup.md (what a start makes of a directory), docs/spec/metadata.md#6-strays.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+from kdump.codes import Codes, KdumpError
+from kdump.convert.offsetmap import OFFSET_MAP
+from kdump.format.checkpoint import (
+    CLEANER_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    PARTITION_METADATA,
+    RECOVERY_POINT_CHECKPOINT,
+)
+from kdump.kafka.startup.content import Content
+from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.outcome import StartOutcome
+from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name
+from kdump.log.siblings import read_checkpoint, read_topic_id
+from kdump.repair.apply import disk
+from kdump.repair.apply.folders import open_repair
+from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unfinished
+from kdump.repair.apply.manifest import HOME, MANIFEST_NAME
+from kdump.repair.apply.preparation import Preparation, check_room
+from kdump.repair.apply.undo import resume
+from kdump.repair.plan.location import PartitionLocation, place_of
+from kdump.repair.plan.plan import LineChange
+from kdump.repair.refusals import GOES_ON, Locks, check_place, refuse_backup, refuse_pending, refuse_special, refused
+from kdump.restore.newlogs import NewPartition, PartitionMaker
+from kdump.restore.plan import Placing, RestoreOptions, RestorePlan
+from kdump.verify.startcheck import StartCheck, check_start
+
+WAY: Final = "restore"
+"""What the manifest of a restored partition calls it."""
+_LOG: Final = Kind.LOG.value
+_STAYING: Final = frozenset({LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA})
+"""Files that are replaced, and never gone."""
+
+
+@dataclass(frozen=True)
+class RestoredPartition:
+    """A partition that was restored.
+
+    ``new``: what was made; None: it was made before, and this run took the steps that were left. ``start``: the next
+    start of the broker, by the model.
+    """
+
+    plan: RestorePlan
+    directory: str
+    manifest: str
+    new: NewPartition | None = None
+    start: StartCheck | None = None
+
+
+class Restore:
+    """One run; a context, which gives back the locks that it took.
+
+    Args:
+        log_directory: of the target; made if it is missing.
+        options: what is asked for.
+    """
+
+    def __init__(self, log_directory: str, options: RestoreOptions) -> None:
+        self._log_directory = os.path.abspath(log_directory)
+        self._options = options
+        self._locks = Locks()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._locks.release()
+
+    def check(self, plan: RestorePlan) -> None:
+        """Refuse what must not be done. Nothing is written but the lock file of the log directory.
+
+        Raises:
+            KdumpError: LOCK_HELD, OUTPUT_EXISTS, REPAIR_REFUSED.
+        """
+        directory = self._directory(plan)
+        place = place_of(directory)
+        check_place(place, is_forced=self._options.force)
+        refuse_backup(place, self._options.backup)
+        self._locks.take(place)
+        if os.path.realpath(plan.place.directory) == os.path.realpath(directory):
+            raise refused("is the source itself", directory)
+        if not os.path.lexists(directory) or any(unfinished(directory)):
+            return
+        refuse_special([directory, *(os.path.join(directory, name) for name in _partition_files(directory))])
+        refuse_pending(directory)
+        if self._options.overwrites:
+            return
+        if any(
+            name.endswith(_LOG) and os.path.getsize(os.path.join(directory, name)) for name in os.listdir(directory)
+        ):
+            message = "its log has records; --overwrite moves them into the backup"
+            raise KdumpError(Codes.OUTPUT_EXISTS, message, path=directory)
+        known = read_topic_id(directory)
+        if known is not None and known != plan.target.topic_id and not plan.target.replicas:
+            message = (
+                f"is of topic id {known}, and {plan.target.topic_id} was given; --overwrite believes the given one"
+            )
+            raise refused(message, directory)
+
+    def restore(self, plan: RestorePlan) -> RestoredPartition:
+        """Restore one partition that was checked; what was begun before is finished.
+
+        Raises:
+            KdumpError: it cannot be written or is refused; nothing has changed, or running it again goes on.
+        """
+        directory = self._directory(plan)
+        for begun in list(unfinished(directory)):
+            manifest = self._go_on(begun)
+            if not begun.is_undone:
+                return RestoredPartition(plan, directory, manifest)
+        made = _make_directories(directory)
+        try:
+            return self._restored(plan, place_of(directory), is_new=bool(made))
+        except BaseException:
+            disk.remove_made(made)
+            raise
+
+    def _go_on(self, begun: Unfinished) -> str:
+        """Finish what was begun, a restore or the undo of one; returns the path of its manifest."""
+        folders, manifest = open_repair(begun.path, self._options.backup)
+        with folders:
+            if manifest.way != WAY:
+                raise refused(f"{begun}; kdump repair {GOES_ON}", begun.path)
+            resume(folders, manifest)
+        return os.path.join(manifest.backup, MANIFEST_NAME)
+
+    def _restored(self, plan: RestorePlan, place: PartitionLocation, *, is_new: bool) -> RestoredPartition:
+        directory = place.directory
+        clear_unprepared(directory, self._options.backup)
+        links = self._options.placing is not Placing.COPY
+        check_room(directory, 0 if links else sum(segment.size for segment in plan.segments))
+        with Preparation(directory, self._options.backup) as preparation:
+            try:
+                old = _partition_files(directory)
+                for name in old:
+                    preparation.save(name)
+                new = PartitionMaker(plan, self._options, preparation, _owner(directory)).make()
+                lines = _lines(plan, new, place, is_renumbered=self._options.conversion.renumber is not None)
+                start = _start(preparation, new, old, place)
+                _steps(preparation, new, old, lines)
+                manifest = preparation.begin(WAY, [{"path": name} for name in new.logs], {})
+            except BaseException:
+                preparation.discard()
+                if is_new:
+                    with suppress(KdumpError):
+                        disk.remove_directory(os.path.join(directory, HOME))
+                raise
+            try:
+                finish(preparation.folders, manifest)
+            except KdumpError as error:
+                message = f"{error.message}; it was begun: run it again to finish it, repair --undo takes it back"
+                raise KdumpError(error.code, message, path=error.path) from error
+        return RestoredPartition(plan, directory, os.path.join(manifest.backup, MANIFEST_NAME), new, start)
+
+    def _directory(self, plan: RestorePlan) -> str:
+        return os.path.join(self._log_directory, plan.target.name)
+
+
+def _make_directories(directory: str) -> list[disk.Where]:
+    """Make a partition directory that is missing, with the owner of the log directory; returns those made."""
+    missing: list[str] = []
+    path = directory
+    while not os.path.lexists(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    made: list[disk.Where] = []
+    try:
+        for one in reversed(missing):
+            disk.make_directory(one, os.stat(os.path.dirname(one)))
+            made.append(one)
+    except BaseException:
+        disk.remove_made(made)
+        raise
+    return made
+
+
+def _owner(directory: str) -> os.stat_result:
+    """Owner and mode of new files: those of a log that is there, else what fits the directory."""
+    for name in sorted(os.listdir(directory)):
+        if name.endswith(_LOG):
+            return os.stat(os.path.join(directory, name), follow_symlinks=False)
+    status = os.stat(directory)
+    mode = stat.S_IMODE(status.st_mode) & 0o666
+    return os.stat_result((mode, 0, 0, 0, status.st_uid, status.st_gid, 0, 0, 0, 0))
+
+
+def _partition_files(directory: str) -> list[str]:
+    """Names of the files in a directory that are of its partition; those that a broker is about to remove stay."""
+    if not os.path.isdir(directory):
+        return []
+    names = []
+    for entry in os.scandir(directory):
+        parsed = parse_file_name(entry.name)
+        is_segment_file = parsed is not None and not parsed.state and parsed.kind is not Kind.CHECKPOINT
+        is_own = is_segment_file or entry.name in SIBLING_TEXT_FILES or entry.name.endswith(OFFSET_MAP)
+        if is_own and not entry.is_dir(follow_symlinks=False):
+            names.append(entry.name)
+    return sorted(names)
+
+
+def _lines(plan: RestorePlan, new: NewPartition, place: PartitionLocation, *, is_renumbered: bool) -> list[LineChange]:
+    """The lines of the partition in the checkpoints of the log directory, which fit the restored log.
+
+    A start empties a log that ends before its log start offset, so that line comes first where it falls.
+    """
+    if place.log_directory is None:
+        return []
+    known = {name: read_checkpoint(place.directory, name) for name in _WANTED}
+    wanted = {RECOVERY_POINT_CHECKPOINT: new.log_end, HIGH_WATERMARK_CHECKPOINT: new.log_end}
+    if new.log_start > 0 or known[LOG_START_CHECKPOINT] is not None:
+        wanted[LOG_START_CHECKPOINT] = new.log_start
+    cleaned_to = None if is_renumbered else plan.place.cleaned_to
+    if cleaned_to is not None or known[CLEANER_CHECKPOINT] is not None:
+        wanted[CLEANER_CHECKPOINT] = min(max(cleaned_to or 0, new.log_start), new.log_end)
+    return [LineChange(name, known[name], after) for name, after in wanted.items() if known[name] != after]
+
+
+_WANTED: Final = (
+    RECOVERY_POINT_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    CLEANER_CHECKPOINT,
+)
+
+
+def _start(preparation: Preparation, new: NewPartition, old: Sequence[str], place: PartitionLocation) -> StartCheck:
+    """The next start of the broker, by the model. Raises KdumpError REPAIR_REFUSED if it would change the log."""
+    folder = preparation.folders.new
+    assert folder is not None
+    files = dict(Directory.on_disk(place.directory).before)
+    for name in old:
+        files.pop(name, None)
+    for name in new.names:
+        path = os.path.join(folder.path, name)
+        files[name] = Content.of_file(path, os.stat(path).st_size)
+    settings = LoadSettings(place.was_stopped_cleanly or place.log_directory is None, new.log_end, new.log_start)
+    check = check_start(Directory(place.directory, files), settings)
+    served = check.start.served
+    if check.start.outcome is not StartOutcome.STARTS or served is None:
+        why = "" if check.start.failure is None else f": {check.start.failure.message}"
+        raise refused(f"a broker would not start on what it would become{why}", place.directory)
+    if not check.is_harmless or (served.log_start_offset, served.end_offset) != (new.log_start, new.log_end):
+        found = f"{served.log_start_offset} to {served.end_offset}"
+        message = f"a start of the broker would serve offsets {found} instead of {new.log_start} to {new.log_end}"
+        raise refused(message, place.directory)
+    return check
+
+
+def _steps(preparation: Preparation, new: NewPartition, old: Sequence[str], lines: Sequence[LineChange]) -> None:
+    """The steps from the directory as it is to the restored one.
+
+    No log is ever beside an index file of another one: all old index files go first, new ones come last.
+    """
+    names = set(new.names)
+    first = [line for line in lines if _falls(line)]
+    for line in first:
+        preparation.set_line(line)
+    gone = sorted((name for name in old if name not in _STAYING), key=lambda name: name.endswith(_LOG))
+    for name in gone:
+        if name not in names:
+            preparation.remove(name)
+        elif not name.endswith(_LOG):
+            preparation.remove_old(name)
+    preparation.sync()
+    for name in new.others:
+        preparation.place(name)
+    for log in new.logs:
+        preparation.place(log)
+    preparation.sync()
+    for log in new.logs:
+        for name in new.beside[log]:
+            preparation.place(name)
+    preparation.sync()
+    for line in lines:
+        if line not in first:
+            preparation.set_line(line)
+    for name in old:
+        if name in _STAYING and name not in names:
+            preparation.remove(name)
+
+
+def _falls(line: LineChange) -> bool:
+    return line.name == LOG_START_CHECKPOINT and line.before is not None and line.after < line.before

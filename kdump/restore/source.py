@@ -1,0 +1,210 @@
+"""What is left of a partition: its segments, every entry of them, and what the files around them tell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.codes import Codes, Finding, KdumpError
+from kdump.diff.alignment import rises
+from kdump.diff.places import CopyPlace, PartitionName, copies_of
+from kdump.diff.table import CopyTable, Rows, TableSegment, read_table
+from kdump.format.batch import MAGIC
+from kdump.kafka.retention import RetainedSegment, largest_timestamp
+from kdump.kafka.startup.logdirectory import STRAY, parse_folder
+from kdump.log import files
+from kdump.log.names import CLUSTER_METADATA, base_of, is_uri
+from kdump.log.opening import open_source
+from kdump.log.partition import segment_files
+from kdump.log.siblings import read_time_index
+from kdump.verify.validentries import EntryReader
+from kdump.wire.compression import DEFAULT_LIMIT
+
+_NS_PER_MS: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class SourcePartition:
+    """A copy of a partition as it lies there; no start is modelled.
+
+    Attributes:
+        place: where it lies.
+        table: of all its segments.
+        damage: entries that a conversion leaves out, also those whose CRC is right and whose records do not decode.
+    """
+
+    place: CopyPlace
+    table: CopyTable
+    damage: tuple[Finding, ...]
+
+    @property
+    def segments(self) -> tuple[TableSegment, ...]:
+        """Those with logs, in the order of their offsets."""
+        return self.table.segments
+
+    @cached_property
+    def is_good(self) -> NDArray[np.bool_]:
+        """Which entries are kept; shape (rows,)."""
+        rows = self.table.rows
+        good: NDArray[np.bool_] = rows["is_valid"].copy()
+        numbers = {segment.path: number for number, segment in enumerate(self.segments)}
+        for one in self.damage:
+            good &= (rows["segment"] != numbers[one.path or ""]) | (rows["position"] != one.position)
+        return good
+
+    @cached_property
+    def good(self) -> Rows:
+        """The rows of these entries."""
+        good: Rows = self.table.rows[self.is_good]
+        return good
+
+    @property
+    def log_start(self) -> int:
+        """The first offset that consumers could read: that of the checkpoint, or where the first segment begins."""
+        known = 0 if self.place.settings is None else self.place.settings.log_start_offset
+        return max(known, self.segments[0].base_offset)
+
+    @property
+    def log_end(self) -> int:
+        """After the last good entry, or where an empty last segment begins."""
+        last = int(self.good["last_offset"].max(initial=-1)) + 1
+        return max(last, self.segments[-1].base_offset, self.log_start)
+
+    @property
+    def is_cleaned(self) -> bool:
+        """The log cleaner was there: offsets may be missing anywhere."""
+        return bool(self.place.cleaned_to) or bool(self.table.rows["is_cleaned"].any())
+
+    def must_be_rewritten(self, highest_epoch: int) -> list[bool]:
+        """Of each segment: it has damage, an end that is no entry, or leader epochs that are not in 0 to this one."""
+        rows = self.table.rows
+        is_beyond = (rows["magic"] >= MAGIC) & ((rows["leader_epoch"] < 0) | (rows["leader_epoch"] > highest_epoch))
+        numbers = set(rows["segment"][is_beyond | ~self.is_good].tolist())
+        damaged = {one.path for one in self.damage}
+        ends = self._ends()
+        return [
+            number in numbers or segment.path in damaged or ends[number] != segment.size
+            for number, segment in enumerate(self.segments)
+        ]
+
+    @property
+    def rises(self) -> bool:
+        """The offsets of the good entries rise."""
+        return rises(self.good["last_offset"])
+
+    def missing(self) -> Iterator[tuple[int, int]]:
+        """Offsets, first and last, between good entries that no entry has, and no damage explains."""
+        if self.is_cleaned:
+            return
+        first, before = self.table.first[self.is_good], np.maximum.accumulate(self.good["last_offset"])
+        lost = sorted((one.first_offset, one.last_offset) for one in self.damage if one.last_offset is not None)
+        for number in np.flatnonzero(first[1:] > before[:-1] + 1).tolist():
+            begin, end = int(before[number]) + 1, int(first[number + 1])
+            for start, last in lost:
+                if start is not None and begin <= last and start < end:
+                    if begin < start:
+                        yield begin, start - 1
+                    begin = last + 1
+            if begin < end:
+                yield begin, end - 1
+
+    def larger_than(self, size: int) -> Iterator[tuple[int, int]]:
+        """(last offset, bytes) of the entries that are larger than a producer could write."""
+        rows = self.good
+        for row in rows[rows["size"] > size]:
+            yield int(row["last_offset"]), int(row["size"])
+
+    def retained(self) -> list[RetainedSegment]:
+        """The segments as the rules of retention see them, by their time indexes and the times of their files."""
+        return [
+            RetainedSegment(
+                segment.base_offset,
+                segment.size,
+                largest_timestamp(
+                    read_time_index(segment.path, segment.base_offset),
+                    None,
+                    os.stat(segment.path).st_mtime_ns // _NS_PER_MS,
+                ),
+            )
+            for segment in self.segments
+        ]
+
+    def _ends(self) -> list[int]:
+        """Where the last entry of each segment ends."""
+        rows = self.table.rows
+        ends = np.zeros(len(self.segments), np.int64)
+        np.maximum.at(ends, rows["segment"], rows["position"] + rows["size"])
+        found: list[int] = ends.tolist()
+        return found
+
+
+def read_source(path: str, limit: int = DEFAULT_LIMIT) -> SourcePartition:
+    """Read all entries of a partition.
+
+    Args:
+        path: a partition directory, or one segment.
+        limit: most bytes to which one entry may decompress.
+
+    Raises:
+        KdumpError: it cannot be read, or is neither.
+    """
+    if is_uri(path):
+        raise KdumpError(Codes.UNREADABLE, "copy it to this machine first", path=path)
+    found = copies_of(path, lambda error: None)
+    if found.is_log_directory:
+        message = "is a log directory: --from-log-dir restores all partitions of one"
+        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, message, path=path)
+    return read_place(found.copies[0], limit)
+
+
+def directories_below(log_directory: str, *, put_aside: bool) -> Iterator[tuple[PartitionName, list[str]]]:
+    """The partitions of a log directory with the directories that hold them, sorted by name.
+
+    Directories that a broker was about to delete, or to replace, do not count, and the metadata of the cluster do not.
+
+    Args:
+        log_directory: the path.
+        put_aside: only directories count that a broker has put aside (-stray); else these count where the partition
+            has no other one.
+
+    Raises:
+        KdumpError: the directory cannot be listed, or holds no partition.
+    """
+    found: dict[PartitionName, dict[str, list[str]]] = {}
+    forms = (STRAY,) if put_aside else ("", STRAY)
+    for entry in files.listing(log_directory):
+        folder = parse_folder(entry.name) if entry.is_directory else None
+        if folder is not None and folder[0][0] != CLUSTER_METADATA and folder[1] in forms:
+            found.setdefault(folder[0], {}).setdefault(folder[1], []).append(entry.path)
+    if not found:
+        raise KdumpError(Codes.NO_SEGMENTS, "holds no partition", path=log_directory)
+    for name in sorted(found):
+        yield name, found[name].get("") or sorted(found[name][STRAY])
+
+
+def read_place(place: CopyPlace, limit: int = DEFAULT_LIMIT) -> SourcePartition:
+    """Read all entries of a copy; ``limit`` as for ``read_source``. Raises KdumpError."""
+    errors: list[KdumpError] = []
+    logs = [place.log] if place.log is not None else list(segment_files(place.directory, errors.append))
+    if errors:
+        raise errors[0]
+    segments = [TableSegment(base_of(log), log, files.size(log)) for log in logs]
+    segments.sort(key=lambda segment: segment.base_offset)
+    table = read_table(segments, lambda number: open_source(segments[number].path), lambda path: False)
+    return SourcePartition(place, table, tuple(one for segment in segments for one in _damage(segment.path, limit)))
+
+
+def _damage(path: str, limit: int) -> Iterator[Finding]:
+    """The entries of a log that a conversion leaves out."""
+    with open_source(path) as source:
+        reader = EntryReader(source, limit, in_order=True)
+        for _ in reader.entries():
+            pass
+    for finding in reader.findings:
+        yield replace(finding, path=path)

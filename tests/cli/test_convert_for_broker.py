@@ -1,0 +1,170 @@
+"""``kdump convert --for-broker`` on the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kdump.log.siblings import read_topic_id
+from tests.harness.archives import unpack_cases
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.captures import FIXTURES
+from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
+
+SOURCE = FIXTURES / "segments" / "v2-txn-0"
+ID = "kdumpkdumpkdumpkdumpkg"
+ONE = ("--for-broker", "--topic", "t", "--topic-id", ID)
+
+
+def convert(home: Path, *words: str) -> tuple[int, str, str]:
+    run = kdump("convert", *words, cwd=home)
+    return run.returncode, run.stdout.decode(), run.stderr.decode()
+
+
+def rows(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_partition_in_a_new_place(tmp_path: Path) -> None:
+    """LOGDIR is no log directory yet: nothing but the partition is made in it."""
+    status, text, error = convert(tmp_path, str(SOURCE), "-o", "out", *ONE, "--partition", "3")
+    assert (status, error) == (CLEAN, "")
+    assert "t-3: restored in " in text
+    assert "transaction of producer" in text
+    assert {name.split("/")[0] for name in files(tmp_path / "out")} == {"t-3"}
+    assert read_topic_id(str(tmp_path / "out" / "t-3")) == ID
+    assert kdump("verify", "--startup", "out/t-3", cwd=tmp_path).returncode == CLEAN
+    manifest = text.split("--undo ")[1].strip()
+    assert kdump("repair", "--undo", manifest, cwd=tmp_path).returncode == CLEAN
+    assert {Path(name).parts[1] for name in files(tmp_path / "out")} == {".kdump"}
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    words = (str(SOURCE), "-o", "out", *ONE, "--output", "jsonl")
+    status, text, _ = convert(tmp_path, *words)
+    found = rows(text)
+    assert status == CLEAN
+    assert [row["type"] for row in found[:-1]] == ["restoreNote"] * (len(found) - 1)
+    # The records grow older than the default of retention.ms.
+    assert {row["kind"] for row in found[:-1]} - {"retention"} == {"open-transaction", "producer-ids"}
+    assert not any(row["isLoss"] for row in found[:-1])
+    last = found[-1]
+    named = {name: last[name] for name in ("type", "topic", "partition", "topicId", "logs", "logEndOffset", "linked")}
+    assert named == {
+        "type": "restored", "topic": "t", "partition": 0, "topicId": ID, "logs": 5, "logEndOffset": 448, "linked": 0,
+    }  # fmt: skip
+    status, text, error = convert(tmp_path, *words)
+    assert status == DAMAGE
+    assert "--overwrite" in error
+    assert "restored" not in [row["type"] for row in rows(text)]
+
+
+def damaged(home: Path) -> None:
+    source = home / "old-0"
+    source.mkdir()
+    log = bytearray(v2_batch(plain_rows(2)) + v2_batch(plain_rows(2), base_offset=2))
+    log[-1] ^= 1
+    (source / f"{0:020}.log").write_bytes(log)
+
+
+def test_strict(tmp_path: Path) -> None:
+    damaged(tmp_path)
+    status, text, error = convert(tmp_path, "old-0", "-o", "out", *ONE, "--strict")
+    assert status == DAMAGE
+    assert "t-0: lost to damage at offsets 2 to 3" in text
+    assert "nothing was written" in error
+    assert not (tmp_path / "out").exists()
+    status, text, _ = convert(tmp_path, "old-0", "-o", "out", *ONE)
+    assert status == DAMAGE
+    assert (tmp_path / "out" / "t-0" / f"{0:020}.log").read_bytes() == v2_batch(plain_rows(2), partition_leader_epoch=0)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (str(SOURCE), "-o", "out", "--for-broker"),
+        (str(SOURCE), "-o", "out", "--for-broker", "--topic", "t"),
+        (str(SOURCE), "-o", "out", "--for-broker", "--topic", "t", "--topic-id", "AAAAAAAAAAAAAAAAAAAAAA"),
+        (str(SOURCE), "-o", "out", "--for-broker", "--topic", "a/b", "--topic-id", ID),
+        (str(SOURCE), "-o", "out", "--topic", "t", "--topic-id", ID),
+        (str(SOURCE), "-o", "out", *ONE, "--to", "jsonl"),
+        (str(SOURCE), "-o", "out", *ONE, "--from-log-dir", "old", "--metadata", "m"),
+        ("-o", "out", "--for-broker", "--from-log-dir", "old"),
+        ("-o", "out", *ONE),
+        (str(SOURCE), "-o", "out", "--to-magic", "2", "--open-transactions", "abort"),
+    ],
+)
+def test_usage(tmp_path: Path, words: tuple[str, ...]) -> None:
+    assert convert(tmp_path, *words)[0] == USAGE
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """The log directory of a broker, with the metadata of its cluster and directories that do not belong to it."""
+    return unpack_cases("strays", tmp_path) / "bad-name" / "n2-d0"
+
+
+def new_log_directory(old: Path, home: Path) -> Path:
+    """An empty log directory of the same broker."""
+    logs = home / "new"
+    logs.mkdir()
+    shutil.copy(old / "meta.properties", logs)
+    return logs
+
+
+def test_a_whole_log_directory(tmp_path: Path, old: Path) -> None:
+    logs = new_log_directory(old, tmp_path)
+    words = ("-o", str(logs), "--for-broker", "--from-log-dir", str(old), "--metadata", str(old), "--output", "jsonl")
+    status, text, _ = convert(tmp_path, *words)
+    found = rows(text)
+    left = {f"{row['topic']}-{row['partition']}": row["kind"] for row in found if row.get("kind") == "no-target"}
+    restored = {f"{row['topic']}-{row['partition']}": row for row in found if row["type"] == "restored"}
+    assert status == DAMAGE
+    assert "deleted-51-1" in left
+    assert "keep-51-0" in restored
+    assert not set(left) & set(restored)
+    assert {path.name for path in logs.iterdir() if path.is_dir()} == set(restored)
+    for name, row in restored.items():
+        assert read_topic_id(str(logs / name)) == row["topicId"]
+    status, text, error = convert(tmp_path, *words, "--overwrite", "--strict")
+    assert status == DAMAGE
+    assert "nothing was written" in error
+
+
+def test_metadata_of_another_cluster(tmp_path: Path, old: Path) -> None:
+    logs = new_log_directory(old, tmp_path)
+    (logs / "meta.properties").write_text("version=1\ncluster.id=other\nnode.id=2\n")
+    words = ("-o", str(logs), "--for-broker", "--topic", "keep-51", "--metadata", str(old))
+    status, _, error = convert(tmp_path, str(old / "keep-51-0"), *words)
+    assert status == DAMAGE
+    assert "is of cluster other" in error
+    assert [path.name for path in logs.iterdir()] == ["meta.properties"]
+
+
+def test_one_partition_by_the_metadata(tmp_path: Path, old: Path) -> None:
+    logs = new_log_directory(old, tmp_path)
+    words = ("-o", str(logs), "--for-broker", "--metadata", str(old))
+    source = str(old / "keep-51-0")
+    assert convert(tmp_path, source, *words, "--topic", "keep-51", "--topic-id", ID)[0] == USAGE
+    assert convert(tmp_path, source, *words, "--topic", "not-there")[0] == USAGE
+    assert convert(tmp_path, source, *words, "--topic", "keep-51")[0] == CLEAN
+    assert read_topic_id(str(logs / "keep-51-0")) == read_topic_id(source)
+
+
+def test_ended_transactions_change_no_other_log(tmp_path: Path) -> None:
+    """Only the last log gets a marker; the others may still be links."""
+    shutil.copytree(SOURCE, tmp_path / "old")
+    words = ("old", "-o", "out", *ONE, "--link", "hard", "--output", "jsonl")
+    assert convert(tmp_path, *words, "--open-transactions", "refuse")[0] == DAMAGE
+    assert not (tmp_path / "out").exists()
+    status, text, _ = convert(tmp_path, *words, "--open-transactions", "abort")
+    last = rows(text)[-1]
+    assert (status, last["linked"], last["transactionsEnded"], last["logEndOffset"]) == (CLEAN, 4, 1, 449)

@@ -1,0 +1,214 @@
+"""From end to end: a broker takes restored directories for its own, serves what the source had, and goes on writing."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kdump.convert.conversion import Conversion
+from kdump.restore.plan import RestoreOptions, plan_restore
+from kdump.restore.run import Restore
+from kdump.restore.source import read_source
+from kdump.restore.target import TargetCluster, TargetPartition
+from tests.harness.batches import NOW, v2_batch
+from tests.harness.captures import LARGE, partition_names, unpack
+from tests.harness.cli_runs import kdump
+from tests.harness.fast_reference import Row
+from tests.oracle.kraft import Cluster
+from tests.oracle.toolchain import DUMP_RELEASE, ToolchainMissingError, java_command
+
+pytestmark = pytest.mark.oracle
+
+ISOLATIONS = ("read_uncommitted", "read_committed")
+MARKER = ".kafka_cleanshutdown"
+NEW = 3
+ENOUGH = 1_500_000
+"""Bytes of a log that is being written, before its broker is killed: more than a segment."""
+Record = tuple[int, int, int]
+"""Offset, timestamp, CRC-32 of key, value and headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """By topic: the records and where a consumer ends."""
+
+    records: Mapping[str, Sequence[Record]]
+    ends: Mapping[str, int]
+
+
+def cluster_in(root: Path) -> Cluster:
+    try:
+        return Cluster(root)
+    except ToolchainMissingError as error:
+        pytest.skip(str(error))
+
+
+def topics_client(cluster: Cluster, *words: str) -> list[str]:
+    return cluster.client(*words, program="TopicsClient")
+
+
+def serve(cluster: Cluster, isolation: str, topics: Iterable[str]) -> Served:
+    records: dict[str, list[Record]] = {}
+    ends = {}
+    for line in topics_client(cluster, "consume", isolation, *topics):
+        topic, *numbers = line.split()
+        if numbers[0] == "end":
+            ends[topic] = int(numbers[1])
+        else:
+            offset, timestamp, crc = map(int, numbers)
+            records.setdefault(topic, []).append((offset, timestamp, crc))
+    return Served(records, ends)
+
+
+def plain(value: object) -> bytes | None:
+    if value is None:
+        return None
+    return base64.b64decode(value["base64"]) if isinstance(value, dict) else str(value).encode()
+
+
+def records_of(source: Path, isolation: str) -> Iterator[Record]:
+    """What a consumer gets of a directory, by ``kdump dump``."""
+    done = kdump("dump", "--print-data-log", "--output", "jsonl", "--isolation", isolation, ".", cwd=source)
+    for line in filter(None, done.stdout.decode().split("\n")):
+        row = json.loads(line)
+        if row["type"] != "record" or row["isControl"]:
+            continue
+        headers = [(plain(name) or b"", plain(value)) for name, value in row["headers"]]
+        crc = sum_of(plain(row["key"]), plain(row["value"]), headers)
+        yield row["offset"], -1 if row["timestamp"] is None else row["timestamp"], crc
+
+
+def kinds() -> list[str]:
+    """All captures that consumers can read."""
+    names = [name for name in partition_names() if not name.startswith("damaged/") and name not in LARGE]
+    return [name for name in names if "_bootstrap" not in name and "__cluster_metadata" not in name]
+
+
+def topic_of(name: str) -> str:
+    return name.replace("/", "-").rpartition("-")[0].replace("__", "") + name.rpartition("-")[2]
+
+
+def test_records_through_a_console_producer(tmp_path: Path) -> None:
+    """The recipe of kdump-restore(7): keys, values, headers and nulls arrive, timestamps as headers."""
+    cluster = cluster_in(tmp_path)
+    source = tmp_path / "orders-0"
+    source.mkdir()
+    given = [
+        Row(0, 0, b"key", b"value", [(b"h", b"1"), (b"i", None)]),
+        Row(7, 1, None, "żółć, =; %".encode(), []),
+        Row(9, 2, b"", None, [(b"h", b"")]),
+        Row(11, 3, b"\\n", b"\\N?", [(b"h", b"a b")]),
+    ]
+    (source / f"{0:020}.log").write_bytes(v2_batch(given, base_timestamp=NOW))
+    words = ("--print-data-log", "--isolation", "read_committed", "--no-control", "--null", r"\N")
+    lines = kdump("dump", *words, "--format", r"timestamp=%T,%h\t%k\t%v\n", ".", cwd=source).stdout
+    with cluster.broker():
+        topics_client(cluster, "create", "-", "orders")
+        settings = ("parse.headers=true", "parse.key=true", "headers.key.separator==", r"null.marker=\N")
+        options = [word for setting in settings for word in ("--reader-property", setting)]
+        command = java_command(DUMP_RELEASE, "org.apache.kafka.tools.ConsoleProducer")
+        words = ("--bootstrap-server", cluster.server, "--topic", "orders", *options)
+        subprocess.run([*command, *words], input=lines, check=True, capture_output=True, timeout=120)
+        served = serve(cluster, "read_uncommitted", ["orders"]).records["orders"]
+    expected = []
+    for row in given:
+        headers = [(b"timestamp", str(NOW + row.timestamp_delta).encode()), *row.headers]
+        expected.append((row.offset_delta, sum_of(row.key, row.value, headers)))
+    assert [(offset, crc) for offset, _, crc in served] == expected
+
+
+def sum_of(key: bytes | None, value: bytes | None, headers: Iterable[tuple[bytes, bytes | None]]) -> int:
+    """The sum that TopicsClient prints."""
+    crc = 0
+    for data in (key, value, *(one for header in headers for one in header)):
+        crc = zlib.crc32((-1 if data is None else len(data)).to_bytes(4, "big", signed=True) + (data or b""), crc)
+    return crc
+
+
+def restore(cluster: Cluster, sources: Mapping[str, Path], options: RestoreOptions) -> None:
+    """Restore a partition of each topic; the model of a start says that it starts and keeps everything."""
+    target = TargetCluster(str(cluster.logs / "__cluster_metadata-0"), str(cluster.logs))
+    with Restore(str(cluster.logs), options) as job:
+        for topic, source in sources.items():
+            known = target.partition(topic, 0)
+            assert isinstance(known, TargetPartition), known
+            plan = plan_restore(read_source(str(source)), known, options)
+            job.check(plan)
+            restored = job.restore(plan)
+            assert restored.start is not None
+            assert restored.start.is_harmless
+
+
+def test_every_kind_of_capture(tmp_path: Path) -> None:
+    """Topics are created empty, their directories are restored, and the broker takes them as they are."""
+    captures = unpack(tmp_path / "captures")
+    cluster = cluster_in(tmp_path)
+    sources = {topic_of(name): captures.root / name for name in kinds()}
+    old = {topic: source for topic, source in sources.items() if topic.startswith("0.") or "v12" in topic}
+    with cluster.broker():
+        topics_client(cluster, "create", "-", *sources)
+    marker = (cluster.logs / MARKER).read_bytes()
+    to_v2 = RestoreOptions(Conversion(to_magic=2), is_converted=True, forgets_producers=True)
+    restore(cluster, old, to_v2)
+    restore(
+        cluster,
+        {topic: sources[topic] for topic in sources if topic not in old},
+        RestoreOptions(forgets_producers=True),
+    )
+    assert (cluster.logs / MARKER).read_bytes() == marker
+    with cluster.broker():
+        for isolation in ISOLATIONS:
+            served = serve(cluster, isolation, sources)
+            for topic, source in sources.items():
+                assert served.records.get(topic, []) == list(records_of(source, isolation)), (topic, isolation)
+        ends = serve(cluster, "read_uncommitted", sources).ends
+        written = topics_client(cluster, "produce", str(NEW), *sources)
+        assert written == [f"{topic} {ends[topic] + number}" for topic in sources for number in range(NEW)]
+        said = cluster.said
+    assert not [line for line in said if any(topic in line for topic in sources)]
+    print(f"{len(sources)} partitions, {sum(map(len, served.records.values()))} records")
+
+
+def size_of(partition: Path) -> int:
+    return sum(path.stat().st_size for path in partition.glob("*.log"))
+
+
+def test_a_log_directory_of_a_killed_broker(tmp_path: Path) -> None:
+    """Records that were deleted by retention, compacted logs, transactions in the midst: a new cluster takes all."""
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    old, new = cluster_in(tmp_path / "old"), cluster_in(tmp_path / "new")
+    topics = ("comp", "plain", "tx", "zs")
+    with old.broker(is_killed=True), old.load(600):
+        while min(size_of(old.logs / f"{topic}-0") for topic in topics) < ENOUGH:
+            time.sleep(0.2)
+    with new.broker():
+        topics_client(new, "create", "-", *topics)
+    words = ("--for-broker", "--from-log-dir", str(old.logs), "--metadata", str(new.logs), "--link", "hard")
+    done = kdump("convert", *words, "-o", str(new.logs), "--forget-producers", "--output", "jsonl", cwd=tmp_path)
+    rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
+    assert {row["topic"] for row in rows if row["type"] == "restored"} == set(topics), done.stderr
+    # The end of a log may be torn.
+    losses = {row["kind"] for row in rows if row.get("isLoss")}
+    assert losses <= {"damage", "no-target"}
+    with new.broker():
+        for isolation in ISOLATIONS:
+            served = serve(new, isolation, topics)
+            for topic in topics:
+                source = list(records_of(old.logs / f"{topic}-0", isolation))
+                assert source
+                assert served.records.get(topic, []) == source, (topic, isolation)
+            print({topic: len(found) for topic, found in served.records.items()}, isolation)
+        ends = serve(new, "read_uncommitted", topics).ends
+        written = topics_client(new, "produce", str(NEW), *topics)
+        assert written == [f"{topic} {ends[topic] + number}" for topic in topics for number in range(NEW)]
+        said = new.said
+    assert not [line for line in said if any(f"{topic}-0" in line for topic in topics)]

@@ -1,0 +1,75 @@
+"""The fields of a record with many headers: shown, or many in one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from kdump.explain.lines import StuckError
+from kdump.explain.recordfields import SHOWN_HEADERS, RecordField, record_fields, survey_records
+from tests.bench.hostile import record, varint
+
+SMALL = varint(4) + b"name" + varint(5) + b"value"
+NULL = varint(0) + varint(-1)
+LARGE = varint(70) + b"k" * 70 + varint(300) + b"v" * 300
+COUNT = 500
+
+
+def _fields(data: bytes, interest: Sequence[int] = ()) -> tuple[list[RecordField], StuckError | None]:
+    found: list[RecordField] = []
+    try:
+        for field in record_fields(memoryview(data), 0, len(data), interest):
+            found.append(field)  # noqa: PERF402
+    except StuckError as stuck:
+        return found, stuck
+    return found, None
+
+
+def _check_cover(fields: list[RecordField], end: int) -> None:
+    """Each byte is in one field."""
+    assert [field.start for field in fields] == [0, *(field.end for field in fields[:-1])]
+    assert fields[-1].end == end
+
+
+@pytest.mark.parametrize("pair", [SMALL, NULL, LARGE], ids=["small", "null", "large"])
+def test_many_headers_are_one_field(pair: bytes) -> None:
+    data = record(0, b"k", b"v", COUNT, pair)
+    fields, stuck = _fields(data)
+    assert stuck is None
+    _check_cover(fields, len(data))
+    assert fields[-1].name == f"headers {SHOWN_HEADERS} to {COUNT - 1}"
+    assert fields[-1].headers == COUNT - SHOWN_HEADERS
+    assert len(fields) < 100
+    assert survey_records(memoryview(data), 0, len(data)).end == len(data)
+
+
+@pytest.mark.parametrize("pair", [SMALL, NULL, LARGE], ids=["small", "null", "large"])
+def test_a_header_of_interest_is_shown(pair: bytes) -> None:
+    data = record(0, b"k", b"v", COUNT, pair)
+    start = len(data) - 100 * len(pair)
+    fields, _ = _fields(data, [start + len(pair) - 1])
+    _check_cover(fields, len(data))
+    names = [field.name for field in fields if field.start >= start - len(pair)]
+    assert names[0] == f"headers[{COUNT - 100}].keySize"
+    assert names[-1] == f"headers {COUNT - 99} to {COUNT - 1}"
+    assert [field.headers for field in fields if field.headers] == [COUNT - 100 - SHOWN_HEADERS, 99]
+
+
+@pytest.mark.parametrize("pair", [SMALL, LARGE], ids=["small", "large"])
+def test_a_broken_header_is_shown(pair: bytes) -> None:
+    data = bytearray(record(0, b"k", b"v", COUNT, pair))
+    start = len(data) - 100 * len(pair)
+    data[start : start + 1] = varint(-1)
+    fields, stuck = _fields(bytes(data))
+    assert stuck is not None
+    assert stuck.blamed == f"headers[{COUNT - 100}].keySize"
+    assert fields[-1].name == f"headers[{COUNT - 100}].keySize"
+    assert fields[-2].name == f"headers {SHOWN_HEADERS} to {COUNT - 101}"
+
+
+def test_few_headers_are_all_shown() -> None:
+    fields, _ = _fields(record(0, b"k", b"v", SHOWN_HEADERS, SMALL))
+    assert not any(field.headers for field in fields)
+    fields, _ = _fields(record(0, b"k", b"v", SHOWN_HEADERS + 1, SMALL))
+    assert (fields[-1].name, fields[-1].headers) == (f"headers[{SHOWN_HEADERS}]", 1)

@@ -1,0 +1,82 @@
+"""Committed offsets in logs that were renumbered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kdump.codes import KdumpError
+from kdump.convert.conversion import Conversion
+from kdump.restore.offsetmaps import OffsetMaps
+from kdump.restore.plan import RestoreOptions, plan_restore
+from kdump.restore.run import Restore
+from kdump.restore.source import read_source
+from kdump.restore.target import TargetPartition
+from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.cli_runs import CLEAN, USAGE, kdump
+
+ID = "kdumpkdumpkdumpkdumpkg"
+
+
+def source(home: Path) -> Path:
+    """Offsets 10 to 12, 15 and 16 in one log, 20 and 21 in the next."""
+    partition = home / "old-1"
+    partition.mkdir()
+    data = v2_batch(plain_rows(3), base_offset=10) + v2_batch(plain_rows(2), base_offset=15)
+    (partition / f"{10:020}.log").write_bytes(data)
+    (partition / f"{20:020}.log").write_bytes(v2_batch(plain_rows(2), base_offset=20))
+    return partition
+
+
+def new_offset(maps: OffsetMaps, offset: int) -> tuple[object, object, object]:
+    row = maps.translated({"group": "g", "topic": "old", "partition": 1, "offset": offset})
+    return row["topic"], row["partition"], row["offset"]
+
+
+EXPECTED = {0: 0, 10: 0, 12: 2, 13: 3, 14: 3, 15: 3, 16: 4, 17: 5, 19: 5, 20: 5, 21: 6, 22: 7, 99: 7}
+
+
+def test_a_restored_partition(tmp_path: Path) -> None:
+    options = RestoreOptions(Conversion(renumber=0), is_converted=True)
+    plan = plan_restore(read_source(str(source(tmp_path))), TargetPartition("t", 4, ID), options)
+    with Restore(str(tmp_path / "logs"), options) as job:
+        job.restore(plan)
+    assert sorted(path.name for path in (tmp_path / "logs" / "t-4").glob("*.log")) == [f"{0:020}.log", f"{5:020}.log"]
+    maps = OffsetMaps([str(tmp_path / "logs")])
+    assert {offset: new_offset(maps, offset) for offset in EXPECTED} == {
+        old: ("t", 4, new) for old, new in EXPECTED.items()
+    }
+    other = {"group": "g", "topic": "other", "partition": 1, "offset": 12}
+    assert maps.translated(other) == other
+
+
+def test_converted_logs(tmp_path: Path) -> None:
+    source(tmp_path)
+    done = kdump("convert", "old-1", "-o", "out", "--renumber", "100", "--offset-map", cwd=tmp_path)
+    assert done.returncode == CLEAN
+    lines = (tmp_path / "out" / f"{100:020}.offsets.csv").read_text().splitlines()
+    assert lines == [
+        "topic,partition,offset,newTopic,newPartition,newOffset",
+        "old,1,10,old,1,100",
+        "old,1,15,old,1,103",
+        "old,1,17,old,1,105",
+    ]
+    maps = OffsetMaps([str(path) for path in (tmp_path / "out").glob("*.offsets.csv")])
+    found = {offset: new_offset(maps, offset) for offset in EXPECTED}
+    assert found == {old: ("old", 1, new + 100) for old, new in EXPECTED.items()}
+
+
+@pytest.mark.parametrize("text", ["", "byteOffset,offset\n0,0\n", "topic,partition\n"])
+def test_what_is_no_map(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.offsets.csv"
+    path.write_text(text)
+    with pytest.raises(KdumpError):
+        OffsetMaps([str(path)])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(KdumpError):
+        OffsetMaps([str(tmp_path / "empty")])
+
+
+def test_only_for_the_reset_tool(tmp_path: Path) -> None:
+    assert kdump("stats", "--at", "now", "--offset-map", "x", ".", cwd=tmp_path).returncode == USAGE
