@@ -194,7 +194,7 @@ def _choice(given: EngineArguments, paths: Sequence[str], only_here: str | None)
         return False, 1, f"less than {_shown(LEAST_FOR_POOL)} of logs"
     if given.jobs is not None:
         return False, given.jobs, f"-j {given.jobs}"
-    if _is_live(paths):
+    if _held_directories(paths):
         return False, 1, "a broker runs here"
     cores = usable_cores()
     if not may_be_spark or size < LEAST_FOR_SPARK:
@@ -234,9 +234,15 @@ def _shown(size: int) -> str:
     return f"{size >> 30} GiB" if size >> 30 else f"{size >> 20} MiB"
 
 
-def _is_live(paths: Iterable[str]) -> bool:
-    """A broker holds a log directory that one of ``paths`` is, or is in."""
-    places: set[str] = set()
+def tell_brokers(paths: Iterable[str], console: Console) -> None:
+    """Say on standard error which log directories a broker holds."""
+    for directory in _held_directories(paths):
+        console.note(f"{directory}: a broker holds the lock: the files may change while they are read")
+
+
+def _held_directories(paths: Iterable[str]) -> list[str]:
+    """The log directories that ``paths`` are, or are in, and that a broker holds."""
+    places: dict[str, None] = {}
     for path in map(files.absolute, paths):
-        places |= {path, os.path.dirname(path), os.path.dirname(os.path.dirname(path))}
-    return any(map(is_held, places))
+        places |= dict.fromkeys((path, os.path.dirname(path), os.path.dirname(os.path.dirname(path))))
+    return list(filter(is_held, places))

@@ -15,6 +15,9 @@ from kdump.reading.selection import Range
 
 def on_day_of_logs(times: ClockRange, paths: Sequence[str], note: Callable[[str], None]) -> Range:
     """The range on the day of the logs, which ``note`` is told. UsageError where they are not of one day."""
+    if not paths:
+        # What was named is not there, which was said.
+        return times
     days = days_of_logs(logs_of(paths))
     if days is None:
         raise click.UsageError(f"--time has no day, and no log tells it; today it is --time {_shown(times, _today())}")

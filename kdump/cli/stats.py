@@ -21,7 +21,7 @@ from kdump.cli.common import (
 )
 from kdump.cli.conflicts import STATS, GivenOptions, zookeeper_facts
 from kdump.cli.console import Console
-from kdump.cli.engine_options import choose_engine, engine_options
+from kdump.cli.engine_options import choose_engine, engine_options, tell_brokers
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.html_page import HtmlPage
 from kdump.cli.options import Command, OptionGroup, option
@@ -104,11 +104,11 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     begin(given, console)
     status = RunStatus(console.show_error)
     paths = given.paths = _paths(given, status)
+    tell_brokers(paths, console)
     asked = _answer(given)
     if asked is not None:
-        option, answer = asked
-        choose_engine(given, paths, console, only_here=option)
-        return answer(given, console)
+        choose_engine(given, paths, console, only_here=asked[0])
+        return asked[1](given, console)
     from kdump.stats.grouping import grouping_of
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
     from kdump.verify.run import Verification
@@ -220,7 +220,7 @@ def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console:
         from kdump.stats.tasks import take_folds
 
         take_folds(paths, options, run, engine.run)
-        return SparkJudge(engine.spark, paths, options.checks, here=run.judge()).segments
+        return SparkJudge(engine.spark, paths, options.checks, here=run.judge())
     if engine.pool is None:
         return run.judge()
     from kdump.stats.tasks import folding_judge

@@ -20,7 +20,7 @@ from kdump.cli.common import (
 )
 from kdump.cli.conflicts import VERIFY, GivenOptions
 from kdump.cli.console import Console
-from kdump.cli.engine_options import Engine, choose_engine, engine_options
+from kdump.cli.engine_options import Engine, choose_engine, engine_options, tell_brokers
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import OutputFormat
@@ -111,6 +111,7 @@ def _verify(given: VerifyArguments) -> int:
     """Check segments and the files beside them; gives the exit status."""
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
+    tell_brokers(given.paths, console)
     failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})
     report = _report(given.output, failing)
     reporter = console.reporter(verbose=given.verbose)
@@ -133,11 +134,19 @@ def _verify(given: VerifyArguments) -> int:
         return status.code
     verification = Verification(judge, on_error=fail, beside=given.paths, options=options, is_07=given.is_07)
     overview = TerminalSummary(width=console.width, color=console.color)
+
+    def show(item: Item) -> None:
+        console.out.write(_line(item, given.output, color=console.color).encode("utf-8", "surrogateescape"))
+        was_damaged = status.damaged
+        status.add(damaged=isinstance(item, Finding) and item.severity in failing)
+        if status.damaged and not was_damaged:
+            # Into a pipe the other lines go in large blocks, which may take hours to fill.
+            console.out.flush()
+
     for path in given.paths:
         try:
             for item in verification.path(path):
                 if isinstance(item, Finding):
-                    status.add(damaged=item.severity in failing)
                     if report is not None:
                         report.add_finding(item)
                     overview.add_finding(item)
@@ -148,7 +157,7 @@ def _verify(given: VerifyArguments) -> int:
                     if reporter.verbose:
                         read = "" if item.size is None else f"{item.size:,} bytes, "
                         reporter.note(f"{item.path}: {read}{given.depth}")
-                console.out.write(_line(item, given.output, color=console.color).encode("utf-8", "surrogateescape"))
+                show(item)
         except KdumpError as error:
             fail(error.located(path))
     if given.manifest is not None:
@@ -183,14 +192,14 @@ def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError]
 def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, reporter: Reporter) -> Judge:
     """What checks the partitions. Raises KdumpError where a job on Spark fails."""
     if given.is_07:
-        return PartitionCheck(options).segments
+        return PartitionCheck(options)
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge
 
-        return SparkJudge(engine.spark, given.paths, options).segments
+        return SparkJudge(engine.spark, given.paths, options)
 
     if engine.pool is None:
-        return PartitionCheck(options).segments
+        return PartitionCheck(options)
     from kdump.verify.judging import pooled_judge
 
     return pooled_judge(given.paths, options, engine.run, min_tasks=engine.min_tasks)

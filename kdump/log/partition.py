@@ -218,9 +218,12 @@ def segments_after(path: str) -> list[str]:
     if own is None or own.state or own.base_offset is None:
         return []
     directory = os.path.dirname(path)
-    entries = _entries(directory or ".", lambda error: None) or []
-    return [
-        os.path.join(directory, name)
-        for name in _segment_names(entries, frozenset({own.kind}) & _LOG_KINDS or _OF_TODAY)
-        if (other := parse_file_name(name)) and other.base_offset is not None and other.base_offset > own.base_offset
+    later = [
+        entry
+        for entry in _entries(directory or ".", lambda error: None) or []
+        if (other := parse_file_name(entry.name))
+        and other.base_offset is not None
+        and other.base_offset > own.base_offset
     ]
+    kinds = frozenset({own.kind}) & _LOG_KINDS or _OF_TODAY
+    return [os.path.join(directory, name) for name in _segment_names(later, kinds)]

@@ -166,6 +166,18 @@ class SeenSegment(Protocol):
         """Findings and rows: see SegmentReading."""
 
 
+@dataclass(frozen=True, slots=True)
+class FinishedReading:
+    """A reading that is over; see SeenSegment."""
+
+    found: tuple[Finding | Rows, ...]
+    ends_in_gap: bool = False
+
+    def items(self) -> Iterator[Finding | Rows]:
+        """Findings and rows; see SeenSegment."""
+        return iter(self.found)
+
+
 def check_segment(
     reading: SeenSegment,
     base_offset: int | None,

@@ -113,7 +113,7 @@ def test_files_that_a_version_did_not_know(legacy: Path) -> None:
 
 
 def test_selected_records_in_the_lines_of_a_version(legacy: Path) -> None:
-    out, _, status = dumped(legacy, "--dialect", "2.8", "--print-data-log", "--offsets", "1..1", LOG)
+    out, _, status = dumped(legacy, "--dialect", "2.8", "--print-data-log", "--offset", "1", LOG)
     assert (len(out.splitlines()), status) == (4, CLEAN)
     assert "payload: w" in out
 

@@ -56,6 +56,11 @@ def test_no_such_topic(logs: Path, command: str) -> None:
     assert run.stderr == message
 
 
+def test_no_such_topic_with_a_time_of_day(logs: Path) -> None:
+    run = kdump("dump", "--topic", "order", "--time", "12:00..13:00", "logs", cwd=logs)
+    assert (run.returncode, run.stderr.count(b"\n")) == (UNREADABLE, 1)
+
+
 def test_the_other_topics_are_still_done(logs: Path) -> None:
     run = kdump("verify", *LOCAL, "--topic", "order", "--topic", "pay", "--output", "jsonl", "logs", cwd=logs)
     assert run.returncode == UNREADABLE

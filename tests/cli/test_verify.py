@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import struct
+import subprocess
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -21,6 +22,7 @@ from tests.harness.cli_runs import (
     CLEAN,
     DAMAGE,
     DAMAGED_BATCH,
+    KDUMP,
     NAME,
     UNREADABLE,
     USAGE,
@@ -279,3 +281,13 @@ def test_an_empty_last_segment_reaches_up_to_its_name(folder: Path) -> None:
     for suffix in (".log", ".index", ".timeindex"):
         (folder / "good-0" / f"{9:020}{suffix}").write_bytes(b"")
     assert not {"KD322", "KD416"} & set(codes(verify("good-0", cwd=folder)[1]))
+
+
+def test_the_first_damage_is_named_at_once(folder: Path) -> None:
+    """Before all is read: here the second PATH is a pipe that stays open."""
+    words = [*KDUMP, "verify", f"bad-0/{NAME}", "-"]
+    with subprocess.Popen(words, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        assert " KD108 " in run.stdout.readline().decode()
+        run.communicate(BATCH)
+        assert run.returncode == DAMAGE

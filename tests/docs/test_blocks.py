@@ -85,7 +85,7 @@ def wrong(block: Block, clone: Path, printed: str = "...") -> str | None:
 
 def missing(block: Block) -> str | None:
     """What a block needs and this machine does not have."""
-    packages = {name for name in _PACKAGES if f"import {name}" in block.text}
+    packages = {name for name in _PACKAGES if f"import {name}" in block.text or f".to_{name}(" in block.text}
     lacking = [name for name in sorted(packages) if find_spec(name) is None]
     if block.needs and not is_there(block.needs):
         lacking.append(block.needs)

@@ -80,6 +80,16 @@ def test_the_action_is_strict_if_it_is_told_so(runner: Path) -> None:
     assert (runner / "r.xml").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("output", "part"), [("github", "::error "), ("sarif", '"KD108"')])
+def test_the_action_writes_other_reports(output: str, part: str, runner: Path) -> None:
+    done = run(step("Verify")["run"], runner, **inputs(paths=BAD, output=output))
+    assert done.returncode == DAMAGE, done.stderr
+    report = (runner / "kdump.xml").read_text()
+    assert part in report
+    assert done.stdout == (report if output == "github" else "")
+
+
 def test_the_action_installs_its_own_version(runner: Path) -> None:
     done = run(step("Install kdump")["run"], runner, GITHUB_ACTION_PATH="/action")
     assert done.returncode == CLEAN, done.stderr
@@ -103,9 +113,11 @@ def test_the_job_of_gitlab(paths: str, status: int, runner: Path) -> None:
 
 
 def test_the_guide_uses_what_is_there() -> None:
-    workflow, pipeline = GUIDE
-    (used,) = [one["with"] for one in workflow["steps"] if one.get("uses", "").startswith("OWNER/kdump@")]
-    assert used.keys() <= ACTION["inputs"].keys()
+    *workflows, pipeline = GUIDE
+    steps = [one for part in workflows for one in (part["steps"] if isinstance(part, dict) else part)]
+    used = [one["with"] for one in steps if one["uses"].startswith("OWNER/kdump@")]
+    assert len(used) == len(workflows)
+    assert all(given.keys() <= ACTION["inputs"].keys() for given in used)
     (included,) = pipeline["include"]
     assert (ROOT / included["file"].lstrip("/")).is_file()
     assert pipeline["kdump-verify"]["variables"].keys() <= JOB["variables"].keys()
