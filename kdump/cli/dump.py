@@ -319,6 +319,7 @@ def _text_options(given: DumpArguments) -> DumpOptions:
         with_records=given.deep_iteration or chooses_records or (text.print_data_log and dialect.print_shows_records),
         # The Java tool takes its default for the whole file.
         max_bytes=None if given.max_bytes == MAX_BYTES else given.max_bytes,
+        unpacks_nested=dialect.unpacks_nested,
     )
 
 
@@ -360,7 +361,14 @@ def _table_options(given: DumpArguments, form: TableForm, console: Console) -> t
     return options, TableWriter(schema, form, console.out.write)
 
 
-def _options(given: DumpArguments, output: OutputMaker, *, with_records: bool, max_bytes: int | None) -> DumpOptions:
+def _options(
+    given: DumpArguments,
+    output: OutputMaker,
+    *,
+    with_records: bool,
+    max_bytes: int | None,
+    unpacks_nested: bool = False,
+) -> DumpOptions:
     """The options that both formats share."""
     return DumpOptions(
         output,
@@ -371,6 +379,7 @@ def _options(given: DumpArguments, output: OutputMaker, *, with_records: bool, m
             max_decompressed_size=given.max_decompressed_size,
             resync=given.resync,
             seek=not given.no_index,
+            unpacks_nested=unpacks_nested,
         ),
         read_committed=given.isolation == "read_committed",
         secret=view_options.secret(given),

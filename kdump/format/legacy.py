@@ -213,6 +213,24 @@ def read_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> Iter
     yield from wrapped_records(entry, wrapped_content(entry, limit))
 
 
+def unpacked_records(entry: Message, limit: int = compression.DEFAULT_LIMIT) -> Iterator[LegacyRecord]:
+    """The records of one entry, also those of wrappers inside it, as Kafka 0.8 unpacks them.
+
+    ``limit`` bounds all that is decompressed for them. Raises as ``read_records``.
+    """
+    open_wrappers = [iter((LegacyRecord(entry.offset, entry.timestamp, entry),))]
+    while open_wrappers:
+        record = next(open_wrappers[-1], None)
+        if record is None:
+            open_wrappers.pop()
+        elif record.message.codec == compression.NONE:
+            yield record
+        else:
+            content = wrapped_content(record.message, limit)
+            limit -= len(content)
+            open_wrappers.append(wrapped_records(record.message, content))
+
+
 def wrapped_records(entry: Message, content: memoryview) -> Iterator[LegacyRecord]:
     """The records of the wrapper ``entry`` in its decompressed ``content``. Raises as ``read_records``."""
     last_offset = _last_inner_offset(content)

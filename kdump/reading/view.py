@@ -68,6 +68,8 @@ class ViewOptions:
     """A batch or message with a wrong CRC is damage like any other. Otherwise it is shown with ``isValid`` false."""
     seek: bool = True
     """Find ranges by the index files, as brokers do. False: read the whole log."""
+    unpacks_nested: bool = False
+    """A message that is compressed inside a wrapper is unpacked, as Kafka 0.8 does. To later versions it is damage."""
     extent: Extent | None = None
     """Given: only what starts in it. Without ``resync`` the view goes on to the end of the log where no entry starts at
     the end of the extent: a walk over the whole log does not come to it. ``max_bytes`` does not count."""
@@ -379,8 +381,11 @@ class LogView(Generic[RowT, RowsT]):
         return self._records(before, self._legacy_records(entry, position), rows)
 
     def _legacy_records(self, entry: Message, position: int) -> Iterator[tuple[AnyRecord, Callable[[], RowT], bool]]:
-        for record in legacy.read_records(entry, self._options.max_decompressed_size):
-            legacy.check_inner(record, entry)
+        options = self._options
+        read = legacy.unpacked_records if options.unpacks_nested else legacy.read_records
+        for record in read(entry, options.max_decompressed_size):
+            if not options.unpacks_nested:
+                legacy.check_inner(record, entry)
             if not self._selects or self._selection.accepts_legacy_record(record, entry):
                 is_valid = record.message.is_valid
                 row = partial(self._printer.legacy_record, entry, position, is_valid, record)

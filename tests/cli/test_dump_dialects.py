@@ -9,7 +9,7 @@ import pytest
 from kdump.dump.text.dialects import DIALECTS
 from kdump.dump.text.options import VERSIONS
 from kdump.payloads.scala import map_order_212, map_order_213, set_order_212, set_order_213
-from tests.harness.batches import message, plain_rows, v2_batch
+from tests.harness.batches import message, plain_rows, v2_batch, wrapper
 from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
 
 LOG = f"{0:020}.log"
@@ -44,6 +44,27 @@ def test_the_oldest(legacy: Path) -> None:
     ]
     assert errors == f"Non-secutive offsets in :{legacy / LOG}\n  1 is followed by 5\n"
     assert status == CLEAN
+
+
+def test_a_wrapper_inside_a_wrapper(tmp_path: Path) -> None:
+    inner = wrapper(0, 2, [message(0, 1, None, b"b"), message(0, 2, None, b"c")])
+    (tmp_path / LOG).write_bytes(wrapper(0, 3, [message(0, 0, None, b"a"), inner, message(0, 3, None, b"d")]))
+    words = ("--deep-iteration", "--print-data-log", LOG)
+    out, errors, status = dumped(tmp_path, "--dialect", "0.8.2", *words)
+    assert [line.rpartition(" ")[2] for line in out.splitlines()[2:]] == ["a", "b", "c", "d"]
+    assert (errors, status) == ("", CLEAN)
+    out, errors, status = dumped(tmp_path, "--dialect", "0.10.2", *words)
+    assert "a message inside a wrapper is compressed itself" in errors
+    assert status == DAMAGE
+
+
+def test_wrappers_inside_wrappers_are_bounded_together(tmp_path: Path) -> None:
+    inner = wrapper(0, 0, [message(0, 0, None, bytes(600 << 10))])
+    (tmp_path / LOG).write_bytes(wrapper(0, 1, [inner, inner]))
+    words = ("--dialect", "0.8.2", "--deep-iteration", "--max-decompressed-size", str(1 << 20), LOG)
+    out, errors, status = dumped(tmp_path, *words)
+    assert (len(out.splitlines()), status) == (3, DAMAGE)
+    assert "--max-decompressed-size" in errors
 
 
 def test_the_newest_is_the_default(legacy: Path) -> None:

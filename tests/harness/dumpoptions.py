@@ -28,6 +28,7 @@ def text_dump(
     view = {name: options.pop(name) for name in ViewOptions.__slots__ if name in options}
     text = TextOptions(**options)
     view.setdefault("with_records", deep_iteration or (text.print_data_log and spoken.print_shows_records))
+    view.setdefault("unpacks_nested", spoken.unpacks_nested)
     return DumpOptions(
         text_output(text, spoken), ViewOptions(**view), read_committed, secret, decoding or DecoderChoice()
     )

@@ -46,6 +46,9 @@ class Dialect(ReportStyle):
     ends_at_bad_length: ClassVar = False
     """A length that no entry can have ends a log, as invalid bytes at the end do."""
 
+    unpacks_nested: ClassVar = False
+    """See ``ViewOptions``."""
+
     def continuity(self, *, with_records: bool) -> OffsetContinuity | None:
         """Takes the offsets of a log; None: the tool does not look at them. ``with_records``: it shows records."""
         return OffsetContinuity() if with_records else None

@@ -278,6 +278,7 @@ class Kafka08(Kafka010):
     lacks = Kafka010.lacks | {"--index-sanity-check", "--offsets-decoder"}
     ignores = Kafka010.ignores | {Kind.TIME_INDEX}
     ends_at_bad_length = True
+    unpacks_nested = True
     lines = Kafka010.lines._replace(
         message=(
             "offset: {offset} position: {position} isvalid: {isValid} payloadsize: {valueSize} magic: {magic} "
