@@ -201,7 +201,7 @@ def _old_formats(source: SourcePartition) -> Iterator[RestoreNote]:
     old = np.flatnonzero(magics < TARGET_MAGIC)
     if old.size:
         lowest = int(magics[old].min())
-        message = f"{old.size:,} entries have the format of magic {lowest}: --to-magic 2 converts them"
+        message = f"{old.size:,} entries have magic {lowest}, which brokers read; --to-magic 2 converts them"
         first, last = source.good["last_offset"][old[[0, -1]]].tolist()
         yield RestoreNote(NoteKind.OLD_FORMAT, message, first, last)
 
