@@ -21,6 +21,8 @@ if TYPE_CHECKING:
         repair_plan,
         start_prediction,
     )
+    from kdump.library.clusterstate import ClusterState, cluster_state
+    from kdump.library.copydifferences import Differences, differences
     from kdump.library.logfindings import LogFinding as Finding
     from kdump.library.logfindings import findings
     from kdump.library.opened import OpenedLog, OpenedSegment
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Batch",
+    "ClusterState",
     "DamageError",
+    "Differences",
     "Finding",
     "GroupOffset",
     "KdumpError",
@@ -45,7 +49,9 @@ __all__ = [
     "Scan",
     "StartPrediction",
     "__version__",
+    "cluster_state",
     "decode",
+    "differences",
     "figures",
     "findings",
     "group_offsets",
@@ -58,6 +64,10 @@ __all__ = [
 
 _HOMES = {
     "Batch": ("kdump.library.records", "LogBatch"),
+    "ClusterState": ("kdump.library.clusterstate", "ClusterState"),
+    "cluster_state": ("kdump.library.clusterstate", "cluster_state"),
+    "Differences": ("kdump.library.copydifferences", "Differences"),
+    "differences": ("kdump.library.copydifferences", "differences"),
     "DamageError": ("kdump.codes", "DamageError"),
     "Finding": ("kdump.library.logfindings", "LogFinding"),
     "GroupOffset": ("kdump.library.answers", "GroupOffset"),

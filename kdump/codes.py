@@ -1164,9 +1164,9 @@ class Codes(Enum):
         "KD921",
         "manifest-file",
         "a file that is not what the manifest says",
-        "A file has another size or another SHA-256 than when the manifest was written, or it is gone. A file of a "
-        "partition directory that is only cut into other segments is no finding of this kind: what counts are the "
-        "records.",
+        "A file has another size or another SHA-256 than when the manifest was written, or it is gone. A log that is "
+        "cut into other segments has other files, too: whether its records are those of the manifest is told of the "
+        "partition.",
     )
     MANIFEST_NEW_FILE = Code(
         "KD922",
@@ -1268,8 +1268,10 @@ class Finding:
     def __str__(self) -> str:
         extent = "" if self.length is None else f" ({self.length:,} bytes)"
         lost = ""
-        # The message of what was lost before names the offsets itself.
-        if self.first_offset is not None and self.code is not Codes.ALREADY_LOST:
+        # Compaction takes what nobody needs; the message of what was lost before names the offsets itself.
+        is_left_out = self.code is Codes.OFFSET_GAP and self.severity is Severity.INFO
+        is_lost = self.code not in (Codes.ALREADY_LOST, Codes.SEGMENT_GAP) and not is_left_out
+        if self.first_offset is not None and is_lost:
             end = " on" if self.last_offset is None else f"..{self.last_offset}"
             lost = f"; offsets {'from ' if self.last_offset is None else ''}{self.first_offset}{end} lost (at most)"
         goes_on = "" if self.continue_at is None else f"; continues at offset {self.continue_at}"

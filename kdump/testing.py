@@ -20,10 +20,10 @@ from kdump.convert.conversion import Conversion
 from kdump.convert.jsonlog import JsonLog
 from kdump.convert.run import Outputs
 from kdump.convert.segment import SegmentJob, convert_segment
-from kdump.explain.locate import MemorySource
 from kdump.format import control
 from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.library.records import LogRecord
+from kdump.log.memory import MemorySource
 from kdump.log.names import Kind
 from kdump.log.source import Source
 from kdump.system.files import discard

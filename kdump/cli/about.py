@@ -5,26 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-import click
-
 from kdump import __version__
 
 _PACKAGE: Final = Path(__file__).parents[1]
 _COMMIT_FILE: Final = "commit.txt"
-
-
-def version_option(function: click.decorators.FC) -> click.decorators.FC:
-    """``--version``: the version, the commit, Python and the platform."""
-
-    def show(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-        if wanted:
-            click.echo(version_line())
-            context.exit()
-
-    option = click.option(
-        "--version", is_flag=True, expose_value=False, is_eager=True, callback=show, help="Show the version and exit."
-    )
-    return option(function)
 
 
 def version_line() -> str:

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kdump.cli.about import version_option
+from kdump.cli.options import OptionGroup, help_option, option, version_option
+from kdump.log.files import strip_credentials
 from kdump.log.metering import metered
+from kdump.log.names import is_uri
+from kdump.log.paths import expanded
 from kdump.system.priority import be_idle
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from kdump.cli.arguments import Arguments
     from kdump.cli.console import Console
+    from kdump.codes import KdumpError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def common_options(function: _Function) -> _Function:
-    """``-v``, ``--traceback`` and ``--version``; the function takes the first two as ``verbose`` and ``traceback``."""
-    for option in (
+    """``-v`` and ``--traceback``, as ``verbose`` and ``traceback``, and the options that show help or version."""
+    for each in (
+        help_option,
         version_option,
-        click.option("--traceback", is_flag=True, help="Show where in kdump an error came from."),
-        click.option("-v", "--verbose", is_flag=True, help="Report on stderr what is read."),
+        option(OptionGroup.GENERAL, "--traceback", is_flag=True, help="Show where in kdump an error came from."),
+        option(OptionGroup.GENERAL, "-v", "--verbose", is_flag=True, help="Report on stderr what is read."),
     ):
-        function = option(function)
+        function = each(function)
     return function
 
 
@@ -34,18 +39,21 @@ def limit_option(
     what: str = "Treat a batch that decompresses to more than this as damaged.",
 ) -> Callable[[_Function], _Function]:
     """``--max-decompressed-size``, as ``max_decompressed_size``; ``what`` is done with larger batches."""
-    return click.option(
+    return option(
+        OptionGroup.LIMITS,
         "--max-decompressed-size",
         type=click.IntRange(1),
         default=DEFAULT_LIMIT,
         metavar="BYTES",
-        help=f"{what}  [default: 128 MiB]",
+        show_default="128 MiB",
+        help=what,
     )
 
 
 def log_format_option(function: _Function) -> _Function:
     """``--log-format``, as ``log_format``."""
-    return click.option(
+    return option(
+        OptionGroup.READ,
         "--log-format",
         type=click.Choice(["0.7"]),
         help="0.7: the files are logs of Kafka 0.7, whatever their names; by themselves only .kafka files are.",
@@ -54,24 +62,60 @@ def log_format_option(function: _Function) -> _Function:
 
 def color_option(what: str) -> Callable[[_Function], _Function]:
     """``--color``, as ``color``; ``what`` has colours."""
-    return click.option(
+    return option(
+        OptionGroup.OUTPUT,
         "--color",
         type=click.Choice(["auto", "always", "never"]),
         default="auto",
-        help=f"Colours of {what}. [default: auto: on a terminal without NO_COLOR]",
+        show_default="auto: on a terminal without NO_COLOR",
+        help=f"Colours of {what}.",
     )
 
 
 def reading_options(function: _Function) -> _Function:
     """``--rate`` and ``--idle``, as ``rate`` (bytes a second, or None) and ``idle``."""
-    for option in (
-        click.option("--idle", is_flag=True, help="Take the disk and the processors only when nobody else wants them."),
-        click.option(
-            "--rate", type=click.IntRange(1), metavar="BYTES", help="Read at most this many bytes per second."
+    for each in (
+        option(
+            OptionGroup.LIMITS,
+            "--idle",
+            is_flag=True,
+            help="Take the disk and the processors only when nobody else wants them.",
+        ),
+        option(
+            OptionGroup.LIMITS,
+            "--rate",
+            type=click.IntRange(1),
+            metavar="BYTES",
+            help="Read at most this many bytes per second.",
         ),
     ):
-        function = option(function)
+        function = each(function)
     return function
+
+
+def topic_option(what: str = "") -> Callable[[_Function], _Function]:
+    """``--topic``, as ``topics``; ``what`` else it chooses."""
+    return option(
+        OptionGroup.READ,
+        "--topic",
+        "topics",
+        multiple=True,
+        metavar="NAME|GLOB",
+        help=f"Of log directories only the partitions of this topic{what}; may be repeated.",
+    )
+
+
+def named_paths(paths: Iterable[str], topics: Sequence[str], on_error: Callable[[KdumpError], None]) -> tuple[str, ...]:
+    """What a command works on: what fits the patterns in URIs, and of log directories the partitions of ``topics``.
+
+    ``paths``: as ``files.strip_credentials`` gave them. A shell replaces patterns of this machine's files itself.
+    """
+    found = [one for path in paths for one in (expanded(path, on_error) if is_uri(path) else [path])]
+    if topics:
+        from kdump.log.topics import paths_of_topics
+
+        found = list(map(strip_credentials, paths_of_topics(found, topics, on_error)))
+    return tuple(found)
 
 
 def begin(given: Arguments, console: Console) -> None:

@@ -8,12 +8,13 @@ import click
 from click.shell_completion import get_completion_class
 
 from kdump.cli.common import common_options
+from kdump.cli.options import Command
 
 
 @click.command(
+    cls=Command,
     short_help="Print the completion script of a shell.",
     epilog="Example: kdump completion bash > kdump.bash",
-    context_settings={"max_content_width": 100},
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @common_options

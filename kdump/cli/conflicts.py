@@ -145,6 +145,10 @@ DUMP: Final = (
     Conflict("--null", needs=("--format",)),
     Conflict("--csv-safe", needs=("--output csv",)),
     Conflict(
+        "--topic",
+        excludes=("--files", "--follow", "--frame"),
+    ),
+    Conflict(
         "--follow",
         excludes=("--files", "--all-files"),
         message="--follow takes a PATH and its .log files, neither --files nor --all-files",
@@ -169,7 +173,7 @@ DUMP: Final = (
         message="{option} does not go with {other}, which has the rows of whole logs",
     ),
     Conflict("--tail", excludes=("a stream",), message="--tail reads its input twice, {other} is a stream"),
-    Conflict("--tail", excludes=("--follow", "-n"), message="--tail goes neither with --follow nor with -n"),
+    Conflict("--tail", excludes=("-n",)),
     Conflict(
         "--jobs",
         excludes=("--output kafka", "--follow", "--tail"),
@@ -211,10 +215,11 @@ DUMP: Final = (
         "--key",
         "--value",
         "--header",
+        "--tombstones",
         "--group",
         "--transactional-id",
         excludes=("--batches",),
-        message="--key, --value, --header and --group choose records, they do not go with --batches",
+        message="--key, --value, --header, --tombstones and --group choose records, they do not go with --batches",
     ),
     Conflict(
         *_DECODERS,
@@ -240,7 +245,17 @@ VERIFY: Final = (
         needs=("--startup",),
     ),
     Conflict(
-        *("--output junit", "--quick", "--strict", "--max-decompressed-size", "--manifest"), excludes=("--startup",)
+        *(
+            "--output junit",
+            "--output sarif",
+            "--output github",
+            "--quick",
+            "--gaps",
+            "--strict",
+            "--max-decompressed-size",
+            "--manifest",
+        ),
+        excludes=("--startup",),
     ),
     *_engine(),
 )
@@ -251,6 +266,7 @@ _CHANGES: Final = ("--between", "--between-offsets", "--history", "--offsets-for
 """The options that ask for changes of a state, or for offsets."""
 
 STATS: Final = (
+    Conflict("--quick", excludes=("contents",), message="--by {other} reads every record, it does not go with --quick"),
     Conflict("--quick", "--html", "--by", excludes=("--what-if", *_STATE, *_CHANGES)),
     *_each_other("--at", "--at-offset", "--at-zxid", "--between", "--between-offsets", "--offsets-for"),
     Conflict("--history", excludes=(*_STATE, "--offsets-for")),
@@ -259,7 +275,7 @@ STATS: Final = (
     Conflict("--offset-map", needs=("--output reset-csv",)),
     Conflict("--what-if", excludes=("--at-offset", "--at-zxid", *_CHANGES)),
     Conflict("--output records", "--output commands", needs=_STATE),
-    Conflict("--topic", "--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
+    Conflict("--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
     Conflict(
         "a file of ZooKeeper",
         needs=("--at", "--at-zxid", "--between", "--history"),
@@ -276,6 +292,10 @@ STATS: Final = (
             "--between-offsets",
             "--offsets-for",
             "--output commands",
+            "--output reset-csv",
+            "--decode",
+            "--key-decoder",
+            "--value-decoder",
         ),
         message="{option} is of ZooKeeper, {other} does not go with it",
     ),

@@ -16,7 +16,9 @@ from kdump.cli.conflicts import CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.params import OffsetRange, OutputFormat, TimeRange
+from kdump.cli.logday import on_day_of_logs
+from kdump.cli.options import Command, OptionGroup, option
+from kdump.cli.params import ClockRange, OffsetRange, OutputFormat, TimeRange
 from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Finding, KdumpError
 from kdump.convert.conversion import Conversion
@@ -41,7 +43,20 @@ _WHAT_HELPS: Final = (
 
 
 @click.command(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=Command,
+    most_used=(
+        "-o",
+        "--to-magic",
+        "--codec",
+        "--to",
+        "--from",
+        "--offset",
+        "--time",
+        "--for-broker",
+        "--overwrite",
+        "--skip-damaged",
+        "-j",
+    ),
     epilog="""\b
 Examples:
   kdump convert X.log -o old/ --to-magic 1           as an old consumer would get it
@@ -51,7 +66,8 @@ Examples:
   kdump convert rows.jsonl -o new/ --from jsonl      a segment out of JSON lines""",
 )
 @click.argument("source", metavar="SRC", required=False, type=click.Path())
-@click.option(
+@option(
+    OptionGroup.WRITE,
     "-o",
     "destination",
     metavar="DST",
@@ -59,88 +75,151 @@ Examples:
     help="The file to write, or the directory (for a directory always); with --to jsonl or csv - is standard output.",
 )
 @log_format_option
-@click.option(
+@option(
+    OptionGroup.WRITE,
     "--offset-map",
     is_flag=True,
     help="Of logs of Kafka 0.7, and with --renumber: also write DST.offsets.csv, what each old offset has become.",
 )
-@click.option("--to-magic", type=click.IntRange(0, MAGIC), metavar="0|1|2", help="Message format of the result.")
-@click.option(
+@option(
+    OptionGroup.WRITE,
+    "--to-magic",
+    type=click.IntRange(0, MAGIC),
+    metavar="0|1|2",
+    help="Message format of the result.",
+)
+@option(
+    OptionGroup.WRITE,
     "--codec",
     type=click.Choice([_KEEP, *CODEC_NAMES]),
     default=_KEEP,
-    help="Compression of the result. [default: keep, as it is]",
+    show_default="keep, as it is",
+    help="Compression of the result.",
 )
-@click.option("--level", type=int, metavar="N", help="Level of --codec: gzip 1-9, lz4 1-17, zstd up to 22.")
-@click.option("--to", "form", type=click.Choice(["jsonl", "csv", "parquet"]), help="Write records for other tools.")
-@click.option("--from", "input_form", type=click.Choice(["jsonl"]), help="SRC is JSON lines of records.")
-@click.option("--offset", "offsets", type=OffsetRange(), metavar="A:B", help="Offsets A up to B, B left out.")
-@click.option(
+@option(
+    OptionGroup.WRITE, "--level", type=int, metavar="N", help="Level of --codec: gzip 1-9, lz4 1-17, zstd up to 22."
+)
+@option(
+    OptionGroup.WRITE,
+    "--to",
+    "form",
+    type=click.Choice(["jsonl", "csv", "parquet"]),
+    help="Write records for other tools.",
+)
+@option(OptionGroup.READ, "--from", "input_form", type=click.Choice(["jsonl"]), help="SRC is JSON lines of records.")
+@option(
+    OptionGroup.CHOICE, "--offset", "offsets", type=OffsetRange(), metavar="A:B", help="Offsets A up to B, B left out."
+)
+@option(
+    OptionGroup.CHOICE,
     "--time",
     "times",
-    type=TimeRange(),
+    type=TimeRange(takes_clock=True),
     metavar="T1..T2",
-    help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), or -1h for an hour ago (s m h d w).",
+    help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), 12:21 of the log's day, -1h (an hour ago; s m h d w).",
 )
-@click.option(
+@option(
+    OptionGroup.CHOICE,
     "--isolation",
     type=click.Choice(["read_uncommitted", "read_committed"]),
     default="read_uncommitted",
     help="read_committed: without aborted transactions, up to the first open one.",
 )
-@click.option(
+@option(
+    OptionGroup.CHOICE,
     "--open-transactions",
     type=click.Choice(["refuse", "keep", "abort", "commit"]),
-    help="Transactions without an end marker. Of a part of a log: write nothing, or write it anyway [default: refuse]."
-    " With --for-broker: keep them, or end them [default: keep].",
+    show_default="refuse; with --for-broker: keep",
+    help="Transactions without an end marker. Of a part of a log: write nothing, or write it anyway. With "
+    "--for-broker: keep them, or end them.",
 )
-@click.option("--renumber", type=click.IntRange(0, MAX_OFFSET), metavar="FROM", help="Number the records from FROM on.")
-@click.option("--split-bytes", type=click.IntRange(1), metavar="N", help="Begin a new segment before N bytes are over.")
-@click.option(
+@option(
+    OptionGroup.WRITE,
+    "--renumber",
+    type=click.IntRange(0, MAX_OFFSET),
+    metavar="FROM",
+    help="Number the records from FROM on.",
+)
+@option(
+    OptionGroup.WRITE,
+    "--split-bytes",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Begin a new segment before N bytes are over.",
+)
+@option(
+    OptionGroup.BROKER,
     "--for-broker",
     is_flag=True,
     help="DST is the log directory of a stopped broker: make partition directories that it takes as its own.",
 )
-@click.option("--topic", metavar="NAME", help="With --for-broker: the topic that SRC becomes.")
-@click.option("--topic-id", metavar="ID", help="With --for-broker: the id of the topic, 22 characters.")
-@click.option(
+@option(OptionGroup.BROKER, "--topic", metavar="NAME", help="With --for-broker: the topic that SRC becomes.")
+@option(OptionGroup.BROKER, "--topic-id", metavar="ID", help="With --for-broker: the id of the topic, 22 characters.")
+@option(
+    OptionGroup.BROKER,
     "--partition",
     type=click.IntRange(0, 2**31 - 1),
     metavar="N",
-    help="With --for-broker: the partition. [default: by the name of SRC, else 0]",
+    show_default="by the name of SRC, else 0",
+    help="With --for-broker: the partition.",
 )
-@click.option(
+@option(
+    OptionGroup.BROKER,
     "--metadata",
     type=click.Path(),
     metavar="DIR",
     help="With --for-broker: __cluster_metadata-0 of the target cluster, for ids, leader epochs and limits.",
 )
-@click.option(
+@option(
+    OptionGroup.BROKER,
     "--from-log-dir",
     type=click.Path(),
     metavar="SRC",
     help="With --for-broker: all partitions of a log directory that the target cluster has a place for.",
 )
-@click.option(
+@option(
+    OptionGroup.BROKER,
     "--link",
     type=click.Choice(["hard", "reflink"]),
     help="With --for-broker: logs that need not change get a second name, or share their blocks.",
 )
-@click.option("--forget-producers", is_flag=True, help="With --for-broker: the broker knows no producer of the log.")
-@click.option(
+@option(
+    OptionGroup.BROKER,
+    "--forget-producers",
+    is_flag=True,
+    help="With --for-broker: the broker knows no producer of the log.",
+)
+@option(
+    OptionGroup.BROKER,
     "--backup-dir",
     type=click.Path(),
     metavar="DIR",
-    help="With --for-broker: where what is replaced goes. [default: PARTITION/.kdump]",
+    show_default="PARTITION/.kdump",
+    help="With --for-broker: where what is replaced goes.",
 )
-@click.option("--force", is_flag=True, help="With --for-broker: even if kdump cannot tell whether a broker is running.")
-@click.option("--overwrite", is_flag=True, help="Replace files that are there; without it they are refused.")
-@click.option("--csv-safe", is_flag=True, help="With --to csv: no cell begins as a spreadsheet's formula does.")
-@click.option("--strict", is_flag=True, help="Write nothing when anything would be lost.")
-@click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged, and say so.")
-@click.option("--output", type=OutputFormat(["text", "jsonl"]), default="text", help="How to say what was done.")
-@limit_option()
+@option(
+    OptionGroup.BROKER,
+    "--force",
+    is_flag=True,
+    help="With --for-broker: even if kdump cannot tell whether a broker is running.",
+)
+@option(
+    OptionGroup.WRITE, "--overwrite", is_flag=True, help="Replace files that are there; without it they are refused."
+)
+@option(
+    OptionGroup.WRITE, "--csv-safe", is_flag=True, help="With --to csv: no cell begins as a spreadsheet's formula does."
+)
+@option(OptionGroup.DAMAGE, "--strict", is_flag=True, help="Write nothing when anything would be lost.")
+@option(OptionGroup.DAMAGE, "--skip-damaged", is_flag=True, help="Leave out what is damaged, and say so.")
+@option(
+    OptionGroup.OUTPUT,
+    "--output",
+    type=OutputFormat(["text", "jsonl"]),
+    default="text",
+    help="How to say what was done.",
+)
 @engine_options
+@limit_option()
 @reading_options
 @common_options
 def convert(source: str | None, destination: str | None, **others: Any) -> int:
@@ -161,12 +240,14 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
     )
     options.check(CONVERT)
     _check_level(given)
-    conversion = _conversion(given)
     if given.form == "parquet" and not has_pyarrow("--to parquet"):
         return exit_status.UNREADABLE
     console = Console(show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
+    if isinstance(given.times, ClockRange):
+        given.times = on_day_of_logs(given.times, (source,), console.note)
+    conversion = _conversion(given)
     if given.for_broker:
         from kdump.cli.restore import restore  # other conversions need none of it
 

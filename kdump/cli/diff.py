@@ -7,16 +7,18 @@ from typing import Any, Final
 import click
 
 from kdump.cli.arguments import DiffArguments
-from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
+from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options, topic_option
 from kdump.cli.conflicts import DIFF, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import OutputFormat
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.diff.against import FileDifference
 from kdump.diff.contents import ContentOptions
 from kdump.diff.report import (
+    Totals,
     file_finding,
     file_json,
     file_text,
@@ -35,7 +37,8 @@ _FEWEST_PATHS: Final = 2
 
 
 @click.command(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=Command,
+    most_used=("--topic", "--content", "--records", "--strict", "--output", "-j"),
     epilog="""\b
 Examples:
   kdump diff orders-0 backup/orders-0              two copies of a partition
@@ -45,22 +48,25 @@ Examples:
   kdump diff orders.manifest orders-0              what changed since kdump verify --manifest""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@click.option("--records", is_flag=True, help="Show the records that differ, key and value of each copy.")
-@click.option(
+@topic_option()
+@option(OptionGroup.OUTPUT, "--records", is_flag=True, help="Show the records that differ, key and value of each copy.")
+@option(
+    OptionGroup.COMPARE,
     "--content",
     is_flag=True,
     help="Compare records by offset, timestamp, key, value and headers only, for copies that are no replicas.",
 )
-@click.option("--strict", is_flag=True, help="End with 1 for warnings too.")
-@click.option(
+@option(OptionGroup.OUTPUT, "--strict", is_flag=True, help="End with 1 for warnings too.")
+@option(
+    OptionGroup.OUTPUT,
     "--output",
     type=OutputFormat(["table", "jsonl", "junit"]),
     default="table",
-    help="A page per partition (default), JSON lines, or JUnit XML.",
+    help="Table: a page per partition; JSON lines, or JUnit XML.",
 )
-@limit_option()
 @color_option("the page")
 @engine_options
+@limit_option()
 @reading_options
 @common_options
 def diff(paths: tuple[str, ...], **others: Any) -> int:
@@ -85,6 +91,7 @@ class _DiffRun:
         begin(given, self._console)
         self._status = RunStatus(self._console.show_error)
         self._junit = JUnitReport(self._failing, "kdump diff")
+        self._totals = Totals()
 
     def run(self) -> int:
         """Gives the exit status."""
@@ -95,7 +102,7 @@ class _DiffRun:
         except KdumpError as error:
             self._status.fail(error)
             return self._status.code
-        for item in compare(given.paths, DiffOptions(contents, given.records), self._fail, run):
+        for item in compare(given.paths, DiffOptions(contents, given.records, given.topics), self._fail, run):
             if isinstance(item, PartitionReport):
                 self._add(item)
                 text = self._page(item)
@@ -106,7 +113,9 @@ class _DiffRun:
                 text = record_json(item) if given.output == "jsonl" else record_text(item)
             console.out.write(text.encode("utf-8", "surrogateescape"))
         if given.output == "junit":
-            console.out.write(self._junit.xml())
+            console.out.write(self._junit.document())
+        elif given.output == "table":
+            console.out.write(self._totals.text().encode())
         console.close()
         return self._status.code
 
@@ -119,6 +128,7 @@ class _DiffRun:
         return report_text(report, color=self._console.color, is_brief=not given.verbose)
 
     def _add(self, report: PartitionReport) -> None:
+        self._totals.add(report)
         for copy in report.copies:
             self._junit.add_case(copy.directory)
         for finding in findings_of(report):

@@ -10,13 +10,24 @@ import click
 
 from kdump.cli import exit_status, view_options
 from kdump.cli.arguments import DumpArguments
-from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, log_format_option, reading_options
+from kdump.cli.common import (
+    begin,
+    common_options,
+    has_pyarrow,
+    limit_option,
+    log_format_option,
+    named_paths,
+    reading_options,
+    topic_option,
+)
 from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions, zookeeper_facts
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.java_options import JavaOptionsCommand, asked_dialect, decoder, java_options, once
+from kdump.cli.options import OptionGroup, option
+from kdump.cli.params import ClockRange
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
@@ -30,7 +41,7 @@ from kdump.log.names import is_uri
 from kdump.log.paths import is_text_file
 from kdump.payloads.java import split_commas
 from kdump.reading.reporter import Reporter
-from kdump.reading.selection import RowBudget
+from kdump.reading.selection import Range, RowBudget
 from kdump.reading.view import ViewOptions
 
 if TYPE_CHECKING:
@@ -43,7 +54,22 @@ _COUNT_ONLY = 1 << 62
 
 @click.command(
     cls=JavaOptionsCommand,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    most_used=(
+        "--topic",
+        "--print-data-log",
+        "--output",
+        "--fields",
+        "--decode",
+        "--offset",
+        "--time",
+        "--key",
+        "--value",
+        "-n",
+        "--tail",
+        "-f",
+        "--resync",
+        "--explain",
+    ),
     epilog="""\b
 Examples:
   kdump dump 00000000000000000000.log                  the batches of one segment
@@ -54,31 +80,40 @@ Examples:
   kdump dump --output jsonl --records --key '^user-7$' --time -1d.. orders-0 | jq .value""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@click.option(
+@option(
+    OptionGroup.JAVA,
     "--files",
     multiple=True,
     callback=once,
     metavar="A,B,...",
     help="Comma-separated files, taken as DumpLogSegments takes them; PATHs are then ignored, as there.",
 )
+@topic_option()
 @log_format_option
-@click.option("--all-files", is_flag=True, help="In directories, also dump index, snapshot and checkpoint files.")
+@option(
+    OptionGroup.READ,
+    "--all-files",
+    is_flag=True,
+    help="In directories, also dump index, snapshot and checkpoint files.",
+)
 @java_options
 @view_options.view_options
-@limit_option("Refuse a batch that decompresses to more.")
-@click.option(
+@option(
+    OptionGroup.DAMAGE,
     "--explain",
     type=click.IntRange(0),
     metavar="POSITION",
     help="Explain the bytes around a file position, field by field, damage included.",
 )
-@click.option(
+@option(
+    OptionGroup.READ,
     "--frame",
     metavar="KIND",
     help="The files are saved requests or responses: fetch, multifetch, produce, multiproduce or offsets of Kafka 0.7; "
     "fetch-response[:V] or produce-request[:V], the body of one of today, of API version V.",
 )
 @engine_options
+@limit_option("Refuse a batch that decompresses to more.")
 @reading_options
 @common_options
 def dump(paths: tuple[str, ...], **others: Any) -> int:
@@ -111,6 +146,8 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     )
     begin(given, console)
     status = RunStatus(console.show_error)
+    given.paths = _paths(given, status)
+    given.times = _times(given, console)
     writer: TableWriter | None = None
     if given.output in ("arrow", "parquet"):
         if not has_pyarrow(f"--output {given.output}"):
@@ -136,6 +173,22 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     console.close()
     status.add(damaged=run.damaged, unreadable=run.unreadable)
     return status.code
+
+
+def _paths(given: DumpArguments, status: RunStatus) -> tuple[str, ...]:
+    """The PATHs to dump. Beside ``--files`` they are ignored."""
+    if given.files is not None:
+        return given.paths
+    return named_paths(map(strip_credentials, given.paths), given.topics, status.fail)
+
+
+def _times(given: DumpArguments, console: Console) -> Range | None:
+    """The range of ``--time``. UsageError where it has no day, and the logs do not tell it."""
+    if not isinstance(given.times, ClockRange):
+        return given.times
+    from kdump.cli.logday import on_day_of_logs
+
+    return on_day_of_logs(given.times, given.paths, console.note)
 
 
 def _engine(given: DumpArguments, options: GivenOptions, console: Console) -> Engine:

@@ -17,6 +17,7 @@ import click
 from kdump.cli.arguments import EngineArguments
 from kdump.cli.common import show_log
 from kdump.cli.console import Console
+from kdump.cli.options import OptionGroup, option
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.lock import is_held
@@ -69,33 +70,41 @@ class _Setting(click.ParamType[tuple[str, str]]):
 
 def engine_options(function: _Function) -> _Function:
     """The options of where a command works; it takes them as ``engine``, ``jobs``, ``master`` and ``conf``."""
-    for option in (
-        click.option(
-            "--conf", multiple=True, type=_Setting(), metavar="K=V", help="A setting of Spark; may be repeated."
+    for each in (
+        option(
+            OptionGroup.LIMITS,
+            "--conf",
+            multiple=True,
+            type=_Setting(),
+            metavar="K=V",
+            help="A setting of Spark; may be repeated.",
         ),
-        click.option(
+        option(
+            OptionGroup.LIMITS,
             "--master",
             type=_Master(),
             metavar="URL",
             help="Run on this Spark cluster: local[N], spark://..., yarn, k8s://..., sc://...",
         ),
-        click.option(
+        option(
+            OptionGroup.LIMITS,
             "--engine",
             type=click.Choice(["auto", "local", "spark"]),
             default="auto",
-            help="auto (default): Spark with --master or for 32 GiB of logs or more, if it is installed and no broker "
+            help="auto: Spark with --master or for 32 GiB of logs or more, if it is installed and no broker "
             "runs here; else processes of this machine.",
         ),
-        click.option(
+        option(
+            OptionGroup.LIMITS,
             "-j",
             "--jobs",
             type=click.IntRange(1),
             metavar="N",
-            help="Work in N processes, if there are 64 MiB of logs or more.  [default: as many as there are cores; 1 "
-            "if a broker runs here]",
+            show_default="as many as there are cores; 1 if a broker runs here",
+            help="Work in N processes, if there are 64 MiB of logs or more.",
         ),
     ):
-        function = option(function)
+        function = each(function)
     return function
 
 
@@ -185,7 +194,7 @@ def _choice(given: EngineArguments, paths: Sequence[str], only_here: str | None)
         return False, 1, f"less than {_shown(LEAST_FOR_POOL)} of logs"
     if given.jobs is not None:
         return False, given.jobs, f"-j {given.jobs}"
-    if _is_live(paths):
+    if _held_directories(paths):
         return False, 1, "a broker runs here"
     cores = usable_cores()
     if not may_be_spark or size < LEAST_FOR_SPARK:
@@ -199,7 +208,7 @@ def _choice(given: EngineArguments, paths: Sequence[str], only_here: str | None)
 def _log_bytes(paths: Iterable[str], enough: int) -> int:
     """The bytes of the logs that paths stand for. Nothing more is looked at once they are ``enough``."""
     total = 0
-    for log in _logs(paths):
+    for log in logs_of(paths):
         # What is wrong with it is said when its turn comes.
         with suppress(KdumpError):
             total += files.size(log)
@@ -208,7 +217,8 @@ def _log_bytes(paths: Iterable[str], enough: int) -> int:
     return total
 
 
-def _logs(paths: Iterable[str]) -> Iterator[str]:
+def logs_of(paths: Iterable[str]) -> Iterator[str]:
+    """The logs that paths stand for. What cannot be looked at is left out."""
     for path in paths:
         with suppress(KdumpError):
             match resolve(path):
@@ -224,9 +234,15 @@ def _shown(size: int) -> str:
     return f"{size >> 30} GiB" if size >> 30 else f"{size >> 20} MiB"
 
 
-def _is_live(paths: Iterable[str]) -> bool:
-    """A broker holds a log directory that one of ``paths`` is, or is in."""
-    places: set[str] = set()
+def tell_brokers(paths: Iterable[str], console: Console) -> None:
+    """Say on standard error which log directories a broker holds."""
+    for directory in _held_directories(paths):
+        console.note(f"{directory}: a broker holds the lock: the files may change while they are read")
+
+
+def _held_directories(paths: Iterable[str]) -> list[str]:
+    """The log directories that ``paths`` are, or are in, and that a broker holds."""
+    places: dict[str, None] = {}
     for path in map(files.absolute, paths):
-        places |= {path, os.path.dirname(path), os.path.dirname(os.path.dirname(path))}
-    return any(map(is_held, places))
+        places |= dict.fromkeys((path, os.path.dirname(path), os.path.dirname(os.path.dirname(path))))
+    return list(filter(is_held, places))

@@ -10,14 +10,15 @@ from kdump.cli.arguments import ExplainArguments
 from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.options import Command, OptionGroup, option
 from kdump.codes import Codes, KdumpError
 from kdump.log.files import strip_credentials
 from kdump.log.opening import open_source
-from kdump.log.paths import LogSegment, PathDirectory, resolve
+from kdump.log.paths import LogSegment, PathDirectory, is_zookeeper, resolve
 
 
 @click.command(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=Command,
     epilog="""\b
 Examples:
   kdump explain 00000000000000000000.log 4096      the entry around a file position
@@ -25,7 +26,13 @@ Examples:
 )
 @click.argument("path", type=click.Path())
 @click.argument("position", type=click.IntRange(0), required=False)
-@click.option("--offset", type=click.IntRange(0), metavar="N", help="Explain the entry of the log that holds offset N.")
+@option(
+    OptionGroup.READ,
+    "--offset",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Explain the entry of the log that holds offset N.",
+)
 @limit_option()
 @color_option("the text")
 @reading_options
@@ -56,6 +63,10 @@ def show_explanation(path: str, position: int, limit: int, console: Console, sta
     """Print the explanation of a position. Raises KdumpError where the file cannot be read."""
     from kdump.explain import report
 
+    if is_zookeeper(path):
+        raise KdumpError(
+            Codes.NOT_A_SEGMENT_FILE, "a file of ZooKeeper is not explained: kdump dump shows it", path=path
+        )
     with open_source(path) as source:
         width = max(80, min(console.width, 120))
         found = report(source, position, limit=limit, width=width, color=console.color)

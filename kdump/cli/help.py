@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from kdump.cli.common import common_options
+from kdump.cli.options import Command
 
 
-@click.command(short_help="Show the help of a command.", epilog="Example: kdump help verify")
+@click.command(cls=Command, short_help="Show the help of a command.", epilog="Example: kdump help verify")
 @click.argument("command", required=False)
 @common_options
 @click.pass_context

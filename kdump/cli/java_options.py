@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from kdump.cli.arguments import DumpArguments
+from kdump.cli.options import Command, OptionGroup, option
 from kdump.dump.text.dialect import KAFKA_4_3, Dialect
 from kdump.dump.text.options import DECODER_CLASSES, MAX_BYTES, MAX_MESSAGE_SIZE, VERSIONS, Decoder
 from kdump.payloads.topics import INTERNAL_TOPICS
@@ -28,7 +29,7 @@ _JAVA_FLAGS: Final = (
 _JAVA_VALUED: Final = ("files", "max-bytes", "max-message-size", "key-decoder-class", "value-decoder-class")
 
 
-class JavaOptionsCommand(click.Command):
+class JavaOptionsCommand(Command):
     """Takes the spellings of the Java option parser that click does not: ``-files x`` and ``--flag=ignored``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -73,26 +74,37 @@ def asked_dialect(version: str | None) -> Dialect:
 
     dialect = DIALECTS[version]
     given = click.get_current_context().params
-    for option in sorted(dialect.lacks):
-        if given[option.lstrip("-").replace("-", "_")]:
-            raise click.UsageError(f"DumpLogSegments of Kafka {version} has no {option}")
+    for name in sorted(dialect.lacks):
+        if given[name.lstrip("-").replace("-", "_")]:
+            raise click.UsageError(f"DumpLogSegments of Kafka {version} has no {name}")
     return dialect
 
 
 _OPTIONS: Final = (
-    click.option(
+    option(
+        OptionGroup.JAVA,
         "--dialect",
         type=click.Choice(VERSIONS),
-        help="Print as DumpLogSegments of that version of Kafka does. [default: 4.3]",
+        show_default="4.3",
+        help="Print as DumpLogSegments of that version of Kafka does.",
     ),
-    click.option("--deep-iteration", is_flag=True, help="Show records, not only batches."),
-    click.option("--print-data-log", is_flag=True, help="Show records with keys and values."),
-    click.option("--skip-record-metadata", is_flag=True, help="Show only keys and values of records."),
-    click.option("--verify-index-only", is_flag=True, help="Check .index and .timeindex without showing entries."),
-    click.option(
-        "--index-sanity-check", is_flag=True, help="Only run the sanity check of a broker that loads an index."
+    option(OptionGroup.JAVA, "--deep-iteration", is_flag=True, help="Show records, not only batches."),
+    option(OptionGroup.JAVA, "--print-data-log", is_flag=True, help="Show records with keys and values."),
+    option(OptionGroup.JAVA, "--skip-record-metadata", is_flag=True, help="Show only keys and values of records."),
+    option(
+        OptionGroup.JAVA,
+        "--verify-index-only",
+        is_flag=True,
+        help="Check .index and .timeindex without showing entries.",
     ),
-    click.option(
+    option(
+        OptionGroup.JAVA,
+        "--index-sanity-check",
+        is_flag=True,
+        help="Only run the sanity check of a broker that loads an index.",
+    ),
+    option(
+        OptionGroup.JAVA,
         "--max-bytes",
         multiple=True,
         callback=once,
@@ -100,15 +112,18 @@ _OPTIONS: Final = (
         metavar="N",
         help="Read only the first N bytes of each .log.",
     ),
-    click.option(
+    option(
+        OptionGroup.JAVA,
         "--max-message-size",
         multiple=True,
         callback=once,
         type=click.IntRange(0, 2**31 - 1),
         metavar="N",
-        help=f"Bytes of the log read at each .index entry. [default: {MAX_MESSAGE_SIZE}]",
+        show_default=str(MAX_MESSAGE_SIZE),
+        help="Bytes of the log read at each .index entry.",
     ),
-    click.option(
+    option(
+        OptionGroup.JAVA,
         "--key-decoder-class",
         multiple=True,
         callback=once,
@@ -117,7 +132,8 @@ _OPTIONS: Final = (
         metavar="[CLASS]",
         help="StringDecoder (default), IntegerDecoder, LongDecoder or DefaultDecoder; implies --print-data-log.",
     ),
-    click.option(
+    option(
+        OptionGroup.JAVA,
         "--value-decoder-class",
         multiple=True,
         callback=once,
@@ -126,18 +142,25 @@ _OPTIONS: Final = (
         metavar="[CLASS]",
         help="The same for values.",
     ),
-    click.option("--offsets-decoder", is_flag=True, help="Decode __consumer_offsets; implies --print-data-log."),
-    click.option("--transaction-log-decoder", is_flag=True, help="The same for __transaction_state."),
-    click.option("--cluster-metadata-decoder", is_flag=True, help="The same for __cluster_metadata and .checkpoint."),
-    click.option("--remote-log-metadata-decoder", is_flag=True, help="The same for __remote_log_metadata."),
-    click.option("--share-group-state-decoder", is_flag=True, help="The same for __share_group_state."),
+    option(
+        OptionGroup.JAVA, "--offsets-decoder", is_flag=True, help="Decode __consumer_offsets; implies --print-data-log."
+    ),
+    option(OptionGroup.JAVA, "--transaction-log-decoder", is_flag=True, help="The same for __transaction_state."),
+    option(
+        OptionGroup.JAVA,
+        "--cluster-metadata-decoder",
+        is_flag=True,
+        help="The same for __cluster_metadata and .checkpoint.",
+    ),
+    option(OptionGroup.JAVA, "--remote-log-metadata-decoder", is_flag=True, help="The same for __remote_log_metadata."),
+    option(OptionGroup.JAVA, "--share-group-state-decoder", is_flag=True, help="The same for __share_group_state."),
 )
 
 
 def java_options(function: _Function) -> _Function:
     """All of them but ``--files``; the function takes them under click's names."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
+    for each in reversed(_OPTIONS):
+        function = each(function)
     return function
 
 

@@ -15,7 +15,7 @@ import sys
 import click
 
 from kdump.cli import exit_status
-from kdump.cli.about import version_option
+from kdump.cli.options import version_option
 
 COMPLETION = "_KDUMP_COMPLETE"
 """Environment variable by which a shell asks for completions (see click's documentation)."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from kdump.cli.common import common_options
+from kdump.cli.options import Command
 
 _PACKAGE: Final = Path(__file__).parents[1]
 _ESCAPES: Final = {
@@ -31,9 +32,9 @@ _TAG: Final = 4
 
 
 @click.command(
+    cls=Command,
     short_help="Show a page of the manual.",
     epilog="Example: kdump man verify",
-    context_settings={"max_content_width": 100},
 )
 @click.argument("page", default="kdump")
 @common_options
@@ -100,11 +101,17 @@ class _Renderer:
             elif macro == ".EE":
                 is_example = False
                 yield ""
+            elif macro == ".br":
+                yield from self._broken_line()
             elif takes_tag:
                 self._tag, takes_tag = _formatted(macro, rest, line), False
             else:
                 self._words += _formatted(macro, rest, line).split(" ")
         yield from self._paragraph()
+
+    def _broken_line(self) -> Iterator[str]:
+        """What was gathered; what follows begins a new line of the same paragraph."""
+        yield from list(self._paragraph())[:-1]
 
     def _paragraph(self) -> Iterator[str]:
         """What was gathered, filled, with an empty line after it."""

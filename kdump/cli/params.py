@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime
-from typing import Final
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from kdump.reading.selection import HeaderFilter, Range
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _RELATIVE: Final = re.compile(r"-(\d+)([smhdw])")
@@ -32,10 +35,32 @@ class OffsetRange(click.ParamType[Range]):
         return _noted(Range(*(None if bound is None else int(bound) for bound in match.groups())), value, ctx)
 
 
+class ClockRange(Range):
+    """A range of times of a day that is not known yet: ms after midnight (UTC)."""
+
+    __slots__ = ()
+
+    def on(self, day: date) -> Range:
+        """The range on this day. It ends on the next day where its end is before its beginning."""
+        midnight = _since_1970(datetime(day.year, day.month, day.day, tzinfo=UTC))
+        is_over_night = self.first is not None and self.end is not None and self.end < self.first
+        return Range(
+            None if self.first is None else midnight + self.first,
+            None if self.end is None else midnight + self.end + is_over_night * _UNITS["d"],
+        )
+
+
 class TimeRange(click.ParamType[Range]):
-    """``T1..T2``: ms since 1970, ISO 8601 (UTC unless it says otherwise), ``-1h`` (ago; s m h d w) or ``now``."""
+    """``T1..T2``: ms since 1970, ISO 8601 (UTC unless it says otherwise), ``-1h`` (ago; s m h d w) or ``now``.
+
+    Args:
+        takes_clock: ``12:21`` is taken too: on the day of the other bound, else the value is a ClockRange.
+    """
 
     name = "T1..T2"
+
+    def __init__(self, *, takes_clock: bool = False) -> None:
+        self._takes_clock = takes_clock
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Range:
         """Usage error for anything else."""
@@ -43,9 +68,43 @@ class TimeRange(click.ParamType[Range]):
         if not dots:
             self.fail(f"'{value}' is not T1..T2 (either may be left out)", param, ctx)
         try:
+            if self._takes_clock and (_TIME_OF_DAY.fullmatch(first) or _TIME_OF_DAY.fullmatch(end)):
+                return _clock_range(first, end)
             return _noted(Range(_milliseconds(first), _milliseconds(end)), value, ctx)
         except ValueError as error:
             return self.fail(str(error), param, ctx)
+
+
+def _clock_range(first: str, end: str) -> Range:
+    """Bounds of which one or both are times of day. Raises ValueError."""
+    clocks = ClockRange(_after_midnight(first), _after_midnight(end))
+    if clocks.first is None and first:
+        begin = _milliseconds(first) or 0
+        found = clocks.on(_day(begin))
+        return Range(begin, found.end)
+    if clocks.end is None and end:
+        stop = _milliseconds(end) or 0
+        return Range(clocks.on(_day(stop)).first, stop)
+    return clocks
+
+
+def _day(milliseconds: int) -> date:
+    try:
+        return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)).date()
+    except OverflowError:
+        raise ValueError(f"{milliseconds} is on no day of a calendar") from None
+
+
+def _after_midnight(text: str) -> int | None:
+    """A time of day in ms after midnight; None for anything else."""
+    if not _TIME_OF_DAY.fullmatch(text):
+        return None
+    clock = text.removesuffix("Z")
+    try:
+        moment = datetime.fromisoformat(f"1970-01-01T{'0' * (clock[1] == ':')}{clock}")
+    except ValueError:
+        raise ValueError(f"'{text}' is no time of a day") from None
+    return _since_1970(moment.replace(tzinfo=UTC))
 
 
 def _noted(given: Range, value: object, ctx: click.Context | None) -> Range:
@@ -91,7 +150,11 @@ def _milliseconds(text: str) -> int | None:
         raise ValueError(f"'{text}' is no time (ms since 1970, ISO 8601, -1h or now)") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    # Not through a float, which would lose milliseconds of far dates.
+    return _since_1970(moment)
+
+
+def _since_1970(moment: datetime) -> int:
+    """Milliseconds. Not through a float, which would lose some of far dates."""
     return (moment - datetime.fromtimestamp(0, UTC)) // _MILLISECOND
 
 
@@ -109,6 +172,29 @@ class OutputFormat(click.Choice[str]):
         if writes and str(value) not in self.choices and re.search(r"[./]", str(value)):
             self.fail(f"'{value}' is no format; -o names the file or directory to write", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class ByParam(click.ParamType[str]):
+    """What ``stats --by`` groups by: one of the kinds, or ``header:NAME``."""
+
+    name = "WHAT"
+    kinds = (
+        *("segment", "partition", "topic", "producer", "codec", "magic", "leader-epoch", "minute", "hour", "day"),
+        "key",
+    )
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Usage error for anything else."""
+        text = str(value)
+        if text not in self.kinds and not re.fullmatch("header:.+", text, re.DOTALL):
+            self.fail(f"'{text}' is none of {', '.join(self.kinds)}, header:NAME", param, ctx)
+        return text
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The kinds."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(kind) for kind in (*self.kinds, "header:") if kind.startswith(incomplete)]
 
 
 class BytesPattern(click.ParamType[re.Pattern[bytes]]):

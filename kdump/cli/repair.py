@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.cli.arguments import RepairArguments
-from kdump.cli.common import begin, common_options, log_format_option, reading_options
+from kdump.cli.common import begin, common_options, log_format_option, named_paths, reading_options, topic_option
 from kdump.cli.conflicts import REPAIR, SALVAGE_OPTIONS, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import OutputFormat
 from kdump.codes import REFUSALS, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
@@ -89,45 +90,80 @@ _MARKERS: Final = {
 
 
 @click.command(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=Command,
+    most_used=("--topic", "-o", "--in-place", "--undo", "--like-broker", "--salvage", "--indexes", "--from"),
     epilog="""\b
 Examples:
   kdump repair orders-0                             what could be done, and what it would cost
   kdump repair 00000000000000000000.log -o fixed    a repaired copy, cut as a broker would cut it""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@click.option("-o", "--output-dir", "output", type=click.Path(), metavar="DIR", help="Write repaired copies there.")
-@click.option("--in-place", is_flag=True, help="Repair the files themselves; what is removed is kept in a backup.")
-@click.option(
+@option(
+    OptionGroup.WRITE,
+    "-o",
+    "--output-dir",
+    "output",
+    type=click.Path(),
+    metavar="DIR",
+    help="Write repaired copies there.",
+)
+@option(
+    OptionGroup.WRITE,
+    "--in-place",
+    is_flag=True,
+    help="Repair the files themselves; what is removed is kept in a backup.",
+)
+@option(
+    OptionGroup.WRITE,
     "--undo",
     "manifest",
     type=click.Path(),
     metavar="MANIFEST",
     help="Undo the repair in place that wrote this manifest.",
 )
+@topic_option()
 @log_format_option
-@click.option(
+@option(
+    OptionGroup.MODE,
     "--adopt",
     is_flag=True,
     help="Print a plan to bring the PATHs, log directories without their cluster, into a new one.",
 )
-@click.option("--finish", is_flag=True, help="Finish the repairs in place, and the undoing, that were interrupted.")
-@click.option("--like-broker", is_flag=True, help="End the log where a broker's recovery cuts it.")
-@click.option("--salvage", is_flag=True, help="Keep every good batch, also after damage.")
-@click.option("--indexes", is_flag=True, help="Rebuild index files and snapshots of good logs, nothing else.")
-@click.option("--deep", is_flag=True, help="With --salvage: also drop batches whose records do not decode.")
-@click.option(
+@option(
+    OptionGroup.WRITE,
+    "--finish",
+    is_flag=True,
+    help="Finish the repairs in place, and the undoing, that were interrupted.",
+)
+@option(OptionGroup.MODE, "--like-broker", is_flag=True, help="End the log where a broker's recovery cuts it.")
+@option(OptionGroup.MODE, "--salvage", is_flag=True, help="Keep every good batch, also after damage.")
+@option(
+    OptionGroup.MODE, "--indexes", is_flag=True, help="Rebuild index files and snapshots of good logs, nothing else."
+)
+@option(
+    OptionGroup.SALVAGE, "--deep", is_flag=True, help="With --salvage: also drop batches whose records do not decode."
+)
+@option(
+    OptionGroup.SALVAGE,
     "--hold-offsets/--no-hold-offsets",
     default=None,
     help="With --salvage: put empty batches over lost offsets, so that none is given out again (default).",
 )
-@click.option(
+@option(
+    OptionGroup.SALVAGE,
     "--txn",
     type=click.Choice([policy.value for policy in TxnPolicy]),
-    help="With --salvage: what becomes of transactions whose end is lost. [default: leave; in place: none]",
+    show_default="leave; in place: none",
+    help="With --salvage: what becomes of transactions whose end is lost.",
 )
-@click.option("--correct", is_flag=True, help="With --salvage: flip a bit back where that explains a wrong CRC.")
-@click.option(
+@option(
+    OptionGroup.SALVAGE,
+    "--correct",
+    is_flag=True,
+    help="With --salvage: flip a bit back where that explains a wrong CRC.",
+)
+@option(
+    OptionGroup.SALVAGE,
     "--from",
     "replicas",
     multiple=True,
@@ -135,39 +171,57 @@ Examples:
     metavar="REPLICA_DIR",
     help="With --salvage: take what is missing from another copy; of several, the first that has it gives it.",
 )
-@click.option("--first-segment", is_flag=True, help="The segment is the first of its log: no producer is known before.")
-@click.option(
+@option(
+    OptionGroup.KNOWN,
+    "--first-segment",
+    is_flag=True,
+    help="The segment is the first of its log: no producer is known before.",
+)
+@option(
+    OptionGroup.KNOWN,
     "--index-interval-bytes",
     type=click.IntRange(0, 2**31 - 1),
     default=DEFAULT_INDEX_INTERVAL,
     metavar="BYTES",
-    help="The broker's index.interval.bytes.  [default: 4096]",
+    help="The broker's index.interval.bytes.",
 )
-@click.option(
+@option(
+    OptionGroup.OUTPUT,
     "--output",
     "output_format",
     type=OutputFormat(["text", "jsonl", "commands"]),
     default="text",
-    help="Text for people (default), or one JSON object per partition; with --adopt also the commands to run.",
+    help="Text for people, or one JSON object per partition; with --adopt also the commands to run.",
 )
-@click.option("--overwrite", is_flag=True, help="With -o: replace files that exist; without it they are refused.")
-@click.option(
+@option(
+    OptionGroup.WRITE,
+    "--overwrite",
+    is_flag=True,
+    help="With -o: replace files that exist; without it they are refused.",
+)
+@option(
+    OptionGroup.IN_PLACE,
     "--backup-dir",
     type=click.Path(),
     metavar="DIR",
-    help="Where --in-place keeps the originals, or --finish and --undo find them.  [default: PARTITION/.kdump]",
+    show_default="PARTITION/.kdump",
+    help="Where --in-place keeps the originals, or --finish and --undo find them.",
 )
-@click.option(
+@option(
+    OptionGroup.IN_PLACE,
     "--allow-worse-start",
     is_flag=True,
     help="With --in-place: repair even if the next start ends worse.",
 )
-@click.option(
+@option(
+    OptionGroup.IN_PLACE,
     "--replace-changed",
     is_flag=True,
     help="With --undo: put back logs that were written to since, too; what they hold now is kept in the backup.",
 )
-@click.option("--force", is_flag=True, help="Proceed even if kdump cannot tell whether a broker is running.")
+@option(
+    OptionGroup.IN_PLACE, "--force", is_flag=True, help="Proceed even if kdump cannot tell whether a broker is running."
+)
 @reading_options
 @common_options
 def repair(paths: tuple[str, ...], **others: Any) -> int:
@@ -208,7 +262,7 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
         except KdumpError as error:
             fail(error.located(manifest))
     with Repair(options, on_error=fail) as job:
-        for path in paths:
+        for path in named_paths(paths, given.topics, fail):
             try:
                 if given.finish:
                     force, backup = given.force, given.backup_dir

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kdump.cli.arguments import VerifyArguments
-from kdump.cli.common import begin
+from kdump.cli.common import begin, named_paths
 from kdump.cli.console import Console
-from kdump.cli.engine_options import choose_engine
+from kdump.cli.engine_options import choose_engine, tell_brokers
 from kdump.cli.exit_status import RunStatus
 from kdump.codes import KdumpError
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
@@ -33,8 +33,9 @@ def run_startup(given: VerifyArguments) -> int:
     """Run the command; gives its exit status."""
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
+    tell_brokers(given.paths, console)
     status = RunStatus(console.show_error)
-    paths, output = given.paths, given.output
+    paths, output = named_paths(given.paths, given.topics, status.fail), given.output
     options = StartOptions(
         given.is_clean,
         given.recovery_point,

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from kdump.cli.options import OptionGroup, option
 from kdump.cli.params import Moment
 from kdump.format.batch import MAX_INT32
 
@@ -17,38 +18,50 @@ _OFFSET: Final = click.IntRange(0, 2**63 - 1)
 
 def startup_options(function: _Function) -> _Function:
     """``--startup`` and what goes with it."""
-    for option in (
-        click.option(
+    for each in (
+        option(
+            OptionGroup.START,
             "--now",
             type=Moment(),
-            help="With --startup: the clock of that start.  [default: when the log was written last]",
+            show_default="when the log was written last",
+            help="With --startup: the clock of that start.",
         ),
-        click.option(
+        option(
+            OptionGroup.START,
             "--segment-index-bytes",
             type=click.IntRange(12, MAX_INT32),
             metavar="BYTES",
-            help="With --startup: the broker's segment.index.bytes.  [default: 10485760]",
+            show_default="10485760",
+            help="With --startup: the broker's segment.index.bytes.",
         ),
-        click.option(
+        option(
+            OptionGroup.START,
             "--log-start-offset",
             type=_OFFSET,
             metavar="N",
             help="With --startup: use this instead of the checkpoint's.",
         ),
-        click.option(
-            "--recovery-point", type=_OFFSET, metavar="N", help="With --startup: use this instead of the checkpoint's."
+        option(
+            OptionGroup.START,
+            "--recovery-point",
+            type=_OFFSET,
+            metavar="N",
+            help="With --startup: use this instead of the checkpoint's.",
         ),
-        click.option(
+        option(
+            OptionGroup.START,
             "--clean/--unclean",
             "is_clean",
             default=None,
-            help="With --startup: the broker was stopped, or killed.  [default: as .kafka_cleanshutdown says]",
+            show_default="as .kafka_cleanshutdown says",
+            help="With --startup: the broker was stopped, or killed.",
         ),
-        click.option(
+        option(
+            OptionGroup.START,
             "--startup",
             is_flag=True,
             help="Predict what a broker's start will do to partition and log directories, and what it will lose.",
         ),
     ):
-        function = option(function)
+        function = each(function)
     return function

@@ -9,16 +9,16 @@ from kdump.cli.arguments import StatsArguments
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.view_options import check_decoder
-from kdump.cli.whatif_options import NOW
+from kdump.cli.whatif_options import NO_CHANGE, NOW
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
+from kdump.log.topics import fits
 from kdump.payloads.choice import DecoderChoice
-from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.rows.scalarlines import csv_line, json_line
 from kdump.stats.state.changes import ChangeSelection, write_changes
 from kdump.stats.state.metadatarows import Row, StateSelection, image_rows
-from kdump.stats.state.metadatastate import MetadataState
+from kdump.stats.state.metadatastate import MetadataState, name_of
 from kdump.verify.metadatalog import replay_findings
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ class _StateRun:
             except KdumpError as error:
                 self.status.fail(error)
                 continue
-            coordinators = state.image.topics.by_name.get(INTERNAL_TOPICS["transaction-log"])
-            self._coordinators = None if coordinators is None else len(coordinators.partitions)
+            self._coordinators = state.transaction_partitions
             self._show_metadata(state)
+            self._note_unknown(state)
             for finding in state.findings:
                 self._show_finding(finding)
 
@@ -80,9 +80,12 @@ class _StateRun:
         given, console = self._given, self._console
         chosen = ChangeSelection.of(self._selection, given.history)
         is_json = given.output == "jsonl"
+        is_any = False
 
         def show(row: Row) -> None:
+            nonlocal is_any
             if chosen.has(row):
+                is_any = True
                 if is_json:
                     self._rows([row])
                 else:
@@ -99,6 +102,8 @@ class _StateRun:
                 console.note(note)
             for finding in replay_findings(replayed):
                 self._show_finding(finding)
+        if self._is_something_there and not is_any and chosen != ChangeSelection():
+            console.note(NO_CHANGE)
 
     def coordinators(self, at: int) -> None:
         """Groups, committed offsets, transactional ids and open transactions of what is among the paths."""
@@ -201,6 +206,15 @@ class _StateRun:
 
                 console = self._console
                 self._write(metadata_page(state, self._selection, width=console.width, color=console.color))
+
+    def _note_unknown(self, state: MetadataState) -> None:
+        """A name that is not there may be misspelled."""
+        selected, image = self._selection, state.image
+        names = image.topics.by_name
+        unknown = [f"topic {one}" for one in sorted(selected.topics) if not any(fits(name, (one,)) for name in names)]
+        unknown += [f"broker {broker}" for broker in sorted(selected.brokers - image.cluster.brokers.keys())]
+        for what in unknown:
+            self._console.note(f"{name_of(state)} has no {what} there")
 
     def _show_finding(self, finding: Finding) -> None:
         from kdump.verify.report import finding_json, finding_line

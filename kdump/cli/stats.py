@@ -9,13 +9,23 @@ import click
 
 from kdump.cli import whatif_options
 from kdump.cli.arguments import StatsArguments
-from kdump.cli.common import begin, color_option, common_options, limit_option, log_format_option, reading_options
+from kdump.cli.common import (
+    begin,
+    color_option,
+    common_options,
+    limit_option,
+    log_format_option,
+    named_paths,
+    reading_options,
+    topic_option,
+)
 from kdump.cli.conflicts import STATS, GivenOptions, zookeeper_facts
 from kdump.cli.console import Console
-from kdump.cli.engine_options import choose_engine, engine_options
+from kdump.cli.engine_options import choose_engine, engine_options, tell_brokers
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.html_page import HtmlPage
-from kdump.cli.params import OutputFormat
+from kdump.cli.options import Command, OptionGroup, option
+from kdump.cli.params import ByParam, OutputFormat
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import strip_credentials
 from kdump.log.paths import is_zookeeper
@@ -23,13 +33,13 @@ from kdump.system.units import counted
 
 if TYPE_CHECKING:
     from kdump.stats.groupfigures import FiguresReport
-    from kdump.stats.grouping import By
     from kdump.stats.run import StatsOptions, StatsRun
     from kdump.verify.run import Judge
 
 
 @click.command(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=Command,
+    most_used=("--topic", "--by", "--quick", "--what-if", "--at", "--between", "--output", "--html", "-j"),
     epilog="""\b
 Examples:
   kdump stats orders-0                          a page about a partition
@@ -42,31 +52,42 @@ Examples:
   kdump stats --at-zxid 0x1f /var/lib/zookeeper  the tree after a transaction""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@click.option(
+@topic_option(", with --at and the like of the metadata only the topic")
+@log_format_option
+@option(
+    OptionGroup.COUNT,
     "--by",
-    type=click.Choice(["segment", "partition", "topic", "producer", "codec", "magic", "hour"]),
+    type=ByParam(),
+    metavar="WHAT",
     default="segment",
-    help="Group by.  [default: segment]",
+    help="What a group is: segment, partition, topic, producer, codec, magic, leader-epoch, minute, hour, day, key, or "
+    "header:NAME.",
 )
-@click.option("--quick", is_flag=True, help="Headers only: nothing is decompressed, no key or value is looked at.")
-@click.option(
+@option(
+    OptionGroup.COUNT,
+    "--quick",
+    is_flag=True,
+    help="Headers only: nothing is decompressed, no key or value is looked at.",
+)
+@option(
+    OptionGroup.OUTPUT,
     "--output",
     type=OutputFormat(["table", "jsonl", "records", "commands", "reset-csv"]),
     default="table",
-    help="A human-readable page (default), or JSON lines. With --at also records: those of a snapshot; "
+    help="A human-readable page, or JSON lines. With --at also records: those of a snapshot; "
     "commands: those that would make it again; reset-csv: offsets for kafka-consumer-groups.sh --from-file.",
 )
-@click.option(
+@option(
+    OptionGroup.OUTPUT,
     "--html",
     type=click.Path(),
     metavar="FILE",
     help="Write a report with charts too: one file, which a browser shows without a network.",
 )
 @whatif_options.whatif_options
-@log_format_option
-@limit_option()
 @color_option("the page")
 @engine_options
+@limit_option()
 @reading_options
 @common_options
 def stats(paths: tuple[str, ...], **others: Any) -> int:
@@ -76,28 +97,31 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     """
     if not paths:
         raise click.UsageError("no PATH given (kdump stats --help)")
-    paths = tuple(map(strip_credentials, paths))
-    given = StatsArguments({"paths": paths, **others})
-    GivenOptions(zookeeper_facts(given.paths)).check(STATS)
+    given = StatsArguments({"paths": tuple(map(strip_credentials, paths)), **others})
+    by_contents = given.by if given.by.startswith(("key", "header:")) else None
+    GivenOptions({"contents": by_contents, **zookeeper_facts(given.paths)}).check(STATS)
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
+    status = RunStatus(console.show_error)
+    paths = given.paths = _paths(given, status)
+    tell_brokers(paths, console)
     asked = _answer(given)
     if asked is not None:
-        option, answer = asked
-        choose_engine(given, paths, console, only_here=option)
-        return answer(given, console)
-    from kdump.stats.grouping import By
+        choose_engine(given, paths, console, only_here=asked[0])
+        return asked[1](given, console)
+    from kdump.stats.grouping import grouping_of
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
     from kdump.verify.run import Verification
 
     reporter = console.reporter(verbose=given.verbose)
+    by, header = grouping_of(given.by)
     options = StatsOptions(
-        By(given.by),
+        by,
         with_records=not given.quick,
         limit=given.max_decompressed_size,
         with_curves=given.html is not None,
+        header=header,
     )
-    status = RunStatus(console.show_error)
     run = StatsRun(options)
     try:
         page = None if given.html is None else HtmlPage(given.html, paths)
@@ -126,7 +150,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
         except KdumpError as error:
             status.fail(error.located(path))
     report = run.report()
-    console.out.write(_text(report, options.by, given.output, console).encode("utf-8", "surrogateescape"))
+    console.out.write(_text(report, options, given.output, console).encode("utf-8", "surrogateescape"))
     if page is not None:
         # The report may go to the same place.
         console.out.flush()
@@ -140,6 +164,12 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
 
 
 _STATE_OPTIONS: Final = ("at", "at_offset", "at_zxid", "between", "between_offsets", "history", "offsets_for")
+
+
+def _paths(given: StatsArguments, status: RunStatus) -> tuple[str, ...]:
+    """The PATHs to read. In a question about the state of the cluster ``--topic`` chooses from that."""
+    is_of_state = not given.what_if and any(getattr(given, name) is not None for name in _STATE_OPTIONS)
+    return named_paths(given.paths, () if is_of_state else given.topics, status.fail)
 
 
 def _answer(given: StatsArguments) -> tuple[str, Callable[[StatsArguments, Console], int]] | None:
@@ -169,14 +199,14 @@ def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
         console.note(f"{finding.path}: {finding.message}")
 
 
-def _text(report: FiguresReport, by: By, output: str, console: Console) -> str:
+def _text(report: FiguresReport, options: StatsOptions, output: str, console: Console) -> str:
     if output == "jsonl":
         from kdump.stats.report import stats_json
 
-        return "".join(stats_json(figures, by) for figures in report.groups)
+        return "".join(stats_json(figures, options.by, options.header) for figures in report.groups)
     from kdump.stats.page import stats_page
 
-    return stats_page(report, by, width=console.width, color=console.color)
+    return stats_page(report, options.by, width=console.width, color=console.color)
 
 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
@@ -190,7 +220,7 @@ def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console:
         from kdump.stats.tasks import take_folds
 
         take_folds(paths, options, run, engine.run)
-        return SparkJudge(engine.spark, paths, options.checks, here=run.judge()).segments
+        return SparkJudge(engine.spark, paths, options.checks, here=run.judge())
     if engine.pool is None:
         return run.judge()
     from kdump.stats.tasks import folding_judge

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,12 +14,15 @@ from kdump.cli.common import (
     common_options,
     limit_option,
     log_format_option,
+    named_paths,
     reading_options,
+    topic_option,
 )
 from kdump.cli.conflicts import VERIFY, GivenOptions
 from kdump.cli.console import Console
-from kdump.cli.engine_options import Engine, choose_engine, engine_options
+from kdump.cli.engine_options import Engine, choose_engine, engine_options, tell_brokers
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import OutputFormat
 from kdump.cli.startup_options import startup_options
 from kdump.codes import Codes, Finding, KdumpError, Severity
@@ -27,14 +30,18 @@ from kdump.log.files import strip_credentials
 from kdump.reading.reporter import Reporter
 from kdump.system.files import NewFile, publish
 from kdump.verify.partition import Item, PartitionCheck
-from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line
+from kdump.verify.report import JUnitReport, finding_json, finding_line, github_error, github_line, summary_line
 from kdump.verify.run import Judge, Verification
 from kdump.verify.segment import CheckOptions
 from kdump.verify.summaries import TerminalSummary
 
+if TYPE_CHECKING:
+    from kdump.verify.sarif import SarifReport
+
 
 @click.command(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=Command,
+    most_used=("--topic", "--quick", "--startup", "--strict", "--output", "--manifest", "-j"),
     epilog="""\b
 Examples:
   kdump verify /var/lib/kafka                   every partition of a log directory
@@ -44,26 +51,44 @@ Examples:
   zstdcat X.log.zst | kdump verify -            a segment from a pipe""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@topic_option()
 @log_format_option
-@click.option("--quick", "depth", flag_value="quick", help="Framing and checksums only, nothing is decompressed.")
-@click.option("--deep", "depth", flag_value="deep", default=True, help="Decode every record too (default).")
-@click.option("--strict", is_flag=True, help="End with 1 for warnings too.")
-@click.option(
-    "--output",
-    type=OutputFormat(["text", "jsonl", "junit"]),
-    default="text",
-    help="One line per finding and per segment (default), JSON lines of findings, or JUnit XML.",
+@option(
+    OptionGroup.CHECK,
+    "--quick",
+    "depth",
+    flag_value="quick",
+    help="Framing and checksums only, nothing is decompressed.",
 )
-@limit_option()
+@option(
+    OptionGroup.CHECK, "--deep", "depth", flag_value="deep", default=True, help="Decode every record too (default)."
+)
+@option(
+    OptionGroup.CHECK,
+    "--gaps",
+    is_flag=True,
+    help="List each range of missing offsets, also where compaction left it.",
+)
+@option(OptionGroup.OUTPUT, "--strict", is_flag=True, help="End with 1 for warnings too.")
+@option(
+    OptionGroup.OUTPUT,
+    "--output",
+    type=OutputFormat(["text", "jsonl", "junit", "sarif", "github"]),
+    default="text",
+    help="Text: one line per finding and per segment; JSON lines of findings; JUnit XML; SARIF "
+    "2.1.0; annotations of GitHub Actions.",
+)
 @color_option("the text")
 @startup_options
 @engine_options
-@click.option(
+@option(
+    OptionGroup.OUTPUT,
     "--manifest",
     type=click.Path(),
     metavar="FILE",
     help="Also write what is there to FILE: a SHA-256 per file, offsets and digests per partition.",
 )
+@limit_option()
 @reading_options
 @common_options
 def verify(paths: tuple[str, ...], **others: Any) -> int:
@@ -86,15 +111,21 @@ def _verify(given: VerifyArguments) -> int:
     """Check segments and the files beside them; gives the exit status."""
     console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
     begin(given, console)
+    tell_brokers(given.paths, console)
     failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})
-    report = JUnitReport(failing)
+    report = _report(given.output, failing)
     reporter = console.reporter(verbose=given.verbose)
-    options = CheckOptions(deep=given.depth == "deep", limit=given.max_decompressed_size)
+    options = CheckOptions(deep=given.depth == "deep", limit=given.max_decompressed_size, lists_gaps=given.gaps)
     status = RunStatus(console.show_error)
 
     def fail(error: KdumpError) -> None:
-        report.add_error(error)
+        if report is not None:
+            report.add_error(error)
+        elif given.output == "github":
+            console.out.write(github_error(error).encode("utf-8", "surrogateescape"))
         status.fail(error)
+
+    given.paths = named_paths(given.paths, given.topics, fail)
 
     try:
         judge = _judge(options, given, choose_engine(given, given.paths, console), reporter)
@@ -103,28 +134,36 @@ def _verify(given: VerifyArguments) -> int:
         return status.code
     verification = Verification(judge, on_error=fail, beside=given.paths, options=options, is_07=given.is_07)
     overview = TerminalSummary(width=console.width, color=console.color)
+
+    def show(item: Item) -> None:
+        console.out.write(_line(item, given.output, color=console.color).encode("utf-8", "surrogateescape"))
+        was_damaged = status.damaged
+        status.add(damaged=isinstance(item, Finding) and item.severity in failing)
+        if status.damaged and not was_damaged:
+            # Into a pipe the other lines go in large blocks, which may take hours to fill.
+            console.out.flush()
+
     for path in given.paths:
         try:
             for item in verification.path(path):
                 if isinstance(item, Finding):
-                    status.add(damaged=item.severity in failing)
-                    if given.output == "junit":
+                    if report is not None:
                         report.add_finding(item)
                     overview.add_finding(item)
                 else:
-                    if given.output == "junit":
+                    if report is not None:
                         report.add_segment(item)
                     overview.add_segment(item)
                     if reporter.verbose:
                         read = "" if item.size is None else f"{item.size:,} bytes, "
                         reporter.note(f"{item.path}: {read}{given.depth}")
-                console.out.write(_line(item, given.output, color=console.color).encode("utf-8", "surrogateescape"))
+                show(item)
         except KdumpError as error:
             fail(error.located(path))
     if given.manifest is not None:
         _write_manifest(given.manifest, given.paths, fail)
-    if given.output == "junit":
-        console.out.write(report.xml())
+    if report is not None:
+        console.out.write(report.document())
     elif given.output == "text" and console.is_terminal:
         console.out.write(overview.text().encode("utf-8", "surrogateescape"))
     console.close()
@@ -153,14 +192,14 @@ def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError]
 def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, reporter: Reporter) -> Judge:
     """What checks the partitions. Raises KdumpError where a job on Spark fails."""
     if given.is_07:
-        return PartitionCheck(options).segments
+        return PartitionCheck(options)
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge
 
-        return SparkJudge(engine.spark, given.paths, options).segments
+        return SparkJudge(engine.spark, given.paths, options)
 
     if engine.pool is None:
-        return PartitionCheck(options).segments
+        return PartitionCheck(options)
     from kdump.verify.judging import pooled_judge
 
     return pooled_judge(given.paths, options, engine.run, min_tasks=engine.min_tasks)
@@ -170,4 +209,14 @@ def _line(item: Item, output: str, *, color: bool) -> str:
     """What is printed of an item at once."""
     if output == "text":
         return finding_line(item, color=color) if isinstance(item, Finding) else summary_line(item)
-    return finding_json(item) if output == "jsonl" and isinstance(item, Finding) else ""
+    lines = {"jsonl": finding_json, "github": github_line}
+    return lines[output](item) if output in lines and isinstance(item, Finding) else ""
+
+
+def _report(output: str, failing: frozenset[Severity]) -> JUnitReport | SarifReport | None:
+    """What gathers the findings of a run; None: they are printed as they come."""
+    if output == "sarif":
+        from kdump.verify.sarif import SarifReport
+
+        return SarifReport()
+    return JUnitReport(failing) if output == "junit" else None

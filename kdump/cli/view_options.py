@@ -13,6 +13,7 @@ from kdump.cli.arguments import DumpArguments
 from kdump.cli.common import color_option
 from kdump.cli.coordinatorkey import coordinated
 from kdump.cli.java_options import topic_decoder
+from kdump.cli.options import OptionGroup, option
 from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, OutputFormat, TimeRange
 from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
@@ -28,46 +29,80 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _OPTIONS: Final = (
-    click.option(
+    option(
+        OptionGroup.OUTPUT,
         "--output",
         type=OutputFormat(["kafka", "jsonl", "csv", "table", "arrow", "parquet"]),
         default="kafka",
-        help="Text of DumpLogSegments (default), JSON lines, CSV, a human-readable table, an Arrow stream, Parquet.",
+        help="kafka: the text of DumpLogSegments; JSON lines, CSV, a human-readable table, an Arrow stream, Parquet.",
     ),
-    click.option("--csv-safe", is_flag=True, help="With --output csv: put a ' before cells that look like a formula."),
-    click.option("--batches", "view", flag_value="batches", help="Structured output: show batches."),
-    click.option("--records", "view", flag_value="records", help="Structured output: show records, contents included."),
-    click.option("--fields", metavar="A,B,...", help="Structured output: only these columns; 'help' lists them."),
-    click.option(
+    option(
+        OptionGroup.OUTPUT,
+        "--csv-safe",
+        is_flag=True,
+        help="With --output csv: put a ' before cells that look like a formula.",
+    ),
+    option(OptionGroup.OUTPUT, "--batches", "view", flag_value="batches", help="Structured output: show batches."),
+    option(
+        OptionGroup.OUTPUT,
+        "--records",
+        "view",
+        flag_value="records",
+        help="Structured output: show records, contents included.",
+    ),
+    option(
+        OptionGroup.OUTPUT,
+        "--fields",
+        metavar="A,B,...",
+        help="Structured output: only these columns; 'help' lists them.",
+    ),
+    option(
+        OptionGroup.OUTPUT,
         "--format",
         "template",
         metavar="STRING",
         help=r"Records by a format string: %t %p %o %T %k %v %K %V %h %H %e %x %y %f %i, \n \t \xNN; see the manual.",
     ),
-    click.option("--null", metavar="TEXT", help="With --format: what stands for null. [default: nothing]"),
-    click.option(
+    option(
+        OptionGroup.OUTPUT,
+        "--null",
+        metavar="TEXT",
+        help="With --format: what stands for null. [default: nothing]",
+    ),
+    option(
+        OptionGroup.OUTPUT,
         "--decode",
         type=click.Choice(["auto"]),
         help="auto: decode Kafka's internal topics, each by the name of its directory.",
     ),
-    click.option(
+    option(
+        OptionGroup.OUTPUT,
         "--key-decoder",
         metavar="NAME",
         help="Keys as text, hex, base64, json, int32, int64, float64, uuid, none, or a decoder from a plugin.",
     ),
-    click.option("--value-decoder", metavar="NAME", help="The same for values."),
-    click.option("--offset", "offsets", type=OffsetRange(), metavar="A:B", help="Offsets A up to B, B left out."),
-    click.option(
+    option(OptionGroup.OUTPUT, "--value-decoder", metavar="NAME", help="The same for values."),
+    option(
+        OptionGroup.CHOICE,
+        "--offset",
+        "offsets",
+        type=OffsetRange(),
+        metavar="A:B",
+        help="Offsets A up to B, B left out.",
+    ),
+    option(
+        OptionGroup.CHOICE,
         "--time",
         "times",
-        type=TimeRange(),
+        type=TimeRange(takes_clock=True),
         metavar="T1..T2",
-        help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), or -1h for an hour ago (s m h d w).",
+        help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), 12:21 of the log's day, -1h (an hour ago; s m h d w).",
     ),
-    click.option("--no-index", is_flag=True, help="Do not use index files for a range."),
-    click.option("--key", type=BytesPattern(), metavar="RE", help="Records with RE in the key."),
-    click.option("--value", type=BytesPattern(), metavar="RE", help="Records with RE in the value."),
-    click.option(
+    option(OptionGroup.CHOICE, "--no-index", is_flag=True, help="Do not use index files for a range."),
+    option(OptionGroup.CHOICE, "--key", type=BytesPattern(), metavar="RE", help="Records with RE in the key."),
+    option(OptionGroup.CHOICE, "--value", type=BytesPattern(), metavar="RE", help="Records with RE in the value."),
+    option(
+        OptionGroup.CHOICE,
         "--header",
         "headers",
         multiple=True,
@@ -75,7 +110,9 @@ _OPTIONS: Final = (
         metavar="K[=RE]",
         help="Records with a header K (and RE in its value); may be repeated.",
     ),
-    click.option(
+    option(OptionGroup.CHOICE, "--tombstones", is_flag=True, help="Records with a key and without a value."),
+    option(
+        OptionGroup.CHOICE,
         "--producer-id",
         "producer_ids",
         multiple=True,
@@ -83,38 +120,79 @@ _OPTIONS: Final = (
         metavar="N",
         help="Batches of this producer; may be repeated.",
     ),
-    click.option(
-        "--group", metavar="G", help="Records of this group in __consumer_offsets, decoded; names its partition."
+    option(
+        OptionGroup.CHOICE,
+        "--group",
+        metavar="G",
+        help="Records of this group in __consumer_offsets, decoded; names its partition.",
     ),
-    click.option("--transactional-id", metavar="T", help="The same for a transactional id (__transaction_state)."),
-    click.option("--partitions", type=click.IntRange(1), metavar="N", help="How many partitions that topic has."),
-    click.option("--control/--no-control", "control", default=None, help="Only control batches, or none of them."),
-    click.option(
+    option(
+        OptionGroup.CHOICE,
+        "--transactional-id",
+        metavar="T",
+        help="The same for a transactional id (__transaction_state).",
+    ),
+    option(
+        OptionGroup.CHOICE,
+        "--partitions",
+        type=click.IntRange(1),
+        metavar="N",
+        help="How many partitions that topic has.",
+    ),
+    option(
+        OptionGroup.CHOICE,
+        "--control/--no-control",
+        "control",
+        default=None,
+        help="Only control batches, or none of them.",
+    ),
+    option(
+        OptionGroup.CHOICE,
         "--isolation",
         type=click.Choice(["read_uncommitted", "read_committed"]),
         default="read_uncommitted",
         help="read_committed: without aborted transactions, up to the first open one.",
     ),
-    click.option("--resync", is_flag=True, help="Skip damage and continue; report what is skipped on stderr."),
-    click.option("-n", "take", type=click.IntRange(0), metavar="N", help="Show the first N batches or records."),
-    click.option("-f", "--follow", is_flag=True, help="Continue as a segment or partition grows, until interrupted."),
-    click.option("--tail", type=click.IntRange(0), metavar="N", help="Show the last N batches or records."),
-    click.option(
+    option(
+        OptionGroup.DAMAGE, "--resync", is_flag=True, help="Skip damage and continue; report what is skipped on stderr."
+    ),
+    option(
+        OptionGroup.CHOICE,
+        "-n",
+        "take",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Show the first N batches or records.",
+    ),
+    option(
+        OptionGroup.CHOICE,
+        "-f",
+        "--follow",
+        is_flag=True,
+        help="Continue as a segment or partition grows, until interrupted.",
+    ),
+    option(
+        OptionGroup.CHOICE, "--tail", type=click.IntRange(0), metavar="N", help="Show the last N batches or records."
+    ),
+    option(
+        OptionGroup.OUTPUT,
         "--redact",
         is_flag=True,
         help="Replace keys and values by keyed hashes of the same size.",
     ),
-    click.option("--show-secrets", is_flag=True, help="Files of ZooKeeper: with passwords, salts and keys."),
-    click.option("--redact-key", metavar="SECRET", help="--redact with the same hashes in every run."),
+    option(OptionGroup.OUTPUT, "--redact-key", metavar="SECRET", help="--redact with the same hashes in every run."),
+    option(
+        OptionGroup.OUTPUT, "--show-secrets", is_flag=True, help="Files of ZooKeeper: with passwords, salts and keys."
+    ),
     color_option("tables"),
-    click.option("--pager", is_flag=True, help="Show the output in $PAGER when it goes to a terminal."),
+    option(OptionGroup.OUTPUT, "--pager", is_flag=True, help="Show the output in $PAGER when it goes to a terminal."),
 )
 
 
 def view_options(function: _Function) -> _Function:
     """All of them; the function takes them under the names above."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
+    for each in reversed(_OPTIONS):
+        function = each(function)
     return function
 
 
@@ -129,6 +207,7 @@ def selection(given: DumpArguments) -> Selection:
         headers=given.headers,
         producer_ids=frozenset(given.producer_ids),
         control=given.control,
+        tombstones=given.tombstones,
         coordinated=None if wanted is None else wanted.key_pattern,
     )
 

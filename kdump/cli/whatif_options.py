@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
+from kdump.cli.options import OptionGroup, option
 from kdump.cli.params import Moment, OffsetRange, TimeRange
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -37,6 +38,7 @@ _LIMIT: Final = re.compile(r"(\d+)([a-z]+)", re.IGNORECASE)
 
 NOW: Final = 2**63 - 1
 """``--at now``: everything counts, whatever its time."""
+NO_CHANGE: Final = "no change that was asked for is there"
 
 
 class AtMoment(Moment):
@@ -125,22 +127,33 @@ class ZxidParam(click.ParamType[int]):
 
 def whatif_options(function: _Function) -> _Function:
     """The options; the function takes them by the names in StatsArguments."""
-    for option in (
-        click.option(
-            "--value-decoder", metavar="NAME", help="With --at: values of a named partition, as in kdump dump."
+    for each in (
+        option(
+            OptionGroup.QUESTIONS,
+            "--value-decoder",
+            metavar="NAME",
+            help="With --at: values of a named partition, as in kdump dump.",
         ),
-        click.option("--key-decoder", metavar="NAME", help="With --at: keys of a named partition, as in kdump dump."),
-        click.option(
+        option(
+            OptionGroup.QUESTIONS,
+            "--key-decoder",
+            metavar="NAME",
+            help="With --at: keys of a named partition, as in kdump dump.",
+        ),
+        option(
+            OptionGroup.QUESTIONS,
             "--decode",
             type=click.Choice(["auto"]),
             help="With --at: decode keys and values of named partitions of internal topics.",
         ),
-        click.option(
+        option(
+            OptionGroup.QUESTIONS,
             "--show-secrets",
             is_flag=True,
             help="With the salts and keys of SCRAM users, passwords in configs, and ids of delegation tokens.",
         ),
-        click.option(
+        option(
+            OptionGroup.QUESTIONS,
             "--broker",
             "brokers",
             type=int,
@@ -148,65 +161,67 @@ def whatif_options(function: _Function) -> _Function:
             metavar="ID",
             help="Of the metadata only this broker and the partitions with a replica on it. May be repeated.",
         ),
-        click.option(
-            "--topic",
-            "topics",
-            multiple=True,
-            metavar="NAME",
-            help="Of the metadata only this topic. May be repeated.",
-        ),
-        click.option(
+        option(
+            OptionGroup.QUESTIONS,
             "--offsets-for",
             type=Moment(),
             metavar="TIME",
             help="The first offset at or after this time in each partition.",
         ),
-        click.option(
+        option(
+            OptionGroup.QUESTIONS,
             "--offset-map",
             multiple=True,
             type=click.Path(),
             metavar="FILE",
             help="With --output reset-csv: offsets as they are in logs that convert --renumber has made.",
         ),
-        click.option(
+        option(
+            OptionGroup.QUESTIONS,
             "--history",
             type=HistoryParam(),
             metavar="topic=NAME",
             help="All changes of a topic, a partition (partition=NAME-0) or a broker (broker=ID) in the metadata log; "
             "in files of ZooKeeper also of a group (group=NAME).",
         ),
-        click.option(
+        option(
+            OptionGroup.QUESTIONS,
             "--between-offsets",
             type=OffsetRange(),
             metavar="A:B",
             help="As --between, by offsets of the metadata log: from A up to but not including B.",
         ),
-        click.option(
+        option(
+            OptionGroup.QUESTIONS,
             "--between",
             type=TimeRange(),
             metavar="T1..T2",
             help="What changed in the metadata of the cluster from T1 up to but not including T2, in order.",
         ),
-        click.option(
+        option(
+            OptionGroup.QUESTIONS,
             "--at-offset",
             type=click.IntRange(0),
             metavar="N",
             help="As --at, after the last whole batch up to this offset of the metadata log.",
         ),
-        click.option(
+        option(
+            OptionGroup.QUESTIONS,
             "--at-zxid",
             type=ZxidParam(),
             metavar="Z",
             help="The tree of ZooKeeper after all transactions up to this one (0x hexadecimal, or decimal).",
         ),
-        click.option(
+        option(
+            OptionGroup.QUESTIONS,
             "--at",
             type=AtMoment(),
             metavar="TIME",
             help="The metadata of the cluster, the committed offsets and the states of transactional ids, as of this "
             "time or now. With --what-if: take it for now.",
         ),
-        click.option(
+        option(
+            OptionGroup.QUESTIONS,
             "--what-if",
             "what_if",
             multiple=True,
@@ -217,5 +232,5 @@ def whatif_options(function: _Function) -> _Function:
             "May be repeated.",
         ),
     ):
-        function = option(function)
+        function = each(function)
     return function

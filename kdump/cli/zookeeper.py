@@ -8,7 +8,7 @@ from kdump.cli.arguments import DumpArguments, StatsArguments
 from kdump.cli.common import begin
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.whatif_options import NOW
+from kdump.cli.whatif_options import NO_CHANGE, NOW
 from kdump.codes import DamageError, KdumpError, Severity
 from kdump.log.files import strip_credentials
 from kdump.reading.selection import RowBudget
@@ -29,10 +29,10 @@ def answer_zookeeper(given: StatsArguments, console: Console) -> int:
         console.out.write(text.encode("utf-8", "surrogateescape"))
 
     for files in _sets(given.paths, given.max_decompressed_size, status.fail):
-        if given.at is None and given.at_zxid is None:
-            _show_changes(files, given, write, status)
-            continue
         try:
+            if given.at is None and given.at_zxid is None:
+                _show_changes(files, given, write, console)
+                continue
             found = _restored(files, given)
         except KdumpError as error:
             status.fail(error.located(files.path))
@@ -59,17 +59,18 @@ def answer_zookeeper(given: StatsArguments, console: Console) -> int:
     return status.code
 
 
-def _show_changes(files: DataSet, given: StatsArguments, write: Callable[[str], None], status: RunStatus) -> None:
-    """Show the changes of nodes that ``--between`` and ``--history`` ask for."""
+def _show_changes(files: DataSet, given: StatsArguments, write: Callable[[str], None], console: Console) -> None:
+    """Show the changes of nodes that ``--between`` and ``--history`` ask for. Raises KdumpError."""
     from kdump.stats.state.zookeeperchanges import change_rows, change_text
 
     wanted = None if given.history is None else (given.history.kind, given.history.name)
     span = (None, None) if given.between is None else (given.between.first, given.between.end)
-    try:
-        for row in change_rows(files, span, wanted, show_secrets=given.show_secrets):
-            write(json_line(list(row), list(row.values())) if given.output == "jsonl" else change_text(row))
-    except KdumpError as error:
-        status.fail(error.located(files.path))
+    is_any = False
+    for row in change_rows(files, span, wanted, show_secrets=given.show_secrets):
+        is_any = True
+        write(json_line(list(row), list(row.values())) if given.output == "jsonl" else change_text(row))
+    if not is_any and wanted is not None:
+        console.note(f"{files.path}: {NO_CHANGE}")
 
 
 def dump_zookeeper(given: DumpArguments) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from kdump.codes import Codes, KdumpError
+from kdump.diff.comparison import CopyDifference, DifferenceKind
 from kdump.diff.copies import LoadedCopy
-from kdump.diff.differences import CopyDifference, DifferenceKind
 from kdump.diff.manifest import RANGE_OFFSETS, CopyManifest, ListedFile, ListedPartition, files_below, ranges_of
+from kdump.diff.places import CopyPlace
 from kdump.kafka.image.names import TopicNames
 from kdump.kafka.startup.content import Content, sha256
 from kdump.log import files
@@ -22,6 +23,36 @@ class FileDifference(NamedTuple):
     root: str
     path: str
     message: str
+
+
+def roots_of(manifest: CopyManifest, paths: Sequence[str]) -> dict[str, str] | None:
+    """For each PATH the one that the manifest was made of: of that name, or the only one, or in the same order.
+
+    None: they are another number.
+    """
+    roots = manifest.roots
+    if set(roots) == set(paths):
+        return {path: path for path in paths}
+    if len(roots) == 1:
+        return dict.fromkeys(paths, roots[0])
+    return dict(zip(paths, roots, strict=True)) if len(roots) == len(paths) else None
+
+
+def listed_for(place: CopyPlace, root: str | None, listed: Sequence[ListedPartition]) -> Sequence[ListedPartition]:
+    """What a manifest says of a copy: of what was at its place, else of that of its node, else of each.
+
+    Args:
+        place: the copy.
+        root: the PATH of the manifest that stands for the PATH of the copy; None: nobody knows.
+        listed: what the manifest says of the partition, one for each copy that it was made of.
+    """
+    if len(listed) > 1 and root is not None:
+        own = below(place.log or place.directory, place.path)
+        places = [(one, below(one.path, root)) for one in listed]
+        there = [one for one, where in places if where == own] or [one for one, where in places if where is not None]
+        if there:
+            return there
+    return [one for one in listed if one.node is not None and one.node == place.node] or listed
 
 
 def against(listed: ListedPartition, number: int, copy: LoadedCopy, own: int) -> Iterator[CopyDifference]:
@@ -81,8 +112,8 @@ def changed_files(
     Raises:
         KdumpError: the PATH cannot be listed.
     """
-    listed = {_below(one.path, root): one for one in manifest.files if _is_below(one.path, root)}
-    present = {_below(path, directory): path for path in files_below(directory)}
+    listed = {place: one for one in manifest.files if (place := below(one.path, root)) is not None}
+    present = {below(path, directory) or "": path for path in files_below(directory)}
     for name in sorted(listed.keys() | present.keys()):
         if name not in present:
             yield FileDifference(Codes.MANIFEST_FILE, directory, os.path.join(directory, name), "the file is gone")
@@ -106,13 +137,15 @@ def _change(listed: ListedFile, path: str) -> str | None:
     if size == listed.size or listed.size < 0:
         return None if sha256(Content.of_file(path, size)) == listed.sha256 else "the file has other bytes"
     if size > listed.size and sha256(Content.of_file(path, listed.size)) == listed.sha256:
-        return f"{size - listed.size:,} bytes were appended to the file; its first {listed.size:,} are the same"
+        more = size - listed.size
+        appended = "1 byte was" if more == 1 else f"{more:,} bytes were"
+        return f"{appended} appended to the file; its first {listed.size:,} are the same"
     return f"the file has {size:,} bytes, in the manifest {listed.size:,}"
 
 
-def _is_below(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip("/") + "/")
-
-
-def _below(path: str, root: str) -> str:
-    return path[len(root.rstrip("/")) + 1 :] if path != root else ""
+def below(path: str, root: str) -> str | None:
+    """The path from a directory on, empty for the directory itself; None: it is not in it."""
+    if path.rstrip("/") == root.rstrip("/"):
+        return ""
+    above = root.rstrip("/") + "/"
+    return path.removeprefix(above) if path.startswith(above) else None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
 from typing import Final, NamedTuple
 
-from kdump.diff.differences import Comparison, CopyDifference, DifferenceKind
+from kdump.diff.comparison import Comparison, CopyDifference, DifferenceKind
 from kdump.diff.pairs import MISSING, Intervals
 from kdump.kafka.fetcher import FollowerOutcome, follow
 
@@ -33,6 +33,8 @@ class CopyTruncation(NamedTuple):
         nowhere_else_ranges: their offsets.
         loops: it truncates and fetches for ever.
         fails: it gives the partition up.
+        is_refused: the copies are of different topics, so the leader would give the follower nothing: the rest is what
+            would become of copies of one topic.
     """
 
     leader: int
@@ -44,6 +46,7 @@ class CopyTruncation(NamedTuple):
     nowhere_else_ranges: OffsetRanges
     loops: bool
     fails: bool
+    is_refused: bool
 
 
 class Recommendation(NamedTuple):
@@ -54,6 +57,8 @@ class Recommendation(NamedTuple):
     nowhere_else: int
     troubled: int
     """How many of the others would loop or fail."""
+    faults: int
+    """How many findings are about this copy alone."""
 
 
 def truncations(comparison: Comparison) -> Iterator[CopyTruncation]:
@@ -72,10 +77,11 @@ def truncations(comparison: Comparison) -> Iterator[CopyTruncation]:
         else:
             outcome = follow(copies[leader].replica, copies[follower].replica)
         offset = outcome.truncation_offset
+        end = outcome.loops, outcome.fails, not comparison.are_comparable(leader, follower)
         # After an .index that leads nowhere a log goes on beyond its end.
         reach = max(copies[follower].log_end, int(copies[follower].table.last.max(initial=-1)) + 1)
         if offset is not None and offset >= reach:
-            yield CopyTruncation(leader, follower, offset, 0, (), 0, (), outcome.loops, outcome.fails)
+            yield CopyTruncation(leader, follower, offset, 0, (), 0, (), *end)
             continue
         missing = comparison.pair(follower, leader).missing(offset)
         count, ranges = _counted(missing)
@@ -83,17 +89,27 @@ def truncations(comparison: Comparison) -> Iterator[CopyTruncation]:
         for other in range(len(copies)):
             if count and other not in (leader, follower):
                 only = only.restricted(*comparison.pair(follower, other).missing(offset).where(MISSING), MISSING)
-        yield CopyTruncation(leader, follower, offset, count, ranges, *_counted(only), outcome.loops, outcome.fails)
+        yield CopyTruncation(leader, follower, offset, count, ranges, *_counted(only), *end)
 
 
 def recommended(
     comparison: Comparison, differences: Iterable[CopyDifference], found: Sequence[CopyTruncation]
 ) -> Recommendation | None:
-    """The copy that should lead, as far as records count; None where there are no two to choose from.
+    """The copy that should lead, as far as records count.
 
-    Of several that keep as much it is one without damage and gaps, with the latest leader epoch, then the longest.
+    None where there are no two to choose from, and where nobody can tell which of two topics is the current one.
+
+    Of several that keep as much it is one without damage and gaps, whose records most of the others have too, with the
+    latest leader epoch, then the longest.
     """
-    faults = Counter(number for one in differences if one.kind in _FAULTS for number in one.copies)
+    if any(one.is_refused for one in found):
+        return None
+    known = list(differences)
+    faults = Counter(number for one in known if one.kind in _FAULTS for number in one.copies)
+    contradicted: Counter[int] = Counter()
+    for one in known:
+        if one.kind is DifferenceKind.RECORD:
+            contradicted.update({number: len(one.copies) - len(side) for side in one.sides for number in side})
     candidates = {}
     for number in {one.leader for one in found}:
         copy = comparison.copies[number]
@@ -105,9 +121,10 @@ def recommended(
             sum(one.records_lost for one in own),
             sum(one.nowhere_else for one in own),
             sum(one.loops or one.fails for one in own),
+            faults[number],
         )
         latest = copy.epochs[-1][0] if copy.epochs else -1
-        cost = total.nowhere_else, total.records_lost, total.troubled, faults[number]
+        cost = total.nowhere_else, total.records_lost, total.troubled, total.faults, contradicted[number]
         candidates[*cost, -latest, -copy.log_end, number] = total
     return candidates[min(candidates)] if candidates else None
 

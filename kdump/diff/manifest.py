@@ -26,7 +26,7 @@ from kdump.diff.places import PartitionName, copies_of
 from kdump.kafka.startup.content import Content, sha256
 from kdump.log import files
 from kdump.log.opening import open_source
-from kdump.log.paths import PathDirectory, resolve
+from kdump.log.paths import PathDirectory, is_zookeeper, resolve
 from kdump.rows.scalarlines import json_text
 
 RANGE_OFFSETS: Final = 4096
@@ -62,6 +62,11 @@ class ListedPartition:
     high_watermark: int
     epochs: tuple[tuple[int, int], ...]
     ranges: tuple[RangeDigest, ...]
+
+    @property
+    def node(self) -> tuple[str | None, int | None] | None:
+        """Whose it is; None where nothing tells."""
+        return None if self.node_id is None else (self.cluster_id, self.node_id)
 
 
 class ListedFile(NamedTuple):
@@ -104,13 +109,18 @@ def manifest_lines(paths: Iterable[str], on_error: Callable[[KdumpError], None])
     yield _comment({"type": "manifest", "version": _VERSION, "kdump": __version__, "paths": roots})
     for root in roots:
         try:
-            copies = copies_of(root, on_error).copies
+            # Of ZooKeeper there are files only.
+            copies = () if is_zookeeper(root) else copies_of(root, on_error).copies
             for path in files_below(root):
                 yield from _file_lines(path, on_error)
-            for place in copies:
-                yield _partition_line(load(place))
         except KdumpError as error:
             on_error(error.located(root))
+            continue
+        for place in copies:
+            try:
+                yield _partition_line(load(place))
+            except KdumpError as error:
+                on_error(error.located(place.directory))
 
 
 def read_manifest(path: str) -> CopyManifest:
@@ -138,12 +148,12 @@ def read_manifest(path: str) -> CopyManifest:
                             raise ValueError(f"version {told['version']} is not known")
                         roots = tuple(map(str, told["paths"]))
                     case "file":
-                        sizes[str(told["path"])] = int(told["size"])
+                        sizes[str(told["path"])] = _int64(told["size"])
                     case "partition":
                         partitions.append(_partition(told))
             elif line:
                 listed.append(_file(line))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             message = f"line {number + 1} is none of a manifest: {error}"
             raise KdumpError(Codes.MANIFEST, message, path=path) from None
     found = tuple(ListedFile(name, sizes.get(name, -1), digest) for digest, name in listed)
@@ -252,17 +262,28 @@ def _partition(told: dict[str, Any]) -> ListedPartition:
     topic = told["topic"]
     return ListedPartition(
         str(told["path"]),
-        None if topic is None else (str(topic), int(told["partition"])),
-        told["topicId"],
-        told["clusterId"],
-        told["nodeId"],
-        int(told["logStart"]),
-        int(told["logEnd"]),
-        int(told["highWatermark"]),
-        tuple((int(epoch), int(start)) for epoch, start in told["epochs"]),
+        None if topic is None else (str(topic), _int64(told["partition"])),
+        _text(told["topicId"]),
+        _text(told["clusterId"]),
+        None if told["nodeId"] is None else _int64(told["nodeId"]),
+        _int64(told["logStart"]),
+        _int64(told["logEnd"]),
+        _int64(told["highWatermark"]),
+        tuple((_int64(epoch), _int64(start)) for epoch, start in told["epochs"]),
         tuple(_range(*one) for one in told["ranges"]),
     )
 
 
 def _range(first: int, last: int, batches: int, records: int, digest: str) -> RangeDigest:
-    return RangeDigest(int(first), int(last), int(batches), int(records), str(digest))
+    return RangeDigest(_int64(first), _int64(last), _int64(batches), _int64(records), str(digest))
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _int64(value: Any) -> int:
+    number = int(value)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError("a number has more than 64 bits")
+    return number

@@ -9,29 +9,28 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Final, NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT
 from kdump.kafka.startup.loading import LoadSettings
-from kdump.kafka.startup.logdirectory import LogDirectory, read_log_directory
+from kdump.kafka.startup.logdirectory import DELETE, FUTURE, STRAY, LogDirectory, read_log_directory
 from kdump.log import files
 from kdump.log.names import (
     CLUSTER_METADATA,
     LOG_DIRECTORY_TEXT_FILES,
     Kind,
-    is_log_07,
     is_uri,
     parse_partition_directory,
     partition_of_file,
 )
-from kdump.log.partition import no_segments
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, resolve
+from kdump.log.partition import no_segments, partitions_elsewhere
+from kdump.log.paths import LogSegment, OtherFile, PathDirectory, is_zookeeper, resolve
 from kdump.log.siblings import read_checkpoint, read_topic_id
 
 PartitionName = tuple[str, int]
-FUTURE: Final = "-future"
-_LEAVING: Final = ("-delete", "-stray")
+_LEAVING: Final = (DELETE, STRAY)
 _WITHOUT_LOG_DIRECTORY: Final = LogDirectory(True, {}, {}, (), None)
 _END_OF_ALL: Final = 2**63 - 1
 
@@ -75,12 +74,17 @@ class CopyPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PathCopies:
-    """What one PATH holds. ``is_log_directory``: its partitions are matched by their names."""
+    """What one PATH holds.
+
+    ``is_log_directory``: its partitions are matched by their names. ``node``: whose log directory it is, and
+    ``directory_id`` which of its log directories; None where nothing tells.
+    """
 
     path: str
     copies: tuple[CopyPlace, ...]
     is_log_directory: bool
-    node: tuple[str | None, int | None] | None
+    node: tuple[str | None, int | None] | None = None
+    directory_id: str | None = None
 
 
 class PartitionCopies(NamedTuple):
@@ -101,12 +105,14 @@ def copies_of(path: str, on_error: Callable[[KdumpError], None]) -> PathCopies:
     Raises:
         KdumpError: the PATH cannot be looked at, or is none of these.
     """
+    if is_zookeeper(path):
+        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "files of ZooKeeper are not compared")
     match resolve(path):
         case PathDirectory() as directory:
             return _of_directory(directory, on_error)
         case LogSegment(kind=Kind.LOG):
             files.size(path)
-            return PathCopies(path, (_segment(path),), False, None)
+            return PathCopies(path, (_segment(path),), False)
         case OtherFile() as other:
             raise other.error
     raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "copies are segments, partition directories or log directories")
@@ -122,6 +128,7 @@ def partitions_of(paths: Iterable[PathCopies]) -> list[PartitionCopies]:
         copies = tuple(copy for one in known for copy in one.copies)
         name = next((copy.name for copy in copies if copy.name is not None), None)
         return [PartitionCopies(name, copies, ())]
+    joined = {(one.path, other.path) for one, other in permutations(known, 2) if _are_joined(one, other)}
     by_name: dict[PartitionName | None, list[CopyPlace]] = {}
     for one in known:
         for copy in one.copies:
@@ -130,20 +137,31 @@ def partitions_of(paths: Iterable[PathCopies]) -> list[PartitionCopies]:
     for name in sorted(by_name, key=lambda name: name or ("", -1)):
         copies = tuple(by_name[name])
         holders = {copy.path for copy in copies}
-        nodes = {copy.node for copy in copies if copy.node is not None}
-        # The log directories of one node are one copy.
         absent = tuple(
-            one.path for one in known if one.path not in holders and (one.node is None or one.node not in nodes)
+            one.path
+            for one in known
+            if one.path not in holders and not any((one.path, holder) in joined for holder in holders)
         )
         found.append(PartitionCopies(name, copies, absent))
     return found
 
 
+def _are_joined(one: PathCopies, other: PathCopies) -> bool:
+    """Two log directories of one node, which are one copy together; not a log directory and a backup of it.
+
+    Without directory ids those that hold a partition both are taken for copies: no broker starts on them together.
+    """
+    if one.node is None or one.node != other.node:
+        return False
+    if one.directory_id is not None and other.directory_id is not None:
+        return one.directory_id != other.directory_id
+    held = [{copy.name for copy in path.copies if not copy.is_future} for path in (one, other)]
+    return not held[0] & held[1]
+
+
 def _of_directory(directory: PathDirectory, on_error: Callable[[KdumpError], None]) -> PathCopies:
     path = directory.path
     entries = files.listing(path)
-    if any(is_log_07(entry.name) for entry in entries if not entry.is_directory):
-        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "logs of Kafka 0.7 are not compared")
     folders = [entry for entry in entries if entry.is_directory and parse_partition_directory(entry.name) is not None]
     if not folders and parse_partition_directory(os.path.basename(files.absolute(path))) is None:
         errors: list[KdumpError] = []
@@ -152,10 +170,12 @@ def _of_directory(directory: PathDirectory, on_error: Callable[[KdumpError], Non
         if not has_logs and not names & LOG_DIRECTORY_TEXT_FILES:
             raise no_segments(path, entries)
         if has_logs:
-            return PathCopies(path, (_copy(path, path, _known_above(path)),), False, None)
+            return PathCopies(path, (_copy(path, path, _known_above(path)),), False)
     elif not folders:
-        return PathCopies(path, (_copy(path, path, _known_above(path)),), False, None)
+        return PathCopies(path, (_copy(path, path, _known_above(path)),), False)
     known = _Known(read_log_directory(path), path)
+    for error in partitions_elsewhere(entries):
+        on_error(error)
     copies = []
     for entry in sorted(folders, key=lambda entry: entry.name):
         if entry.name.endswith(_LEAVING):
@@ -164,7 +184,7 @@ def _of_directory(directory: PathDirectory, on_error: Callable[[KdumpError], Non
             copies.append(_copy(path, entry.path, known))
         except KdumpError as error:
             on_error(error.located(entry.path))
-    return PathCopies(path, tuple(copies), True, _node(known.directory))
+    return PathCopies(path, tuple(copies), True, _node(known.directory), known.directory.directory_id)
 
 
 class _Known(NamedTuple):

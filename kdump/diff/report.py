@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from kdump.codes import Finding, Severity
 from kdump.diff.against import FileDifference
-from kdump.diff.differences import CopyDifference
+from kdump.diff.comparison import CopyDifference, DifferenceKind
 from kdump.diff.losses import CopyTruncation
-from kdump.diff.run import PartitionReport, ReportedRecord
+from kdump.diff.run import CopySummary, PartitionReport, ReportedRecord
 from kdump.log.names import partition_of_file
 from kdump.rows.scalarlines import json_line, json_text, plain
 from kdump.system.blocks import escaped
 
 _STYLES = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
 _FEWEST_COPIES = 2
+_FEWEST_SIDES = 3
+"""Copies of which it is told who agrees with whom."""
 _LONGEST = 60
 """Characters of a key or a value in a table."""
+_BEFORE = 20
+"""How many of these come before the first one in which copies differ."""
 
 
 def report_json(report: PartitionReport) -> Iterator[str]:
@@ -64,7 +70,7 @@ def report_json(report: PartitionReport) -> Iterator[str]:
             firstOffset=one.first_offset,
             lastOffset=one.last_offset,
             copies=_paths(report, one.copies),
-            message=one.message,
+            message=one.message + _told_sides(report, one),
         )
     for pair in report.truncations:
         yield _line(
@@ -78,6 +84,7 @@ def report_json(report: PartitionReport) -> Iterator[str]:
             recordsLostRanges=pair.lost_ranges,
             loops=pair.loops,
             fails=pair.fails,
+            refused=pair.is_refused,
             recordsNowhereElse=pair.nowhere_else,
             recordsNowhereElseRanges=pair.nowhere_else_ranges,
         )
@@ -153,9 +160,8 @@ def findings_of(report: PartitionReport) -> Iterator[Finding]:
     for one in report.differences:
         if not one.kind.is_explained:
             path = report.copies[one.copies[0]].directory
-            yield Finding(
-                one.kind.value, f"{_range(one)}{one.message} ({', '.join(_paths(report, one.copies))})", 0, path=path
-            )
+            message = f"{_range(one)}{one.message} ({_told_copies(report, one)})"
+            yield Finding(one.kind.value, message, 0, path=path)
 
 
 def report_text(report: PartitionReport, *, color: bool, is_brief: bool) -> str:
@@ -168,11 +174,37 @@ def report_text(report: PartitionReport, *, color: bool, is_brief: bool) -> str:
         lines += [
             f"  {_pair(report, pair)}\n"
             for pair in report.truncations
-            if pair.records_lost or pair.loops or pair.fails or not is_brief
+            if (pair.records_lost or pair.loops or pair.fails or not is_brief) and not pair.is_refused
         ]
         if report.recommendation is not None:
             lines.append(f"  {_recommendation(report)}\n")
     return "".join(lines)
+
+
+class Totals:
+    """How many partitions there are, for the end of the page."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def add(self, report: PartitionReport) -> None:
+        """One more partition."""
+        if any(not one.kind.is_explained for one in report.differences):
+            what = "with findings"
+        elif len(report.copies) < _FEWEST_COPIES:
+            what = "with a single copy"
+        else:
+            what = "with explained differences" if report.differences else "equal"
+        self._counts[what] += 1
+
+    def text(self) -> str:
+        """A line; nothing if there is a single partition."""
+        count = self._counts.total()
+        if count <= 1:
+            return ""
+        order = ("with findings", "with explained differences", "with a single copy", "equal")
+        told = ", ".join(f"{self._counts[what]:,} {what}" for what in order if self._counts[what])
+        return f"{count:,} partitions: {told}\n"
 
 
 def record_text(record: ReportedRecord) -> str:
@@ -180,10 +212,12 @@ def record_text(record: ReportedRecord) -> str:
     name = "partition" if record.name is None else f"{record.name[0]}-{record.name[1]}"
     lines = [f"{escaped(name)}: offset {record.found.offset}, {record.found.kind.word}\n"]
     width = max(map(len, record.copies))
+    there = [one for one in record.found.records if one is not None]
+    keys, values = (iter(_cells(parts)) for parts in ([one.key for one in there], [one.value for one in there]))
     for path, one in zip(record.copies, record.found.records, strict=True):
         held = "no record"
         if one is not None:
-            held = f"epoch {one.leader_epoch}  time {one.timestamp}  key {_cell(one.key)}  value {_cell(one.value)}"
+            held = f"epoch {one.leader_epoch}  time {one.timestamp}  key {next(keys)}  value {next(values)}"
         lines.append(f"  {escaped(path):{width}}  {held}\n")
     return "".join(lines)
 
@@ -196,12 +230,25 @@ def _paths(report: PartitionReport, copies: Sequence[int]) -> list[str]:
     return list(dict.fromkeys(report.copies[number].path for number in copies))
 
 
+def _told_copies(report: PartitionReport, one: CopyDifference) -> str:
+    """The copies that a difference is about; of three or more, which of them agree."""
+    if len(one.copies) < _FEWEST_SIDES or not one.sides:
+        return ", ".join(_paths(report, one.copies))
+    return " against ".join(", ".join(_paths(report, side)) for side in one.sides)
+
+
+def _told_sides(report: PartitionReport, one: CopyDifference) -> str:
+    return f": {_told_copies(report, one)}" if one.sides and len(one.copies) >= _FEWEST_SIDES else ""
+
+
 def _summary(report: PartitionReport) -> str:
     count = len(report.copies)
     text = f"{count} {'copies' if count != 1 else 'copy'}"
     findings = sum(not one.kind.is_explained for one in report.differences)
     if count < _FEWEST_COPIES:
-        text += f", offsets {report.copies[0].log_start}..{report.copies[0].log_end - 1}" if count else ""
+        text += "".join(f", {_held(copy)}" for copy in report.copies)
+    elif any(one.kind is DifferenceKind.TOPIC_ID for one in report.differences):
+        text += " of different topics"
     elif report.common is not None:
         lower, upper = report.common
         equal = (
@@ -219,6 +266,10 @@ def _summary(report: PartitionReport) -> str:
     if report.absent:
         text += f"; not in {', '.join(map(escaped, report.absent))}"
     return text
+
+
+def _held(copy: CopySummary) -> str:
+    return "empty" if copy.log_start == copy.log_end else f"offsets {copy.log_start}..{copy.log_end - 1}"
 
 
 def _copies_table(report: PartitionReport) -> Iterator[str]:
@@ -249,7 +300,7 @@ def _epochs(epochs: Sequence[tuple[int, int]]) -> str:
 
 def _difference_line(report: PartitionReport, one: CopyDifference, *, color: bool) -> str:
     severity = _severity(one.kind.severity, color=color)
-    paths = ", ".join(map(escaped, _paths(report, one.copies)))
+    paths = escaped(_told_copies(report, one))
     code = one.kind.value.value
     return f"  {severity} {code.code} {code.name} {paths}: {_range(one)}{escaped(one.message)}\n"
 
@@ -296,6 +347,8 @@ def _recommendation(report: PartitionReport) -> str:
         text += f"it costs {_records(best.records_lost)}, {best.nowhere_else:,} of them nowhere else"
     if best.troubled:
         text += f"; {best.troubled} of the others cannot follow it"
+    if best.faults:
+        text += f"; {best.faults} finding{'s are' if best.faults != 1 else ' is'} about this copy"
     return text
 
 
@@ -303,6 +356,15 @@ def _records(count: int) -> str:
     return f"{count:,} record{'s' if count != 1 else ''}"
 
 
-def _cell(value: bytes | None) -> str:
-    text = "null" if value is None else json_text(plain(value))
-    return escaped(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
+def _cells(values: Sequence[bytes | None]) -> list[str]:
+    """Values of several copies, cut so that the place where they begin to differ is seen."""
+    texts = ["null" if value is None else json_text(plain(value)) for value in values]
+    differing = (number for number, several in enumerate(zip_longest(*texts)) if len(set(several)) > 1)
+    same = next(differing, 0)
+    first = same - _BEFORE if same > _LONGEST - _BEFORE and max(map(len, texts)) > _LONGEST else 0
+    cells = []
+    for text in texts:
+        part = text[first : first + _LONGEST]
+        before, after = "..." if first else "", "..." if first + _LONGEST < len(text) else ""
+        cells.append(escaped(f"{before}{part}{after}"))
+    return cells

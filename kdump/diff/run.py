@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from kdump.codes import Codes, KdumpError
-from kdump.diff.against import FileDifference, against, changed_files
+from kdump.diff.against import FileDifference, against, below, changed_files, listed_for, roots_of
+from kdump.diff.comparison import Comparison, CopyDifference, DifferenceKind
 from kdump.diff.contents import ContentOptions, StoredRecord
 from kdump.diff.copies import LoadedCopy, load
-from kdump.diff.differences import Comparison, CopyDifference, DifferenceKind
 from kdump.diff.losses import CopyTruncation, Recommendation, recommended, truncations
 from kdump.diff.manifest import CopyManifest, ListedPartition, is_manifest, read_manifest
 from kdump.diff.places import PartitionCopies, PartitionName, PathCopies, copies_of, partitions_of
 from kdump.diff.shown import RecordDifference, shown_records
 from kdump.log.paths import expanded
+from kdump.log.topics import TopicChoice
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, Workplace, in_process
 
@@ -24,10 +25,11 @@ _MOST_GROUPS: Final = 256
 
 
 class DiffOptions(NamedTuple):
-    """What is compared and shown."""
+    """What is compared and shown. ``topics``: only partitions of these, see ``log.topics.fits``; none: of all."""
 
     contents: ContentOptions = ContentOptions()
     with_records: bool = False
+    topics: tuple[str, ...] = ()
 
 
 class CopySummary(NamedTuple):
@@ -78,12 +80,22 @@ _RESULT = PlainData(
 
 
 class PartitionTask(NamedTuple):
-    """The copies of one partition, to be compared. ``listed``: what a manifest says of it, and its path."""
+    """The copies of one partition, to be compared.
+
+    ``listed``: what a manifest says of it, of each copy that it was made of; ``manifest``: its path; ``roots``: PATHs,
+    and which PATH of the manifest stands for each.
+    """
 
     partition: PartitionCopies
     options: DiffOptions
-    listed: ListedPartition | None = None
+    listed: tuple[ListedPartition, ...] = ()
     manifest: str = ""
+    roots: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def topic(self) -> str | None:
+        """The topic of the partition; None where no copy tells."""
+        return None if self.partition.name is None else self.partition.name[0]
 
     def run(self) -> Iterator[DiffItem]:
         """The report, then the records that were asked for; errors of copies that cannot be read."""
@@ -93,6 +105,8 @@ class PartitionTask(NamedTuple):
                 loaded.append(load(place))
             except KdumpError as error:
                 yield error.located(place.directory)
+        if not loaded and not self.listed:
+            return
         comparison = Comparison(loaded, self.options.contents)
         try:
             yield from self._compared(comparison)
@@ -103,10 +117,11 @@ class PartitionTask(NamedTuple):
         differences = comparison.differences()
         found = tuple(truncations(comparison))
         copies = tuple(map(_summary, comparison.copies))
-        if self.listed is not None:
-            for number, copy in enumerate(comparison.copies):
-                differences += against(self.listed, len(copies), copy, number)
-            copies += (_listed_summary(self.listed, self.manifest),)
+        roots = dict(self.roots)
+        for number, copy in enumerate(comparison.copies):
+            for listed in listed_for(copy.place, roots.get(copy.path), self.listed):
+                differences += against(listed, len(comparison.copies) + self.listed.index(listed), copy, number)
+        copies += tuple(_listed_summary(listed, self.manifest) for listed in self.listed)
         yield PartitionReport(
             self.partition.name,
             copies,
@@ -150,7 +165,12 @@ def diff(
                 on_error(KdumpError(Codes.MANIFEST, "a second manifest: one is compared at a time", path=path))
         except KdumpError as error:
             on_error(error.located(path))
-    tasks = _tasks(partitions_of(found), options, manifest, tuple(one.path for one in found))
+    there = tuple(one.path for one in found)
+    roots = None if manifest is None else roots_of(manifest, there)
+    tasks = [PartitionTask(one, options) for one in partitions_of(found) if one.copies]
+    if manifest is not None:
+        tasks = _with_manifest(tasks, manifest, there, tuple((roots or {}).items()))
+    tasks = _of_topics(tasks, options.topics, on_error)
     work = Work(PartitionTask.run, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_lost)
     size = max(1, -(-len(tasks) // _MOST_GROUPS))
     groups = [tasks[first : first + size] for first in range(0, len(tasks), size)]
@@ -160,52 +180,66 @@ def diff(
             on_error(item)
         else:
             yield item
-    if manifest is not None:
-        for root, one in _roots(manifest, found, on_error):
+    if manifest is not None and not options.topics:
+        yield from _changed_files(manifest, roots, found, on_error)
+
+
+def _changed_files(
+    manifest: CopyManifest,
+    roots: Mapping[str, str] | None,
+    found: Sequence[PathCopies],
+    on_error: Callable[[KdumpError], None],
+) -> Iterator[FileDifference]:
+    if roots is None:
+        message = f"made of {len(manifest.roots)} PATHs: give as many, or the partitions are compared and no files"
+        on_error(KdumpError(Codes.MANIFEST, message, path=manifest.path))
+        return
+    for one in found:
+        if _may_have_the_files(manifest, roots[one.path], one):
             try:
-                yield from changed_files(manifest, root, one.path, on_error)
+                yield from changed_files(manifest, roots[one.path], one.path, on_error)
             except KdumpError as error:
                 on_error(error.located(one.path))
 
 
-def _tasks(
-    partitions: Sequence[PartitionCopies], options: DiffOptions, manifest: CopyManifest | None, paths: tuple[str, ...]
+def _with_manifest(
+    tasks: Sequence[PartitionTask], manifest: CopyManifest, paths: tuple[str, ...], roots: tuple[tuple[str, str], ...]
 ) -> list[PartitionTask]:
-    """A task for each partition, with what a manifest says of it; also for those that only the manifest has."""
-    if manifest is None:
-        return [PartitionTask(one, options) for one in partitions if one.copies]
-    listed = {one.name: one for one in manifest.partitions}
-    held = {one.name: one for one in partitions if one.copies}
+    """The tasks with what a manifest says of their partitions, and tasks for those that only the manifest has."""
+    listed: dict[PartitionName | None, list[ListedPartition]] = {}
+    for said in manifest.partitions:
+        listed.setdefault(said.name, []).append(said)
+    held = {task.partition.name: task for task in tasks}
     if len(listed) == len(held) == 1:
         # A copy may be called otherwise.
         held = dict(zip(listed, held.values(), strict=True))
-    tasks = []
+    found = []
     for name in sorted(listed.keys() | held.keys(), key=lambda name: name or ("", -1)):
-        partition = held.get(name) or PartitionCopies(name, (), paths)
+        task = held.get(name) or PartitionTask(PartitionCopies(name, (), paths), DiffOptions())
         if name not in listed:
-            partition = partition._replace(absent=(*partition.absent, manifest.path))
-        tasks.append(PartitionTask(partition, options, listed.get(name), manifest.path))
-    return tasks
+            task = task._replace(partition=task.partition._replace(absent=(*task.partition.absent, manifest.path)))
+        found.append(task._replace(listed=tuple(listed.get(name, ())), manifest=manifest.path, roots=roots))
+    return found
 
 
-def _roots(
-    manifest: CopyManifest, found: Sequence[PathCopies], on_error: Callable[[KdumpError], None]
-) -> Iterator[tuple[str, PathCopies]]:
-    """The PATHs that a manifest was made of, each with the one that is compared with it, file by file.
+def _of_topics(
+    tasks: list[PartitionTask], topics: tuple[str, ...], on_error: Callable[[KdumpError], None]
+) -> list[PartitionTask]:
+    """The tasks for partitions of some topics; all where none is named."""
+    if not topics:
+        return tasks
+    choice = TopicChoice(topics)
+    chosen = [task for task in tasks if choice.takes(task.topic)]
+    for error in choice.unmatched():
+        on_error(error)
+    return chosen
 
-    The files of another node's copy are others.
-    """
-    roots = manifest.roots if len(manifest.roots) > 1 else manifest.roots * len(found)
-    if len(roots) != len(found):
-        message = f"made of {len(roots)} PATHs: give as many, or the partitions are compared and no files"
-        on_error(KdumpError(Codes.MANIFEST, message, path=manifest.path))
-        return
-    for root, one in zip(roots, found, strict=True):
-        below = [other for other in manifest.partitions if other.path.startswith(root)]
-        nodes = {(other.cluster_id, other.node_id) for other in below if other.node_id is not None}
-        own = {copy.node for copy in one.copies if copy.node is not None}
-        if not nodes or not own or nodes & own:
-            yield root, one
+
+def _may_have_the_files(manifest: CopyManifest, root: str, path: PathCopies) -> bool:
+    """Whether a PATH may hold the files of a PATH of the manifest: those of another node's copy are others."""
+    nodes = {one.node for one in manifest.partitions if below(one.path, root) is not None} - {None}
+    own = {copy.node for copy in path.copies} - {None}
+    return not nodes or not own or bool(nodes & own)
 
 
 def _listed_summary(listed: ListedPartition, manifest: str) -> CopySummary:
@@ -246,9 +280,9 @@ def _summary(copy: LoadedCopy) -> CopySummary:
     )
 
 
-def _equal_to(comparison: Comparison, differences: Iterable[CopyDifference]) -> int | None:
+def _equal_to(comparison: Comparison, differences: Sequence[CopyDifference]) -> int | None:
     """The last offset up to which all copies hold the same, from the first that all may hold on; None: nowhere."""
-    if comparison.common is None:
+    if comparison.common is None or any(one.kind is DifferenceKind.TOPIC_ID for one in differences):
         return None
     lower, upper = comparison.common
     kinds = DifferenceKind.SEGMENTS, DifferenceKind.REWRITTEN

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from kdump.diff.comparison import Comparison, CopyDifference, DifferenceKind
 from kdump.diff.contents import StoredRecord, read_stored
-from kdump.diff.differences import Comparison, CopyDifference, DifferenceKind
 
 _SHOWN: Final = frozenset(
     {DifferenceKind.RECORD, DifferenceKind.LEADER_EPOCH, DifferenceKind.GAP, DifferenceKind.TAIL, DifferenceKind.DAMAGE}

@@ -16,7 +16,7 @@ from kdump.log.paths import PathDirectory, resolve
 
 
 def followed(path: str, on_wait: Callable[[], None]) -> Iterator[Target]:
-    """The segments of ``path``, a .log file or a partition directory. The newest is read as it grows.
+    """The segments of ``path``, a log or a partition directory. The newest is read as it grows.
 
     When a segment is rolled, the next one follows. It ends only where the newest segment cannot be read any more.
 
@@ -25,8 +25,8 @@ def followed(path: str, on_wait: Callable[[], None]) -> Iterator[Target]:
     """
     for segment in _growing(path):
         target = target_by_path(segment)
-        if target is None or target.kind is not Kind.LOG or target.unnamed:
-            raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only a .log or a partition can be followed", path=segment)
+        if target is None or target.kind not in (Kind.LOG, Kind.LOG_07) or target.unnamed:
+            raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only a log or a partition can be followed", path=segment)
         if not segments_after(segment):
             target = replace(target, follow=Follow(partial(_has_successor, segment), on_wait))
         yield target
@@ -41,11 +41,9 @@ def _growing(path: str) -> Iterator[str]:
         pending = [path]
     else:
         errors: list[KdumpError] = []
-        pending = [log.path for log in found.logs(errors.append)]
+        pending = [log.path for log in found.logs(errors.append)] or [log.path for log in found.logs_07(errors.append)]
         if errors:
             raise errors[0]
-        if not pending:
-            raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "logs of Kafka 0.7 cannot be followed", path=path)
         if len({os.path.dirname(segment) for segment in pending}) > 1:
             raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "a log directory: one partition can be followed", path=path)
     while pending:

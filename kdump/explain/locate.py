@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.memory import MemorySource
 from kdump.log.source import Source
 from kdump.log.walk import Stop, Walk
 
@@ -73,23 +74,6 @@ def first_nonzero(source: Source, position: int, end: int) -> int | None:
             return position + len(block) - len(rest)
         position += len(block)
     return None
-
-
-class MemorySource(Source):
-    """Bytes in memory, for a stream that cannot be read twice."""
-
-    def __init__(self, path: str, data: bytes) -> None:
-        super().__init__(path, len(data))
-        self._data = data
-
-    def read_into(self, view: memoryview, position: int) -> int:
-        """See Source."""
-        part = self._data[position : position + len(view)]
-        view[: len(part)] = part
-        return len(part)
-
-    def close(self) -> None:
-        """See Source; there is nothing to close."""
 
 
 def seekable(source: Source, limit: int) -> Source:

@@ -12,6 +12,7 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from kdump.codes import Codes, DamageError
@@ -34,6 +35,8 @@ OFFSET_CHECKPOINTS: Final = (
 """Files of a log directory with a line for each partition."""
 
 _VERSION: Final = 0
+_SHORT: Final = 1 << 10
+"""Bytes of a file whose entries are worth keeping."""
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _WHITE_SPACE: Final = re.compile(r"\s+")
 _METADATA_SEPARATOR: Final = re.compile(r":\s+")
@@ -139,7 +142,13 @@ def with_offset(data: bytes, topic: str, partition: int, offset: int | None) -> 
 
 def parse_leader_epoch_checkpoint(data: bytes) -> list[EpochEntry]:
     """The lines of leader-epoch-checkpoint, in file order."""
-    return list(leader_epoch_entries(data))
+    return list(_leader_epochs(data) if len(data) <= _SHORT else leader_epoch_entries(data))
+
+
+@lru_cache(maxsize=64)
+def _leader_epochs(data: bytes) -> tuple[EpochEntry, ...]:
+    """The lines of a short file. Those of many partitions are equal, and each is read twice."""
+    return tuple(leader_epoch_entries(data))
 
 
 def write_leader_epoch_checkpoint(entries: Sequence[EpochEntry]) -> bytes:

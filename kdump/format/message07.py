@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final, Self
 
 from kdump.codes import Codes, DamageError
-from kdump.format.batch import NO_TIMESTAMP_TYPE
+from kdump.format.batch import NO_TIMESTAMP_TYPE, wrap_int64
 from kdump.format.legacy import NO_TIMESTAMP, LegacyRecord, Message
 from kdump.wire import compression
 from kdump.wire.checksum import crc32
@@ -42,8 +42,8 @@ class Message07(Message):
 
     @property
     def next_offset(self) -> int:
-        """The offset of the entry after this one."""
-        return self.offset + self.size
+        """The offset of the entry after this one; beyond 64 bits it wraps, as in Java."""
+        return wrap_int64(self.offset + self.size)
 
     @property
     def codec(self) -> int:
@@ -119,7 +119,7 @@ def parse_message(data: memoryview, offset: int) -> Message07:
 
     Args:
         data: the entry.
-        offset: the byte position of the entry in the partition.
+        offset: the byte position of the entry in the partition; beyond 64 bits it wraps.
 
     Raises:
         DamageError: MAGIC, or LEGACY_MESSAGE where the length leaves no place for the CRC.
@@ -133,7 +133,7 @@ def parse_message(data: memoryview, offset: int) -> Message07:
         raise DamageError(Codes.LEGACY_MESSAGE, f"a message of magic {magic} with length {length} ends inside its CRC")
     attributes = data[MAGIC_POSITION + 1] if magic else 0
     crc = int.from_bytes(data[payload - 4 : payload], "big")
-    return Message07(offset, length, crc, magic, attributes, NO_TIMESTAMP, data)
+    return Message07(wrap_int64(offset), length, crc, magic, attributes, NO_TIMESTAMP, data)
 
 
 def write_message(payload: bytes, *, magic: int = 1, attributes: int = 0) -> bytes:

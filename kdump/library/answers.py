@@ -1,49 +1,26 @@
-"""What the commands give as JSON, as values: figures, starts, plans of repair, committed offsets.
-
-Attributes are the members of the JSON objects in snake_case. A member that is an object or an array itself stays what
-JSON makes of it, with its own names.
-"""
+"""What the commands give as JSON, as values: figures, starts, plans of repair, committed offsets."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal
 
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.library.arguments import Paths, Time, check_choice, milliseconds, paths_of
-from kdump.library.objects import snake_case
-from kdump.log.files import strip_credentials
+from kdump.library.jsonvalues import JsonValue, fail, named
 from kdump.wire.compression import DEFAULT_LIMIT
 
-By = Literal["segment", "partition", "topic", "producer", "codec", "magic", "hour"]
+By = Literal[
+    "segment", "partition", "topic", "producer", "codec", "magic", "leader-epoch", "minute", "hour", "day", "key"
+]  # fmt: skip
 Mode = Literal["like-broker", "salvage", "indexes"]
 Path = str | PathLike[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    """A JSON object."""
-
-    _members: dict[str, Any] = field(repr=False, compare=False)
-
-    @classmethod
-    def of(cls, text: str) -> Self:
-        """The value of a JSON object."""
-        members: dict[str, Any] = json.loads(text)
-        known = {one.name for one in fields(cls)}
-        values = {snake_case(name): value for name, value in members.items()}
-        return cls(_members=members, **{name: value for name, value in values.items() if name in known})
-
-    def to_dict(self) -> dict[str, Any]:
-        """The members of the JSON object, with their names."""
-        return dict(self._members)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogFigures(_Answer):
+class LogFigures(JsonValue):
     """The figures of one group: a line of ``kdump stats --output jsonl``. Sizes in bytes, times in ms since 1970.
 
     With ``quick``, members that only records show are None.
@@ -95,7 +72,7 @@ class LogFigures(_Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartPrediction(_Answer):
+class StartPrediction(JsonValue):
     """What a broker's start makes of a partition: a line of ``kdump verify --startup --output jsonl``."""
 
     file: str
@@ -123,7 +100,7 @@ class StartPrediction(_Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepairPlan(_Answer):
+class RepairPlan(JsonValue):
     """What a repair of a partition or segment would do: a line of ``kdump repair --output jsonl``. Nothing is done."""
 
     path: str
@@ -144,7 +121,7 @@ class RepairPlan(_Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupOffset(_Answer):
+class GroupOffset(JsonValue):
     """The committed offset of a group in a partition: a line of ``kdump stats --at --output jsonl``."""
 
     group: str
@@ -160,20 +137,23 @@ class GroupOffset(_Answer):
     """Of the record in ``__consumer_offsets``."""
     timestamp: int
     """Of that record, ms."""
-    log_end_offset: int | None = None
+    log_start_offset: int | None = None
     """Of the partition, where its log is among the paths."""
+    log_end_offset: int | None = None
     lag: int | None = None
     """Records that the group had still to read then."""
+    is_out_of_range: bool | None = None
+    """The log has no such offset."""
 
 
 def figures(
-    paths: Paths, *, by: By = "segment", quick: bool = False, max_decompressed_size: int = DEFAULT_LIMIT
+    paths: Paths, *, by: By | str = "segment", quick: bool = False, max_decompressed_size: int = DEFAULT_LIMIT
 ) -> list[LogFigures]:
     """Figures of logs, a value for each group, as ``kdump stats`` gives them. Damage is skipped and counted.
 
     Args:
         paths: segments, partition and log directories, URIs of them; one or many.
-        by: what makes a group.
+        by: what makes a group; also ``header:NAME``, the values of a header.
         quick: read headers only.
         max_decompressed_size: bytes; a batch that decompresses to more is damage.
 
@@ -182,22 +162,27 @@ def figures(
         KdumpError: a path cannot be read.
     """
     from kdump.stats.grouping import By as Grouping
+    from kdump.stats.grouping import grouping_of
     from kdump.stats.report import stats_json
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
     from kdump.verify.run import Verification
 
-    check_choice(by, "by", [one.value for one in Grouping])
-    options = StatsOptions(Grouping(by), with_records=not quick, limit=max_decompressed_size)
+    if not by.startswith("header:"):
+        check_choice(by, "by", [one.value for one in Grouping if one is not Grouping.HEADER])
+    kind, header = grouping_of(by)
+    if kind.is_of_contents and quick:
+        raise ValueError(f"by={by!r} reads every record, quick reads headers only")
+    options = StatsOptions(kind, with_records=not quick, limit=max_decompressed_size, header=header)
     run = StatsRun(options)
-    verification = Verification(run.judge(), on_error=_fail)
+    verification = Verification(run.judge(), on_error=fail)
     new = FindingDeduplicator()
-    for path in _named(paths_of(paths)):
+    for path in named(paths_of(paths)):
         for item in new.of(verification.path(path)):
             if isinstance(item, Finding):
                 run.see_finding(item)
             elif item.batches is None:
                 raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "no log is beside it to be counted", path=item.path)
-    return [LogFigures.of(stats_json(group, options.by)) for group in run.report().groups]
+    return [LogFigures.of(stats_json(group, kind, header)) for group in run.report().groups]
 
 
 def start_prediction(
@@ -229,7 +214,7 @@ def start_prediction(
 
     options = StartOptions(is_clean, recovery_point, log_start_offset, now=milliseconds(now), checksums=True)
     found = []
-    for item in start_all(_named(paths_of(path)), options, _fail):
+    for item in start_all(named(paths_of(path)), options, fail):
         if isinstance(item, StartCheck):
             found.append(StartPrediction.of(startup_json(item)))
         elif isinstance(item, Obstacle):
@@ -266,8 +251,8 @@ def repair_plan(
         check_choice(mode, "mode", [one.value for one in RepairMode])
     settings = RepairSettings(first_segment=first_segment)
     options = RepairOptions(None if mode is None else RepairMode(mode), settings, salvaging=SalvageOptions(deep=deep))
-    (given,) = _named([fspath(path)])
-    with Repair(options, on_error=_fail) as job:
+    (given,) = named([fspath(path)])
+    with Repair(options, on_error=fail) as job:
         found = []
         for repaired in job.path(given):
             if not isinstance(repaired, Repaired):
@@ -293,24 +278,14 @@ def group_offsets(
         KdumpError: a path cannot be read, or holds no partition of ``__consumer_offsets``.
     """
     from kdump.kafka.image.names import TopicNames
-    from kdump.rows.scalarlines import json_line
     from kdump.stats.state.coordinators import KnownTopics, coordinator_rows
     from kdump.verify.partitionentries import PartitionEntries
 
-    paths = list(_named(paths_of(path)))
-    logs = PartitionEntries(paths, on_error=_fail, limit=max_decompressed_size)
-    kinds = dict(coordinator_rows(logs, milliseconds(at), KnownTopics(TopicNames(paths)), lambda line: None, _fail))
+    paths = list(named(paths_of(path)))
+    logs = PartitionEntries(paths, on_error=fail, limit=max_decompressed_size)
+    kinds = dict(coordinator_rows(logs, milliseconds(at), KnownTopics(TopicNames(paths)), lambda line: None, fail))
     if "committedOffset" not in kinds:
         what = "no partition of __consumer_offsets, by the name of its directory"
         raise KdumpError(Codes.NO_SEGMENTS, what, path=paths[0])
-    rows = ({"type": "committedOffset", **row} for row in kinds["committedOffset"])
-    found = (GroupOffset.of(json_line(list(row), list(row.values()))) for row in rows)
+    found = (GroupOffset.of_row({"type": "committedOffset", **row}) for row in kinds["committedOffset"])
     return [one for one in found if group is None or one.group == group]
-
-
-def _named(paths: Iterable[str]) -> Iterator[str]:
-    return (strip_credentials(path) for path in dict.fromkeys(paths))
-
-
-def _fail(error: KdumpError) -> NoReturn:
-    raise error

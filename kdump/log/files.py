@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import glob
 import os
+import time
+from typing import Final, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.listing import ListingEntry
 from kdump.log.named import check_link, note_named
 from kdump.log.names import is_uri
+
+DirectoryState: TypeAlias = tuple[int, int, int, int]
+"""Device, inode and both times (ns) of a directory."""
+
+_MOST_LISTINGS: Final = 80
+_SETTLED_NS: Final = 2_000_000_000
+"""A directory that changed so long ago has a new time when it changes again, however coarse its times are."""
+_listings: Final[dict[str, tuple[DirectoryState, list[ListingEntry]]]] = {}
+"""The newest listings of directories that have not changed since."""
 
 
 def strip_credentials(path: str) -> str:
@@ -72,6 +83,7 @@ def listing(directory: str) -> list[ListingEntry]:
     """What lies in a directory, in no order.
 
     A directory of a store is asked for once (a request for each thousand names), until the next ``strip_credentials``.
+    One of this machine is read again when its times show a change, or a change is so new that they might not show one.
 
     Raises:
         KdumpError: it cannot be listed: UNREADABLE, of a store also MISSING.
@@ -81,9 +93,36 @@ def listing(directory: str) -> list[ListingEntry]:
 
         return stores.listing(directory)
     try:
-        return [ListingEntry(entry.name, entry.path, _is_directory(entry)) for entry in os.scandir(directory)]
+        state = directory_state(directory)
+        known, entries = _listings.get(directory, (None, []))
+        if known is None or known != state:
+            has_links = False
+            entries = []
+            with os.scandir(directory) as found:
+                for entry in found:
+                    has_links |= entry.is_symlink()
+                    entries.append(ListingEntry(entry.name, entry.path, _is_directory(entry)))
+            _listings.pop(directory, None)
+            # What a link leads to can change without a change of the directory.
+            if state is not None and not has_links:
+                _listings[directory] = state, entries
+                if len(_listings) > _MOST_LISTINGS:
+                    del _listings[next(iter(_listings))]
+        return list(entries)
     except OSError as error:
         raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
+
+
+def directory_state(directory: str) -> DirectoryState | None:
+    """What shows that a directory of this machine has other names in it; None where it has just changed.
+
+    Raises:
+        OSError: it cannot be asked.
+    """
+    status = os.stat(directory)
+    changed = max(status.st_mtime_ns, status.st_ctime_ns)
+    is_settled = changed + _SETTLED_NS < time.time_ns()
+    return (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns) if is_settled else None
 
 
 def regular_files(directory: str) -> list[ListingEntry]:
@@ -133,6 +172,8 @@ def expanded(path: str) -> list[str]:
 
 def absolute(path: str) -> str:
     """The absolute path. A URI is absolute already."""
+    if path.startswith("/") and not ("//" in path or "/." in path or path.endswith("/")):
+        return path
     return path if is_uri(path) else os.path.abspath(path)
 
 

@@ -84,16 +84,19 @@ class FileName:
 
 def is_uri(path: str) -> bool:
     """``path`` has a scheme (``s3://...``): it is no path of this machine's file system."""
-    return _URI.match(path) is not None
+    return "://" in path and _URI.match(path) is not None
 
 
-@lru_cache(maxsize=1 << 12)
 def parse_file_name(path: str) -> FileName | None:
     """The parts of a segment file's name; None for any other file.
 
     An inner suffix counts (``.log.deleted``), and so does a tiered-storage name (``<offset>-<uuid>.log``).
     """
-    name = os.path.basename(path.rstrip("/"))
+    return _parsed(path.rstrip("/").rpartition("/")[2] if "/" in path else path)
+
+
+@lru_cache(maxsize=1 << 12)
+def _parsed(name: str) -> FileName | None:
     state = next((suffix for suffix in STATE_SUFFIXES if name.endswith(suffix)), "")
     name = name.removesuffix(state)
     dot = name.rfind(".")
@@ -125,7 +128,7 @@ def base_of_07(path: str) -> int:
 def sibling(path: str, kind: Kind) -> str:
     """The path of ``path``'s sibling of another kind, with the same state suffix."""
     directory, slash, name = path.rpartition("/")
-    parsed = parse_file_name(name)
+    parsed = _parsed(name)
     if parsed is None:
         raise ValueError(f"{path} is no segment file")
     return f"{directory}{slash}{parsed.stem}{kind.value}{parsed.state}"

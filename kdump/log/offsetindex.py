@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import overload
+
 from kdump.codes import KdumpError
 from kdump.format.index import OffsetEntry, parse_offset_index, used_entries
 from kdump.log.names import Kind, sibling
@@ -22,3 +25,27 @@ def rising_entries(log_path: str, base_offset: int | None) -> list[OffsetEntry]:
             break
         rising.append(entry)
     return rising
+
+
+class RisingEntries(Sequence[OffsetEntry]):
+    """The ``rising_entries`` of a log. The file is read when one of them is asked for."""
+
+    def __init__(self, log_path: str, base_offset: int | None) -> None:
+        self._log_path = log_path
+        self._base_offset = base_offset
+        self._entries: list[OffsetEntry] | None = None
+
+    def _read(self) -> list[OffsetEntry]:
+        if self._entries is None:
+            self._entries = rising_entries(self._log_path, self._base_offset)
+        return self._entries
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    @overload
+    def __getitem__(self, number: int) -> OffsetEntry: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[OffsetEntry]: ...
+    def __getitem__(self, number: int | slice) -> OffsetEntry | list[OffsetEntry]:
+        return self._read()[number]

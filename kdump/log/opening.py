@@ -70,6 +70,8 @@ def read_whole(path: str) -> bytes:
 
 def check_size(path: str, size: int) -> None:
     """Raises KdumpError FILE_SIZE where a file that is to be read whole is larger than its kind can be."""
+    if size <= _MOST_TEXT:
+        return
     most = _MOST_TEXT if os.path.basename(path) in TEXT_FILES else _MOST_BINARY
     if size > most:
         raise KdumpError(Codes.FILE_SIZE, f"has {size:,} bytes or more, {most:,} are the most it can have", path=path)

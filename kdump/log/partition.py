@@ -63,7 +63,7 @@ def files_by_partition(
     if top is None:
         return
     found = False
-    for error in _partitions_elsewhere(top):
+    for error in partitions_elsewhere(top):
         found = True
         on_error(error)
     for folder in _folders(directory, top):
@@ -77,6 +77,22 @@ def files_by_partition(
 
 def _folders(directory: str, entries: list[ListingEntry]) -> list[str]:
     return [directory, *(path for _, path in sorted(_partitions(entries)))]
+
+
+def partition_directories(
+    entries: list[ListingEntry], is_wanted: Callable[[str], bool], on_error: Callable[[KdumpError], None]
+) -> Iterator[str]:
+    """The partition directories in the listing of a log directory, in the order in which a dump takes them.
+
+    Args:
+        entries: the listing.
+        is_wanted: whether a topic is.
+        on_error: takes LINK_OUTSIDE for a partition that is a link to elsewhere.
+    """
+    wanted = [entry for entry in entries if (name := parse_partition_directory(entry.name)) and is_wanted(name[0])]
+    for error in partitions_elsewhere(wanted):
+        on_error(error)
+    yield from (path for _, path in sorted(_partitions(wanted)))
 
 
 def no_segments(directory: str, entries: list[ListingEntry]) -> KdumpError:
@@ -150,7 +166,7 @@ def _partitions(entries: list[ListingEntry]) -> Iterator[tuple[tuple[str, int], 
             yield parsed, entry.path
 
 
-def _partitions_elsewhere(entries: list[ListingEntry]) -> Iterator[KdumpError]:
+def partitions_elsewhere(entries: list[ListingEntry]) -> Iterator[KdumpError]:
     """The error for links in place of partition directories, which are not followed."""
     for entry in entries:
         if not entry.is_directory and parse_partition_directory(entry.name) is not None and os.path.isdir(entry.path):
@@ -194,7 +210,7 @@ def segments_around(path: str, missing: Sequence[str] = ()) -> list[str]:
 
 
 def segments_after(path: str) -> list[str]:
-    """The .log files in the directory of ``path`` with higher base offsets, in offset order.
+    """The logs in the directory of ``path`` with higher base offsets, in offset order; after a .kafka file such files.
 
     ``path`` itself may be gone by now. A file with a state suffix, or without an offset in its name, has none after it.
     """
@@ -202,9 +218,12 @@ def segments_after(path: str) -> list[str]:
     if own is None or own.state or own.base_offset is None:
         return []
     directory = os.path.dirname(path)
-    entries = _entries(directory or ".", lambda error: None) or []
-    return [
-        os.path.join(directory, name)
-        for name in _segment_names(entries, _OF_TODAY)
-        if (other := parse_file_name(name)) and other.base_offset is not None and other.base_offset > own.base_offset
+    later = [
+        entry
+        for entry in _entries(directory or ".", lambda error: None) or []
+        if (other := parse_file_name(entry.name))
+        and other.base_offset is not None
+        and other.base_offset > own.base_offset
     ]
+    kinds = frozenset({own.kind}) & _LOG_KINDS or _OF_TODAY
+    return [os.path.join(directory, name) for name in _segment_names(later, kinds)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
 
@@ -91,28 +91,38 @@ def read_topic_id(directory: str) -> str | None:
 
 
 def read_checkpoint(directory: str, name: str) -> int | None:
-    """The entry of a partition directory in the checkpoint ``name`` of the log directory above; None: it has none.
+    """The entry of a partition directory in the checkpoint ``name`` of the log directory above; None: it has none."""
+    return read_checkpoints_of(directory, [name])[0]
 
-    In a store it is read only where the log directory was listed: for one partition it would take requests and rarely
+
+def read_checkpoints_of(directory: str, names: Iterable[str]) -> list[int | None]:
+    """The entries of a partition directory in checkpoints of the log directory above; None: it has none.
+
+    In a store one is read only where the log directory was listed: for one partition it would take requests and rarely
     give anything.
     """
     log_directory, partition = os.path.split(absolute(directory))
     wanted = parse_partition_directory(partition)
-    path = os.path.join(log_directory, name)
+    found: list[int | None] = []
+    for name in names:
+        path = os.path.join(log_directory, name)
+        state = None if wanted is None else _state(path)
+        found.append(None if wanted is None or state is None else _offsets(path, state).get(wanted))
+    return found
+
+
+def _state(path: str) -> tuple[int, int, int, int] | None:
+    """What changes when a file is written anew: inode, times and size; None: it is not there, or not known."""
     if is_uri(path):
         from kdump.log.stores import store_of
 
         entry = store_of(path).entry(path)
-        if entry is None:
-            return None
-        state = (0, 0, 0, entry.size or 0)
-    else:
-        try:
-            found = os.stat(path)
-        except OSError:
-            return None
-        state = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
-    return None if wanted is None else _offsets(path, state).get(wanted)
+        return None if entry is None else (0, 0, 0, entry.size or 0)
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
 
 
 @lru_cache(maxsize=8)
@@ -121,7 +131,7 @@ def _offsets(path: str, state: tuple[int, int, int, int]) -> Mapping[tuple[str, 
 
     They are kept, as thousands of partitions need them.
 
-    ``state``: inode, times and size. One of them changes when the file is written anew.
+    ``state``: see ``_state``.
     """
     try:
         entries = parse_offset_checkpoint(read_whole(path))

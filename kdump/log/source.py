@@ -16,7 +16,7 @@ from typing import Final, Self
 from kdump.codes import Codes, KdumpError
 from kdump.log.metering import meter
 from kdump.log.named import STDIN, unreadable
-from kdump.system.pagecache import BroughtPages
+from kdump.system.pagecache import BroughtPages, brought_pages
 
 _PAUSE_SECONDS: Final = 0.05
 _KEPT_HEAD: Final = 1 << 16
@@ -119,11 +119,11 @@ class FileSource(Source):
         self._descriptor = descriptor
         self._opened = status
         self._pages: BroughtPages | None = None
+        self._is_asked = False
 
     def read_into(self, view: memoryview, position: int) -> int:
         """See Source."""
-        if self._pages is None:
-            self._pages = BroughtPages(self._descriptor, self._opened, self.path)
+        self._ask_pages()
         filled, counter = 0, meter()
         try:
             while filled < len(view):
@@ -134,8 +134,32 @@ class FileSource(Source):
                 counter.took(self.path, position + filled, count, self.size)
         except OSError as error:
             raise unreadable(self.path, error, position + filled) from error
-        self._pages.read(position, position + filled)
+        if self._pages is not None:
+            self._pages.read(position, position + filled)
         return filled
+
+    def read(self, position: int, size: int) -> bytes:
+        """See Source."""
+        counter = meter()
+        if size > counter.most:
+            return super().read(position, size)
+        self._ask_pages()
+        try:
+            data = os.pread(self._descriptor, size, position)
+        except OSError:
+            return super().read(position, size)
+        if len(data) < size:
+            return super().read(position, size)
+        counter.took(self.path, position + len(data), len(data), self.size)
+        if self._pages is not None:
+            self._pages.read(position, position + len(data))
+        return data
+
+    def _ask_pages(self) -> None:
+        """Before the first read, note which pages are there."""
+        if not self._is_asked:
+            self._is_asked = True
+            self._pages = brought_pages(self._descriptor, self._opened, self.path)
 
     def data_from(self, position: int) -> int:
         """See Source."""

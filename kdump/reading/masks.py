@@ -64,6 +64,8 @@ def accepts_records(block: BatchBlock, records: RecordColumns, selection: Select
         _search(mask, block.arena, records.key_start, records.key_size, selection.coordinated)
     if selection.value is not None:
         _search(mask, block.arena, records.value_start, records.value_size, selection.value)
+    if selection.tombstones:
+        mask &= (records.key_size >= 0) & (records.value_size < 0)
     for wanted in selection.headers:
         _search_headers(mask, block.arena, records, wanted)
     return mask

@@ -76,6 +76,8 @@ class Selection:
     headers: tuple[HeaderFilter, ...] = ()
     producer_ids: frozenset[int] = frozenset()
     control: bool | None = None
+    tombstones: bool = False
+    """Only records with a key and without a value."""
     coordinated: re.Pattern[bytes] | None = None
     """Given: only records of one group or transactional id, by their keys."""
     committed: Transactions | None = None
@@ -95,7 +97,7 @@ class Selection:
     def by_contents(self) -> bool:
         """Keys, values or headers decide, so only records can be selected."""
         patterns = (self.key, self.value, self.coordinated)
-        return bool(self.headers) or any(pattern is not None for pattern in patterns)
+        return bool(self.headers) or self.tombstones or any(pattern is not None for pattern in patterns)
 
     def accepts_batch(self, header: BatchHeader) -> bool:
         """By its header, a v2 batch overlaps the ranges and passes the filters. Nothing is decoded."""
@@ -161,6 +163,7 @@ class Selection:
             and _found(self.coordinated, key)
             and _found(self.value, value)
             and all(wanted.accepts(headers) for wanted in self.headers)
+            and (not self.tombstones or (key is not None and value is None))
         )
 
 

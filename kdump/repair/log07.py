@@ -1,7 +1,7 @@
-"""The repair of logs of Kafka 0.7: copies that end where the recovery of a 0.7 broker ends them.
+"""The repair of logs of Kafka 0.7: they end where the recovery of a 0.7 broker ends them.
 
 Source: docs/spec/old-kafka.md#16-recovery. A log is not salvaged: an offset is a byte position, so every offset after a
-gap that is closed would be another one. Nothing is done in place: the broker makes the same cut when it starts.
+gap that is closed would be another one. In place a log is cut with a backup and a journal, as today's logs are.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.loader07 import not_recovered_07, recover_07, start_07
@@ -23,9 +23,21 @@ from kdump.log.names import base_of_07, is_log_07
 from kdump.log.opening import open_source
 from kdump.repair.account import named
 from kdump.repair.apply.copies import Staging
-from kdump.repair.apply.preparation import check_room
-from kdump.repair.plan.location import log_directory_above
+from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unfinished
+from kdump.repair.apply.manifest import MANIFEST_NAME, Manifest
+from kdump.repair.apply.preparation import Preparation, check_room
+from kdump.repair.plan.location import log_directory_above, place_of
 from kdump.repair.plan.plan import RepairLoss, RepairMode
+from kdump.repair.plan.recovery import digested
+from kdump.repair.refusals import (
+    GOES_ON,
+    Locks,
+    check_place,
+    refuse_backup,
+    refuse_special,
+    refuse_unfinished,
+    refused,
+)
 from kdump.system.blocks import escaped
 from kdump.verify.log07 import count_entries, is_last_log
 
@@ -55,12 +67,23 @@ class RepairedLog07:
 
 @dataclass(frozen=True, slots=True)
 class Repaired07:
-    """What came of one partition or one log; ``failure``: the loader ends with an exception, and nothing is written."""
+    """What came of one partition or one log.
+
+    ``failure``: the loader ends with an exception, and nothing is written. ``written``: where the copies are.
+    ``manifest``: of a repair in place. ``unfinished``: repairs that were begun before and not finished.
+    """
 
     target: str
     logs: tuple[RepairedLog07, ...]
     failure: StartFailure | None
     written: str | None = None
+    manifest: str | None = None
+    unfinished: tuple[Unfinished, ...] = ()
+
+    @property
+    def is_done(self) -> bool:
+        """Something was done."""
+        return self.written is not None or self.manifest is not None
 
     @property
     def is_damaged(self) -> bool:
@@ -70,7 +93,7 @@ class Repaired07:
     @property
     def leaves_damage(self) -> bool:
         """Something was left undone, or no repair can do it."""
-        return self.failure is not None or (self.is_damaged and self.written is None)
+        return bool(self.unfinished) or self.failure is not None or (self.is_damaged and not self.is_done)
 
     def text(self) -> str:
         """What would be or was done, for people."""
@@ -82,12 +105,15 @@ class Repaired07:
             lines.append(f"{target}: nothing to repair")
         if self.written is not None:
             lines.append(f"{target}: repaired copy in {escaped(self.written)}")
+        if self.manifest is not None:
+            lines.append(f"{target}: repaired in place; kdump repair --undo {escaped(self.manifest)} takes it back")
+        lines += (f"{escaped(begun.path)}: {begun}; {GOES_ON}" for begun in self.unfinished)
         return "".join(f"{line}\n" for line in lines)
 
     def _cut(self, log: RepairedLog07) -> Iterator[str]:
         recovery = log.recovery
         if recovery.cut is not None:
-            verb = "cut" if self.written is not None else "would cut"
+            verb = "cut" if self.is_done else "would cut"
             good = f", {log.good_after:,} good messages among them" if log.good_after else ""
             yield (
                 f"{verb} {recovery.bytes_cut:,} bytes at {recovery.end:,}: {recovery.cut.message}; "
@@ -102,10 +128,10 @@ class Repaired07:
             "path": self.target,
             "way": RepairMode.LIKE_BROKER.value,
             "isDamaged": self.is_damaged,
-            "isDone": self.written is not None,
+            "isDone": self.is_done,
             "written": self.written,
-            "manifest": None,
-            "unfinished": [],
+            "manifest": self.manifest,
+            "unfinished": [begun.path for begun in self.unfinished],
             "losses": {RepairMode.LIKE_BROKER.value: loss, RepairMode.SALVAGE.value: None},
             "left": [],
             "snapshots": [],
@@ -148,18 +174,41 @@ class Repaired07:
         return RepairLoss(sum(log.recovery.bytes_cut for log in cut), good, good, offsets, 0, end)
 
 
-def repair_07(target: str, *, is_whole: bool, output: str | None, overwrites: bool) -> Repaired07:
-    """Plan what recovery makes of a partition or of one log; with ``output`` write it there.
+class Way07(NamedTuple):
+    """How logs of Kafka 0.7 are repaired: the members of ``RepairOptions`` that they have."""
+
+    mode: RepairMode | None
+    output: str | None
+    overwrites: bool
+    in_place: bool
+    backup: str | None
+    is_forced: bool
+
+
+def repaired_07(target: str, way: Way07, locks: Locks, *, is_whole: bool) -> Repaired07:
+    """Plan what recovery makes of a partition or of one log, write copies of that, or do it in place.
 
     Args:
         target: the partition directory, or the log.
+        way: what is asked for.
+        locks: takes the lock of the log directory.
         is_whole: it is the directory.
-        output: a directory for the copies; None: nothing is written.
-        overwrites: copies replace files that are there.
 
     Raises:
-        KdumpError: a file cannot be read or written, or REPAIR_REFUSED.
+        KdumpError: a file cannot be read or written, LOCK_HELD, or REPAIR_REFUSED.
     """
+    if way.mode not in (None, RepairMode.LIKE_BROKER):
+        raise refused("logs of Kafka 0.7 are repaired with --like-broker", target)
+    if way.in_place:
+        repaired = _in_place(target, way, locks, is_whole=is_whole)
+    else:
+        repaired = _planned(target, is_whole=is_whole, output=way.output, overwrites=way.overwrites)
+    directory = target if is_whole else os.path.dirname(target)
+    return replace(repaired, unfinished=tuple(unfinished(os.path.abspath(directory))))
+
+
+def _planned(target: str, *, is_whole: bool, output: str | None = None, overwrites: bool = False) -> Repaired07:
+    """Plan what recovery makes of it; with ``output`` write it there."""
     directory = Directory.on_disk(target) if is_whole else _one_file(target)
     fingerprints = {name: FileFingerprint.of(os.path.join(directory.path, name)) for name in directory.before}
     failure = start_07(directory, is_clean=False).failure if is_whole else None
@@ -175,6 +224,55 @@ def repair_07(target: str, *, is_whole: bool, output: str | None, overwrites: bo
     if not is_whole:
         directory.resize(os.path.basename(target), logs[0].recovery.end)
     return _written(found, directory, fingerprints, output, is_whole=is_whole, overwrites=overwrites)
+
+
+def _in_place(target: str, way: Way07, locks: Locks, *, is_whole: bool) -> Repaired07:
+    """Cut the last log of a partition, or one log. What is cut is kept in a backup."""
+    place = place_of(target if is_whole else os.path.dirname(target))
+    refuse_special([entry.path for entry in os.scandir(place.directory) if is_log_07(entry.name)])
+    refuse_special([target])
+    check_place(place, is_forced=way.is_forced)
+    refuse_backup(place, way.backup)
+    refuse_unfinished(place.directory)
+    locks.take(place)
+    clear_unprepared(place.directory, way.backup)
+    found = _planned(target, is_whole=is_whole)
+    cut = next((log for log in found.logs if log.recovery.cut is not None), None)
+    if found.failure is not None or cut is None:
+        return found
+    if cut.good_after and way.mode is None:
+        raise refused(
+            f"good data lie after the damage ({cut.good_after:,} messages); --like-broker cuts them off", cut.path
+        )
+    if os.stat(cut.path).st_nlink > 1:
+        raise refused("has another name, which would lose its end too (a hard link); use -o", cut.path)
+    check_room(way.backup or place.directory, cut.recovery.bytes_cut)
+    with Preparation(place.directory, way.backup) as preparation:
+        try:
+            manifest = _cut(cut, found, preparation)
+        except BaseException:
+            preparation.discard()
+            raise
+        try:
+            finish(preparation.folders, manifest)
+        except KdumpError as error:
+            message = f"{error.message}; the repair was begun: {GOES_ON}"
+            raise KdumpError(error.code, message, path=error.path) from error
+    return replace(found, manifest=os.path.join(manifest.backup, MANIFEST_NAME))
+
+
+def _cut(cut: RepairedLog07, found: Repaired07, preparation: Preparation) -> Manifest:
+    """Prepare the repair: the end of the log in the backup, and the steps in the journal."""
+    name = os.path.basename(cut.path)
+    with open_source(cut.path) as source:
+        read = digested(source, cut.recovery)
+    if read.sha256 != cut.sha256_before:
+        raise KdumpError(Codes.CHANGED_WHILE_READ, Codes.CHANGED_WHILE_READ.value.title, path=cut.path)
+    preparation.save_tail(name, read)
+    preparation.cut(name)
+    preparation.sync()
+    digests = {os.path.basename(log.path): log.sha256_before for log in found.logs}
+    return preparation.begin(RepairMode.LIKE_BROKER.value, found.account(), digests)
 
 
 def _counts(name: str, is_whole: bool) -> bool:

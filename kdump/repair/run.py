@@ -198,12 +198,11 @@ class Repair:
 
     def _logs_07(self, target: str, *, is_whole: bool) -> Repaired07:
         """Repair the logs of a Kafka 0.7 partition, or one of them. Raises KdumpError REPAIR_REFUSED."""
-        from kdump.repair.log07 import repair_07  # not needed by a repair of today's logs
+        from kdump.repair.log07 import Way07, repaired_07  # not needed by a repair of today's logs
 
         options = self._options
-        if options.in_place or self._mode is not RepairMode.LIKE_BROKER:
-            raise refused("logs of Kafka 0.7 are repaired with --like-broker, and as copies (-o)", target)
-        return repair_07(target, is_whole=is_whole, output=options.output, overwrites=options.overwrites)
+        way = Way07(options.mode, options.output, options.overwrites, options.in_place, options.backup, options.force)
+        return repaired_07(target, way, self._locks, is_whole=is_whole)
 
     def _name_unfinished(self, directory: str, partitions: Container[str]) -> bool:
         """Report unfinished repairs in directories without a log: it may have a name that only a broker reads."""

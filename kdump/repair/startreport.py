@@ -19,7 +19,7 @@ def modes_text(modes: Sequence[StartMode]) -> str:
     if len(modes) < 2:
         return ""
     path = escaped(modes[0].check.path)
-    lines = [f"{path}: repairs after which the start loses less"]
+    lines = [f"{path}: repairs that reduce the loss"]
     lines += _side_by_side(["as it is", *(f"({number})" for number in range(1, len(modes)))], modes)
     lines += [f"    ({number}) {escaped(mode.command or '')}" for number, mode in enumerate(modes) if number]
     return "".join(f"{line}\n" for line in lines)

@@ -88,18 +88,24 @@ def _items(task: FindingTask, options: CheckOptions) -> Iterator[Judgement]:
 def _path_items(path: str) -> Iterator[Item | KdumpError]:
     errors: list[KdumpError] = []
     try:
-        yield from Verification(_extent, on_error=errors.append).path(path)
+        yield from Verification(_Extents(), on_error=errors.append).path(path)
     except KdumpError as error:
         errors.append(error.located(path))
     yield from errors
 
 
-def _extent(segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
-    """The offsets that segments cover, without findings: by their names, and the last one that has batches."""
-    first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
-    end = None if folder is None else end_offset_of(segments)
-    if first_base is not None and last_base is not None and end is not None:
-        yield PartitionExtent(first_base, end, last_base)
+class _Extents:
+    """Tells which offsets segments cover, without findings; see ``verify.run.Judge``."""
+
+    def expect(self, logs: Sequence[str]) -> None:
+        """See Judge."""
+
+    def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
+        """The extent by the names of the segments, and the last one that has batches."""
+        first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
+        end = None if folder is None else end_offset_of(segments)
+        if first_base is not None and last_base is not None and end is not None:
+            yield PartitionExtent(first_base, end, last_base)
 
 
 def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list[FindingTask]:

@@ -77,7 +77,7 @@ class SparkJudge(DistributedCheck):
             items = judgements(spark, absolute(groups), options, place, split_bytes=split_bytes)
             return iter(sorted(items, key=itemgetter(0)))
 
-        super().__init__(paths, judged, here or PartitionCheck(options).segments)
+        super().__init__(paths, judged, here or PartitionCheck(options))
 
 
 def judgements(

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.format.batch import CODEC_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
+from kdump.format.batch import CONTROL
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
-from kdump.stats.grouping import Assigned, By, Groups, Key, hours
+from kdump.stats.batchcounts import count_batches, timestamp_types
+from kdump.stats.grouping import MOST_CONTENTS, OF_BATCHES, Assigned, By, Groups, Key
 from kdump.stats.keys import KeySketches
 from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
 from kdump.stats.order import RangeEnds, Runs, missing_offsets, steps_back
@@ -47,7 +48,8 @@ SUMS: Final = (
 LEASTS: Final = ("offset", "timestamp")
 MOSTS: Final = ("offset", "timestamp", "step_back")
 SIZES: Final = ("batch", "record", "key", "value")
-NO_TIMESTAMP_TYPE, CREATE_TIME_TYPE, LOG_APPEND_TIME_TYPE = range(3)
+_TOGETHER: Final = 4096
+"""Batches of several small logs that are counted together."""
 _CODEC_BITS: Final = 3
 _MAGIC_BITS: Final = 8
 _TYPE_BITS: Final = 2
@@ -86,14 +88,16 @@ class StatsFold:
 
     Args:
         by: what makes a group.
+        header: by the values of this header, see ``By.HEADER``.
         with_records: records are added too; else figures of records come from the batch headers.
         with_curves: follow timestamps along the offsets.
     """
 
-    def __init__(self, by: By, *, with_records: bool, with_curves: bool = False) -> None:
+    def __init__(self, by: By, *, with_records: bool, with_curves: bool = False, header: str = "") -> None:
         self.by = by
+        self.header = header.encode("utf-8", "surrogateescape")
         self.with_records = with_records
-        self.groups = Groups()
+        self.groups = Groups(MOST_CONTENTS if by.is_of_contents else None)
         self.files: set[tuple[int, str]] = set()
         self.sums = Columns(SUMS, 0, np.add)
         self.least = Columns(LEASTS, MOST, np.minimum)
@@ -111,6 +115,13 @@ class StatsFold:
         self.offset_times = OffsetTimes() if with_curves else None
         self._runs = Runs()
         self._transactions = TransactionRuns()
+        # Batches that were not counted yet, each part of one group.
+        self._waiting: list[tuple[NDArray[np.void], Assigned]] = []
+        self._waiting_rows = 0
+
+    def __getstate__(self) -> dict[str, object]:
+        self._count_waiting()
+        return self.__dict__
 
     def part(self, part: LogPart) -> PartFold:
         """Takes the rows of a range of a log, in file order."""
@@ -118,6 +129,8 @@ class StatsFold:
 
     def merge(self, other: StatsFold, *, into_one: bool = False) -> None:
         """Merge another fold into this one; ``into_one``: all of its groups become the one with the key None."""
+        self._count_waiting()
+        other._count_waiting()
         if into_one:
             ids = np.full(len(other.groups.keys), self.groups.id_of(None))
         else:
@@ -138,6 +151,24 @@ class StatsFold:
         self._runs.merge(other._runs, ids)
         self._transactions.merge(other._transactions, ids)
 
+    def count_later(self, rows: NDArray[np.void], assigned: Assigned) -> None:
+        """Add batches of one group to the figures that no other batch changes, together with others."""
+        self._waiting.append((rows, assigned))
+        self._waiting_rows += rows.size
+        if self._waiting_rows >= _TOGETHER:
+            self._count_waiting()
+
+    def _count_waiting(self) -> None:
+        """Add the batches that wait: a step by columns costs as much for a few as for thousands."""
+        if not self._waiting:
+            return
+        parts, groups = zip(*self._waiting, strict=True)
+        self._waiting, self._waiting_rows = [], 0
+        numbers: dict[int, int] = {}
+        index = [numbers.setdefault(int(assigned.ids[0]), len(numbers)) for assigned in groups]
+        of_rows = None if len(numbers) == 1 else np.repeat(index, [rows.size for rows in parts])
+        count_batches(self, np.concatenate(parts), Assigned(np.array(list(numbers)), of_rows))
+
     def run(self, place: RangeStart) -> RangeEnds:
         """The ends of the range at ``place``, for figures that depend on the order of offsets and timestamps."""
         return self._runs.at(place)
@@ -151,6 +182,7 @@ class StatsFold:
 
         ``following``: what became of transactions that no marker in the parts ends.
         """
+        self._count_waiting()
         for between in self._runs.between():
             group = np.array([between.group])
             self.sums.add(
@@ -228,70 +260,22 @@ class PartFold:
             return
         assigned = self._own or fold.groups.assign(fold.by.keys_of_batches(rows))
         self._note_file(assigned)
-        size, count = rows["size"], np.maximum(rows["record_count"], 0).astype(np.int64)
-        is_control = (rows["attributes"] & CONTROL != 0) & (rows["magic"] >= 2)
-        is_valid = rows["is_valid"]
-        fold.sums.add(
-            assigned.ids,
-            bytes=assigned.sums(size),
-            batches=assigned.counts(np.ones(rows.size, np.bool_)),
-            control_batches=assigned.counts(is_control),
-            damaged_batches=assigned.counts(~is_valid),
-            damaged_bytes=assigned.sums(np.where(is_valid, 0, size)),
-        )
-        fold.sizes["batch"].add(assigned, size)
-        codec, magic = (rows["attributes"] & CODEC_MASK).astype(np.int64), rows["magic"].astype(np.int64)
-        nothing = np.zeros_like(size)
-        one = np.ones_like(size)
-        # If records are added, they are counted there.
-        counted = nothing if fold.with_records else count
-        group_counts(fold.codecs, assigned, codec, one, counted, size, nothing, nothing)
-        group_counts(fold.magics, assigned, magic, one, counted, size)
-        fold.timeline.add_bytes(assigned, rows["max_timestamp"], size)
-        if not fold.with_records:
-            self._see_headers(rows, assigned, count, is_control)
-        if not is_valid.all():
-            rows, assigned = rows[is_valid], assigned.rows(is_valid)
+        if self._own is not None and rows.size < _TOGETHER and not self._part.is_07:
+            fold.count_later(rows, self._own)
+        else:
+            count_batches(fold, rows, assigned, is_07=self._part.is_07)
+        if not rows["is_valid"].all():
+            rows, assigned = rows[rows["is_valid"]], assigned.rows(rows["is_valid"])
         if rows.size and not self._part.is_07:
             self._see_valid(rows, assigned)
-
-    def _see_headers(
-        self, rows: NDArray[np.void], assigned: Assigned, count: NDArray[np.int64], is_control: NDArray[np.bool_]
-    ) -> None:
-        """Add what the headers of batches show of their records."""
-        fold = self._fold
-        fold.sums.add(
-            assigned.ids,
-            records=assigned.sums(count),
-            control_records=assigned.sums(np.where(is_control, count, 0)),
-        )
-        is_known = rows["base_offset"] > LEAST
-        first = np.where(is_known, rows["base_offset"], rows["last_offset"])
-        latest = rows["max_timestamp"]
-        # The cleaner stores the delete horizon in the place of the first timestamp (KIP-534).
-        is_stored = (rows["attributes"] & (DELETE_HORIZON | LOG_APPEND_TIME) == 0) | (rows["magic"] < 2)
-        is_first = is_stored & (rows["base_timestamp"] >= 0) & (rows["base_timestamp"] < latest)
-        earliest = np.where(is_first, rows["base_timestamp"], latest)
-        fold.least.add(
-            assigned.ids,
-            offset=assigned.minima(first, MOST),
-            timestamp=assigned.minima(np.where(earliest < 0, MOST, earliest), MOST),
-        )
-        fold.most.add(
-            assigned.ids,
-            offset=assigned.maxima(rows["last_offset"], LEAST),
-            timestamp=assigned.maxima(np.where(latest < 0, LEAST, latest), LEAST),
-        )
-        fold.timeline.add_records(assigned, latest, count)
-        is_log_append_time = (rows["attributes"] & LOG_APPEND_TIME != 0) & (rows["magic"] > 0)
-        group_counts(fold.timestamp_types, assigned, self._types(rows["magic"], is_log_append_time), count)
 
     def _see_valid(self, rows: NDArray[np.void], assigned: Assigned) -> None:
         fold = self._fold
         if fold.offset_times is not None:
             fold.offset_times.add(self._part.place.directory, rows["last_offset"], rows["max_timestamp"])
         missing, earlier = missing_offsets(self._run, rows, assigned)
-        fold.sums.add(assigned.ids, missing_offsets=assigned.sums(missing))
+        if missing.any():
+            fold.sums.add(assigned.ids, missing_offsets=assigned.sums(missing))
         if earlier is not None:
             fold.sums.add(np.array([earlier.group]), missing_offsets=np.array([earlier.missing_offsets]))
         if (rows["producer_id"] != NO_PRODUCER).any():
@@ -324,9 +308,9 @@ class PartFold:
             return
         entry = np.repeat(np.arange(groups.count), counts)
         assigned = of_entries.rows(entry)
-        if fold.by is By.HOUR:
-            # A record counts in its own hour, which need not be that of its batch.
-            assigned = fold.groups.assign(hours(table.timestamp))
+        own = self._of_records(entries, entry)
+        if own is not None:
+            assigned = own
             is_first = np.diff(entry, prepend=-1) != 0
             if assigned.index is not None:
                 is_first[1:] |= np.diff(assigned.index) != 0
@@ -372,7 +356,7 @@ class PartFold:
         codec, magic = groups.codec[entry], groups.magic[entry]
         group_counts(fold.codecs, assigned, codec, nothing, count, nothing, nothing, nothing)
         group_counts(fold.magics, assigned, magic, nothing, count, nothing)
-        types = self._types(magic, groups.is_log_append_time[entry])
+        types = timestamp_types(magic, groups.is_log_append_time[entry], is_07=self._part.is_07)
         group_counts(fold.timestamp_types, assigned, types, count)
 
     def _see_times(self, offset: NDArray[np.int64], timestamp: NDArray[np.int64], assigned: Assigned) -> None:
@@ -402,15 +386,27 @@ class PartFold:
                 keys = groups.codec
             case By.MAGIC:
                 keys = groups.magic
+            case By.LEADER_EPOCH:
+                keys = entries.leader_epoch
+            case By.KEY | By.HEADER:
+                keys = np.full(groups.count, OF_BATCHES)
             case _:
-                keys = hours(groups.timestamp)
+                keys = fold.by.spans(groups.timestamp)
         return fold.groups.assign(keys)
 
-    def _types(self, magic: NDArray[np.int64], is_log_append_time: NDArray[np.bool_]) -> NDArray[np.int64]:
-        has_none = (magic == 0) | self._part.is_07
-        return np.where(
-            has_none, NO_TIMESTAMP_TYPE, np.where(is_log_append_time, LOG_APPEND_TIME_TYPE, CREATE_TIME_TYPE)
-        )
+    def _of_records(self, entries: EntryRecords, entry: NDArray[np.intp]) -> Assigned | None:
+        """The groups of records that need not be those of their entries; None: they are. ``entry``: of each record."""
+        fold, table = self._fold, entries.groups.table
+        if fold.by.span is not None:
+            return fold.groups.assign(fold.by.spans(table.timestamp))
+        if not fold.by.is_of_contents:
+            return None
+        from kdump.stats.contents import assign_headers, assign_keys  # headers of batches need no decoders of records
+
+        is_control = entries.is_control[entry]
+        if fold.by is By.KEY:
+            return assign_keys(fold.groups, table, is_control)
+        return assign_headers(fold.groups, table, fold.header, is_control)
 
     def _note_file(self, assigned: Assigned) -> None:
         path = self._part.file

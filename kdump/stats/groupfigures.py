@@ -138,6 +138,8 @@ def report(fold: StatsFold, damage: dict[Key, Damage], total_damage: Damage) -> 
     for group, key in fold.groups.in_order(fold.by):
         own = damage.get(key, Damage()) if fold.by.is_of_files else None
         groups.append(figures.of(group, fold.by.label(key), own))
+    if fold.by.is_of_contents:
+        groups.sort(key=lambda each: (-each.sums["bytes"], each.group))
     return FiguresReport(tuple(groups), _Figures(total).of(0, None, total_damage))
 
 
@@ -152,6 +154,9 @@ class _Figures:
     def of(self, group: int, label: str | None, damage: Damage | None) -> Figures:
         fold = self._fold
         sums = fold.sums.of(group)
+        if fold.by.is_of_contents and label is not None:
+            # No batch is in the group: these are the bytes of its records.
+            sums["bytes"] = sums["key_bytes"] + sums["value_bytes"] + sums["header_bytes"]
         least, most = fold.least.of(group), fold.most.of(group)
         offsets, times = (_range(least[name], most[name]) for name in ("offset", "timestamp"))
         types, counts = fold.timestamp_types.of(group)

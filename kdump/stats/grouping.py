@@ -1,7 +1,8 @@
-"""How figures are grouped: one mechanism for files, producers, codecs, magics and hours.
+"""How figures are grouped: one mechanism for files, columns of batches, times and contents.
 
 Every row of a chunk, a batch or a record, has a group key: a name if all rows of a file share it, else a number from
-its columns. Keys get small ids in the order in which they come. Folds keep their figures in arrays by id.
+its columns, else the bytes of a record's key or header (``stats.contents``). Keys get small ids in the order in which
+they come. Folds keep their figures in arrays by id.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from numpy.typing import NDArray
 
 from kdump.format.batch import CODEC_MASK, codec_name
 
-HOUR: Final = 3_600_000
-"""Milliseconds per hour."""
 NO_TIME: Final = -(2**63)
-"""The hour of rows without a timestamp."""
+"""The minute, hour and day of rows without a timestamp."""
 NONE: Final = "none"
+OF_BATCHES, NULL, ABSENT, CONTROL_RECORDS, OTHERS = range(-1, -6, -1)
+"""Keys of groups by contents: what counts for batches only; records whose key (or header value) is null; without such a
+header; of control batches; and those of all keys over the limit."""
+MOST_CONTENTS: Final = 1000
+"""Keys (or header values) that have groups of their own. This bounds the memory: a group takes some kilobytes."""
 
 Key: TypeAlias = str | int | None
 """The key of a group; None: all groups together."""
@@ -36,20 +40,37 @@ class By(Enum):
     PRODUCER = "producer"
     CODEC = "codec"
     MAGIC = "magic"
+    LEADER_EPOCH = "leader-epoch"
+    MINUTE = "minute"
     HOUR = "hour"
+    DAY = "day"
+    KEY = "key"
+    HEADER = "header"
 
     @property
     def is_of_files(self) -> bool:
         """Whether all rows of a file are in one group."""
         return self in (By.SEGMENT, By.PARTITION, By.TOPIC)
 
+    @property
+    def is_of_contents(self) -> bool:
+        """Whether the contents of a record decide. A batch is in no such group."""
+        return self in (By.KEY, By.HEADER)
+
+    @property
+    def span(self) -> int | None:
+        """Milliseconds of time in a group; None: times do not decide."""
+        return {By.MINUTE: 60_000, By.HOUR: 3_600_000, By.DAY: 86_400_000}.get(self)
+
     def label(self, key: Key) -> str:
         """The name of a group, for people and JSON lines."""
         if isinstance(key, int):
             if self is By.CODEC:
                 return codec_name(key)
-            if self is By.HOUR:
-                return _hour_label(key)
+            if self.span is not None:
+                return _time_label(key, self)
+            if self.is_of_contents:
+                return _SPECIAL[key]
         return str(key)
 
     def keys_of_batches(self, rows: NDArray[np.void]) -> NDArray[np.int64]:
@@ -61,23 +82,45 @@ class By(Enum):
                 return (rows["attributes"] & CODEC_MASK).astype(np.int64)
             case By.MAGIC:
                 return rows["magic"].astype(np.int64)
-            case By.HOUR:
-                return hours(rows["max_timestamp"])
-        raise ValueError(self)
+            case By.LEADER_EPOCH:
+                return rows["leader_epoch"].astype(np.int64)
+            case By.KEY | By.HEADER:
+                return np.full(rows.size, OF_BATCHES)
+        return self.spans(rows["max_timestamp"])
+
+    def spans(self, timestamp: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Minutes, hours or days since 1970, NO_TIME without a timestamp; shape as ``timestamp`` (ms)."""
+        if self.span is None:
+            raise ValueError(self)
+        return np.where(timestamp < 0, NO_TIME, timestamp // self.span)
 
 
-def hours(timestamp: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Hours since 1970, NO_TIME without a timestamp."""
-    return np.where(timestamp < 0, NO_TIME, timestamp // HOUR)
+_SPECIAL: Final = {
+    NULL: "(null)",
+    ABSENT: "(no header)",
+    CONTROL_RECORDS: "(control)",
+    OTHERS: "(others)",
+}
 
 
-def _hour_label(key: int) -> str:
+def grouping_of(text: str) -> tuple[By, str]:
+    """What makes a group, as a user names it, and for ``header:NAME`` the name. Raises ValueError."""
+    kind, colon, name = text.partition(":")
+    by = By(kind)
+    if (by is By.HEADER) != bool(colon):
+        raise ValueError(text)
+    return by, name
+
+
+def _time_label(key: int, by: By) -> str:
+    assert by.span is not None, "times decide"
     if key == NO_TIME:
         return NONE
     try:
-        return f"{datetime.fromtimestamp(key * 3600, UTC):%Y-%m-%dT%H:00Z}"
+        moment = datetime.fromtimestamp(key * by.span // 1000, UTC)
     except (OverflowError, ValueError, OSError):
-        return f"{key * HOUR} ms"
+        return f"{key * by.span} ms"
+    return f"{moment:%Y-%m-%d}" if by is By.DAY else f"{moment:%Y-%m-%dT%H:%MZ}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +173,16 @@ class Assigned:
 
 @dataclass(slots=True)
 class Groups:
-    """The keys that have occurred, by id."""
+    """The keys that have occurred, by id. ``limit``: of named groups; further names become OTHERS."""
 
+    limit: int | None = None
     keys: list[Key] = field(default_factory=list)
     _ids: dict[Key, int] = field(default_factory=dict)
 
     def id_of(self, key: Key) -> int:
         """The id of a key; a new key gets a new one."""
+        if self.limit is not None and len(self.keys) >= self.limit and isinstance(key, str) and key not in self._ids:
+            key = OTHERS
         number = self._ids.setdefault(key, len(self.keys))
         if number == len(self.keys):
             self.keys.append(key)
@@ -154,9 +200,9 @@ class Groups:
         return Assigned(np.array([self.id_of(key) for key in found.tolist()]), index.reshape(-1))
 
     def in_order(self, by: By) -> list[tuple[int, Key]]:
-        """Ids and keys: files in the order in which they came, numbers rising."""
-        found = list(enumerate(self.keys))
-        if not by.is_of_files:
+        """Ids and keys: numbers rising, others in the order in which they came."""
+        found = [(number, key) for number, key in enumerate(self.keys) if not by.is_of_contents or key != OF_BATCHES]
+        if not by.is_of_files and not by.is_of_contents:
             found.sort(key=itemgetter(1))
         return found
 

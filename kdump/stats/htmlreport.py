@@ -187,7 +187,7 @@ def _groups_table(report: FiguresReport, by: By) -> str:
                     (bytes_text(sums["bytes"]), "right"),
                     (percent(sums["bytes"], whole), "right"),
                     (f"{sums['records']:,}", "right"),
-                    (f"{sums['batches']:,}", "right"),
+                    ("" if by.is_of_contents else f"{sums['batches']:,}", "right"),
                     (offsets, "right"),
                     ("" if figures.min_timestamp is None else time_text(figures.min_timestamp), ""),
                     ("" if figures.max_timestamp is None else time_text(figures.max_timestamp), ""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Final
 
 import numpy as np
 
@@ -18,6 +19,11 @@ from kdump.stats.records import EntryRecords
 from kdump.verify.markers import NO_MARKER
 from kdump.verify.table import NO_PRODUCER, BatchRow, row_dtype
 
+_PIECE: Final = 16 << 20
+"""Bytes of records that are held at a time, unless one entry has more."""
+_OF_RECORD: Final = 200
+"""Bytes that a record takes beside its value."""
+
 
 def see_entries(part: PartFold, entries: Sequence[tuple[Message07, int]], *, with_records: bool, limit: int) -> None:
     """Add entries of a log, each with its position in the file.
@@ -28,14 +34,23 @@ def see_entries(part: PartFold, entries: Sequence[tuple[Message07, int]], *, wit
         with_records: decode them too.
         limit: most bytes to which one entry may decompress.
     """
-    found = [_records(message, limit) if with_records else [] for message, _ in entries]
-    rows = [
-        _row(message, position, len(records) if with_records else 1)
-        for (message, position), records in zip(entries, found, strict=True)
-    ]
+    if not with_records:
+        part.see_batches(np.array([_row(message, position, 1) for message, position in entries], row_dtype()))
+        return
+    found: list[list[Record]] = []
+    start = held = 0
+    for number, (message, _) in enumerate(entries, 1):
+        found.append(_records(message, limit))
+        held += sum(len(record.value or b"") + _OF_RECORD for record in found[-1])
+        if held >= _PIECE or number == len(entries):
+            _see_decoded(part, entries[start:number], found)
+            found, start, held = [], number, 0
+
+
+def _see_decoded(part: PartFold, entries: Sequence[tuple[Message07, int]], found: Sequence[list[Record]]) -> None:
+    rows = [_row(message, position, len(records)) for (message, position), records in zip(entries, found, strict=True)]
     part.see_batches(np.array(rows, row_dtype()))
-    if with_records and entries:
-        part.see_records(_entry_records(entries, found))
+    part.see_records(_entry_records(entries, found))
 
 
 def _records(message: Message07, limit: int) -> list[Record]:

@@ -244,12 +244,13 @@ def _group_table(report: FiguresReport, by: By, width: int) -> RenderableType:
 
     groups = report.groups[:_MOST_GROUPS]
     most = max(figures.sums["bytes"] for figures in groups)
-    names = _names([figures.group or "" for figures in groups])
+    labels = [figures.group or "" for figures in groups]
+    names = _names(labels) if by.is_of_files else list(map(escaped, labels))
     columns: list[tuple[str, Callable[[Figures], str], bool]] = [
         ("bytes", lambda figures: bytes_text(figures.sums["bytes"]), True),
         ("share", lambda figures: bar(figures.sums["bytes"] / most if most else 0, _BAR_WIDTH), False),
         ("records", lambda figures: f"{figures.sums['records']:,}", True),
-        ("batches", lambda figures: f"{figures.sums['batches']:,}", True),
+        ("batches", lambda figures: "" if by.is_of_contents else f"{figures.sums['batches']:,}", True),
         ("offsets", _offsets, False),
         ("from (UTC)", lambda figures: _minute(figures.min_timestamp), False),
         ("to", lambda figures: _minute(figures.max_timestamp), False),

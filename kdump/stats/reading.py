@@ -13,41 +13,50 @@ from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE
 from kdump.stats.fold import PartFold
 from kdump.verify.gaps import NextSegment
-from kdump.verify.segment import CheckOptions, Rows, SegmentReading
+from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
 
 _RECORDS_CHUNK: Final = 4 << 20
+
+
+def segment_reading(
+    source: Source,
+    following: NextSegment | None,
+    extent: Extent | None,
+    part: PartFold,
+    *,
+    with_records: bool,
+    limit: int,
+) -> SegmentReading:
+    """A reading of a segment that a ``StatsReading`` can follow.
+
+    Args:
+        source: the log.
+        following: as for SegmentReading.
+        extent: the range that is read; None: all of the log.
+        part: takes the records.
+        with_records: decode every record; else check framing, checksums and headers.
+        limit: most bytes to which one batch may decompress.
+    """
+    suspects = None
+    if with_records:
+        from kdump.stats.records import RecordReader
+
+        suspects = RecordReader(limit, part.see_records).suspects
+    chunk_size = _RECORDS_CHUNK if with_records else DEFAULT_CHUNK_SIZE
+    options = CheckOptions(deep=with_records, limit=limit, columnar=True)
+    return SegmentReading(source, following, options, extent, suspects=suspects, chunk_size=chunk_size)
 
 
 class StatsReading:
     """One pass over a segment for checks and figures; see ``verify.segment.SeenSegment``.
 
     Args:
-        source: the log.
-        following: as for SegmentReading.
-        extent: the range that is read; None: all of the log.
+        reading: of the segment.
         part: takes the rows.
-        with_records: decode every record; else check framing, checksums and headers.
-        limit: most bytes to which one batch may decompress.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        following: NextSegment | None,
-        extent: Extent | None,
-        part: PartFold,
-        *,
-        with_records: bool,
-        limit: int,
-    ) -> None:
-        suspects = None
-        if with_records:
-            from kdump.stats.records import RecordReader
-
-            suspects = RecordReader(limit, part.see_records).suspects
-        chunk_size = _RECORDS_CHUNK if with_records else DEFAULT_CHUNK_SIZE
-        options = CheckOptions(deep=with_records, limit=limit, columnar=True)
-        self._reading = SegmentReading(source, following, options, extent, suspects=suspects, chunk_size=chunk_size)
+    def __init__(self, reading: SeenSegment, part: PartFold) -> None:
+        self._reading = reading
         self._part = part
 
     @property

@@ -60,6 +60,14 @@ class EntryRecords:
         headers = self.groups.headers
         return np.full(self.groups.count, -1) if headers is None else native_column(headers, "producer_id")
 
+    @property
+    def leader_epoch(self) -> NDArray[np.int64]:
+        """The leader epoch of each entry; shape (entries,); -1 for legacy entries."""
+        headers = self.groups.headers
+        if headers is None:
+            return np.full(self.groups.count, -1)
+        return native_column(headers, "partition_leader_epoch").astype(np.int64)
+
 
 class RecordReader:
     """Reads records chunk by chunk; the checks call ``suspects`` (see ``verify.entries.Suspects``).

@@ -5,7 +5,7 @@ Source: docs/contract.md#6-stats: its keys come first, kdump's own after them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from kdump.rows.filetables import STATS
 from kdump.rows.scalarlines import json_line
@@ -16,20 +16,35 @@ from kdump.stats.keys import HeavyKey
 from kdump.stats.producers import ProducerStats
 from kdump.stats.sizes import QUANTILES, RELATIVE_ERROR, SizeSummary
 
+_OF_BATCHES: Final = (
+    "batches", "controlBatches", "missingOffsets", "indexEntries", "timeIndexEntries", "transactions", "producers",
+    "largestProducers", "damagedBatches", "damagedBytes",
+)  # fmt: skip
+"""Columns that say nothing of a group by contents."""
 
-def stats_json(figures: Figures, by: By) -> str:
-    """The line of a group."""
-    row = stats_row(figures, by)
+
+def stats_json(figures: Figures, by: By, header: str = "") -> str:
+    """The line of a group; ``header``: whose values the groups are."""
+    row = stats_row(figures, by, header)
     return json_line(STATS.names, [row[name] for name in STATS.names])
 
 
-def stats_row(figures: Figures, by: By) -> Row:
-    """Values by the columns of the table STATS; null where headers do not show a value."""
+def stats_row(figures: Figures, by: By, header: str = "") -> Row:
+    """Values by the columns of the table STATS; null where headers do not show a value, or batches are in no group."""
+    row = _row(figures, f"{by.value}:{header}" if by is By.HEADER else by.value)
+    if by.is_of_contents and figures.group is not None:
+        row |= dict.fromkeys(_OF_BATCHES)
+        for name in ("codecs", "magics"):
+            row[name] = {codec: share | {"batches": None, "bytes": None} for codec, share in row[name].items()}
+    return row
+
+
+def _row(figures: Figures, by: str) -> Row:
     sums = figures.sums
     deep = figures.with_records
     return {
         "type": STATS.type,
-        "by": by.value,
+        "by": by,
         "group": figures.group,
         "files": figures.files,
         "bytes": sums["bytes"],

@@ -29,13 +29,14 @@ from kdump.stats.groupfigures import Damage, FiguresReport, report
 from kdump.stats.grouping import By, Key
 from kdump.stats.offsettimes import CurveStep
 from kdump.stats.places import RangeStart
-from kdump.stats.reading import StatsReading
+from kdump.stats.reading import StatsReading, segment_reading
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, Split, split_starts
 from kdump.verify.gaps import NextSegment
 from kdump.verify.partition import Item, PartitionCheck, base_offset_of
 from kdump.verify.run import Judge
 from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
+from kdump.verify.smalllogs import SmallLogs
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class StatsOptions:
     limit: int = DEFAULT_LIMIT
     with_curves: bool = False
     """Follow timestamps along the offsets."""
+    header: str = ""
+    """By the values of this header, see ``By.HEADER``."""
 
     @property
     def checks(self) -> CheckOptions:
@@ -64,7 +67,7 @@ class StatsOptions:
 
     def fold(self) -> StatsFold:
         """An empty fold."""
-        return StatsFold(self.by, with_records=self.with_records, with_curves=self.with_curves)
+        return StatsFold(self.by, with_records=self.with_records, with_curves=self.with_curves, header=self.header)
 
 
 class StatsRun:
@@ -84,10 +87,12 @@ class StatsRun:
         self._transactions = TransactionReader()
         self._is_followed: dict[str, bool] = {}
         self._part_07: PartFold | None = None
+        # Logs that are read together give no records.
+        self._small = None if options.with_records else SmallLogs(options.checks)
 
     def judge(self) -> Judge:
         """Checks partitions in this process, and folds their logs on the way."""
-        return PartitionCheck(self._options.checks, read=self.read).segments
+        return PartitionCheck(self._options.checks, read=self.read, small=self._small)
 
     def take_split(self, log: str, first: int, fold: StatsFold) -> None:
         """Take the fold of a split of a log that was looked at elsewhere. The splits of a log come in order.
@@ -153,7 +158,9 @@ class StatsRun:
         if whole in self._folded:
             return SegmentReading(source, following, self._options.checks)
         self._folded.add(whole)
-        return _FoldingReading(source, following, _part(FileContext.of(path), whole, 0), self._options, self._fold)
+        known = None if self._small is None else self._small.reading(source)
+        part = _part(FileContext.of(path), whole, 0)
+        return _FoldingReading(source, following, part, self._options, self._fold, known=known)
 
     def _outcome(self, file: str, producer_id: int, offset: int) -> str:
         """The outcome of a transaction that ends in no log of this run: a later segment may hold its marker."""
@@ -194,8 +201,16 @@ class _FoldingReading:
     """
 
     def __init__(
-        self, source: Source, following: NextSegment, part: LogPart, options: StatsOptions, fold: StatsFold
+        self,
+        source: Source,
+        following: NextSegment,
+        part: LogPart,
+        options: StatsOptions,
+        fold: StatsFold,
+        *,
+        known: SeenSegment | None,
     ) -> None:
+        self._known = known
         self._source = source
         self._following = following
         self._part = part
@@ -212,9 +227,10 @@ class _FoldingReading:
             part = fold.part(replace(self._part, place=place._replace(position=position)))
             if position == 0:
                 _see_indexes(part, place.file, self._source.size)
-            reading = StatsReading(
+            seen = self._known or segment_reading(
                 self._source, self._following, extent, part, with_records=options.with_records, limit=options.limit
             )
+            reading = StatsReading(seen, part)
             try:
                 yield from reading.items()
             finally:
@@ -263,7 +279,8 @@ def split_reading(
     part = fold.part(_part(log.context, log.path, split.first))
     if split.first == 0:
         _see_indexes(part, log.path, log.size)
-    return StatsReading(source, following, extent, part, with_records=options.with_records, limit=options.limit)
+    seen = segment_reading(source, following, extent, part, with_records=options.with_records, limit=options.limit)
+    return StatsReading(seen, part)
 
 
 def repacked(fold: StatsFold) -> StatsFold:

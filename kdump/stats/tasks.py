@@ -80,7 +80,7 @@ def folding_judge(
         )
         return judge(absolute(groups), run(tasks, work), options.checks, read=into.read, take=take)
 
-    return DistributedCheck(paths, judged, into.judge()).segments
+    return DistributedCheck(paths, judged, into.judge())
 
 
 def _read_and_fold(task: ReadingTask, options: StatsOptions) -> Iterator[ReadingPiece]:

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 _UNFINISHED: Final = ".kdump-part"
 _MODE: Final = 0o666
+_STDOUT: Final = 1
 NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK})
 """Errors that say that a file cannot get a second name. Any other error is one of the disk."""
 _run: ContextVar[str] = ContextVar("_run", default="")
@@ -39,6 +40,9 @@ class NewFile:
         path: where it goes.
         like: the file that it is made from. The new file gets its owner, where possible, and no permission that this
             file does not give. None: those of any new file.
+
+    Raises:
+        OSError: also where a directory, a device, a pipe or a socket has the place, or a link to one.
     """
 
     def __init__(self, path: str, like: os.stat_result | None = None) -> None:
@@ -48,6 +52,7 @@ class NewFile:
         self.path = path
         self.size = 0
         with _named(path):
+            _check_place(path)
             self._descriptor, self.temporary = tempfile.mkstemp(_UNFINISHED, f".{name}.{_run.get()}", directory or ".")
         self._like = like
 
@@ -137,10 +142,28 @@ class _Change(NamedTuple):
                 os.replace(self.path, self.temporary)
 
 
+def _check_place(path: str) -> None:
+    """Raises OSError where the place has something that no file may replace; a regular file or nothing may be there."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "is no regular file", path)
+    with contextlib.suppress(OSError):
+        if not os.path.samestat(status, os.fstat(_STDOUT)):
+            return
+    # /dev/stdout is a link to it.
+    raise OSError(errno.EINVAL, "is standard output", path)
+
+
 def _second_name(path: str) -> str | None:
     """Give the file at ``path`` a second, hidden name beside it. None where there is no file."""
     if not os.path.lexists(path):
         return None
+    _check_place(path)
     directory, name = os.path.split(path)
     other = os.path.join(directory, f".{name}.{os.getpid()}-{time.monotonic_ns()}{_UNFINISHED}")
     try:

@@ -93,26 +93,35 @@ def _opened(path: str) -> Iterator[tuple[int, os.stat_result] | None]:
         os.close(descriptor)
 
 
-class BroughtPages:
-    """The pages that reading one file brings into the page cache; made before the first read.
+def brought_pages(descriptor: int, status: os.stat_result, path: str) -> BroughtPages | None:
+    """What gives back the pages that reading a file brings in; None where all stay. Ask before the first read.
 
     Args:
-        descriptor: of a regular file; whoever opened it closes it, after ``close``.
+        descriptor: of a regular file; whoever opened it closes it, after ``BroughtPages.close``.
         status: of the file.
         path: for what is said.
+    """
+    resident = None if path in _Process.shared else _resident(descriptor, status, path)
+    return None if resident is None else BroughtPages(descriptor, resident)
+
+
+class BroughtPages:
+    """The pages that reading one file brings into the page cache.
+
+    Args:
+        descriptor: of the file.
+        resident: a byte for each page, 1 where it was there before.
     """
 
     __slots__ = ("_descriptor", "_end", "_given_back", "_resident", "_start")
 
-    def __init__(self, descriptor: int, status: os.stat_result, path: str) -> None:
+    def __init__(self, descriptor: int, resident: bytes) -> None:
         self._descriptor = descriptor
-        self._resident = None if path in _Process.shared else _resident(descriptor, status, path)
+        self._resident = resident
         self._start = self._end = self._given_back = 0
 
     def read(self, start: int, end: int) -> None:
         """The bytes from ``start`` to ``end`` were read and are not needed again."""
-        if self._resident is None:
-            return
         if not self._end:
             self._start = self._given_back = start
         elif start < self._start:
@@ -127,7 +136,7 @@ class BroughtPages:
         self._give_back(self._start, self._end + _READ_AHEAD)
 
     def _give_back(self, start: int, end: int) -> None:
-        _give_back(self._descriptor, self._resident or b"", start, end)
+        _give_back(self._descriptor, self._resident, start, end)
 
 
 def _give_back(descriptor: int, resident: bytes, start: int, end: int) -> None:

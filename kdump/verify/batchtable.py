@@ -41,7 +41,8 @@ class BatchTable:
     ) -> IndexedLog:
         """The valid batches as the indexes see them; for the arguments see IndexedLog."""
         table = self._table()
-        table = table[table["is_valid"]]
+        if not table["is_valid"].all():
+            table = table[table["is_valid"]]
         is_legacy = bool((table["magic"] < 2).all())
         return IndexedLog(
             base_offset, size, _TableColumns(table), sorted(gaps), is_legacy=is_legacy, next_base=next_base
@@ -54,16 +55,20 @@ class BatchTable:
     def epochs(self) -> Iterator[EpochRange]:
         """Runs of batches of magic 2 with the same leader epoch."""
         table = self._table()
-        table = table[table["is_valid"] & (table["leader_epoch"] >= 0)]
+        has_epoch = table["is_valid"] & (table["leader_epoch"] >= 0)
+        if not has_epoch.all():
+            table = table[has_epoch]
         if not table.size:
             return
         epoch = table["leader_epoch"]
-        starts = np.flatnonzero(np.diff(epoch, prepend=epoch[0] - 1))
-        ends = np.append(starts[1:], table.size) - 1
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        starts = [0, *(np.flatnonzero(epoch[1:] != epoch[:-1]) + 1).tolist()]
+        ends = [start - 1 for start in (*starts[1:], table.size)]
+        for start, end in zip(starts, ends, strict=True):
             yield EpochRange(int(epoch[start]), int(table["base_offset"][start]), int(table["last_offset"][end]))
 
     def _table(self) -> NDArray[np.void]:
+        if len(self._parts) == 1:
+            return self._parts[0]
         return np.concatenate(self._parts) if self._parts else np.empty(0, row_dtype())
 
 

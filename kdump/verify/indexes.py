@@ -42,6 +42,8 @@ _USUAL_RECORD: Final = 16
 
 def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:
     """Check an .index; the positions of the findings are those of its entries."""
+    if not data and log.size <= _LEAST_SPARSE:
+        return
     yield from _check_size(data, OFFSET_ENTRY_SIZE)
     offset, position = _entries(Kind.INDEX, data, log.base_offset)
     relative = offset - log.base_offset

@@ -52,6 +52,9 @@ class DistributedCheck:
         self._coming = groupby(judge(self._groups), itemgetter(0))
         self._judged: dict[int, list[Judgement]] = {}
 
+    def expect(self, logs: Sequence[str]) -> None:
+        """See PartitionCheck. Other processes read the logs."""
+
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """Check the segments of one partition; see PartitionCheck."""
         wanted = self._numbers.get(_name(Group(tuple(segments), folder)))
@@ -63,7 +66,7 @@ class DistributedCheck:
                 if number > wanted:
                     break
         found = None if wanted is None else self._judged.get(wanted)
-        return self._fallback(segments, folder) if found is None else iter(found)
+        return self._fallback.segments(segments, folder) if found is None else iter(found)
 
     def _noted(self, number: int, items: Iterable[tuple[int, Judgement]]) -> Iterator[Judgement]:
         """The items of a group as they come, with the paths as they are in this process."""
@@ -93,7 +96,7 @@ def pooled_judge(
         pieces = run(plan_readings(groups, min_tasks=min_tasks), reading_work(options))
         return judge(absolute(groups), pieces, options)
 
-    return DistributedCheck(paths, judged, PartitionCheck(options).segments).segments
+    return DistributedCheck(paths, judged, PartitionCheck(options))
 
 
 def _name(group: Group) -> str | tuple[str, ...]:

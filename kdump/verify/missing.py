@@ -6,6 +6,7 @@ partition ends.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -19,46 +20,68 @@ MANY_GAPS: Final = 3
 """Gaps between neighbouring batches that the log cleaner leaves at least."""
 _GAP_SHARE: Final = 10
 """If one batch in this many follows a gap, and there are many gaps, the log looks compacted."""
+_BY_COMPACTION: Final = ", as compaction leaves them"
 
 
 @dataclass(slots=True)
 class _MissingInSegment:
-    """What is missing in one segment, and right before it."""
+    """What is missing in one segment, and right before it.
+
+    ``gaps``: position, first offset and end of each gap, flat. ``inside``: offsets without a record in batches.
+    """
 
     path: str | None
     before: Finding | None = None
-    gaps: list[Finding] = field(default_factory=list)
+    gaps: array[int] = field(default_factory=lambda: array("q"))
     gap_count: int = 0
     missing: int = 0
     row_count: int = 0
+    inside: int = 0
 
-    def findings(self, *, is_compacted: bool) -> Iterator[Finding]:
+    def findings(self, *, is_compacted: bool, lists_all: bool) -> Iterator[Finding]:
         if self.before is not None:
-            if is_compacted:
+            if not is_compacted:
+                yield replace(self.before, code=Codes.SEGMENT_MISSING)
+            elif lists_all:
+                message = f"{self.before.message}, {self.before.first_offset}..{self.before.last_offset}"
+                yield replace(self.before, code=Codes.SEGMENT_GAP, message=message, continue_at=None)
+            else:
                 # Nothing is lost: compaction took what was there.
                 yield replace(
                     self.before, code=Codes.SEGMENT_GAP, first_offset=None, last_offset=None, continue_at=None
                 )
-            else:
-                yield replace(self.before, code=Codes.SEGMENT_MISSING)
-        if is_compacted or self.gap_count > _MOST_GAPS:
-            if self.gaps:
-                reason = ", as compaction leaves them" if is_compacted else ""
-                gaps = "1 gap" if self.gap_count == 1 else f"{self.gap_count:,} gaps"
-                message = f"{self.missing:,} offsets are missing in {gaps}{reason}"
-                graded = Severity.INFO if is_compacted else None
-                yield Finding(Codes.OFFSET_GAP, message, self.gaps[0].position, path=self.path, graded=graded)
-        else:
-            yield from self.gaps
+        if lists_all or (not is_compacted and self.gap_count <= _MOST_GAPS):
+            yield from self._listed(is_compacted=is_compacted)
+        elif self.gaps:
+            gaps = "1 gap" if self.gap_count == 1 else f"{self.gap_count:,} gaps"
+            message = f"{self.missing:,} offsets are missing in {gaps}{_BY_COMPACTION * is_compacted}"
+            graded = Severity.INFO if is_compacted else None
+            yield Finding(Codes.OFFSET_GAP, message, self.gaps[0], path=self.path, graded=graded)
+        if self.inside:
+            message = f"{self.inside:,} offsets have no record inside of batches{_BY_COMPACTION}"
+            yield Finding(Codes.OFFSET_GAP, message, 0, path=self.path, graded=Severity.INFO)
+
+    def _listed(self, *, is_compacted: bool) -> Iterator[Finding]:
+        """A finding for each gap."""
+        gaps = iter(self.gaps)
+        for position, first, end in zip(gaps, gaps, gaps, strict=True):
+            message = f"{end - first:,} offsets are missing, {first}..{end - 1}{_BY_COMPACTION * is_compacted}"
+            continue_at, graded = (None, Severity.INFO) if is_compacted else (end, None)
+            yield Finding(
+                Codes.OFFSET_GAP, message, position, None, first, end - 1, continue_at, self.path, graded=graded
+            )
 
 
 class MissingOffsets:
     """Collects the gaps of a partition.
 
-    ``is_compacted``: whether the topic is; None: decided by ``note_cleaned`` and the number of gaps.
+    Args:
+        is_compacted: whether the topic is; None: decided by ``note_cleaned`` and the number of gaps.
+        lists_all: each gap is a finding of its own, also where compaction left it, and however many they are.
     """
 
-    def __init__(self, is_compacted: bool | None) -> None:
+    def __init__(self, is_compacted: bool | None, *, lists_all: bool = False) -> None:
+        self._lists_all = lists_all
         self._is_known = is_compacted is not None
         self.is_compacted = bool(is_compacted)
         self._held: list[_MissingInSegment] = []
@@ -97,11 +120,12 @@ class MissingOffsets:
         segment, first = self._segment, first_offset(row)
         segment.gap_count += 1
         segment.missing += first - expected
-        if len(segment.gaps) < _MOST_GAPS:
-            message = f"{first - expected:,} offsets are missing, {expected}..{first - 1}"
-            segment.gaps.append(
-                Finding(Codes.OFFSET_GAP, message, row.position, None, expected, first - 1, first, segment.path)
-            )
+        if self._lists_all or segment.gap_count <= _MOST_GAPS:
+            segment.gaps.extend((row.position, expected, first))
+
+    def note_inside(self, count: int) -> None:
+        """Note so many offsets without a record inside of batches."""
+        self._segment.inside += count
 
     def finish_segment(self) -> Iterator[Finding]:
         """End the segment: the findings that are certain by now."""
@@ -114,5 +138,5 @@ class MissingOffsets:
     def finish(self) -> Iterator[Finding]:
         """End the partition: the findings that had to wait."""
         for segment in self._held:
-            yield from segment.findings(is_compacted=self.is_compacted)
+            yield from segment.findings(is_compacted=self.is_compacted, lists_all=self._lists_all)
         self._held = []

@@ -22,7 +22,7 @@ from kdump.verify.history import History
 from kdump.verify.missing import MissingOffsets
 from kdump.verify.prefilter import prefilter
 from kdump.verify.producers import ProducerChecks
-from kdump.verify.table import UNKNOWN_OFFSET, BatchRow, first_offset, row_at
+from kdump.verify.table import UNKNOWN_OFFSET, BatchRow, first_offset, missing_inside, row_at
 
 
 class OrderedChecks:
@@ -34,6 +34,7 @@ class OrderedChecks:
         is_coordinator: a coordinator's topic (``__consumer_offsets``, ``__transaction_state``), whose transactional
             batches always have sequence 0.
         transactional_id: returns that of a producer id, None if it is not known.
+        lists_gaps: see ``CheckOptions``.
     """
 
     def __init__(
@@ -43,9 +44,11 @@ class OrderedChecks:
         is_compacted: bool | None = None,
         is_coordinator: bool = False,
         transactional_id: Callable[[int], str | None] = lambda producer_id: None,
+        lists_gaps: bool = False,
     ) -> None:
         self._producers = ProducerChecks(producers, is_coordinator=is_coordinator, transactional_id=transactional_id)
-        self._missing = MissingOffsets(is_compacted)
+        self._missing = MissingOffsets(is_compacted, lists_all=lists_gaps)
+        self._lists_gaps = lists_gaps
         self._history = History()
         self._path: str | None = None
         self._base_offset: int | None = None
@@ -131,6 +134,8 @@ class OrderedChecks:
     def _see(self, rows: NDArray[np.void]) -> Iterator[Finding]:
         sieved = prefilter(rows, self._base_offset)
         self._missing.note_rows(len(rows), are_cleaned=sieved.are_cleaned)
+        if self._lists_gaps:
+            self._missing.note_inside(missing_inside(rows))
         self._producers.latest = max(self._producers.latest, sieved.latest)
         for number, by_order, before in sieved.steps:
             row = row_at(rows, number)

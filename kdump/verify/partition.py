@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
@@ -22,7 +22,7 @@ from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.named import STDIN
 from kdump.log.names import CLUSTER_METADATA, SWAP_STATE, Kind, parse_file_name, parse_partition_directory
-from kdump.log.offsetindex import rising_entries
+from kdump.log.offsetindex import RisingEntries
 from kdump.log.opening import open_source
 from kdump.log.partition import has_gone, segment_files, segments_after
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
@@ -34,7 +34,7 @@ from kdump.verify.logdir import PartitionExtent
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.partitionsummary import PartitionSummary
 from kdump.verify.reach import PartitionEvidence
-from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading, check_segment
+from kdump.verify.segment import CheckOptions, FinishedReading, Rows, SeenSegment, SegmentReading, check_segment
 from kdump.verify.settling import (
     PAUSE_SECONDS,
     Key,
@@ -51,6 +51,7 @@ from kdump.verify.siblings import (
     check_partition_files,
     check_segment_files,
 )
+from kdump.verify.smalllogs import SmallLogs
 from kdump.verify.summary import SegmentSummary
 from kdump.verify.swapped import exchanged_logs, swapped_finding
 from kdump.verify.transactionalids import transactional_id
@@ -76,6 +77,7 @@ class PartitionCheck:
         options: how deep.
         opened: opens a log; to be replaced to watch the reading.
         read: returns what a log holds; None: the log is read in this process.
+        small: the small logs that ``read`` knows; they are opened by it.
     """
 
     def __init__(
@@ -84,10 +86,17 @@ class PartitionCheck:
         *,
         opened: Callable[[str], Source] = open_source,
         read: SegmentReader | None = None,
+        small: SmallLogs | None = None,
     ) -> None:
         self._options = options or CheckOptions()
-        self._open = opened
-        self._read: SegmentReader = read or (lambda source, following: SegmentReading(source, following, self._options))
+        self._small = SmallLogs(self._options, opened) if read is None else small
+        self._open = opened if self._small is None else self._small.open
+        self._read: SegmentReader = read or self._read_here
+
+    def expect(self, logs: Sequence[str]) -> None:
+        """Note the logs of the next partitions, in their order: small ones are read together."""
+        if self._small is not None:
+            self._small.expect(logs)
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """Check the segments of one partition.
@@ -107,6 +116,7 @@ class PartitionCheck:
             producers=read_snapshot(segments[0]),
             is_coordinator=topic in _COORDINATOR_TOPICS,
             transactional_id=partial(transactional_id, os.path.dirname(directory)),
+            lists_gaps=self._options.lists_gaps,
         )
         # Read before the logs, which may grow.
         evidence = None if folder is None else PartitionEvidence.of_directory(folder)
@@ -145,6 +155,10 @@ class PartitionCheck:
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
         if first_base is not None and last_base is not None and seen.is_end_known and not exchanged:
             yield PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base, seen.reached)
+
+    def _read_here(self, source: Source, following: NextSegment) -> SeenSegment:
+        known = None if self._small is None else self._small.reading(source)
+        return known or SegmentReading(source, following, self._options)
 
     def _segment(
         self, path: str, following: Sequence[str], ordered: OrderedChecks, seen: PartitionSummary
@@ -188,10 +202,9 @@ class PartitionCheck:
                 # The findings of a stream come at once: it cannot be read again.
                 return _Reading(source, beside, seen, ())
             items = tuple(seen.items())
-            is_live = not following and path != STDIN and is_held(os.path.dirname(files.directory_of(path)))
-            if is_live:
-                items = tuple(_while_live(item) if isinstance(item, Finding) else item for item in items)
-            return _Reading(source, beside, _Seen(items, seen.ends_in_gap), items)
+            if not following and path != STDIN and any(isinstance(item, Finding) and _is_torn(item) for item in items):
+                items = _while_live(path, items)
+            return _Reading(source, beside, FinishedReading(items, seen.ends_in_gap), items)
 
         return settled(read, _Reading.serious, lambda reading: reading.source.has_changed)
 
@@ -215,18 +228,6 @@ class PartitionCheck:
                 source.close()
             time.sleep(_SWAP_SECONDS)
         raise AssertionError("the last round returns or raises")
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A reading that is over; see ``verify.segment.SeenSegment``."""
-
-    found: tuple[Finding | Rows, ...]
-    ends_in_gap: bool
-
-    def items(self) -> Iterator[Finding | Rows]:
-        """Findings and rows; see SeenSegment."""
-        return iter(self.found)
 
 
 class _Reading(NamedTuple):
@@ -332,14 +333,14 @@ def _swapped_items(path: str, other: str) -> Iterator[Item]:
 
 
 def segments_following(segments: Sequence[str], number: int) -> Sequence[str]:
-    """The segments after number ``number`` of those that are checked together, or after it in its directory."""
-    return segments[number + 1 :] or _later_segments(segments[number])
+    """The segment after number ``number``, if there is one: of those that are checked together, or in its directory."""
+    return segments[number + 1 : number + 2] or _later_segments(segments[number])[:1]
 
 
 def next_segment_of(path: str, following: Sequence[str]) -> NextSegment:
-    """How a broker finds its way past damage in the log ``path``; ``following``: the segments after it."""
+    """How a broker finds its way past damage in the log ``path``; ``following``: the one after it."""
     next_base = base_offset_of(following[0]) if following else None
-    return NextSegment(rising_entries(path, base_offset_of(path)), next_base)
+    return NextSegment(RisingEntries(path, base_offset_of(path)), next_base)
 
 
 def counted(finding: Finding, path: str, counts: dict[Severity, int]) -> Finding:
@@ -348,10 +349,17 @@ def counted(finding: Finding, path: str, counts: dict[Severity, int]) -> Finding
     return finding if finding.path is not None else replace(finding, path=path)
 
 
-def _while_live(finding: Finding) -> Finding:
-    """The finding as information if it is a torn tail: normal in the segment that a running broker appends to."""
-    is_torn = finding.code in _TORN_TAIL and finding.continue_at is None
-    return replace(finding, graded=Severity.INFO) if is_torn else finding
+def _while_live(path: str, items: tuple[Finding | Rows, ...]) -> tuple[Finding | Rows, ...]:
+    """The items of a newest log. A torn tail is information: normal in the log that a running broker appends to."""
+    if not is_held(os.path.dirname(files.directory_of(path))):
+        return items
+    return tuple(
+        replace(item, graded=Severity.INFO) if isinstance(item, Finding) and _is_torn(item) else item for item in items
+    )
+
+
+def _is_torn(finding: Finding) -> bool:
+    return finding.code in _TORN_TAIL and finding.continue_at is None
 
 
 def end_offset_of(segments: Sequence[str]) -> int | None:

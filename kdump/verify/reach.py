@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kdump.codes import DamageError, KdumpError
@@ -37,7 +38,7 @@ from kdump.format.snapshot import parse_snapshot
 from kdump.log import files
 from kdump.log.names import INDEX_KINDS, FileName, Kind, is_uri, parse_file_name, parse_partition_directory
 from kdump.log.opening import read_whole
-from kdump.log.siblings import parse_leader_epochs, read_checkpoint
+from kdump.log.siblings import parse_leader_epochs, read_checkpoints_of
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.indexes import index_end, indexed_end, is_near, without_appended
 
@@ -320,12 +321,13 @@ class PartitionEvidence:
         """Whether the broker has tiered storage: what comes before the first segment may be there."""
         if is_uri(self._directory):
             return False
+        log_directory = os.path.dirname(files.absolute(self._directory))
         try:
-            entries = files.listing(os.path.dirname(files.absolute(self._directory)))
-        except KdumpError:
+            state = files.directory_state(log_directory)
+        except OSError:
             return False
-        partitions = (parse_partition_directory(entry.name) for entry in entries if entry.is_directory)
-        return any(partition is not None and partition[0] == _TIERED for partition in partitions)
+        # Thousands of partitions ask.
+        return _holds_tiered(log_directory) if state is None else _held_tiered(log_directory, state)
 
     def _bytes(self, name: str) -> bytes | None:
         try:
@@ -334,14 +336,27 @@ class PartitionEvidence:
             return None
 
 
+@lru_cache(maxsize=8)
+def _held_tiered(log_directory: str, state: files.DirectoryState) -> bool:
+    """``_holds_tiered`` of a log directory that has not changed. ``state``: see ``files.directory_state``."""
+    return _holds_tiered(log_directory)
+
+
+def _holds_tiered(log_directory: str) -> bool:
+    try:
+        entries = files.listing(log_directory)
+    except KdumpError:
+        return False
+    partitions = (parse_partition_directory(entry.name) for entry in entries if entry.is_directory)
+    return any(partition is not None and partition[0] == _TIERED for partition in partitions)
+
+
 def read_checkpoints(directory: str) -> KnownOffsets:
     """What the log directory above knows of a partition directory; in a store see ``read_checkpoint``."""
     marker = os.path.join(os.path.dirname(files.absolute(directory)), CLEAN_SHUTDOWN)
     return KnownOffsets(
         not is_uri(marker) and files.exists(marker),
-        read_checkpoint(directory, RECOVERY_POINT_CHECKPOINT),
-        read_checkpoint(directory, HIGH_WATERMARK_CHECKPOINT),
-        read_checkpoint(directory, LOG_START_CHECKPOINT),
+        *read_checkpoints_of(directory, (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT)),
     )
 
 

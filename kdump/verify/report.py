@@ -1,9 +1,10 @@
-"""Findings as text for people, as JSON lines and as JUnit XML."""
+"""Findings as text for people, as JSON lines, as JUnit XML and as commands of GitHub Actions."""
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Final
 from xml.etree import ElementTree as Xml
 
@@ -16,6 +17,9 @@ from kdump.system.blocks import escaped
 from kdump.verify.summary import SegmentSummary
 
 _STYLES: Final = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
+_ANNOTATIONS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+_IN_MESSAGE: Final = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_IN_PROPERTIES: Final = _IN_MESSAGE | str.maketrans({":": "%3A", ",": "%2C"})
 _ILLEGAL_IN_XML: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF), "\N{REPLACEMENT CHARACTER}")
 
 
@@ -56,6 +60,30 @@ def finding_json(finding: Finding) -> str:
     return json_line(FINDING.names, [values[name] for name in FINDING.names])
 
 
+def github_line(finding: Finding) -> str:
+    """A finding as an annotation of GitHub Actions; a file has no lines, so the message tells the position."""
+    code = finding.code.value
+    kind = _ANNOTATIONS[finding.severity]
+    return _annotation(kind, finding.path, f"{code.code} {code.name}", str(finding))
+
+
+def github_error(error: KdumpError) -> str:
+    """A PATH that cannot be read as an annotation of GitHub Actions."""
+    code = error.code.value
+    return _annotation("error", error.path, f"{code.code} {code.name}", error.message)
+
+
+def _annotation(kind: str, path: str | None, title: str, message: str) -> str:
+    """A command of a workflow. Its properties and its message are escaped as actions/toolkit does it."""
+    properties = ({} if path is None else {"file": path}) | {"title": title}
+    listed = ",".join(f"{name}={_in_command(value, _IN_PROPERTIES)}" for name, value in properties.items())
+    return f"::{kind} {listed}::{_in_command(message, _IN_MESSAGE)}\n"
+
+
+def _in_command(text: str, escapes: Mapping[int, str]) -> str:
+    return escaped(text, keep="\r\n").translate(escapes)
+
+
 class JUnitReport:
     """JUnit XML as CI systems read it: a suite per directory, a case per file.
 
@@ -86,7 +114,7 @@ class JUnitReport:
         """Add a PATH that cannot be read."""
         self._errors.append(error)
 
-    def xml(self) -> bytes:
+    def document(self) -> bytes:
         """The whole document."""
         root = Xml.Element("testsuites", name=self._name)
         for folder, cases in self._cases.items():

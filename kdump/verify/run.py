@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
 from kdump.kafka.image.names import TopicNames
 from kdump.log import files
+from kdump.log.lock import is_held
 from kdump.log.names import METADATA_DIRECTORY, Kind, is_log_07, parse_partition_directory
 from kdump.log.opening import read_whole
 from kdump.log.partition import segment_files
@@ -20,6 +22,7 @@ from kdump.log.paths import (
     LogSegment,
     LogSegment07,
     OtherFile,
+    PartitionFolder,
     PathDirectory,
     Sibling,
     Stream,
@@ -50,16 +53,27 @@ from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from kdump.verify.log07 import See07
+    from kdump.zookeeper.datafiles import DataSet
 
-Judge: TypeAlias = Callable[[Sequence[str], str | None], Iterator[Judgement]]
-"""See ``PartitionCheck.segments``."""
+_ANNOUNCED: Final = 64
+"""Partitions that are listed together."""
+
+
+class Judge(Protocol):
+    """Checks partitions, as ``PartitionCheck`` does."""
+
+    def expect(self, logs: Sequence[str]) -> None:
+        """See PartitionCheck."""
+
+    def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
+        """See PartitionCheck."""
 
 
 class Verification:
     """One run over any number of paths.
 
     Args:
-        judge: checks the segments of a partition: ``PartitionCheck.segments``, or a callable in its place.
+        judge: checks the segments of a partition; None: a ``PartitionCheck``.
         on_error: takes what is wrong with one partition of several; None: the first error is raised after the others.
         beside: other paths of the run, among which a log directory finds the metadata of its cluster.
         options: how deep logs of Kafka 0.7 are checked.
@@ -78,7 +92,7 @@ class Verification:
         see_07: See07 = lambda path, entries: None,
     ) -> None:
         self._beside = beside
-        self._judge = judge or PartitionCheck().segments
+        self._judge = judge or PartitionCheck()
         self._on_error = on_error
         self._options = options or CheckOptions()
         self._is_07 = is_07
@@ -93,7 +107,7 @@ class Verification:
         """
         self._failed.clear()
         if is_zookeeper(path):
-            yield from _zookeeper(path)
+            yield from _zookeeper(path, self._beside)
             return
         match as_log_07(resolve(path)) if self._is_07 else resolve(path):
             case PathDirectory() as directory:
@@ -118,14 +132,14 @@ class Verification:
         extents: dict[tuple[str, int], PartitionExtent | None] = {}
         without_logs = []
         checkpoints = Checkpoints(directory.path)
-        for partition in directory.partitions(errors.append):
+        for partition in self._announced(directory.path, directory.partitions(errors.append)):
             if partition.names_07:
                 yield from self._logs_07(partition.paths_07)
             if not partition.names:
                 without_logs.append(partition.path)
                 continue
             extent = None
-            for item in self._judge(partition.paths, partition.path):
+            for item in self._judge.segments(partition.paths, partition.path):
                 match item:
                     case KdumpError():
                         self._fail(item)
@@ -143,6 +157,16 @@ class Verification:
             yield from check_log_directory(checkpoints, extents, names)
             yield from self._placement(directory.path)
         yield from self._tell(errors)
+
+    def _announced(self, directory: str, partitions: Iterator[PartitionFolder]) -> Iterator[PartitionFolder]:
+        """The partitions, some of which are listed before their turn. Beside a broker each is listed in its turn."""
+        most = 1 if is_held(directory) else _ANNOUNCED
+        try:
+            while group := list(islice(partitions, most)):
+                self._judge.expect([path for partition in group for path in partition.paths])
+                yield from group
+        finally:
+            self._judge.expect(())
 
     def _placement(self, directory: str) -> Iterator[Finding]:
         """Compare a log directory with the metadata of its cluster, where that is among the paths."""
@@ -163,7 +187,7 @@ class Verification:
 
     def _log(self, path: str) -> Iterator[Item]:
         """Check one log without the other files of its directory."""
-        for item in self._judge([path], None):
+        for item in self._judge.segments([path], None):
             if isinstance(item, KdumpError):
                 raise item
             if not isinstance(item, PartitionExtent):
@@ -211,20 +235,26 @@ def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Ite
     Raises:
         KdumpError: the path cannot be read.
     """
-    for item in Verification(PartitionCheck(CheckOptions(deep=deep, limit=limit)).segments).path(
-        files.strip_credentials(os.fspath(path))
-    ):
+    check = PartitionCheck(CheckOptions(deep=deep, limit=limit))
+    for item in Verification(check).path(files.strip_credentials(os.fspath(path))):
         if isinstance(item, Finding):
             yield item
 
 
-def _zookeeper(path: str) -> Iterator[Item]:
-    """Check a data directory of ZooKeeper, or one of its files."""
+def _zookeeper(path: str, beside: Sequence[str]) -> Iterator[Item]:
+    """Check a data directory of ZooKeeper, or one of its files.
+
+    Where one PATH holds the snapshots and another one the logs, what is restored is told of the first of them.
+    """
     from kdump.verify.zookeeperdata import check_zookeeper
     from kdump.zookeeper.datafiles import data_sets
 
     for found in data_sets([path]):
-        yield from check_zookeeper(found, restores=files.is_directory(path))
+        server: DataSet | None = found if files.is_directory(path) else None
+        if server is not None and not (found.snapshots and found.logs):
+            sets = data_sets(other for other in beside if files.is_directory(other) and is_zookeeper(other))
+            server = next((one for one in sets if set(found.files) < set(one.files)), found)
+        yield from check_zookeeper(found, server if server is None or server.path == path else None)
 
 
 def checked_log(file: Sibling) -> str | None:
@@ -236,8 +266,7 @@ def checked_log(file: Sibling) -> str | None:
 
 def _without_logs(folder: str) -> Iterator[Finding]:
     """Check a partition directory whose logs are gone: files that belong to them are no findings."""
-    names = list(segment_files(folder, lambda error: None, all_files=True))
-    if not names:
+    if next(segment_files(folder, lambda error: None, all_files=True), None) is None:
         return
     for lost in PartitionEvidence.of_directory(folder).already_lost([], None):
         yield already_lost_finding(lost, os.path.join(folder, lost.witnesses[0]))

@@ -39,12 +39,14 @@ class CheckOptions:
     """How deep a segment is checked.
 
     ``deep``: decompress and decode every record. ``limit``: most bytes to which one batch may decompress. ``columnar``:
-    use the columnar paths; None: if the segment is large enough.
+    use the columnar paths; None: if the segment is large enough. ``lists_gaps``: report each range of missing offsets,
+    also where compaction left it.
     """
 
     deep: bool = True
     limit: int = DEFAULT_LIMIT
     columnar: bool | None = None
+    lists_gaps: bool = False
 
 
 class SegmentReading:
@@ -162,6 +164,18 @@ class SeenSegment(Protocol):
 
     def items(self) -> Iterator[Finding | Rows]:
         """Findings and rows: see SegmentReading."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedReading:
+    """A reading that is over; see SeenSegment."""
+
+    found: tuple[Finding | Rows, ...]
+    ends_in_gap: bool = False
+
+    def items(self) -> Iterator[Finding | Rows]:
+        """Findings and rows; see SeenSegment."""
+        return iter(self.found)
 
 
 def check_segment(

@@ -278,19 +278,21 @@ def check_partition_files(directory: str, summarize: Callable[[], LogSummary]) -
         if files.exists(directory):
             yield Finding(error.code, error.message, 0, path=directory)
         return
-    texts = {name: _contents(os.path.join(directory, name)) for name in names if name in _TEXT_CHECKS}
+    held = set(names)
+    texts = {name: _contents(os.path.join(directory, name)) for name in _TEXT_CHECKS if name in held}
     log = summarize()
     for finding in check_names(names):
         yield replace(finding, path=os.path.join(directory, finding.path or ""))
     for name in names:
-        path = os.path.join(directory, name)
         parsed = parse_file_name(name)
-        if parsed and parsed.kind is Kind.SNAPSHOT and parsed.base_offset is not None and not parsed.state:
+        path = os.path.join(directory, name)
+        if parsed is None:
+            if name in texts:
+                yield from _judged(path, texts[name], partial(_TEXT_CHECKS[name], log=log))
+        elif parsed.kind is Kind.SNAPSHOT and parsed.base_offset is not None and not parsed.state:
             yield from _read_and_check(path, snapshot_check(parsed.base_offset, log))
-        elif parsed and parsed.kind is Kind.TXN_INDEX and sibling(name, Kind.LOG) not in names:
+        elif parsed.kind is Kind.TXN_INDEX and sibling(name, Kind.LOG) not in held:
             yield from _read_and_check(path, partial(check_txn_index, log=None))
-        elif name in texts:
-            yield from _judged(path, texts[name], partial(_TEXT_CHECKS[name], log=log))
 
 
 def refused_text_files(directory: str) -> Iterator[Finding]:

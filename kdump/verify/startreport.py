@@ -167,13 +167,14 @@ def _lines(check: StartCheck) -> Iterator[str]:
         yield f"does not start ({kind} stop): {start.failure.message} ({start.failure.java_class or 'without an end'})"
         yield _CONSEQUENCES[start.outcome]
     if (served := start.served) is not None:
-        ends = f"the log ends before offset {served.end_offset}"
+        ends = "log end offset "
         if check.end_before != served.end_offset:
-            ends += f", {check.end_before} until then"
+            ends += f"{check.end_before} -> "
+        ends += str(served.end_offset)
         harmless = ""
         if check.is_harmless:
             harmless = ", nothing more is lost" if check.already_lost else ", nothing is lost"
-        yield f"starts after {_ARTICLES[kind]} stop; {ends}{harmless}; {check.bytes_read:,} bytes are read"
+        yield f"starts after {_ARTICLES[kind]} stop; {ends}{harmless}; {check.bytes_read:,} bytes scanned"
     for one, other in check.swapped:
         yield f"swapped: the contents of {one} and {other} are exchanged; give each the other's name before the start"
     for gone in check.already_lost:

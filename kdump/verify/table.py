@@ -191,6 +191,13 @@ def cleaned(rows: NDArray[np.void], *, wrappers: bool = False) -> NDArray[np.boo
     return found
 
 
+def missing_inside(rows: NDArray[np.void]) -> int:
+    """How many offsets of v2 batches have no record. ``rows``: of ``row_dtype``."""
+    thinned = rows[cleaned(rows)]
+    spans = thinned["last_offset"] - thinned["base_offset"] + 1
+    return int(np.maximum(spans - thinned["record_count"], 0).sum())
+
+
 @cache
 def row_dtype() -> np.dtype[np.void]:
     """The fields of BatchRow as a native numpy dtype."""

@@ -20,8 +20,12 @@ from kdump.zookeeper.tree import Release
 from kdump.zookeeper.txnlog import EndKind, LogEntry, TxnLog
 
 
-def check_zookeeper(files: DataSet, *, restores: bool) -> Iterator[Item]:
-    """Check each file, the sequence of all transactions, and with ``restores`` what a server would restore.
+def check_zookeeper(files: DataSet, server: DataSet | None) -> Iterator[Item]:
+    """Check each file, the sequence of all transactions, and what a server would restore.
+
+    Args:
+        files: these are checked.
+        server: all files of the server; None: nobody asks what it restores.
 
     Raises:
         KdumpError: a file cannot be read.
@@ -32,8 +36,8 @@ def check_zookeeper(files: DataSet, *, restores: bool) -> Iterator[Item]:
     sequence = _Sequence()
     for log in files.logs:
         yield from _checked(log, _check_log(log, release, sequence))
-    if restores:
-        yield from restored_findings(restore(files, release), files, with_summary=True)
+    if server is not None:
+        yield from restored_findings(restore(server, release_of(server)), server, with_summary=True)
 
 
 def restored_findings(found: RestoredTree, files: DataSet, *, with_summary: bool) -> Iterator[Finding]:

@@ -17,6 +17,8 @@ from kdump.log.zookeepernames import VERSION_DIRECTORY, ZooKeeperName, parse_zoo
 from kdump.wire.compression import DEFAULT_LIMIT, GZIP, SNAPPY, decompress
 
 _CODECS: Final = {"gz": GZIP, "snappy": SNAPPY}
+_MOST_BYTES: Final = 1 << 30
+"""Of a file, which is read whole. A log of 64 MiB is usual."""
 _MAGICS: Final = {"gz": b"\x1f\x8b", "snappy": b"\x82SNAPPY\0"}
 
 
@@ -58,11 +60,15 @@ class DataFile:
         """All bytes, decompressed.
 
         Raises:
-            KdumpError: as ``open_source``.
+            KdumpError: as ``open_source``; FILE_SIZE.
             DamageError: the file does not decompress, or to more than ``limit``.
         """
         with open_source(self.path) as source:
-            data = source.read(0, source.size or 0)
+            size, most = source.size or 0, max(self.limit, _MOST_BYTES)
+            if size > most:
+                message = f"has {size:,} bytes, at most {most:,} are read (--max-decompressed-size)"
+                raise KdumpError(Codes.FILE_SIZE, message, path=self.path)
+            data = source.read(0, size)
         codec = _CODECS.get(self.name.codec)
         return data if codec is None else bytes(decompress(codec, data, magic=2, limit=self.limit))
 

@@ -79,7 +79,7 @@ def jobs(spark: SparkSession, segments: int) -> Iterator[Job]:
     count = sum(batch.num_rows for batch in _batches(plain, RECORD, two))
 
     def verify() -> None:
-        list(Verification(SparkJudge(spark, [plain], CheckOptions()).segments).path(plain))
+        list(Verification(SparkJudge(spark, [plain], CheckOptions())).path(plain))
 
     yield Job("verify --deep", _process("verify", "--deep", plain), verify, 1.6)
     yield Job("verify --deep; in this process", lambda: list(Verification().path(plain)), verify, None)

@@ -72,6 +72,7 @@ def test_json_lines(parted: Path) -> None:
         {
             **{"topic": "t", "partition": 0, "leader": leader, "follower": follower, "truncationOffset": 5},
             **{"recordsLost": lost, "recordsLostRanges": [[5, 4 + lost]], "loops": False, "fails": False},
+            **{"refused": False},
             **{"recordsNowhereElse": lost, "recordsNowhereElseRanges": [[5, 4 + lost]]},
         }
         for leader, follower, lost in (("n1", "n2", 5), ("n2", "n1", 10))
@@ -91,6 +92,62 @@ def test_page(parted: Path) -> None:
     assert "if n2 leads, n1 truncates to 5 and loses 10 records, 10 of them nowhere else" in text
     assert "keep n1: as the leader it costs 5 records, 5 of them nowhere else" in text
     assert "u-3: 1 copy, offsets 0..4; not in n1" in text
+    assert text.endswith("\n2 partitions: 1 with findings, 1 with a single copy\n")
+
+
+def test_the_page_tells_which_copies_agree(tmp_path: Path) -> None:
+    for name, value in (("a", b"x"), ("b", b"y"), ("c", b"x")):
+        make_copy(tmp_path / name / "t-0", [[*row(0), MadeBatch(5, value=value)]])
+    words = ("a/t-0", "b/t-0", "c/t-0")
+    text = kdump("diff", *LOCAL, *words, cwd=tmp_path).stdout.decode()
+    assert "copy-record b/t-0 against a/t-0, c/t-0: offsets 5..9: 5 records with the same offset" in text
+    assert "keep a/t-0: as the leader it costs no record\n" in text
+    (one,) = of_type("difference", lines(*words, cwd=tmp_path, status=DAMAGE))
+    assert (one["copies"], one["message"].endswith("another content: b/t-0 against a/t-0, c/t-0")) == ([*words], True)
+
+
+def test_copies_of_different_topics(tmp_path: Path) -> None:
+    make_copy(tmp_path / "a" / "t-0", [row(0, 5)])
+    make_copy(tmp_path / "b" / "t-0", [row(0), row(5)], topic_id="B5THfWO6RnCFvJyvQ0gEvg")
+    text = kdump("diff", *LOCAL, "a/t-0", "b/t-0", cwd=tmp_path).stdout.decode()
+    assert "t-0: 2 copies of different topics, 1 finding\n" in text
+    assert not any(word in text for word in ("leads", "keep", "equal", "segment"))
+    found = lines("a/t-0", "b/t-0", cwd=tmp_path, status=DAMAGE)
+    assert [one["equalTo"] for one in of_type("common", found)] == [None]
+    assert [one["refused"] for one in of_type("truncation", found)] == [True, True]
+
+
+def test_an_empty_copy(tmp_path: Path) -> None:
+    (tmp_path / "logs" / "t-0").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    make_copy(tmp_path / "other" / "u-0", [row(0)])
+    text = kdump("diff", *LOCAL, "logs", "other", cwd=tmp_path).stdout.decode()
+    assert text.splitlines() == [
+        "t-0: 1 copy, empty; not in other",
+        "u-0: 1 copy, offsets 0..4; not in logs",
+        "2 partitions: 2 with a single copy",
+    ]
+
+
+def test_logs_of_kafka_07_are_not_compared(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name / "old-0").mkdir(parents=True)
+        (tmp_path / name / "old-0" / f"{0:020}.kafka").write_bytes(b"")
+    for paths in (("a", "b"), ("a/old-0", "b/old-0")):
+        run = kdump("diff", *LOCAL, *paths, cwd=tmp_path)
+        assert (run.returncode, run.stdout) == (UNREADABLE, b"")
+        assert run.stderr.count(b"old-0: logs of Kafka 0.7 are not compared\n") == len(paths)
+    make_copy(tmp_path / "b" / "t-0", [row(0)])
+    run = kdump("diff", *LOCAL, "a", "b", cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (UNREADABLE, b"t-0: 1 copy, offsets 0..4; not in a\n")
+
+
+def test_long_values_are_cut_where_they_begin_to_differ(tmp_path: Path) -> None:
+    make_copy(tmp_path / "a" / "t-0", [[MadeBatch(0, 1, value=b"v" * 500 + b"one" + b"w" * 500)]])
+    make_copy(tmp_path / "b" / "t-0", [[MadeBatch(0, 1, value=b"v" * 500 + b"two" + b"w" * 500)]])
+    text = kdump("diff", *LOCAL, "--records", "a/t-0", "b/t-0", cwd=tmp_path).stdout.decode()
+    for value in ("one", "two"):
+        assert f'key "key-0"  value ...{"v" * 20}{value}{"w" * 37}...\n' in text
 
 
 def test_equal_copies_take_a_line(parted: Path) -> None:

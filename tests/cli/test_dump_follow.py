@@ -83,6 +83,23 @@ def test_rolled_and_deleted_at_once(tmp_path: Path) -> None:
     assert out.read_bytes() == b"0\n1\n2\n3\n"
 
 
+def test_the_last_rows_and_what_follows(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    for base in (0, 2, 4):
+        (tmp_path / "t-0" / f"{base:020}.log").write_bytes(v2_batch(plain_rows(2), base_offset=base))
+    out = tmp_path / "out"
+    process = start(tmp_path, out, "--format", r"%o\n", "--tail", "3", "t-0")
+    try:
+        wait_for(lambda: b"5\n" in out.read_bytes())
+        with (tmp_path / "t-0" / f"{4:020}.log").open("ab") as log:
+            log.write(v2_batch(plain_rows(2), base_offset=6))
+        wait_for(lambda: b"7\n" in out.read_bytes())
+    finally:
+        errors = interrupt(process)
+    assert errors == b""
+    assert out.read_bytes() == b"3\n4\n5\n6\n7\n"
+
+
 @pytest.mark.parametrize("is_made_again", [False, True])
 def test_deleted(tmp_path: Path, is_made_again: bool) -> None:
     log = tmp_path / "0.log"

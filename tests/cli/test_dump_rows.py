@@ -215,6 +215,48 @@ def test_tail(folder: Path) -> None:
     assert dump("--tail", "1", "-", cwd=folder)[0] == USAGE
 
 
+def test_time_of_day(tmp_path: Path) -> None:
+    day = 20_000 * 86_400_000
+    noon = day + 43_200_000
+    batches = [
+        v2_batch(
+            plain_rows(1),
+            base_offset=number,
+            base_timestamp=noon + number * 60_000,
+            max_timestamp=noon + number * 60_000,
+        )
+        for number in range(3)
+    ]
+    (tmp_path / NAME).write_bytes(b"".join(batches))
+    words = ("--format", r"%o\n", "--time")
+    status, out, errors = dump(*words, "12:01..12:02", NAME, cwd=tmp_path)
+    assert (status, out) == (CLEAN, ["1"])
+    assert errors == ["kdump: --time 2024-10-04T12:01:00..2024-10-04T12:02:00 (UTC), by the day of the log"]
+    assert dump(*words, "2024-10-04T12:01..12:02", NAME, cwd=tmp_path) == (CLEAN, ["1"], [])
+    assert dump(*words, "12:01..", NAME, cwd=tmp_path)[1] == ["1", "2"]
+    (tmp_path / "3.log").write_bytes(v2_batch(plain_rows(1), base_offset=3, base_timestamp=noon + 86_400_000))
+    status, _, errors = dump(*words, "12:01..12:02", NAME, "3.log", cwd=tmp_path)
+    assert status == USAGE
+    message = "--time has no day, and the logs go from 2024-10-04 to 2024-10-05 (UTC); on the last day it is --time "
+    assert errors[-1].removeprefix("Error: ") == message + "2024-10-05T12:01:00..2024-10-05T12:02:00"
+    assert dump(*words, "12:01..", "-", cwd=tmp_path)[0] == USAGE
+
+
+def test_tombstones(tmp_path: Path) -> None:
+    contents = [(b"k", b"v"), (b"k", None), (None, None), (None, b"v"), (b"", None), (b"k", b"")]
+    old = b"".join(message(1, 6 + number, key, value) for number, (key, value) in enumerate(contents))
+    rows = [Row(0, number, key, value) for number, (key, value) in enumerate(contents)]
+    (tmp_path / NAME).write_bytes(v2_batch(rows) + old)
+    for words in (["--format", r"%o\n"], ["--output", "csv", "--records", "--fields", "offset"]):
+        _, out, errors = dump("--tombstones", *words, NAME, cwd=tmp_path)
+        assert ([line for line in out if line != "offset"], errors) == (["1", "4", "7", "10"], [])
+    text = dump("--tombstones", NAME, cwd=tmp_path)[1]
+    assert [line.split()[2] for line in text if line.startswith("|")] == ["1", "4", "7", "10"]
+    status, _, errors = dump("--tombstones", "--output", "jsonl", "--batches", NAME, cwd=tmp_path)
+    assert status == USAGE
+    assert "choose records" in errors[-1]
+
+
 def test_tail_tells_of_damage_behind_the_last_row(folder: Path) -> None:
     (folder / NAME).write_bytes(BATCH + b"\7" * 100)
     for words in (["--output", "jsonl", "--records"], ["--deep-iteration"], []):

@@ -139,6 +139,22 @@ def test_one_process_beside_a_broker_unless_asked_for(started: list[Any], held: 
     assert chosen(held, master="yarn")[0] == A_SESSION
 
 
+@pytest.mark.parametrize(
+    "words", [["verify"], ["stats"], ["stats", "--at", "now"], ["verify", "--startup"]], ids=" ".join
+)
+def test_who_is_told_that_a_broker_runs(tmp_path: Path, words: list[str]) -> None:
+    log = tmp_path / "t-0" / NAME
+    log.parent.mkdir()
+    log.write_bytes(BATCH)
+    lock = tmp_path / ".lock"
+    lock.touch()
+    said = f"kdump: {tmp_path}: a broker holds the lock: the files may change while they are read\n"
+    with locked(lock):
+        for path in (tmp_path, log.parent, log):
+            assert kdump(*words, str(path), cwd=tmp_path).stderr.decode().count(said) == 1
+    assert said not in kdump(*words, str(tmp_path), cwd=tmp_path).stderr.decode()
+
+
 def test_a_lock_that_nobody_holds(started: list[Any], logs: Path) -> None:
     (logs / ".lock").touch()
     assert chosen(logs)[0] == A_SESSION

@@ -13,8 +13,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kdump.dump.follow import followed
+from kdump.dump.run import DumpRun
+from kdump.dump.targets import target_by_path
+from kdump.reading.reporter import Reporter
 from tests.harness.archives import case_files, unpack_cases
 from tests.harness.cli_runs import kdump as run_in_process
+from tests.harness.dumpoptions import text_dump
 
 NAME = "kafka07"
 FILES = case_files(NAME)
@@ -184,6 +189,75 @@ def test_a_repair_writes_what_the_loader_leaves(case: str, kdump: Run, tmp_path:
         assert kdump("repair", "-o", str(alone), f"{case}/{name}").status == 0
         assert {path.name for path in alone.iterdir()} == {name, f"kdump-{name}.json"}
         assert (alone / name).read_bytes() == data
+
+
+@pytest.mark.parametrize("case", RECOVERIES)
+def test_a_repair_in_place_leaves_what_the_loader_leaves(case: str, kdump: Run, tmp_path: Path) -> None:
+    truth = json.loads(FILES[f"{NAME}/{case}/recovery.json"])["recovery"]
+    copy = tmp_path / case
+    shutil.copytree(case, copy, ignore=shutil.ignore_patterns("golden", "iteration", "*.json", "*.txt"))
+    before = contents(copy)
+    got = kdump("repair", "--in-place", "--like-broker", "--log-format", "0.7", "--output", "jsonl", str(copy))
+    (row,) = got.rows
+    if "exception" in truth or not row["isDamaged"]:
+        assert (got.status, contents(copy)) == (int("exception" in truth), before)
+        return
+    assert got.status == 0
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in contents(copy).items()}
+    assert digests == {file["name"]: file["sha256"] for file in truth["after"]}
+    assert kdump("repair", "--in-place", "--like-broker", "--log-format", "0.7", str(copy)).status == 0
+    assert kdump("repair", "--undo", row["manifest"]).status == 0
+    assert contents(copy) == before
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    """The files of a directory."""
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
+
+
+def test_a_repair_in_place_asks_before_it_cuts_off_good_messages(kdump: Run, tmp_path: Path) -> None:
+    copy = tmp_path / f"{0:020}.kafka"
+    data = FILES[f"{NAME}/none-0/{copy.name}"]
+    copy.write_bytes(data[:10] + bytes([data[10] ^ 1]) + data[11:])
+    refused = kdump("repair", "--in-place", str(copy))
+    assert (refused.status, copy.read_bytes()[10]) == (1, data[10] ^ 1)
+    assert "--like-broker cuts them off" in refused.err
+    other = tmp_path / "other"
+    os.link(copy, other)
+    linked = kdump("repair", "--in-place", "--like-broker", str(copy))
+    assert (linked.status, "hard link" in linked.err) == (1, True)
+    other.unlink()
+    assert kdump("repair", "--in-place", "--like-broker", str(copy)).status == 0
+    assert copy.read_bytes() == b""
+    assert kdump("repair", "--in-place", "--salvage", str(copy)).status == 1
+
+
+def test_a_log_is_followed_to_the_next_one(tmp_path: Path) -> None:
+    """The file grows, and the next one comes, while kdump waits."""
+    data = FILES[f"{NAME}/none-0/{0:020}.kafka"]
+    half = len(data) // 2
+    first, second = tmp_path / f"{0:020}.kafka", tmp_path / f"{len(data):020}.kafka"
+    first.write_bytes(data[:half])
+    third = tmp_path / f"{2 * len(data):020}.kafka"
+    steps = iter([(first, data), (second, data), (third, b"")])
+
+    def on_wait() -> None:
+        path, contents = next(steps)
+        path.write_bytes(contents)
+
+    out: list[bytes] = []
+    run = DumpRun(text_dump(print_data_log=True), lambda text: out.append(bytes(text)), Reporter(print, print))
+    for target in followed(str(tmp_path), on_wait):
+        run.dump(target)
+        if target.path == str(second):
+            break
+    whole: list[bytes] = []
+    run = DumpRun(text_dump(print_data_log=True), lambda text: whole.append(bytes(text)), Reporter(print, print))
+    for path in (first, second):
+        target = target_by_path(str(path))
+        assert target is not None
+        run.dump(target)
+    assert b"".join(out) == b"".join(whole)
 
 
 @pytest.mark.parametrize("case", RECOVERIES)

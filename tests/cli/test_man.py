@@ -32,7 +32,7 @@ def test_a_page(tmp_path: Path, name: str) -> None:
     assert [line for line in text.splitlines() if line in headings] == headings
     options = {word.replace("\\", "") for word in re.findall(r"^\.BI? (\\-\\-[a-z\\-]+)", source, re.MULTILINE)}
     assert all(option in text for option in options)
-    assert not re.search(r"\\f[BIRP]|\\-|\\\(|^\.[A-Z]", text, re.MULTILINE)
+    assert not re.search(r"\\f[BIRP]|\\-|\\\(|\(\\c|^\.[A-Z]|(?:^|\s)\.(?:br|nf|fi)\b", text, re.MULTILINE)
     assert "\x1b" not in text
 
 
@@ -43,6 +43,8 @@ def test_lines_are_filled_and_examples_kept() -> None:
 
     assert click.unstyle(rendered(page, 80)) == expected
     assert "\x1b[1m" in rendered(page, 80)
+    broken = ".SH S\n.B one\ntwo\n.br\nthree\n.PP\nfour\n"
+    assert click.unstyle(rendered(broken, 80)) == "S\n       one two\n       three\n\n       four\n\n"
     narrow = click.unstyle(rendered(".PP\n" + "word " * 40, 40))
     assert max(map(len, narrow.splitlines())) <= 40
 

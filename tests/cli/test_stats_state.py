@@ -65,9 +65,17 @@ def test_rows(root: Path) -> None:
 
 def test_selection(root: Path) -> None:
     found = rows("--at", "now", "--topic", "payments", CLUSTER, cwd=root)
+    assert rows("--at", "now", "--topic", "p?yment*", CLUSTER, cwd=root) == found
     assert {row["type"] for row in found} <= {"metadata", "voter", "topic", "partition", "config"}
     assert {row["topic"] for row in found if row["type"] == "partition"} == {"payments"}
+    _, out, _ = stats("--at", "now", "--topic", "payments", "--output", "records", CLUSTER, cwd=root)
+    records = [json.loads(line) for line in out.splitlines()]
+    assert {record["type"] for record in records} == {"TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD"}
+    assert [record["data"]["name"] for record in records if record["type"] == "TOPIC_RECORD"] == ["payments"]
+    assert len(records) == len([row for row in found if row["type"] not in ("metadata", "voter")])
     found = rows("--at", "now", "--broker", "2", CLUSTER, cwd=root)
+    _, out, _ = stats("--at", "now", "--broker", "2", "--output", "records", CLUSTER, cwd=root)
+    assert len(out.splitlines()) == len([row for row in found if row["type"] not in ("metadata", "voter")])
     assert [row["id"] for row in found if row["type"] == "broker"] == [2]
     assert all(2 in row["replicas"] for row in found if row["type"] == "partition")
 
@@ -79,6 +87,32 @@ def test_page(root: Path) -> None:
     assert "certain is what is below offset 277" in out
     for title in ("features", "brokers", "topics", "partitions", "configs", "ACLs"):
         assert f"\n{title}\n" in out
+
+
+def test_quotas_are_exact(root: Path) -> None:
+    _, page, _ = stats("--at", "now", CLUSTER, cwd=root)
+    found = {line.split("│")[2].strip(): line.split("│")[3].strip() for line in page.splitlines() if "_rate" in line}
+    assert found["producer_byte_rate"] == "96,989"
+    assert found["controller_mutation_rate"] == "3.25"
+    _, changes, _ = stats("--between-offsets", "0:", CLUSTER, cwd=root)
+    assert "  user alice consumer_byte_rate quota 100,000\n" in changes
+    assert "  user alice consumer_byte_rate quota 100,000 -> nothing\n" in changes
+    assert "  client-id (default) request_percentage quota 12.5\n" in changes
+
+
+def test_names_that_are_not_there(root: Path) -> None:
+    """They may be misspelled."""
+    assert stats("--at", "now", "--topic", "click*", CLUSTER, cwd=root)[2] == ""
+    status, out, errors = stats(
+        "--at", "now", "--topic", "nope", "--topic", "clicks", "--broker", "77", CLUSTER, cwd=root
+    )
+    assert (status, "clicks" in out) == (CLEAN, True)
+    assert [line.partition(" has ")[2] for line in errors.splitlines()] == ["no topic nope there", "no broker 77 there"]
+    assert stats("--history", "topic=nope", CLUSTER, cwd=root) == (
+        CLEAN,
+        "",
+        "kdump: no change that was asked for is there\n",
+    )
 
 
 def test_a_log_that_would_be_cut(root: Path) -> None:
@@ -116,7 +150,7 @@ def test_verify_and_stats_say_what_is_wrong(root: Path, name: str, code: str) ->
     "words",
     [
         ["--at", "now", "--at-offset", "5", CLUSTER],
-        ["--topic", "payments", CLUSTER],
+        ["--broker", "1", CLUSTER],
         ["--show-secrets", CLUSTER],
         ["--output", "records", CLUSTER],
         ["--at-offset", "-1", CLUSTER],

@@ -181,6 +181,26 @@ def test_keys_in_a_uri_work_and_are_never_shown(s3_server: s3server.S3Server, co
     assert run.returncode == UNREADABLE
 
 
+def test_patterns(place: Place) -> None:
+    for name in ("logs/orders-0", "logs/orders-1", "logs/pay-0", "other/orders-2"):
+        (place.folder / name).mkdir(parents=True)
+        (place.folder / name / NAME).write_bytes(BATCH)
+    for pattern, expected in (
+        ("logs/orders-*/", ("logs/orders-0", "logs/orders-1")),
+        ("*/orders-[02]", ("logs/orders-0", "other/orders-2")),
+        (f"logs/pay-*/{NAME}", ("logs/pay-0",)),
+    ):
+        for command in (("dump", "--output", "jsonl"), ("stats", "--output", "jsonl"), ("verify",)):
+            run = place.kdump(*command, place.uri(pattern))
+            assert (run.returncode, run.stderr) == (CLEAN, b"")
+            assert all(f"{place.clean}/{name}/{NAME}".encode() in run.stdout for name in expected)
+            assert run.stdout.count(NAME.encode()) == len(expected)
+    assert place.kdump("stats", "--topic", "pay", "--output", "jsonl", place.uri("logs")).returncode == CLEAN
+    run = place.kdump("dump", place.uri("logs/none-*"))
+    assert run.returncode == UNREADABLE
+    assert b"no file or directory fits" in run.stderr
+
+
 def test_requests_of_a_range(s3_server: s3server.S3Server) -> None:
     """With an index a range costs two opens and two reads; without the keys nothing but a refusal."""
     shutil.copytree(SEGMENTS / "v2-txn-0", s3_server.root / "range-0")

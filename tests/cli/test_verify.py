@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import struct
+import subprocess
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -21,6 +22,7 @@ from tests.harness.cli_runs import (
     CLEAN,
     DAMAGE,
     DAMAGED_BATCH,
+    KDUMP,
     NAME,
     UNREADABLE,
     USAGE,
@@ -58,6 +60,51 @@ def codes(lines: list[str]) -> list[str]:
 
 
 # --- Exit status, depth ---
+
+
+def test_reports_for_code_scanning(tmp_path: Path) -> None:
+    (tmp_path / "clean").mkdir()
+    (tmp_path / "clean" / NAME).write_bytes(BATCH)
+    (tmp_path / NAME).write_bytes(DAMAGED_BATCH)
+    words = ("verify", "-j", "1", "--output", "sarif")
+    for paths, status, levels in (
+        (("clean",), CLEAN, {"warning"}),
+        ((NAME, "clean"), DAMAGE, {"error", "warning"}),
+        ((NAME, "gone"), UNREADABLE, {"error", "warning"}),
+    ):
+        run = kdump(*words, *paths, cwd=tmp_path)
+        assert run.returncode == status
+        (report,) = json.loads(run.stdout)["runs"]
+        assert {result["level"] for result in report["results"]} == levels
+        assert report["invocations"][0]["executionSuccessful"] == ("gone" not in paths)
+        assert run.stdout == kdump("verify", "-j", "2", "--output", "sarif", *paths, cwd=tmp_path).stdout
+
+
+def test_annotations_of_github(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(DAMAGED_BATCH)
+    run = kdump("verify", "--output", "github", NAME, "gone", cwd=tmp_path)
+    assert run.returncode == UNREADABLE
+    first, *others = run.stdout.decode().splitlines()
+    assert first.startswith(f"::error file={NAME},title=KD108 batch-crc::at 0 (")
+    assert others[-1] == "::error file=gone,title=KD001 missing::no such file or directory"
+    assert all(line.startswith("::warning ") for line in others[:-1])
+    (tmp_path / NAME).write_bytes(BATCH)
+    quiet = kdump("verify", "--output", "github", "--quick", NAME, cwd=tmp_path)
+    assert b"::error" not in quiet.stdout
+    for output in ("sarif", "github"):
+        assert kdump("verify", "--startup", "--output", output, ".", cwd=tmp_path).returncode == USAGE
+
+
+def test_gaps(tmp_path: Path) -> None:
+    data = b"".join(v2_batch(plain_rows(2), base_offset=base) for base in (0, 4, 8, 12))
+    (tmp_path / NAME).write_bytes(data)
+    brief, listed = (kdump("verify", "--output", "jsonl", *words, NAME, cwd=tmp_path) for words in ((), ("--gaps",)))
+    assert brief.returncode == listed.returncode == CLEAN
+    assert brief.stdout.count(b"KD505") == 1
+    rows = [json.loads(line) for line in listed.stdout.splitlines() if b"KD505" in line]
+    assert [(row["firstOffset"], row["lastOffset"]) for row in rows] == [(2, 3), (6, 7), (10, 11)]
+    assert kdump("verify", "--gaps", "--quick", "-j", "2", NAME, cwd=tmp_path).stdout.count(b"are missing, ") == 3
+    assert kdump("verify", "--gaps", "--startup", ".", cwd=tmp_path).returncode == USAGE
 
 
 def test_clean(folder: Path) -> None:
@@ -234,3 +281,13 @@ def test_an_empty_last_segment_reaches_up_to_its_name(folder: Path) -> None:
     for suffix in (".log", ".index", ".timeindex"):
         (folder / "good-0" / f"{9:020}{suffix}").write_bytes(b"")
     assert not {"KD322", "KD416"} & set(codes(verify("good-0", cwd=folder)[1]))
+
+
+def test_the_first_damage_is_named_at_once(folder: Path) -> None:
+    """Before all is read: here the second PATH is a pipe that stays open."""
+    words = [*KDUMP, "verify", f"bad-0/{NAME}", "-"]
+    with subprocess.Popen(words, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        assert " KD108 " in run.stdout.readline().decode()
+        run.communicate(BATCH)
+        assert run.returncode == DAMAGE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +109,21 @@ def test_before_the_files(root: Path) -> None:
         ("dump", "--offset", "1:2", "3.9.1/data"),
         ("dump", "3.9.1/data", "3.9.1"),
         ("dump", "--show-secrets", "3.9.1"),
+        ("stats", "--at", "now", "--output", "reset-csv", "3.9.1/data"),
+        ("stats", "--at", "now", "--decode", "auto", "3.9.1/data"),
     ],
 )
 def test_what_does_not_go_together(root: Path, words: tuple[str, ...]) -> None:
     assert run(*words, cwd=root)[0] == USAGE
+
+
+@pytest.mark.parametrize(
+    "words", [("diff", "3.9.1/data", "1.1.1/data"), ("explain", "3.9.1/data/version-2/snapshot.75", "0")]
+)
+def test_what_takes_no_files_of_zookeeper(root: Path, words: tuple[str, ...]) -> None:
+    """They are not taken for something else."""
+    status, out, errors = run(*words, cwd=root)
+    assert (status, out, errors.count("of ZooKeeper")) == (UNREADABLE, "", len(words) - 1 if "diff" in words else 1)
 
 
 def test_dump_of_a_log(root: Path) -> None:
@@ -184,6 +196,20 @@ def test_verify_of_sound_directories(root: Path) -> None:
     assert "ZooKeeper restores 74 nodes and 0 sessions up to zxid 0xbf, from snapshot.b9 and 6 transactions" in out
 
 
+def test_verify_of_a_server_with_its_logs_elsewhere(root: Path, tmp_path: Path) -> None:
+    for file in (root / "3.9.1/data/version-2").iterdir():
+        folder = tmp_path / file.name.partition(".")[0]
+        folder.mkdir(exist_ok=True)
+        shutil.copy(file, folder)
+    for paths in (("snapshot", "log"), ("log", "snapshot")):
+        status, out, errors = run("verify", *paths, "missing", cwd=tmp_path)
+        (restored,) = [line for line in out.splitlines() if "KD449" in line]
+        assert restored.startswith(f"{paths[0]}: info")
+        assert "up to zxid 0xbf, from snapshot.b9 and 6 transactions" in restored
+        assert (status, errors.count("missing")) == (UNREADABLE, 1)
+    assert "from snapshot.b9 and 0 transactions" in run("verify", "snapshot", cwd=tmp_path)[1]
+
+
 def test_every_command_refuses_or_reads_every_damaged_file(root: Path) -> None:
     """Nothing ends in a traceback."""
     for command in (["dump", "--output", "jsonl"], ["verify"]):
@@ -191,6 +217,12 @@ def test_every_command_refuses_or_reads_every_damaged_file(root: Path) -> None:
         status, _, errors = run(*command, *files[:200], cwd=root)
         assert status in (DAMAGE, UNREADABLE, USAGE)
         assert "internal error" not in errors
+
+
+def test_a_group_that_is_not_there(root: Path) -> None:
+    run = kdump("stats", "--history", "group=nope", "1.1.1/data", cwd=root)
+    assert (run.returncode, run.stdout) == (CLEAN, b"")
+    assert run.stderr == b"kdump: 1.1.1/data: no change that was asked for is there\n"
 
 
 def test_offsets_of_a_group_over_time(root: Path) -> None:

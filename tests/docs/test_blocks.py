@@ -1,4 +1,4 @@
-"""The README and the guides are typed from top to bottom, in a fresh copy of the files that they use.
+"""The README and the pages of the site are typed from top to bottom, in a fresh copy of the files that they use.
 
 What a command prints is compared where the page shows it.
 """
@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,11 @@ from tests.harness import ROOT
 from tests.harness.blocks import Block, blocks, shown
 from tests.harness.cli_runs import KDUMP
 
-PAGES = [ROOT / "README.md", ROOT / "docs/index.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+PAGES = [
+    path
+    for path in [ROOT / "README.md", ROOT / "packaging/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    if blocks(path)
+]
 SET_UP = "python3 -m venv "
 """The two set-up commands of the README, which .ci/run runs."""
 TYPED = ("sh", "console", "python")
@@ -45,11 +50,13 @@ def clone(tmp_path: Path) -> Path:
 
 
 def typed(command: str, clone: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PATH": f"{clone / '.venv' / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    # Pages show what a pipe gets: no width of a terminal, UTC.
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
+    paths = {"PATH": f"{clone / '.venv' / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"],
         cwd=clone,
-        env=environment,
+        env={**kept, **paths, "LC_ALL": "C.UTF-8", "TZ": "UTC"},
         capture_output=True,
         text=True,
         timeout=600,
@@ -57,26 +64,28 @@ def typed(command: str, clone: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def wrong(block: Block, clone: Path) -> str | None:
-    """What is wrong with a block, if anything is."""
+def wrong(block: Block, clone: Path, printed: str = "...") -> str | None:
+    """What is wrong with a block, if anything is; ``printed``: what a program should print."""
     if block.language == "python":
         (clone / "block.py").write_text(block.text)
         run = typed("python block.py", clone)
-        return f"{block.text}\n{run.stderr[-1000:]}" if run.returncode else None
-    for number, (command, printed) in enumerate(block.commands()):
+        if run.returncode:
+            return f"{block.text}\n{run.stderr[-1000:]}"
+        return None if shown(printed).fullmatch(run.stdout) else f"{block.text}\nprinted:\n{run.stdout}"
+    for number, (command, output) in enumerate(block.commands()):
         if command.startswith(SET_UP):
             continue
         run = typed(command, clone)
         if run.returncode != (0 if number else block.status):
             return f"{command}\nended with {run.returncode}: {run.stderr[-1000:]}"
-        if printed is not None and not shown(printed).fullmatch(run.stdout):
+        if output is not None and not shown(output).fullmatch(run.stdout):
             return f"{command}\nprinted:\n{run.stdout}"
     return None
 
 
 def missing(block: Block) -> str | None:
     """What a block needs and this machine does not have."""
-    packages = {name for name in _PACKAGES if f"import {name}" in block.text}
+    packages = {name for name in _PACKAGES if f"import {name}" in block.text or f".to_{name}(" in block.text}
     lacking = [name for name in sorted(packages) if find_spec(name) is None]
     if block.needs and not is_there(block.needs):
         lacking.append(block.needs)
@@ -88,9 +97,10 @@ def missing(block: Block) -> str | None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_says_works(page: Path, clone: Path) -> None:
-    for block in blocks(page):
+    for block, following in zip_longest(found := blocks(page), found[1:]):
         if block.language in TYPED and not block.is_example and block.why_not is None and missing(block) is None:
-            assert wrong(block, clone) is None
+            printed = following.text if following and following.is_output else "..."
+            assert wrong(block, clone, printed) is None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -98,7 +108,7 @@ def test_every_block_is_run_or_says_why_not(page: Path) -> None:
     for block in blocks(page):
         assert block.language in (*TYPED, *NOT_TYPED), block.text
         assert block.language != "yaml" or block.why_not, block.text
-        assert block.remark in ("", "example") or block.why_not or block.needs or block.status, block.remark
+        assert block.remark in ("", "example", "printed") or block.why_not or block.needs or block.status, block.remark
 
 
 def test_the_readme_begins_with_what_can_be_typed() -> None:
@@ -131,6 +141,7 @@ def test_a_wrong_block_is_found(clone: Path) -> None:
     assert wrong(Block("console", f"$ kdump verify {path}\n...clean\n", "exit 1"), clone) is not None
     assert wrong(Block("console", f"$ kdump verify {path}\n...KD108...\n", "exit 1"), clone) is None
     assert wrong(Block("python", "raise ValueError\n"), clone) is not None
+    assert wrong(Block("python", "print(1)\n"), clone, "2\n") is not None
 
 
 PAGE = """# Title

@@ -80,6 +80,16 @@ def test_the_action_is_strict_if_it_is_told_so(runner: Path) -> None:
     assert (runner / "r.xml").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("output", "part"), [("github", "::error "), ("sarif", '"KD108"')])
+def test_the_action_writes_other_reports(output: str, part: str, runner: Path) -> None:
+    done = run(step("Verify")["run"], runner, **inputs(paths=BAD, output=output))
+    assert done.returncode == DAMAGE, done.stderr
+    report = (runner / "kdump.xml").read_text()
+    assert part in report
+    assert done.stdout == (report if output == "github" else "")
+
+
 def test_the_action_installs_its_own_version(runner: Path) -> None:
     done = run(step("Install kdump")["run"], runner, GITHUB_ACTION_PATH="/action")
     assert done.returncode == CLEAN, done.stderr

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from kdump import __version__
 from kdump.cli import exit_status
 from kdump.cli.main import cli
+from kdump.cli.options import Command, Option
 from kdump.codes import Codes
 from kdump.log.context import FileContext
 from kdump.rows import filetables, schema, tables
@@ -85,10 +86,28 @@ def help_text(name: str) -> str:
 
 
 def help_options(name: str) -> set[str]:
-    """The first column of the table of options."""
-    table = help_text(name).partition("\nOptions:\n")[2].partition("\n\n")[0]
-    rows = re.findall(r"^  (-\S.*?)(?:  |$)", table, flags=re.MULTILINE)
+    """The first columns of the tables of options."""
+    rows = re.findall(r"^  (-\S.*?)(?:  |$)", help_text(name), flags=re.MULTILINE)
     return {option for row in rows for option in OPTION.findall(row)}
+
+
+def groups_of_help(name: str) -> list[tuple[str, list[str]]]:
+    """The headings of the help in order, with the sorted options below each, under all their names."""
+    tables = re.findall(r"^(\S.*):\n((?:  .*\n)+)", help_text(name), flags=re.MULTILINE)
+    return [
+        (title, sorted(OPTION.findall(" ".join(re.findall(r"^  (-\S.*?)(?:  |$)", table, flags=re.MULTILINE)))))
+        for title, table in tables
+        if table.startswith("  -")
+    ]
+
+
+def groups_of_manual(name: str) -> list[tuple[str, list[str]]]:
+    """As ``groups_of_help()``, of the section OPTIONS."""
+    text = section(name, "OPTIONS").replace("\\-", "-").replace('"', "")
+    return [
+        (part.partition("\n")[0], sorted(set(OPTION.findall(" ".join(re.findall(r"^\.TP\n(.*)$", part, re.M))))))
+        for part in re.split(r"^\.SS ", text, flags=re.MULTILINE)[1:]
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -97,6 +116,51 @@ def test_options(name: str) -> None:
     assert {"-h", "--help"} <= declared
     assert help_options(name) == declared
     assert documented_options(name) == declared
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_groups_of_options(name: str) -> None:
+    groups = groups_of_help(name)
+    assert groups == groups_of_manual(name)
+    # Each option is in one group.
+    assert sorted(spelling for _, options in groups for spelling in options) == sorted(declared_options(name))
+    assert all(isinstance(each, Option) for each in command_of(name).params if isinstance(each, click.Option))
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_brief_help(name: str) -> None:
+    command = command_of(name)
+    assert isinstance(command, Command)
+    result = CliRunner().invoke(cli, [name.removeprefix("kdump-"), "-h"], prog_name="kdump")
+    assert result.exit_code == 0
+    table = result.output.partition("\nOptions:\n")[2].partition("\n\n")[0]
+    rows = [OPTION.findall(row) for row in re.findall(r"^  (-\S.*?)(?:  |$)", table, flags=re.MULTILINE)]
+    assert len(rows) == len(command.most_used) < 16
+    assert all(any(name in row for row in rows) for name in command.most_used)
+    count = sum(isinstance(each, click.Option) for each in command.get_params(click.Context(command)))
+    assert f"kdump {name.removeprefix('kdump-')} --help shows all {count} options." in result.output
+    assert "Examples:" in result.output
+
+
+def test_brief_help_of_a_command_with_few_options() -> None:
+    brief, full = (CliRunner().invoke(cli, ["completion", option], prog_name="kdump") for option in ("-h", "--help"))
+    assert brief.exit_code == 0
+    assert brief.output == full.output
+
+
+def test_defaults_and_ranges_in_the_help() -> None:
+    for name in NAMES[1:]:
+        text = " ".join(help_text(name).split())
+        assert "<=x" not in text
+        assert "x>=" not in text
+        defaults = [
+            option.default
+            for option in command_of(name).params
+            if isinstance(option, Option) and isinstance(option.default, str) and option.show_default is True
+        ]
+        assert all(f"[default: {default}]" in text for default in defaults)
+    assert "[default: 128 MiB]" in help_text("kdump-verify")
+    assert "[default: auto: on a terminal without NO_COLOR]" in " ".join(help_text("kdump-verify").split())
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -13,9 +13,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.harness.archives import case_files
 from tests.harness.captures import FIXTURES, Captures
 from tests.oracle.crafting import entries
 
+KINDS_07 = ("fetch", "multifetch", "produce", "multiproduce", "offsets")
 INTERNAL_TOPICS = (
     "__consumer_offsets",
     "__transaction_state",
@@ -40,12 +42,20 @@ class Corpus:
         files: contents by the suffix of the file's name.
         partitions: name of the directory and contents by file name.
         rows: records as ``dump --output jsonl`` shows them.
+        logs_07: logs of Kafka 0.7.
+        frames: saved requests and responses, by the names of ``dump --frame``.
+        zookeeper: data directories of ZooKeeper, contents by path.
+        metadata: log directories with a metadata log, contents by path.
     """
 
     entries: dict[tuple[str, int], list[bytes]] = field(default_factory=lambda: defaultdict(list))
     files: dict[str, list[tuple[str, bytes]]] = field(default_factory=lambda: defaultdict(list))
     partitions: list[tuple[str, dict[str, bytes]]] = field(default_factory=list)
     rows: list[Any] = field(default_factory=list)
+    logs_07: list[bytes] = field(default_factory=list)
+    frames: dict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))
+    zookeeper: list[dict[str, bytes]] = field(default_factory=list)
+    metadata: list[dict[str, bytes]] = field(default_factory=list)
 
     @classmethod
     def of(cls, captures: Captures) -> Corpus:
@@ -57,6 +67,9 @@ class Corpus:
             corpus._take(folder)
         logs = [str(path) for folder in folders for path in sorted(folder.glob("*.log")) if _is_small_file(path)]
         corpus._take_rows(logs[:: max(1, len(logs) // _LOGS_OF_ROWS)])
+        corpus._take_kafka07()
+        corpus.metadata = _directories("metadata", "__cluster_metadata-0")
+        corpus.zookeeper = _directories("zookeeper", "version-2")
         return corpus
 
     def entry(self, random: Random) -> tuple[str, bytes]:
@@ -74,6 +87,19 @@ class Corpus:
         """A partition directory: its name, and contents by file name."""
         name, files = random.choice(self.partitions)
         return name, dict(files)
+
+    def _take_kafka07(self) -> None:
+        files = {path: data for path, data in case_files("kafka07").items() if 0 < len(data) <= _MOST_BYTES}
+        self.logs_07 = [data for path, data in files.items() if path.endswith(".kafka")]
+        for path, data in files.items():
+            folder, name = Path(path).parent.name, Path(path).name
+            if folder == "frames" and name.endswith(".bin"):
+                kind, _, version = name.removesuffix(".bin").rpartition("-")
+                self.frames[f"{kind}:{version}"].append(data)
+            elif folder == "wire" and name.endswith((".request.bin", ".response.bin")):
+                told = json.loads(case_files("kafka07")[f"{path.rpartition('.re')[0]}.json"])
+                if (kind := told["request"]["name"]) in KINDS_07:
+                    self.frames[kind].append(data)
 
     def _take(self, folder: Path) -> None:
         files = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if _is_small_file(path)}
@@ -100,6 +126,16 @@ class Corpus:
                 own = self.entries[topic, data[start + 16]]
                 if len(own) < _MOST_ENTRIES:
                     own.append(data[start:end])
+
+
+def _directories(archive: str, name: str) -> list[dict[str, bytes]]:
+    """The directories of an archive that hold a directory of this name, without large files."""
+    found: dict[str, dict[str, bytes]] = defaultdict(dict)
+    for path, data in case_files(archive).items():
+        above, _, file = path.rpartition(f"/{name}/")
+        if above and "/" not in file and len(data) <= _MOST_BYTES:
+            found[above][f"{name}/{file}"] = data
+    return list(found.values())
 
 
 def _is_small_file(path: Path) -> bool:

@@ -8,8 +8,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -22,9 +21,10 @@ from kdump.dump.text.options import DECODER_CLASSES
 from kdump.log.opening import open_source
 from kdump.payloads import decode
 from kdump.payloads.choice import DecoderChoice
-from tests.fuzz import commands
+from tests.fuzz import commands, readers
 from tests.fuzz.case import Case, Fault
 from tests.fuzz.corpus import INTERNAL_TOPICS, Corpus
+from tests.fuzz.examining import Kind, examine
 from tests.fuzz.mutations import (
     damage_entry,
     damage_file,
@@ -33,7 +33,7 @@ from tests.fuzz.mutations import (
     damage_log,
     json_bytes,
 )
-from tests.fuzz.running import Ran, bounded, contents_in, files_in, run_command
+from tests.fuzz.running import Ran, bounded, contents_in, run_command
 from tests.harness.dumpoptions import text_dump
 from tests.harness.inprocess import BOTH_PATHS, run_in_process
 
@@ -64,21 +64,6 @@ _OPTIONS: Final = (
     text_dump(print_data_log=True, decoding=DecoderChoice(by_topic=True)),
     *(text_dump(print_data_log=True, value_decoder=decoder) for decoder in DECODER_CLASSES.values()),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of input.
-
-    Attributes:
-        weight: how often it is made, relative to the others; cheap ones come more often.
-        make: the files of a new case.
-        check: writes the files of a case into an empty folder and returns the promises that it breaks.
-    """
-
-    weight: float
-    make: Callable[[Random, Corpus], dict[str, bytes]]
-    check: Callable[[Case, Path], list[Fault]]
 
 
 def check(case: Case, folder: Path) -> list[Fault]:
@@ -197,22 +182,10 @@ def _check_segment(case: Case, folder: Path) -> list[Fault]:
     names = sorted(case.files)
     log = next((name for name in names if ".log" in name), names[0])
     for words in commands.for_file(random, f"evidence/{log}"):
-        _examine(words, folder, evidence, faults)
+        examine(words, folder, evidence, faults)
     if random.random() < 0.3:
         _cut_equals_prediction(f"evidence/{log}", folder, faults)
     return faults
-
-
-def _examine(words: Sequence[str], folder: Path, evidence: Path, faults: list[Fault]) -> Ran:
-    """A command that leaves the evidence as it was."""
-    before = files_in(evidence)
-    ran = run_command(words, folder, faults)
-    if files_in(evidence) != before:
-        faults.append(Fault("evidence", " ".join(word for word in words if word[:1] == "-"), " ".join(words)))
-    for left in commands.OUTPUTS:
-        path = folder / left
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    return ran
 
 
 def _cut_equals_prediction(log: str, folder: Path, faults: list[Fault]) -> None:
@@ -261,7 +234,7 @@ def _check_directory(case: Case, folder: Path) -> list[Fault]:
     folders = sorted(path.name for path in evidence.iterdir() if path.is_dir())
     target = f"evidence/{random.choice(folders)}" if folders and random.random() < 0.7 else "evidence"
     for words in commands.for_directory(random, target):
-        _examine(words, folder, evidence, faults)
+        examine(words, folder, evidence, faults)
     if random.random() < 0.4:
         _repair_and_undo(random, target, folder, faults)
     return faults
@@ -480,4 +453,5 @@ KINDS: Final[dict[str, Kind]] = {
     "manifest": Kind(0.3, _make_manifest, _check_manifest),
     "changing": Kind(0.1, _make_changing, _check_changing),
     "followed": Kind(0.1, _make_followed, _check_followed),
+    **readers.KINDS,
 }

@@ -23,6 +23,12 @@ def unpack_archive(archive: Path, target: Path) -> None:
         tar.extractall(target, filter="data")
 
 
+def archived_names(archive: Path) -> list[str]:
+    """The names of all that is in it."""
+    with _opened(archive) as tar:
+        return [item.name for item in tar]
+
+
 def unpack_cases(name: str, target: Path) -> Path:
     """The cases of ``fixtures/cases/NAME.tar.zst``, unpacked; where ``results.jsonl`` is."""
     unpack_archive(CASES / f"{name}.tar.zst", target)

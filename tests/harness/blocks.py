@@ -1,7 +1,8 @@
 """The blocks of the README and of the site's pages: what is typed, what it prints, and how it is tried.
 
 A remark in front of a block tells how: ``<!-- exit 1 -->`` (its first command ends with 1), ``<!-- needs java -->``,
-``<!-- example -->`` (names of other machines: tests/docs/test_commands.py runs its lines), ``<!-- not run: why -->``.
+``<!-- printed -->`` (by the program before it), ``<!-- not run: why -->``, ``<!-- example -->`` (names of other
+machines: tests/docs/test_commands.py runs its lines).
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ class Block:
     @property
     def is_example(self) -> bool:
         return self.remark == "example"
+
+    @property
+    def is_output(self) -> bool:
+        """What the program in the block before it prints."""
+        return self.remark == "printed"
 
     @property
     def why_not(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +99,15 @@ def partition_names() -> list[str]:
     """As ``Captures.partitions``, without unpacking anything: for parametrized tests."""
     names = (CAPTURES / "partitions.txt").read_text(encoding="utf-8").split()
     return [name for name in names if name != CLI]
+
+
+_WITHOUT_LOG = re.compile(r".*/_bootstrap|damaged/(?:empty-others|idx-no-log|(?:snap|txn)-.*)")
+"""Captures of other files, without a log."""
+
+
+def names_with_logs() -> list[str]:
+    """The partitions that hold a log."""
+    return [name for name in partition_names() if not _WITHOUT_LOG.fullmatch(name)]
 
 
 def partition_cases(names: Iterable[str] | None = None, *, fast: int = 1) -> list[Any]:

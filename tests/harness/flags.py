@@ -130,8 +130,14 @@ def flags_of_golden(name: str, partition: str) -> FlagSet:
     """The flag set of that name; the decoder is the one that the topic of a captured partition calls for."""
     if name in BY_NAME:
         return BY_NAME[name]
-    decoder = next(decoder for mark, decoder in _DECODERS.items() if mark in partition)
+    decoder = topic_decoder(partition)
+    assert decoder is not None
     return next(flags for flags in topic_decoder_flags(decoder) if flags.name == name)
+
+
+def topic_decoder(partition: str) -> str | None:
+    """The decoder that the topic of a captured partition calls for; None: it is of no internal topic."""
+    return next((decoder for mark, decoder in _DECODERS.items() if mark in partition), None)
 
 
 _DECODERS = {

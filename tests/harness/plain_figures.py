@@ -16,8 +16,6 @@ from kdump.stats.run import StatsOptions, StatsRun
 from kdump.verify.run import Verification
 from tests.harness.row_runs import Row, run_rows
 
-HOUR = 3_600_000
-
 
 @cache
 def shown(*paths: str) -> tuple[list[Row], list[Row]]:
@@ -44,12 +42,16 @@ def key_of(by: By) -> Callable[[Row], str]:
             return lambda row: str(row["compression"])
         case By.MAGIC:
             return lambda row: str(row["magic"])
-    return _hour
+        case By.LEADER_EPOCH:
+            return lambda row: str(-1 if row["partitionLeaderEpoch"] is None else row["partitionLeaderEpoch"])
+    return lambda row: _time(row, by)
 
 
-def _hour(row: Row) -> str:
+def _time(row: Row, by: By) -> str:
+    """The beginning of its minute, hour or day (ms)."""
+    assert by.span is not None
     timestamp = row["timestamp"] if row["type"] == "record" else row["maxTimestamp"]
-    return "none" if timestamp is None or timestamp < 0 else str(timestamp // HOUR)
+    return "none" if timestamp is None or timestamp < 0 else str(timestamp // by.span * by.span)
 
 
 def plain_figures(batches: Iterable[Row], records: Iterable[Row]) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from kdump.codes import KdumpError
+from kdump.diff.comparison import Comparison, CopyDifference
 from kdump.diff.contents import ContentOptions
 from kdump.diff.copies import LoadedCopy, load
-from kdump.diff.differences import Comparison, CopyDifference
 from kdump.diff.places import copies_of
 from tests.harness.archives import cases, unpack_cases
 from tests.harness.batches import plain_rows, v2_batch

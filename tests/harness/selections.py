@@ -33,6 +33,7 @@ class Wanted:
     header: tuple[bytes, bytes | None] | None = None
     producer_ids: frozenset[int] = frozenset()
     control: bool | None = None
+    tombstones: bool = False
 
     def selection(self) -> Selection:
         header = self.header and HeaderFilter(self.header[0], _compiled(self.header[1]))
@@ -44,6 +45,7 @@ class Wanted:
             (header,) if header else (),
             self.producer_ids,
             self.control,
+            self.tombstones,
         )
 
     def keeps_record(self, row: Row) -> bool:
@@ -52,6 +54,7 @@ class Wanted:
             and _within(row["timestamp"], self.times)
             and _found(self.key, stored(row["key"]))
             and _found(self.value, stored(row["value"]))
+            and (not self.tombstones or (row["key"] is not None and row["value"] is None))
             and (self.header is None or any(_is_header(self.header, *header) for header in row["headers"]))
             and self._keeps_producer(row)
         )
@@ -117,6 +120,7 @@ def wanted(rows: Sequence[Row]) -> st.SearchStrategy[Wanted]:
         header=nothing | nothing | nothing | header,
         producer_ids=st.just(frozenset()) | st.frozensets(st.sampled_from(producer_ids), max_size=2),
         control=st.sampled_from([None, None, False, True]),
+        tombstones=st.sampled_from([False, False, False, True]),
     )
 
 
@@ -142,7 +146,8 @@ def _within(value: int | None, bounds: Bounds) -> bool:
 
 def _overlaps(lowest: int, highest: int, bounds: Bounds) -> bool:
     first, end = bounds
-    return (first is None or first <= highest) and (end is None or lowest < end)
+    is_empty = first is not None and end is not None and first >= end
+    return not is_empty and (first is None or first <= highest) and (end is None or lowest < end)
 
 
 def _found(pattern: bytes | None, data: bytes | None) -> bool:

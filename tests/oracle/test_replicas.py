@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from kdump.diff.comparison import Comparison
 from kdump.diff.contents import ContentOptions
 from kdump.diff.copies import LoadedCopy, load
-from kdump.diff.differences import Comparison
 from kdump.diff.losses import truncations
 from kdump.diff.places import copies_of
 from kdump.format.batch import HEADER_SIZE

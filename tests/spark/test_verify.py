@@ -57,10 +57,10 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("deep", [True, False])
 def test_damaged_segments(spark: SparkSession, damaged: Path, deep: bool) -> None:
     options = CheckOptions(deep=deep)
-    expected = said(PartitionCheck(options).segments, damaged)
+    expected = said(PartitionCheck(options), damaged)
     assert sum(expected[0].values()) > 50
     for size in SIZES:
-        assert said(SparkJudge(spark, [str(damaged)], options, split_bytes=size).segments, damaged) == expected
+        assert said(SparkJudge(spark, [str(damaged)], options, split_bytes=size), damaged) == expected
 
 
 @pytest.mark.parametrize(("name", "most"), [("_FEW_TASKS", 0), ("_MOST_SEEN", 0), ("_MOST_SEEN", 3000)])
@@ -69,8 +69,8 @@ def test_judged_by_workers(
 ) -> None:
     """Where there are many tasks, or the driver would get more than it wants of some partitions."""
     monkeypatch.setattr(f"kdump.spark.verify.{name}", most)
-    expected = said(PartitionCheck().segments, damaged)
-    assert said(SparkJudge(spark, [str(damaged)], CheckOptions(), split_bytes=1 << 15).segments, damaged) == expected
+    expected = said(PartitionCheck(), damaged)
+    assert said(SparkJudge(spark, [str(damaged)], CheckOptions(), split_bytes=1 << 15), damaged) == expected
 
 
 def test_captures_and_single_files(spark: SparkSession, captures: Captures, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,9 +85,9 @@ def test_captures_and_single_files(spark: SparkSession, captures: Captures, monk
         "3.9.1",
     ]
     options = CheckOptions()
-    expected = said(PartitionCheck(options).segments, *paths)
+    expected = said(PartitionCheck(options), *paths)
     assert expected[1] == ["no/such: no such file or directory"]
-    assert said(SparkJudge(spark, paths, options, split_bytes=1 << 16).segments, *paths) == expected
+    assert said(SparkJudge(spark, paths, options, split_bytes=1 << 16), *paths) == expected
 
 
 def test_a_segment_that_cannot_be_opened(spark: SparkSession, damaged: Path, tmp_path: Path) -> None:
@@ -95,9 +95,9 @@ def test_a_segment_that_cannot_be_opened(spark: SparkSession, damaged: Path, tmp
     shutil.copytree(next(damaged.iterdir()), partition)
     (broken := partition / "00000000000000099999.log").symlink_to("nowhere")
     options = CheckOptions()
-    expected = said(PartitionCheck(options).segments, tmp_path)
+    expected = said(PartitionCheck(options), tmp_path)
     assert str(broken) in expected[1][0]
-    assert said(SparkJudge(spark, [str(tmp_path)], options).segments, tmp_path) == expected
+    assert said(SparkJudge(spark, [str(tmp_path)], options), tmp_path) == expected
 
 
 def test_findings_as_a_data_source(spark: SparkSession, damaged: Path) -> None:

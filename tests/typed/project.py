@@ -52,6 +52,17 @@ def answers(path: Path) -> None:
     assert_type(kdump.figures(path, by="topic")[0], kdump.LogFigures)
     assert_type(kdump.start_prediction(path)[0].outcome, str | None)
     assert_type(kdump.repair_plan(path, mode="salvage")[0], kdump.RepairPlan)
+    state = kdump.cluster_state(path, at=datetime(2026, 1, 1, 12))
+    assert_type(state, kdump.ClusterState)
+    assert_type(state.metadata[0].leader, int | None)
+    assert_type(state.topics[0].name, str)
+    assert_type(state.partitions[0].leader, int)
+    assert_type(state.group_offsets, list[kdump.GroupOffset])
+    found = kdump.differences(path, "s3://bucket/orders-0", records=True)
+    assert_type(found, kdump.Differences)
+    for one in found:
+        assert_type(one.first_offset, int | None)
+    assert_type(found.truncations[0].records_lost, int)
     assert_type(kdump.group_offsets(path, at=datetime(2026, 1, 1, 12))[0].offset, int)
 
 

@@ -41,6 +41,8 @@ class Dialect(ReportStyle):
     print_shows_records: ClassVar = True
     """``--print-data-log`` looks into compressed messages."""
     start_label: ClassVar = "Log starting offset"
+    largest_is_checked: ClassVar = False
+    """A length above ``--max-message-size`` is an error, and not the end of the log."""
     ends_at_bad_length: ClassVar = False
     """A length that no entry can have ends a log, as invalid bytes at the end do."""
 

@@ -148,7 +148,7 @@ class Kafka28(Kafka39):
         message=_RECORD_2_8 + " crc: {crc} isvalid: {isValid}",
         codecs=("NONE", "GZIP", "SNAPPY", "LZ4", "ZSTD"),
         kraft_as_json=frozenset(),
-        kraft_names={control.LEADER_CHANGE: "QUORUM_REASSIGNMENT"},
+        kraft_names={2: "QUORUM_REASSIGNMENT", 3: "LEADER_CHANGE"},
     )
 
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
@@ -244,6 +244,7 @@ class Kafka010(Kafka11):
     ignores = Kafka11.ignores | {Kind.TXN_INDEX, Kind.SNAPSHOT}
     names_ignored = False
     print_shows_records = False
+    largest_is_checked = True
     non_consecutive = "Non-secutive offsets in :{path}"
     lines = Kafka11.lines._replace(
         message=(
@@ -256,6 +257,12 @@ class Kafka010(Kafka11):
     def continuity(self, *, with_records: bool) -> OffsetContinuity | None:
         """See Dialect; it looks at all messages, wrappers too."""
         return LaterContinuity()
+
+    def index(self) -> type[DumpedIndex]:
+        """See Dialect."""
+        from kdump.dump.text.olderindexes import Index010
+
+        return Index010
 
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
         """See Dialect."""
@@ -286,6 +293,12 @@ class Kafka08(Kafka010):
         null_shown=True,
         newest_magic=0,
     )
+
+    def index(self) -> type[DumpedIndex]:
+        """See Dialect."""
+        from kdump.dump.text.olderindexes import Index08
+
+        return Index08
 
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
         """See Dialect."""

@@ -18,7 +18,7 @@ from kdump.payloads.decoded import DecodeErrorKind, PayloadError, RecordDecoder
 from kdump.payloads.internal import CoordinatorDecoder, DecodedMessage, member_message
 from kdump.payloads.message_json import json_text
 from kdump.payloads.registry import PlainRecordDecoder
-from kdump.payloads.scala import map_order_212, map_order_213, set_order_212, set_order_213
+from kdump.payloads.scala import Partition, map_order_212, map_order_213, set_order_212, set_order_213
 
 _STATES: Final = (
     "Empty",
@@ -133,24 +133,24 @@ def _hex(data: bytes) -> str:
     return f"{int.from_bytes(data, 'big'):X}" if data else ""
 
 
-def _transaction(values: dict[str, Any], partitions: Callable[[list[tuple[str, int]]], str]) -> str:
+def _transaction(values: dict[str, Any], partitions: Callable[[list[list[Partition]]], str]) -> str:
     state = values["transactionStatus"]
     if not 0 <= state < len(_STATES):
         raise DamageError(Codes.DECODER, f"unknown transaction state {state}")
     added = [] if state == _EMPTY else values["transactionPartitions"] or []
     return (
         f"producerId:{values['producerId']},producerEpoch:{values['producerEpoch']},state={_STATES[state]},"
-        f"partitions={partitions([(topic['topic'], number) for topic in added for number in topic['partitionIds']])},"
+        f"partitions={partitions([[(topic['topic'], number) for number in topic['partitionIds']] for topic in added])},"
         f"txnLastUpdateTimestamp={values['transactionLastUpdateTimestampMs']},"
         f"txnTimeoutMs={values['transactionTimeoutMs']}"
     )
 
 
-def _set_text(partitions: list[tuple[str, int]]) -> str:
+def _set_text(partitions: list[list[Partition]]) -> str:
     return f"Set({', '.join(f'{topic}-{number}' for topic, number in set_order_212(partitions))})"
 
 
-def _list_text(partitions: list[tuple[str, int]]) -> str:
+def _list_text(partitions: list[list[Partition]]) -> str:
     return f"[{','.join(f'{topic}-{number}' for topic, number in set_order_213(partitions))}]"
 
 

@@ -7,22 +7,30 @@ Source: docs/spec/dump-output.md#11-differences-between-tool-versions, and ``dum
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from kdump.codes import Codes, DamageError
 from kdump.dump.text.batches import BatchSearch, batch_at
 from kdump.dump.text.indexes import NO_TIMESTAMP, DumpedIndex, bad_entry, index_search
+from kdump.dump.text.olderlines import too_new
 from kdump.dump.text.options import TextOptions
 from kdump.dump.text.reports import Reports
 from kdump.dump.text.timestamps import MaxTimestamps
 from kdump.format import legacy
 from kdump.format import record as v2
-from kdump.format.batch import MAGIC_OFFSET, is_read_as_batch, parse_header
+from kdump.format.batch import ATTRIBUTES_LOW_BYTE, CODEC_MASK, MAGIC_OFFSET, is_read_as_batch, parse_header
 from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, OffsetEntry, parse_offset_index, parse_time_index
-from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.wire.compression import DEFAULT_LIMIT, ZSTD
 
 
 class IndexByFirstRecord(DumpedIndex):
-    """An .index entry is compared with the first record at its position; entries of zeros are checked as others are."""
+    """An .index entry is compared with the first record at its position; entries of zeros are checked as others are.
+
+    All methods raise TooNewError where the log holds what this version did not know.
+    """
+
+    version: ClassVar = "1.1"
+    newest_magic: ClassVar = 127
 
     def offset_index_lines(self, options: TextOptions, reports: Reports) -> Iterator[str]:
         """See DumpedIndex."""
@@ -46,22 +54,17 @@ class IndexByFirstRecord(DumpedIndex):
                 yield f"offset: {entry.offset} position: {entry.position}\n"
 
     def _first_offset(self, number: int, entry: OffsetEntry, options: TextOptions) -> int:
-        """The offset of the first record at the position of an entry. DamageError where there is none."""
-        size = self.log.size or 0
-        batch = None
-        if 0 <= entry.position <= size:
-            batch = batch_at(self.log, entry.position, min(entry.position + options.max_message_size, size))
-        if batch is None:
-            raise bad_entry(number, OFFSET_ENTRY_SIZE, f"no whole batch at position {entry.position} of the log")
-        data = memoryview(self.log.read(batch.position, batch.size))
-        if is_read_as_batch(data[MAGIC_OFFSET]):
-            offsets = (record.offset for record in v2.read_records(parse_header(data), data, DEFAULT_LIMIT))
-        else:
-            offsets = (record.offset for record in legacy.read_records(legacy.parse_message(data), DEFAULT_LIMIT))
-        first = next(offsets, None)
-        if first is None:
-            raise bad_entry(number, OFFSET_ENTRY_SIZE, f"the batch at position {entry.position} holds no record")
-        return first
+        """The offset of the first record from the position of an entry on. DamageError where there is none."""
+        position, size = entry.position, self.log.size or 0
+        end = min(position + options.max_message_size, size)
+        while position >= 0 and (batch := batch_at(self.log, position, end)) is not None:
+            self._require_known(position)
+            first = next(_offsets(memoryview(self.log.read(position, batch.size))), None)
+            if first is not None:
+                return first
+            # A cleaner leaves batches without records.
+            position += batch.size
+        raise bad_entry(number, OFFSET_ENTRY_SIZE, f"no record from position {entry.position} of the log on")
 
     def time_index_lines(self, options: TextOptions, reports: Reports, limit: int) -> Iterator[str]:
         """See DumpedIndex; an entry of zeros ends the list only where its batch begins the log."""
@@ -72,6 +75,7 @@ class IndexByFirstRecord(DumpedIndex):
             return
         if not entries:
             return
+        self._require_known(0)
         index = parse_offset_index(self.index_data, self.base_offset)
         table = BatchSearch(self.log)
         timestamps = MaxTimestamps(self.log, limit)
@@ -86,6 +90,7 @@ class IndexByFirstRecord(DumpedIndex):
             if batch is None or batch.last_offset != entry.offset:
                 reports.offset_not_found(self.path, entry.offset, -1 if batch is None else batch.last_offset)
             else:
+                self._require_known(batch.position)
                 timestamp = timestamps.of(batch)
                 if timestamp != entry.timestamp:
                     reports.timestamp_mismatch(self.path, entry.timestamp, timestamp)
@@ -96,3 +101,35 @@ class IndexByFirstRecord(DumpedIndex):
             if not options.verify_index_only:
                 yield f"timestamp: {entry.timestamp} offset: {entry.offset}\n"
             previous = entry.timestamp
+
+    def _require_known(self, position: int) -> None:
+        """Raises TooNewError for a magic, or a codec of a batch, that this version did not know."""
+        head = self.log.read(position, ATTRIBUTES_LOW_BYTE + 1)
+        if len(head) <= ATTRIBUTES_LOW_BYTE:
+            return
+        magic = int.from_bytes(head[MAGIC_OFFSET : MAGIC_OFFSET + 1], "big", signed=True)
+        if magic > self.newest_magic:
+            raise too_new(f"magic {magic}", position, self.version)
+        if is_read_as_batch(magic & 0xFF) and head[ATTRIBUTES_LOW_BYTE] & CODEC_MASK == ZSTD:
+            raise too_new("the codec zstd", position, self.version)
+
+
+def _offsets(data: memoryview) -> Iterator[int]:
+    """Of the records of a batch or message."""
+    if is_read_as_batch(data[MAGIC_OFFSET]):
+        return (record.offset for record in v2.read_records(parse_header(data), data, DEFAULT_LIMIT))
+    return (record.offset for record in legacy.read_records(legacy.parse_message(data), DEFAULT_LIMIT))
+
+
+class Index010(IndexByFirstRecord):
+    """Of 0.10.2.2."""
+
+    version = "0.10.2"
+    newest_magic = 1
+
+
+class Index08(IndexByFirstRecord):
+    """Of 0.8.2.2."""
+
+    version = "0.8.2"
+    newest_magic = 0

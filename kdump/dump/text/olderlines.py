@@ -92,7 +92,7 @@ class OlderPrinter(TextPrinter):
     def batch(self, header: BatchHeader, position: int, is_valid: bool) -> TextRow:
         """See Printer."""
         if header.magic > self._lines.newest_magic:
-            raise self._too_new(f"a batch of magic {header.magic}", position)
+            raise too_new(f"magic {header.magic}", position, self._version)
         if not self._shows_entries:
             return ""
         if self._lines.batch is None:
@@ -126,11 +126,14 @@ class OlderPrinter(TextPrinter):
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
         """See Printer."""
-        if entry.magic > self._lines.newest_magic:
-            raise self._too_new(f"a message of magic {entry.magic}", position)
+        newest_magic = self._lines.newest_magic
+        if entry.magic > newest_magic or (entry.magic < 0 and newest_magic == 0):
+            raise too_new(f"magic {entry.magic}", position, self._version)
+        if newest_magic < 2 and entry.length > self._options.max_message_size:
+            raise DamageError(Codes.LENGTH_TOO_LARGE, f"a message of {entry.length} bytes, over --max-message-size")
         if not self._shows_entries:
             return ""
-        if self._lines.newest_magic < 2:
+        if newest_magic < 2:
             self._see(entry)
             return self._message(entry, position, is_valid, LegacyRecord(entry.offset, entry.timestamp, entry))
         if entry.magic < 0:
@@ -234,7 +237,7 @@ class OlderPrinter(TextPrinter):
         if codec < len(self._lines.codecs):
             return self._lines.codecs[codec]
         if codec < len(CODEC_NAMES):
-            raise self._too_new(f"the codec {CODEC_NAMES[codec]}", position)
+            raise too_new(f"the codec {CODEC_NAMES[codec]}", position, self._version)
         raise DamageError(Codes.CODEC, f"unknown compression codec {codec}")
 
     def _control(self, record: Record) -> str:
@@ -257,5 +260,7 @@ class OlderPrinter(TextPrinter):
         text = "" if key is None else f"{'|' if is_alone else ''} key: {key}"
         return text if payload is None else f"{text} payload: {payload}"
 
-    def _too_new(self, what: str, position: int) -> TooNewError:
-        return TooNewError(f"{what} at position {position}, which Kafka {self._version} did not know")
+
+def too_new(what: str, position: int, version: str) -> TooNewError:
+    """The error of a log of a newer version. ``position``: of its batch."""
+    return TooNewError(f"{what} at position {position}, which Kafka {version} did not know")

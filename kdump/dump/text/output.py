@@ -22,7 +22,7 @@ from kdump.dump.text.dialect import KAFKA_4_3, Dialect
 from kdump.dump.text.offsets import OffsetContinuity
 from kdump.dump.text.options import TextOptions
 from kdump.dump.text.reports import Reports
-from kdump.format.batch import LENGTH_OFFSET
+from kdump.format.batch import LENGTH_OFFSET, LOG_OVERHEAD
 from kdump.log import files
 from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, sibling
 from kdump.log.opening import open_source, read_whole
@@ -159,8 +159,8 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
             if error.code in _ENDS_OF_07 and error.position is not None:
                 self.end_entries(target, error.position)
             return False
-        if error.code is Codes.LENGTH_TOO_SMALL and self._dialect.ends_at_bad_length:
-            error = self._invalid_end(target, error)
+        if target.is_log:
+            error = self._as_older(target, error)
         if error.code is Codes.TRAILING_BYTES:
             self._line(f"Found {error.message} of {target.file_name}\n")
             return True
@@ -179,13 +179,20 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
         """See DumpOutput: the end-of-run reports."""
         return self._reports.lines()
 
-    def _invalid_end(self, target: Target, error: DamageError) -> DamageError:
-        """The damage at ``error``, taken for invalid bytes at the end of the log."""
-        if target.unnamed or error.position is None:
+    def _as_older(self, target: Target, error: DamageError) -> DamageError:
+        """The damage that ends a log, as the dialect sees it."""
+        dialect, position = self._dialect, error.position
+        if not dialect.largest_is_checked or target.unnamed or position is None:
             return error
         with target.open() as source:
-            count = (source.size or 0) - error.position
-        return DamageError(Codes.TRAILING_BYTES, f"{count} invalid bytes at the end", position=error.position)
+            head, size = source.read(position, LOG_OVERHEAD), source.size or 0
+        length = int.from_bytes(head[LENGTH_OFFSET:], "big", signed=True)
+        if error.code is Codes.TRAILING_BYTES and len(head) == LOG_OVERHEAD:
+            if length > self._text_options.max_message_size:
+                return DamageError(Codes.LENGTH_TOO_LARGE, f"a message of {length} bytes, over --max-message-size")
+        elif error.code is Codes.LENGTH_TOO_SMALL and dialect.ends_at_bad_length:
+            return DamageError(Codes.TRAILING_BYTES, f"{size - position} invalid bytes at the end", position=position)
+        return error
 
     def _heading(self, text: str) -> None:
         if self._holds_headings:

@@ -64,6 +64,12 @@ class MetadataImage:
         return self.features.get(metadataversion.ELR_FEATURE, 0) >= 1
 
 
+def quota_entity(values: dict[str, Any]) -> QuotaEntity:
+    """Whose quota a ClientQuotaRecord sets."""
+    names = {item["entityType"]: item["entityName"] for item in values["entity"]}
+    return tuple((kind, names[kind]) for kind in sorted(names))
+
+
 class MetadataDelta:
     """Changes that wait until their batch or transaction is complete."""
 
@@ -147,6 +153,11 @@ class MetadataDelta:
             return self.image.metadata_version if self._metadata_version is None else self._metadata_version
         return self._features[name] if name in self._features else self.image.features.get(name)
 
+    def quota_of(self, entity: QuotaEntity, key: str) -> float | None:
+        """A quota with the changes so far."""
+        changed = self._quotas.get(entity, {})
+        return changed[key] if key in changed else self.image.quotas.get(entity, {}).get(key)
+
     def acl_of(self, acl: str) -> dict[str, Any] | None:
         """An ACL with the changes so far."""
         return self._acls[acl] if acl in self._acls else self.image.acls.get(acl)
@@ -176,9 +187,7 @@ class MetadataDelta:
 
     def quota(self, values: dict[str, Any]) -> None:
         """ClientQuotaRecord."""
-        names = {item["entityType"]: item["entityName"] for item in values["entity"]}
-        entity = tuple((kind, names[kind]) for kind in sorted(names))
-        self._quotas.setdefault(entity, {})[values["key"]] = None if values["remove"] else values["value"]
+        self._quotas.setdefault(quota_entity(values), {})[values["key"]] = None if values["remove"] else values["value"]
 
     def producer_ids(self, values: dict[str, Any]) -> None:
         """ProducerIdsRecord."""

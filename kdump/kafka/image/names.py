@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _ID: Final = "topicId"
 """The member of a decoded message that holds the id of a topic."""
+_NAMES: Final = frozenset({"name", "topicName"})
+"""Members that hold the name already."""
 
 
 class TopicNames:
@@ -92,7 +94,7 @@ class NamingDecoder:
             case dict():
                 return {
                     name: self._names.text(item, self._place)
-                    if name == _ID and isinstance(item, str)
+                    if name == _ID and isinstance(item, str) and not _NAMES & value.keys()
                     else self._named(item)
                     for name, item in value.items()
                 }

@@ -16,6 +16,7 @@ from kdump.format.checkpoint import (
     LOG_START_CHECKPOINT,
     META_PROPERTIES,
     RECOVERY_POINT_CHECKPOINT,
+    MetaProperties,
     parse_meta_properties,
 )
 from kdump.kafka.startup.checkpointfile import checkpoint_words
@@ -39,7 +40,7 @@ class LogDirectory(NamedTuple):
 
     ``recovery_points`` and ``log_starts``: by partition; empty if the checkpoint is missing or refused. ``refusals``:
     (name, why) of a checkpoint because of which the directory goes offline once its partitions are loaded. ``broker``:
-    cluster and node of meta.properties, None without them.
+    cluster and node of meta.properties, None without them. ``directory_id``: also of it, None before Kafka 3.7.
     """
 
     is_clean: bool
@@ -47,6 +48,7 @@ class LogDirectory(NamedTuple):
     log_starts: Mapping[Partition, int]
     refusals: Sequence[tuple[str, str]]
     broker: tuple[str | None, int | None] | None
+    directory_id: str | None = None
 
 
 class FolderNames(NamedTuple):
@@ -59,12 +61,14 @@ class FolderNames(NamedTuple):
 def read_log_directory(path: str) -> LogDirectory:
     """Read the marker of a clean shutdown, the two checkpoints and meta.properties. Raises KdumpError."""
     refusals: list[tuple[str, str]] = []
+    properties = _properties(os.path.join(path, META_PROPERTIES))
     return LogDirectory(
         files.exists(os.path.join(path, CLEAN_SHUTDOWN)),
         _offsets(path, RECOVERY_POINT_CHECKPOINT, refusals),
         _offsets(path, LOG_START_CHECKPOINT, refusals),
         refusals,
-        _broker(os.path.join(path, META_PROPERTIES)),
+        None if properties is None else (properties.cluster_id, properties.node_id),
+        None if properties is None else properties.directory_id,
     )
 
 
@@ -127,11 +131,10 @@ def _offsets(directory: str, name: str, refusals: list[tuple[str, str]]) -> dict
     return offsets
 
 
-def _broker(path: str) -> tuple[str | None, int | None] | None:
+def _properties(path: str) -> MetaProperties | None:
     if not files.exists(path):
         return None
     try:
-        properties = parse_meta_properties(read_whole(path))
+        return parse_meta_properties(read_whole(path))
     except DamageError:
         return None
-    return properties.cluster_id, properties.node_id

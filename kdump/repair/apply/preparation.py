@@ -34,6 +34,8 @@ from kdump.repair.apply.manifest import (
 from kdump.repair.plan.plan import LineChange
 from kdump.repair.plan.recovery import HashAndRecover, start_sha256
 
+LOGS: Final = (Kind.LOG.value, Kind.LOG_07.value)
+"""Ends of the names of logs."""
 _ROOM: Final = 1 << 17
 """Bytes for manifests and directories."""
 _INDEXES: Final = 128
@@ -149,7 +151,7 @@ class Preparation:
         A log is kept by a second name if the file system can give it one: nothing writes to it any more.
         """
         file, (saved, target) = self.folders.file(name), self._saved(os.path.basename(name))
-        is_large = name.endswith(Kind.LOG.value)
+        is_large = name.endswith(LOGS)
         if not (is_large and disk.link(file, target)):
             journal.copy_file(file, target)
         with disk.open_file(target) as source:
@@ -183,7 +185,7 @@ class Preparation:
             if name in self._files or status is None or not stat.S_ISREG(status.st_mode):
                 continue
             digest = digests.get(name)
-            if digest is None and not name.endswith(Kind.LOG.value):
+            if digest is None and not name.endswith(LOGS):
                 with disk.open_file(entry) as source:
                     digest = start_sha256(source, status.st_size)
             yield Bystander(name, status.st_size, status.st_mtime_ns, digest)

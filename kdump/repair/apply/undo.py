@@ -35,9 +35,9 @@ from kdump.repair.apply.manifest import (
     Manifest,
     State,
 )
+from kdump.repair.apply.preparation import LOGS
 from kdump.repair.plan.recovery import start_sha256
 
-_LOG: Final = Kind.LOG.value
 _FEW: Final = 10
 """Names that a message lists."""
 
@@ -175,7 +175,7 @@ def _keep_changed(folders: Folders, manifest: Manifest, written: int, *, replace
     added = [] if is_resumed else _added(folders, manifest, written)
     if is_resumed and changed:
         raise _refused(manifest, changed, "was written to since")
-    if any(name.endswith(_LOG) for name in (*changed, *added)) and not replaces_changed:
+    if any(name.endswith(LOGS) for name in (*changed, *added)) and not replaces_changed:
         what = "was written to since the repair, or is new; --replace-changed goes on and keeps it in the backup"
         raise _refused(manifest, [*changed, *added], what)
     if not (changed or added):
@@ -214,8 +214,8 @@ def _added(folders: Folders, manifest: Manifest, written: int) -> list[str]:
 
     Files after the last log fit where the repair did not change that log.
     """
-    logs = {change.name for change in manifest.files if change.before is not None and change.name.endswith(_LOG)}
-    others = {bystander.name for bystander in manifest.bystanders or () if bystander.name.endswith(_LOG)}
+    logs = {change.name for change in manifest.files if change.before is not None and change.name.endswith(LOGS)}
+    others = {bystander.name for bystander in manifest.bystanders or () if bystander.name.endswith(LOGS)}
     last = max(map(_base_offset, others), default=-1)
     fitting = last if last > max(map(_base_offset, logs), default=-1) else None
     added = []
@@ -283,8 +283,8 @@ def _restore_all(folders: Folders, manifest: Manifest) -> None:
         if step.action is Action.PLACE and step.target.endswith(SWAP):
             remove(folders.file(step.target))
     # In the order of the repair: indexes go, logs change, indexes come back.
-    logs = [change for change in wrong if change.name.endswith(_LOG)]
-    others = [change for change in wrong if not change.name.endswith(_LOG)]
+    logs = [change for change in wrong if change.name.endswith(LOGS)]
+    others = [change for change in wrong if not change.name.endswith(LOGS)]
     for change in others:
         remove(folders.file(change.name))
     for change in (*logs, *others):

@@ -102,6 +102,15 @@ def read_through(
     return HashAndRecover(result, _Digests(whole.hexdigest(), kept))
 
 
+def digested(source: Source, recovery: Recovery) -> HashAndRecover:
+    """Digest a log whose recovery is known. Raises KdumpError where it cannot be read."""
+    kept = hashlib.sha256()
+    _digest_rest(source, recovery.end, 0, kept)
+    whole = kept.copy()
+    _digest_rest(source, recovery.size, recovery.end, whole)
+    return HashAndRecover(recovery, _Digests(whole.hexdigest(), kept))
+
+
 def start_sha256(source: Source, size: int) -> str:
     """Of the first ``size`` bytes of a file, in hexadecimal."""
     digest = hashlib.sha256()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kdump.stats.state.metadatapage import time_text
+from kdump.stats.state.metadatapage import quota_owner, quota_text, time_text
 from kdump.stats.state.metadatarows import Row
 from kdump.system.blocks import escaped
 
@@ -14,10 +14,11 @@ def change_line(row: Row) -> str:
     """A change in one line: time, offset, leader epoch of the controllers, of what, what, from what to what."""
     head = f"{time_text(row['timestamp'])}  offset {row['offset']}  epoch {row['epoch']}"
     parts = [head, *_subject(row), row["change"]]
+    text = quota_text if row["change"] == "quota" else _value
     if row["before"] is not None:
-        parts.append(f"{_value(row['before'])} ->")
+        parts.append(f"{text(row['before'])} ->")
     if row["after"] is not None:
-        parts.append(_value(row["after"]))
+        parts.append(text(row["after"]))
     elif row["before"] is not None:
         parts.append("nothing")
     return escaped("  ".join([parts[0], " ".join(parts[1:])])) + "\n"
@@ -27,8 +28,10 @@ def _subject(row: Row) -> list[str]:
     if row["partition"] is not None:
         return [f"{row['topic'] or row['topicId']}-{row['partition']}"]
     if row["resourceName"] is not None:
+        if row["change"] == "quota":
+            return [f"{quota_owner(row['resourceName'])} {row['name']}"]
         kind = "" if row["resourceType"] is None else f"{row['resourceType']} "
-        resource = _value(row["resourceName"]) if row["resourceName"] != "" else "(default)"
+        resource = row["resourceName"] or "(default)"
         return [f"{kind}{resource} {row['name'] or ''}".strip()]
     if row["topic"] is not None:
         return [f"{row['topic']} ({row['topicId']})" if row["topicId"] else row["topic"]]

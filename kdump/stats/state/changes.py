@@ -11,12 +11,20 @@ from typing import Any, Final, NamedTuple
 from kdump.format import control
 from kdump.kafka.image.copies import MetadataCopy, newest
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataDelta, known_acl, scram_mechanism
+from kdump.kafka.image.image import (
+    RESOURCE_TYPES,
+    SCRAM_MECHANISMS,
+    MetadataDelta,
+    known_acl,
+    quota_entity,
+    scram_mechanism,
+)
 from kdump.kafka.image.loader import ABORT, BEGIN, END
 from kdump.kafka.image.metadatalog import MetadataBatch
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.kafka.image.topics import NO_LEADER, RECOVERY_STATES, PartitionRegistration
 from kdump.log.names import parse_partition_directory
+from kdump.log.topics import fits
 from kdump.payloads.internal import DecodedMessage
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.reading.selection import Range
@@ -105,7 +113,7 @@ class ChangeWatcher:
 
 
 class ChangeSelection(NamedTuple):
-    """Which changes are shown; empty sets select all. ``partition``: a topic and a number."""
+    """What is shown. Empty sets select all. ``topics``: names or patterns; ``partition``: topic and number."""
 
     topics: frozenset[str] = frozenset()
     brokers: frozenset[int] = frozenset()
@@ -126,7 +134,7 @@ class ChangeSelection(NamedTuple):
         """The change is of something that is selected."""
         if self.partition is not None and (row["topic"], row["partition"]) == self.partition:
             return True
-        if row["topic"] in self.topics or row["broker"] in self.brokers:
+        if fits(row["topic"] or "", self.topics) or row["broker"] in self.brokers:
             return True
         return self.partition is None and not self.topics and not self.brokers
 
@@ -292,8 +300,8 @@ def _broker_changed(values: dict[str, Any], before: MetadataDelta) -> Iterator[R
     if values["logDirs"]:
         yield head | {"change": "broker-directories", "before": old.get("logDirs"), "after": values["logDirs"]}
     cordoned = values["cordonedLogDirs"]
-    if cordoned is not None:
-        was = old.get("cordonedLogDirs")
+    was = old.get("cordonedLogDirs")
+    if cordoned is not None and cordoned != (was or []):
         yield head | {"change": "broker-cordoned-directories", "before": was, "after": cordoned}
 
 
@@ -308,10 +316,10 @@ def _feature(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
 
 
 def _quota(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
-    del before
-    entity = {item["entityType"]: item["entityName"] for item in values["entity"]}
+    entity, key = quota_entity(values), values["key"]
     after = None if values["remove"] else values["value"]
-    yield {"change": "quota", "resourceName": entity, "name": values["key"], "after": after}
+    was = before.quota_of(entity, key)
+    yield {"change": "quota", "resourceName": dict(entity), "name": key, "before": was, "after": after}
 
 
 def _producer_ids(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:

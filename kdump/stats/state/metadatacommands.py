@@ -67,10 +67,7 @@ def _features(image: MetadataImage) -> Iterator[str]:
 
 def _topics(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
     for name, topic in sorted(image.topics.by_name.items()):
-        if not selection.has_topic(name):
-            continue
-        shown = [partition for partition in topic.partitions.values() if selection.has_partition(partition)]
-        if selection.brokers and not shown:
+        if not selection.shows_topic(topic):
             continue
         if name in _INTERNAL:
             yield f"# {name}: the brokers make it themselves"

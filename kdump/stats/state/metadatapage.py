@@ -25,6 +25,7 @@ _TITLES: Final = {
     "token": "delegation tokens",
 }
 """Headings by the type of the rows, in the order of the page."""
+_SEVERAL: Final = 2
 _COLUMNS: Final[dict[str, dict[str, str]]] = {
     "feature": {"name": "feature", "level": "level", "version": "version"},
     "broker": {
@@ -71,10 +72,14 @@ def metadata_page(state: MetadataState, selected: StateSelection, *, width: int,
     for row in image_rows(state.image, selected):
         found.setdefault(row["type"], []).append(_readable(row))
     parts = ["".join(f"{escaped(line)}\n" for line in _head(state))]
+    columns = dict(_COLUMNS)
+    if all(len(broker.get("logDirs") or ()) < _SEVERAL for broker in state.image.cluster.brokers.values()):
+        # The table of brokers has the only directory of each.
+        columns["partition"] = {name: head for name, head in columns["partition"].items() if name != "directories"}
     for kind, title in _TITLES.items():
         rows = found.get(kind)
         if rows:
-            parts.append(f"\n{title}\n{row_table(_COLUMNS[kind], rows, width=width, color=color)}")
+            parts.append(f"\n{title}\n{row_table(columns[kind], rows, width=width, color=color)}")
     return "".join(parts)
 
 
@@ -108,6 +113,16 @@ def time_text(milliseconds: int) -> str:
         return str(milliseconds)
 
 
+def quota_owner(entity: Mapping[str, str | None]) -> str:
+    """Whose quota it is, for people; ``entity``: names by kind, None for the default."""
+    return ", ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in entity.items())
+
+
+def quota_text(value: float) -> str:
+    """The exact value of a quota."""
+    return f"{int(value):,}" if value.is_integer() else str(value)
+
+
 def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row with members that only the page has."""
     shown = dict(row)
@@ -131,8 +146,8 @@ def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
             shown["state"] = states
             shown["directories"] = list(dict.fromkeys(row["directories"]))
         case "quota":
-            names = (f"{kind} {'(default)' if name is None else name}" for kind, name in row["entity"].items())
-            shown["entity"] = ", ".join(names)
+            shown["entity"] = quota_owner(row["entity"])
+            shown["value"] = quota_text(row["value"])
         case "config":
             shown["resourceName"] = row["resourceName"] or "(default)"
     return shown

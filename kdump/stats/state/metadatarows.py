@@ -9,7 +9,8 @@ from typing import Any, Final
 from kdump.kafka.image.cluster import SECURITY_PROTOCOLS, Registration
 from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage
 from kdump.kafka.image.metadataversion import FEATURE, LEVELS
-from kdump.kafka.image.topics import LOST, MIGRATING, RECOVERY_STATES, UNASSIGNED, PartitionRegistration
+from kdump.kafka.image.topics import LOST, MIGRATING, RECOVERY_STATES, UNASSIGNED, PartitionRegistration, TopicImage
+from kdump.log.topics import fits
 from kdump.stats.state.secrets import redacted
 
 _RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
@@ -28,7 +29,8 @@ Row = dict[str, Any]
 class StateSelection:
     """What is shown. Empty sets select all.
 
-    ``topics``: names; ``brokers``: ids, and partitions with a replica on one of them.
+    ``topics``: names or patterns, see ``log.topics.fits``.
+    ``brokers``: ids, and partitions with a replica on one of them.
     """
 
     topics: frozenset[str] = frozenset()
@@ -42,7 +44,16 @@ class StateSelection:
 
     def has_topic(self, name: str) -> bool:
         """By its name."""
-        return not self.topics or name in self.topics
+        return not self.topics or fits(name, self.topics)
+
+    def has_broker(self, broker: int) -> bool:
+        """By its id."""
+        return broker in self.brokers or self.is_all
+
+    def shows_topic(self, topic: TopicImage) -> bool:
+        """By its name, and with brokers by its partitions."""
+        has_any = not self.brokers or any(map(self.has_partition, topic.partitions.values()))
+        return self.has_topic(topic.name) and has_any
 
     def has_partition(self, partition: PartitionRegistration) -> bool:
         """By its replicas."""
@@ -53,7 +64,7 @@ class StateSelection:
         if self.is_all:
             return True
         if RESOURCE_TYPES[kind] == "TOPIC":
-            return bool(self.topics) and name in self.topics
+            return fits(name, self.topics)
         return RESOURCE_TYPES[kind] == "BROKER" and (not name or name in map(str, self.brokers)) and bool(self.brokers)
 
 
@@ -66,7 +77,7 @@ def image_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
         for name, level in sorted(image.features.items()):
             yield {"type": "feature", "name": name, "level": level, "version": None}
     for broker, registration in sorted(image.cluster.brokers.items()):
-        if broker in selected.brokers or (not selected.brokers and not selected.topics):
+        if selected.has_broker(broker):
             yield broker_row(registration)
     if selected.is_all:
         for _, registration in sorted(image.cluster.controllers.items()):
@@ -140,11 +151,9 @@ def acl_row(acl: Mapping[str, Any]) -> Row:
 
 def _topic_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
     for topic in sorted(image.topics.by_id.values(), key=lambda topic: (topic.name, topic.topic_id)):
-        if not selected.has_topic(topic.name):
+        if not selected.shows_topic(topic):
             continue
         shown = [item for item in sorted(topic.partitions.items()) if selected.has_partition(item[1])]
-        if selected.brokers and not shown:
-            continue
         yield {
             "type": "topic",
             "name": topic.name,

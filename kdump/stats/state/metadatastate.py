@@ -14,6 +14,7 @@ from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.kafka.image.snapshotrecords import snapshot_records
 from kdump.payloads.internal import type_name
 from kdump.payloads.message_json import json_text
+from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.stats.state.metadatarows import StateSelection
 from kdump.stats.state.secrets import redacted
 from kdump.verify.metadatalog import replay_findings
@@ -40,6 +41,12 @@ class MetadataState:
         replayed = replay(copy.log, until)
         voters = [voter["voterId"] for voter in replayed.quorum.voters]
         return cls(copies, copy, replayed, certain_end(copies, copy, voters))
+
+    @property
+    def transaction_partitions(self) -> int | None:
+        """How many partitions the transaction coordinators' topic has; None: there is none."""
+        topic = self.image.topics.by_name.get(INTERNAL_TOPICS["transaction-log"])
+        return None if topic is None else len(topic.partitions)
 
     @property
     def findings(self) -> Iterator[Finding]:
@@ -80,9 +87,26 @@ class MetadataState:
         """The records of a snapshot, one JSON object a line."""
         for message in snapshot_records(self.image):
             values = message.shown
+            if not _is_selected(message.schema.name, values, self.image, selected):
+                continue
             if not selected.show_secrets:
                 values = redacted(message.schema.name, values)
             yield json_text({"type": type_name(message.schema), "version": message.version, "data": values}) + "\n"
+
+
+def _is_selected(record: str, values: dict[str, Any], image: MetadataImage, selected: StateSelection) -> bool:
+    """Whether a record of a snapshot is of something that is selected."""
+    match record:
+        case "RegisterBrokerRecord":
+            return selected.has_broker(values["brokerId"])
+        case "TopicRecord":
+            return selected.shows_topic(image.topics.by_id[values["topicId"]])
+        case "PartitionRecord":
+            topic = image.topics.by_id[values["topicId"]]
+            return selected.has_topic(topic.name) and selected.has_partition(topic.partitions[values["partitionId"]])
+        case "ConfigRecord":
+            return selected.has_resource(values["resourceType"], values["resourceName"])
+    return selected.is_all
 
 
 def name_of(state: MetadataState) -> str:

@@ -25,8 +25,8 @@ COMMANDS = {
 def test_arguments_are_those_of_the_command(name: str) -> None:
     command, declared, _ = COMMANDS[name]
     names = {field for kind in declared.__mro__ for field in getattr(kind, "__annotations__", {})}
-    # ``--version`` ends the command, it gives it nothing.
-    assert names == {parameter.name for parameter in command.params} - {"version"}
+    # ``--version`` and ``-h`` end the command, they give it nothing.
+    assert names == {parameter.name for parameter in command.params} - {"version", "brief_help"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

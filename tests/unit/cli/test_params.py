@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import date
 from typing import Any
 
 import click
@@ -10,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
+from kdump.cli.params import BytesPattern, ClockRange, HeaderParam, OffsetRange, TimeRange
 from kdump.reading.selection import Range
 from tests.harness.batches import NOW
 
+HOUR = 3_600_000
 DAY = 86_400_000
 
 
@@ -80,6 +82,37 @@ def test_times_ago(unit: str, size: int) -> None:
     after = int(time.time() * 1000)
     assert before - 3 * size <= found.first <= after - 3 * size
     assert before - size <= found.end <= after - size
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("12:21..12:22", ClockRange(12 * HOUR + 21 * 60_000, 12 * HOUR + 22 * 60_000)),
+        ("9:00..", ClockRange(9 * HOUR)),
+        ("..09:00:00.5Z", ClockRange(None, 9 * HOUR + 500)),
+        ("1970-01-02T12:00..13:00", Range(DAY + 12 * HOUR, DAY + 13 * HOUR)),
+        ("12:00..1970-01-02T13:00", Range(DAY + 12 * HOUR, DAY + 13 * HOUR)),
+        (f"{DAY}..1:00", Range(DAY, DAY + HOUR)),
+        ("-5..-4", Range(-5, -4)),
+    ],
+)
+def test_times_of_a_day(text: str, expected: Range) -> None:
+    found = converted(TimeRange(takes_clock=True), text)
+    assert (type(found), found.first, found.end) == (type(expected), expected.first, expected.end)
+
+
+def test_times_on_a_day() -> None:
+    day = date(1970, 1, 3)
+    assert ClockRange(HOUR, 2 * HOUR).on(day) == Range(2 * DAY + HOUR, 2 * DAY + 2 * HOUR)
+    assert ClockRange(23 * HOUR, HOUR).on(day) == Range(2 * DAY + 23 * HOUR, 3 * DAY + HOUR)
+    assert ClockRange(None, HOUR).on(day) == Range(None, 2 * DAY + HOUR)
+    assert ClockRange(HOUR, HOUR).on(day).is_empty
+
+
+@pytest.mark.parametrize("text", ["24:00..", "12:60..", f"{2**62}..12:00", "12:00", "12:00..x", "x..12:00"])
+def test_no_times_of_a_day(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        converted(TimeRange(takes_clock=True), text)
 
 
 @pytest.mark.parametrize("text", ["", "5", "1h..", "-1y..", "yesterday..", "2020-13-01..", "1e3..", "5...6", "-h.."])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kdump.diff.comparison import Comparison, DifferenceKind
 from kdump.diff.contents import ContentOptions
-from kdump.diff.differences import Comparison
 from kdump.diff.losses import CopyTruncation, recommended, truncations
 from tests.harness.replicas import MadeBatch, Truth, loaded, make_copy
 
@@ -76,3 +76,43 @@ def test_no_pairs_of_segments_or_of_other_content(tmp_path: Path) -> None:
     content = Comparison([loaded(whole), loaded(whole)], ContentOptions(only_content=True))
     assert not list(truncations(content))
     assert recommended(content, [], []) is None
+
+
+def test_the_copy_that_most_others_agree_with(tmp_path: Path) -> None:
+    """Nobody loses a record, whichever leads: a record of one copy was changed, with a right CRC."""
+    changed = make_copy(tmp_path / "a" / "t-0", [[*row(0), MadeBatch(5, value=b"other")]])
+    copies = [make_copy(tmp_path / name / "t-0", [row(0, 5)]) for name in "bc"]
+    for order, best in (((changed, *copies), 1), ((*copies, changed), 0)):
+        compared = comparison(*order)
+        differences = compared.differences()
+        odd = order.index(changed)
+        (record,) = [one for one in differences if one.kind is DifferenceKind.RECORD]
+        assert record.sides == ((odd,), tuple(number for number in range(3) if number != odd))
+        found = recommended(compared, differences, list(truncations(compared)))
+        assert found is not None
+        assert (found.copy, found.faults) == (best, 0)
+
+
+def test_the_longest_copy_is_recommended_with_its_faults(tmp_path: Path) -> None:
+    damaged = make_copy(tmp_path / "a" / "t-0", [row(0, 5, 10)])
+    path = damaged / f"{0:020}.log"
+    data = bytearray(path.read_bytes())
+    data[70] ^= 1
+    path.write_bytes(data)
+    # With an .index a start after a clean stop does not read the log.
+    path.with_suffix(".index").touch()
+    short = make_copy(tmp_path / "b" / "t-0", [row(0, 5)])
+    compared = comparison(damaged, short)
+    found = recommended(compared, compared.differences(), list(truncations(compared)))
+    assert found is not None
+    assert (found.copy, found.faults) == (0, 1)
+
+
+def test_copies_of_different_topics_cannot_follow_each_other(tmp_path: Path) -> None:
+    ours = make_copy(tmp_path / "a" / "t-0", [row(0, 5)])
+    other = make_copy(tmp_path / "b" / "t-0", [row(0)], topic_id="B5THfWO6RnCFvJyvQ0gEvg")
+    for copies, is_refused in (((ours, other), True), ((ours, ours), False)):
+        compared = comparison(*copies)
+        found = list(truncations(compared))
+        assert {one.is_refused for one in found} == {is_refused}
+        assert (recommended(compared, compared.differences(), found) is None) == is_refused

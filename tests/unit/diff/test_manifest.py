@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,8 @@ def test_ranges_know_no_segments(tmp_path: Path) -> None:
         '# {"type":"manifest","version":9,"paths":[]}',
         '# {"type":"file","path":"x","size":"many"}',
         '# {"type":"partition"}',
+        '# {"type":"partition","path":"t-0","topic":"t","partition":0,"topicId":null,"clusterId":null,"nodeId":[],'
+        '"logStart":0,"logEnd":0,"highWatermark":0,"epochs":[],"ranges":[]}',
         "0" * 63 + "  short",
     ],
 )
@@ -84,3 +87,22 @@ def test_what_cannot_be_read_is_told_and_left_out(tmp_path: Path) -> None:
     lines = list(manifest_lines([str(tmp_path / "missing"), str(copy)], errors.append))
     assert [error.code for error in errors] == [Codes.MISSING, Codes.LINK_OUTSIDE]
     assert any('"type":"partition"' in line for line in lines)
+
+
+def test_partitions_after_one_that_cannot_be_read_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "old-0").mkdir()
+    (tmp_path / "old-0" / f"{0:020}.kafka").write_bytes(b"")
+    make_copy(tmp_path / "t-0", [row(0)])
+    errors: list[KdumpError] = []
+    lines = list(manifest_lines([str(tmp_path)], errors.append))
+    assert [(error.code, error.path) for error in errors] == [(Codes.NOT_A_SEGMENT_FILE, str(tmp_path / "old-0"))]
+    assert [json.loads(line[2:])["topic"] for line in lines if '"type":"partition"' in line] == ["t"]
+    assert sum(".kafka" in line for line in lines) == 2
+
+
+def test_of_zookeeper_there_are_files_only(tmp_path: Path) -> None:
+    (tmp_path / "version-2").mkdir()
+    (tmp_path / "version-2" / "log.1").write_bytes(b"ZKLG")
+    lines = list(manifest_lines([str(tmp_path)], fail))
+    assert [line.endswith("version-2/log.1\n") for line in lines if not line.startswith("# ")] == [True]
+    assert not any('"type":"partition"' in line for line in lines)

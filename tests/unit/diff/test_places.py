@@ -57,6 +57,36 @@ def test_log_directories_of_one_node_are_one_copy(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("ids", "is_listed"), [(("", ""), True), (("C" * 22, "C" * 22), True), (("C" * 22, "D" * 22), False)]
+)
+def test_a_backup_of_a_log_directory_is_another_copy(tmp_path: Path, ids: tuple[str, str], *, is_listed: bool) -> None:
+    """Its meta.properties are those of the original, directory id included."""
+    for folder, topics, directory in (("n1", ("a-0", "b-0"), ids[0]), ("backup", ("a-0",), ids[1])):
+        make_log_directory(tmp_path / folder, node=1)
+        if directory:
+            (tmp_path / folder / "meta.properties").open("a").write(f"directory.id={directory}\n")
+        for topic in topics:
+            make_copy(tmp_path / folder / topic, SEGMENTS)
+    assert names(found(tmp_path / "n1", tmp_path / "backup"), tmp_path) == [
+        (("a", 0), ["n1/a-0", "backup/a-0"], []),
+        (("b", 0), ["n1/b-0"], ["backup"] if is_listed else []),
+    ]
+
+
+def test_a_partition_that_is_a_link_to_elsewhere_is_not_just_absent(tmp_path: Path) -> None:
+    make_log_directory(tmp_path / "n1", node=1)
+    make_copy(tmp_path / "n1" / "a-0", SEGMENTS)
+    make_copy(tmp_path / "elsewhere" / "b-0", SEGMENTS)
+    errors: list[KdumpError] = []
+    for target, expected in ((tmp_path / "n1" / "a-0", []), (tmp_path / "elsewhere" / "b-0", [Codes.LINK_OUTSIDE])):
+        link = tmp_path / "n1" / "b-0"
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        copies = copies_of(str(tmp_path / "n1"), errors.append).copies
+        assert (len(copies), [error.code for error in errors]) == (2 - len(expected), expected)
+
+
 def test_a_copy_on_its_way(tmp_path: Path) -> None:
     make_log_directory(tmp_path / "n1", node=1)
     make_copy(tmp_path / "n1" / "a-0.0123456789abcdef0123456789abcdef-future", SEGMENTS)

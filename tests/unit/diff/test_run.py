@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from kdump.codes import Codes, KdumpError
+from kdump.diff.comparison import DifferenceKind
+from kdump.diff.manifest import manifest_lines
 from kdump.diff.places import copies_of, partitions_of
 from kdump.diff.run import _RESULT, DiffOptions, PartitionReport, PartitionTask, ReportedRecord, diff
-from tests.harness.replicas import MadeBatch, fail, make_copy
+from tests.harness.replicas import MadeBatch, fail, make_copy, make_log_directory
 
 
 def row(*bases: int, value: bytes = b"value") -> list[MadeBatch]:
@@ -27,10 +30,12 @@ def test_the_range_that_is_equal(tmp_path: Path) -> None:
     other = make_copy(tmp_path / "b" / "t-0", [[*row(0), *row(5, value=b"x"), *row(10)]])
     empty = tmp_path / "c" / "t-0"
     empty.mkdir(parents=True)
+    recreated = make_copy(tmp_path / "d" / "t-0", [row(0, 5, 10)], topic_id="B5THfWO6RnCFvJyvQ0gEvg")
     for paths, common, equal_to in (
         ((one, one), (0, 14), 14),
         ((one, other), (0, 14), 4),
         ((one, empty), None, None),
+        ((one, recreated), (0, 14), None),
     ):
         (report,) = diff([str(path) for path in paths], DiffOptions(), fail)
         assert isinstance(report, PartitionReport)
@@ -57,3 +62,42 @@ def test_a_second_manifest(tmp_path: Path) -> None:
     errors: list[KdumpError] = []
     list(diff([str(tmp_path / "m1"), str(tmp_path / "m2"), str(one)], DiffOptions(), errors.append))
     assert [error.code for error in errors] == [Codes.MANIFEST]
+
+
+def test_each_copy_is_compared_with_what_the_manifest_says_of_it(tmp_path: Path) -> None:
+    """Healthy copies of a compacted topic differ: none of them is what a manifest says of another one."""
+    for node, bases in ((1, (0, 5, 10)), (2, (0, 10))):
+        folder = make_log_directory(tmp_path / f"n{node}", node=node)
+        make_copy(folder / "t-0", [row(*bases)])
+    paths = [str(tmp_path / "n1"), str(tmp_path / "n2")]
+    manifest = tmp_path / "manifest"
+    manifest.write_text("".join(manifest_lines(paths, fail)))
+
+    def changed(*given: str) -> list[tuple[str, ...]]:
+        items = list(diff([str(manifest), *given], DiffOptions(), fail))
+        assert not [one for one in items if not isinstance(one, PartitionReport)]
+        reports = [one for one in items if isinstance(one, PartitionReport)]
+        return [
+            tuple(report.copies[number].directory for number in one.copies)
+            for report in reports
+            for one in report.differences
+            if one.kind is DifferenceKind.CHANGED
+        ]
+
+    assert changed(*paths) == []
+    assert changed(*reversed(paths)) == []
+    log = tmp_path / "n2" / "t-0" / f"{0:020}.log"
+    (tmp_path / "n3").mkdir()
+    copied = tmp_path / "n3" / "t-0"
+    shutil.copytree(log.parent, copied)
+    make_log_directory(tmp_path / "n3", node=3)
+    errors: list[KdumpError] = []
+    # Nobody knows which of the two it stands for.
+    (report,) = diff([str(manifest), str(tmp_path / "n3")], DiffOptions(), errors.append)
+    assert isinstance(report, PartitionReport)
+    told = [one.copies for one in report.differences if one.kind is DifferenceKind.CHANGED]
+    assert ([error.code for error in errors], told) == ([Codes.MANIFEST], [(1, 0)])
+    log.write_bytes(b"".join(batch.data() for batch in [*row(0), *row(10, value=b"x")]))
+    items = list(diff([str(manifest), *paths], DiffOptions(), fail))
+    (report,) = [one for one in items if isinstance(one, PartitionReport)]
+    assert [one.copies for one in report.differences if one.kind is DifferenceKind.CHANGED] == [(3, 1)]

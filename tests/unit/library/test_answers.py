@@ -10,24 +10,23 @@ from typing import Any
 import pytest
 
 import kdump
-from tests.harness.captures import Captures, partition_cases
+from kdump.library.objects import snake_case
+from tests.harness.archives import unpack_cases
+from tests.harness.captures import Captures, names_with_logs, partition_cases
 from tests.harness.cli_runs import kdump as command
 
 
-def told(*words: str, type_: str) -> list[dict[str, Any]]:
+def told(*words: str, type_: str | None = None) -> list[dict[str, Any]]:
     run = command(*words, "--output", "jsonl", cwd=Path.cwd())
     assert run.returncode in (0, 1, 3), run.stderr
-    return [row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == type_]
+    return [row for row in map(json.loads, run.stdout.splitlines()) if type_ in (None, row["type"])]
 
 
 def path_of(captures: Captures, partition: str) -> str:
-    path = captures.root / partition
-    if not any(path.glob("*.log")):
-        pytest.skip("no log")
-    return str(path)
+    return str(captures.root / partition)
 
 
-@pytest.mark.parametrize("partition", partition_cases(fast=8))
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=8))
 class TestCaptures:
     def test_findings(self, captures: Captures, partition: str) -> None:
         path = path_of(captures, partition)
@@ -95,6 +94,86 @@ def test_group_offsets(captures: Captures) -> None:
 def test_a_path_without_groups(captures: Captures) -> None:
     with pytest.raises(kdump.KdumpError, match="__consumer_offsets"):
         kdump.group_offsets(captures.root / "4.3.1/v2-none-0")
+
+
+@pytest.fixture(scope="module")
+def metadata(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack_cases("metadata", tmp_path_factory.mktemp("cases"))
+
+
+@pytest.mark.parametrize("words", [("n1",), ("n1", "n101", "n103"), ("n2", "../damaged/bitflip")])
+@pytest.mark.parametrize("show_secrets", [False, True])
+def test_cluster_state(metadata: Path, words: tuple[str, ...], show_secrets: bool) -> None:
+    paths = [str(metadata / "cluster" / word) for word in words]
+    options = ("--show-secrets",) if show_secrets else ()
+    found = kdump.cluster_state(paths, show_secrets=show_secrets)
+    assert found.to_dicts() == told("stats", "--at", "now", *options, *paths)
+    assert [head.leader for head in found.metadata][:1] == [103]
+    assert bool(found.findings) == ("../damaged/bitflip" in words)
+    early = kdump.cluster_state(paths[:1], at_offset=203, show_secrets=show_secrets)
+    assert early.to_dicts() == told("stats", "--at-offset", "203", *options, paths[0])
+
+
+def test_every_thing_of_a_state_is_in_one_list(metadata: Path) -> None:
+    state = kdump.cluster_state(metadata / "cluster/n1", at_offset=203)
+    lists = (
+        state.metadata, state.voters, state.features, state.brokers, state.controllers, state.topics, state.partitions,
+        state.configs, state.quotas, state.producer_ids, state.acls, state.scram, state.tokens,
+    )  # fmt: skip
+    assert all(lists)
+    assert sorted(map(id, (row for rows in lists for row in rows))) == sorted(map(id, state.rows))
+    for rows in lists:
+        for row in rows:
+            for name, value in row.to_dict().items():
+                assert name == "type" or getattr(row, snake_case(name)) == value
+    partition = next(partition for partition in state.partitions if partition.topic == "__transaction_state")
+    assert (partition.leader, partition.isr) == (2, [2, 3])
+
+
+def test_groups_and_transactions_of_a_state(captures: Captures) -> None:
+    root = captures.root / "4.3.1"
+    names = ("__consumer_offsets-0", "__consumer_offsets-2", "__transaction_state-0", "v2-none-0")
+    paths = [str(path) for path in map(root.joinpath, names) if path.is_dir()]
+    at = 4_000_000_000_000
+    state = kdump.cluster_state(paths, at=at)
+    # The last value of each key of a partition that is named is no state of the cluster.
+    assert state.to_dicts() == [row for row in told("stats", "--at", str(at), *paths) if row["type"] != "key"]
+    assert state.groups
+    assert state.group_offsets == kdump.group_offsets(paths, at=at)
+    assert [row.transactional_id for row in state.transactional_ids] == [
+        row["transactionalId"] for row in told("stats", "--at", str(at), *paths, type_="transactionalId")
+    ]
+
+
+def test_a_state_that_is_not_there(captures: Captures) -> None:
+    with pytest.raises(kdump.KdumpError, match="nothing that has a state"):
+        kdump.cluster_state(captures.root / "4.3.1/v2-none-0")
+    with pytest.raises(ValueError, match="not both"):
+        kdump.cluster_state("x", at=5, at_offset=5)
+
+
+@pytest.mark.parametrize("records", [False, True])
+def test_differences(tmp_path: Path, records: bool) -> None:
+    root = unpack_cases("replicas", tmp_path)
+    for case in sorted(path for path in root.iterdir() if len(list(path.glob("n*"))) > 1)[:3]:
+        paths = sorted(map(str, case.glob("n*")))
+        found = kdump.differences(*paths, records=records)
+        expected = told("diff", *(["--records"] if records else []), *paths)
+        assert found.to_dicts() == expected
+        assert [one.to_dict() for one in found] == [row for row in expected if row["type"] == "difference"]
+        assert len(found) == len(list(found))
+        lists = (list(found), found.copies, found.common, found.absent, found.truncations, found.recommendations)
+        assert sum(map(len, lists)) + len(found.records) == len(expected)
+        for row in found.rows:
+            for name, value in row.to_dict().items():
+                assert name == "type" or getattr(row, snake_case(name)) == value
+
+
+def test_differences_of_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="two paths"):
+        kdump.differences(tmp_path)
+    with pytest.raises(kdump.KdumpError, match="no such file"):
+        kdump.differences(tmp_path / "a", tmp_path / "b")
 
 
 def test_wrong_arguments(captures: Captures) -> None:

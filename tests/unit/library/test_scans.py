@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shutil
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 import kdump
-from tests.harness.captures import Captures, partition_cases
+from tests.harness.archives import unpack_cases
+from tests.harness.captures import Captures, names_with_logs, partition_cases
 from tests.harness.scanned import Row, dumped, of_batches, of_records, of_values
+from tests.harness.store_runs import BUCKET, CountingStore, store
 
-pd = pytest.importorskip("pandas")
+__all__ = ["store"]
+
+pytest.importorskip("pandas")
 
 Item = TypeVar("Item")
 
@@ -25,8 +32,39 @@ def logs(captures: Captures, partition: str) -> str:
     return str(captures.root / partition)
 
 
-def has_logs(path: str) -> bool:
-    return any(Path(path).glob("*.log"))
+def by_arrow(scan: kdump.Scan) -> list[Row]:
+    return of_values(scan.to_arrow().to_pylist())
+
+
+def by_pandas(scan: kdump.Scan) -> list[Row]:
+    return of_values(scan.to_pandas().to_dict("records"))
+
+
+def by_polars(scan: kdump.Scan) -> list[Row]:
+    return of_values(scan.to_polars().to_dicts())
+
+
+def by_duckdb(scan: kdump.Scan) -> list[Row]:
+    duckdb = import_module("duckdb")
+    with duckdb.connect() as connection:
+        connection.register("records", scan)
+        found = connection.sql("from records")
+        return of_values(dict(zip(found.columns, row, strict=True)) for row in found.fetchall())
+
+
+FORMS = [
+    by_arrow,
+    by_pandas,
+    *(form for form, package in ((by_polars, "polars"), (by_duckdb, "duckdb")) if find_spec(package) is not None),
+]
+"""Each takes all records of a scan. ``pip install -e '.[dev]'`` brings what the last two need."""
+
+
+def check_raises(form: Callable[[kdump.Scan], list[Row]], scan: kdump.Scan) -> None:
+    """DuckDB makes an error of its own of what is raised while it reads."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        form(scan)
+    assert isinstance(caught.value, kdump.KdumpError) or form is by_duckdb
 
 
 def columns_of(rows: list[Row]) -> list[str]:
@@ -40,6 +78,10 @@ def without_damage(rows: list[Row], found: list[kdump.Finding]) -> list[Row]:
         for row in rows
         if row["isValid"] and row["problem"] is None and (row["file"], row["position"]) not in invalid
     ]
+
+
+def places(rows: list[Row]) -> list[tuple[Any, ...]]:
+    return [(row["file"], row["position"], row["offset"]) for row in rows]
 
 
 def until_damage(items: Iterable[Item]) -> tuple[list[Item], kdump.KdumpError | None]:
@@ -58,22 +100,18 @@ def invalid_rows(path: str) -> list[kdump.Finding]:
     return marked.findings
 
 
-@pytest.mark.parametrize("partition", partition_cases(fast=4))
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=4))
 class TestCaptures:
     def test_mark_gives_the_rows_of_resync(self, captures: Captures, partition: str) -> None:
         path = logs(captures, partition)
-        if not has_logs(path):
-            pytest.skip("no log")
         expected = dumped(path)
         scan = kdump.scan(path, on_damage="mark")
         assert of_records(scan, columns_of(expected)) == expected
-        assert of_values(scan.to_arrow().to_pylist()) == expected
-        assert of_values(scan.to_pandas().to_dict("records")) == expected
+        for form in FORMS:
+            assert form(scan) == expected, form
 
     def test_skip_leaves_out_what_is_not_valid(self, captures: Captures, partition: str) -> None:
         path = logs(captures, partition)
-        if not has_logs(path):
-            pytest.skip("no log")
         marked = kdump.scan(path, on_damage="mark")
         rows = dumped(path)
         list(marked)
@@ -84,13 +122,12 @@ class TestCaptures:
         # Of a batch with a wrong CRC that does not decode either, only the CRC is told.
         places = dict.fromkeys((one.path, one.position) for one in marked.findings)
         assert list(dict.fromkeys((one.path, one.position) for one in found)) == list(places)
-        assert of_values(scan.to_arrow().to_pylist()) == expected
-        assert scan.findings == found
+        for form in FORMS:
+            assert form(scan) == expected, form
+            assert scan.findings == found
 
     def test_raise_gives_all_rows_before_the_damage(self, captures: Captures, partition: str) -> None:
         path = logs(captures, partition)
-        if not has_logs(path):
-            pytest.skip("no log")
         rows = dumped(path, resync=False)
         records, error = until_damage(kdump.scan(path))
         found = of_records(records, columns_of(rows))
@@ -99,11 +136,14 @@ class TestCaptures:
         batches, same = until_damage(kdump.scan(path).to_reader())
         assert of_values(row for batch in batches for row in batch.to_pylist()) == found
         assert str(same) == str(error)
+        for form in FORMS:
+            if error is None:
+                assert form(kdump.scan(path)) == found, form
+            else:
+                check_raises(form, kdump.scan(path))
 
     def test_batches(self, captures: Captures, partition: str) -> None:
         path = logs(captures, partition)
-        if not has_logs(path):
-            pytest.skip("no log")
         expected = dumped(path, kind="batches")
         assert of_batches(kdump.scan(path, on_damage="mark").batches(), columns_of(expected)) == expected
 
@@ -124,29 +164,78 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 """Arguments of a scan, and the options of the command."""
 
 
-@pytest.mark.parametrize("partition", partition_cases(fast=16))
-@pytest.mark.parametrize(("arguments", "options"), FILTERS, ids=[" ".join(options) for _, options in FILTERS])
-def test_filters(captures: Captures, partition: str, arguments: dict[str, Any], options: list[str]) -> None:
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=16))
+@pytest.mark.parametrize("number", range(len(FILTERS)), ids=[" ".join(options) for _, options in FILTERS])
+def test_filters(captures: Captures, partition: str, number: int) -> None:
+    """Of the forms one takes turns: each filter meets each of them on many captures."""
     path = logs(captures, partition)
-    if not has_logs(path):
-        pytest.skip("no log")
+    arguments, options = FILTERS[number]
+    form = FORMS[(number + names_with_logs().index(partition)) % len(FORMS)]
     expected = dumped(*options, path)
     scan = kdump.scan(path, on_damage="mark", **arguments)
     assert of_records(scan, columns_of(expected)) == expected
-    assert of_values(scan.to_arrow().to_pylist()) == expected
+    assert form(scan) == expected
+    skipping = kdump.scan(path, on_damage="skip", **arguments)
+    found = of_records(skipping, columns_of(expected))
+    # What does not decode is no damage: with a decoder the rows are those without one.
+    plain = of_records(kdump.scan(path, on_damage="mark"), columns_of(expected)) if "decode" in arguments else expected
+    assert places(found) == places(without_damage(plain, scan.findings))
+    assert all(row in expected for row in found)
+    assert form(skipping) == found
+    rows, error = until_damage(kdump.scan(path, **arguments))
+    before = expected if error is None and not scan.findings else dumped(*options, path, resync=False)
+    found = of_records(rows, columns_of(before))
+    assert found == before[: len(found)]
+    if error is None:
+        assert form(kdump.scan(path, **arguments)) == found
+    else:
+        check_raises(form, kdump.scan(path, **arguments))
 
 
-@pytest.mark.parametrize("partition", partition_cases(fast=16))
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=16))
 def test_times(captures: Captures, partition: str) -> None:
     path = logs(captures, partition)
-    rows = dumped(path) if has_logs(path) else []
+    rows = dumped(path)
     times = sorted({row["timestamp"] for row in rows if row["timestamp"] is not None and 0 < row["timestamp"] < 2**42})
-    if not times:
-        pytest.skip("no times")
-    start, end = times[len(times) // 4], times[-len(times) // 4]
+    start, end = (times[len(times) // 4], times[-len(times) // 4]) if times else (1, 2)
     expected = dumped("--time", f"{start}..{end}", path)
     assert of_records(kdump.scan(path, on_damage="mark", time=(start, end)), columns_of(rows)) == expected
     moments = tuple(
         datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=ms % 1000 * 1000) for ms in (start, end)
     )
     assert of_records(kdump.scan(path, on_damage="mark", time=moments), columns_of(rows)) == expected
+
+
+def test_captures_without_a_log(captures: Captures) -> None:
+    """``names_with_logs`` names all others."""
+    with_logs = {name for name in captures.partitions() if any((captures.root / name).glob("*.log"))}
+    assert with_logs == set(names_with_logs())
+
+
+def test_a_store_gives_the_same(captures: Captures, store: CountingStore) -> None:
+    damaged = [name for name in names_with_logs() if name.startswith("damaged/")][::12]
+    for number, partition in enumerate(
+        ("4.3.1/v2-txn-0", "1.1.1/__transaction_state-0", "0.10.2.2/v1-lz4-0", *damaged)
+    ):
+        name = f"orders-{number}"
+        shutil.copytree(captures.root / partition, store.root / name)
+        expected = dumped(f"{BUCKET}/{name}")
+        local = dumped(str(store.root / name))
+        assert [row | {"file": ""} for row in expected] == [row | {"file": ""} for row in local]
+        scan = kdump.scan(f"{BUCKET}/{name}", on_damage="mark")
+        assert of_records(scan, columns_of(expected)) == expected
+        for form in FORMS:
+            assert form(scan) == expected, form
+        near = kdump.scan(f"{BUCKET}/{name}", on_damage="mark", offsets=(5, 9))
+        assert by_polars(near) == dumped("--offset", "5:9", f"{BUCKET}/{name}")
+
+
+def test_logs_of_kafka_07(tmp_path: Path) -> None:
+    """They have all columns but the one that only they have."""
+    root = unpack_cases("kafka07", tmp_path)
+    for folder in sorted(path.parent for path in root.glob("*/*.kafka")):
+        expected = [{name: value for name, value in row.items() if name != "nextOffset"} for row in dumped(str(folder))]
+        scan = kdump.scan(folder, on_damage="mark")
+        assert of_records(scan, columns_of(expected)) == expected
+        for form in FORMS:
+            assert form(scan) == expected, form

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.log import files
 from kdump.log.partition import segment_files
 
 
@@ -74,3 +77,25 @@ def test_missing_directory(tmp_path: Path) -> None:
     with pytest.raises(KdumpError) as caught:
         listed(tmp_path / "nowhere")
     assert caught.value.code is Codes.UNREADABLE
+
+
+def test_a_listing_is_kept_until_the_directory_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However coarse the times of its file system are, and never with links, whose targets may change."""
+
+    def names() -> list[str]:
+        return sorted(entry.name for entry in files.listing(str(tmp_path)))
+
+    scans: list[str] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: (scans.append(path), scandir(path))[1])
+    (tmp_path / "a").touch()
+    assert [names(), names()] == [["a"], ["a"]]
+    assert len(scans) == 2, "it has just changed"
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now + 10_000_000_000)
+    os.utime(tmp_path, ns=(1, 1))
+    assert [names(), names()] == [["a"], ["a"]]
+    assert len(scans) == 3
+    (tmp_path / "b").symlink_to("a")
+    assert [names(), names()] == [["a", "b"], ["a", "b"]]
+    assert len(scans) == 5

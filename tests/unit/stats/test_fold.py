@@ -18,7 +18,7 @@ from kdump.stats.fold import LogPart, StatsFold
 from kdump.stats.groupfigures import Damage, report
 from kdump.stats.grouping import By
 from kdump.stats.places import RangeStart
-from kdump.stats.reading import StatsReading
+from kdump.stats.reading import StatsReading, segment_reading
 from kdump.stats.report import stats_row
 from kdump.stats.run import StatsOptions, fold_split, repacked
 from kdump.tasks.splits import find_logs, plan
@@ -85,8 +85,8 @@ def folded(path: Path, extent: Extent, by: By, *, with_records: bool) -> StatsFo
     place = RangeStart(str(path.parent), base_offset, str(path), extent.start)
     with open_source(str(path)) as source:
         part = fold.part(LogPart(str(path), "t", 0, place))
-        look = StatsReading(source, None, extent, part, with_records=with_records, limit=DEFAULT_LIMIT)
-        for _ in look.items():
+        reading = segment_reading(source, None, extent, part, with_records=with_records, limit=DEFAULT_LIMIT)
+        for _ in StatsReading(reading, part).items():
             pass
     # As it comes from a worker.
     made: StatsFold = pickle.loads(pickle.dumps(fold))

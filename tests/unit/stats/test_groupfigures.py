@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_segments(captures: Captures, partition: str) -> None:
         assert {outcome: share["records"] for outcome, share in row["transactions"].items()} == outcomes(records)
 
 
-@pytest.mark.parametrize("by", [by for by in By if by is not By.SEGMENT])
+@pytest.mark.parametrize("by", [by for by in By if by is not By.SEGMENT and not by.is_of_contents])
 @pytest.mark.parametrize("group", sorted({name.partition("/")[0] for name in LOGS}))
 @pytest.mark.slow
 def test_groups(captures: Captures, group: str, by: By) -> None:
@@ -43,11 +43,8 @@ def test_groups(captures: Captures, group: str, by: By) -> None:
     batches, records = shown(*(str(log) for name in partitions for log in logs_of(captures, name)))
     key = key_of(by)
     rows = figures_of(*paths, by=by)
-    if by is By.HOUR:
-        rows = {
-            "none" if name == "none" else str(int(datetime.fromisoformat(name).timestamp()) // 3600): row
-            for name, row in rows.items()
-        }
+    if by.span is not None:
+        rows = {"none" if name == "none" else str(_milliseconds(name)): row for name, row in rows.items()}
     keys = {key(row) for row in (*batches, *records)}
     if not by.is_of_files:
         assert set(rows) == keys
@@ -57,10 +54,15 @@ def test_groups(captures: Captures, group: str, by: By) -> None:
         if by.is_of_files:
             # Empty logs are files too.
             del plain["files"]
-        if by is not By.HOUR:
-            # A batch is in the hour of its largest timestamp, its records each in their own.
+        if by.span is None:
+            # A batch is in the minute, hour or day of its largest timestamp, its records each in their own.
             assert {outcome: share["records"] for outcome, share in rows[name]["transactions"].items()} == outcomes(own)
         assert {what: rows[name][what] for what in plain} == plain, name
+
+
+def _milliseconds(label: str) -> int:
+    moment = datetime.fromisoformat(label)
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()) * 1000
 
 
 @pytest.mark.parametrize("partition", partition_cases(LOGS, fast=4))

@@ -65,7 +65,7 @@ def said(judge: Judge, *paths: Path) -> tuple[list[str], list[str]]:
 def test_equal_with_any_number_of_processes(logs: Path, deep: bool) -> None:
     options = CheckOptions(deep=deep)
     paths = [logs, logs / "v2-txn-0", *sorted((logs / "mutant-0").glob("*.log")), logs]
-    expected = said(PartitionCheck(options).segments, *paths)
+    expected = said(PartitionCheck(options), *paths)
     assert len(expected[0]) > 100
     for run, min_tasks in ((in_process, 8), (ProcessPool(2), 8), (ProcessPool(7), 28)):
         assert said(pooled_judge(map(str, paths), options, run, min_tasks=min_tasks), *paths) == expected
@@ -75,7 +75,7 @@ def test_relative_paths_and_a_rate(logs: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(logs)
     paths = Path("v2-txn-0"), Path("damaged-crc-0") / NAME
     options = CheckOptions()
-    expected = said(PartitionCheck(options).segments, *paths)
+    expected = said(PartitionCheck(options), *paths)
     assert said(pooled_judge(map(str, paths), options, ProcessPool(2, rate=1 << 30)), *paths) == expected
 
 

@@ -112,6 +112,40 @@ def test_segments_follow_one_another() -> None:
     assert codes(found_twice) == [Codes.SEGMENT_OVERLAP, Codes.DUPLICATE_BATCH]
 
 
+def listing(**arguments: object) -> OrderedChecks:
+    return OrderedChecks(lists_gaps=True, **arguments)  # type: ignore[arg-type]
+
+
+def test_each_gap_of_a_compacted_log_is_listed() -> None:
+    data = log(0, 10, 20, 30) + batch(35, last_offset_delta=8)
+    found = check(data, log(50), base_offsets=[0, 46], ordered=listing())
+    assert codes(found) == [Codes.OFFSET_GAP] * 4 + [Codes.SEGMENT_GAP, Codes.OFFSET_GAP]
+    assert {finding.severity for finding in found} == {Severity.INFO}
+    ranges = [(finding.first_offset, finding.last_offset) for finding in found]
+    assert ranges == [(5, 9), (15, 19), (25, 29), (None, None), (44, 45), (46, 49)]
+    assert found[3].message == "4 offsets have no record inside of batches, as compaction leaves them"
+    for finding in found:
+        assert "lost" not in str(finding)
+        assert finding.continue_at is None
+        if finding.first_offset is not None:
+            assert f"{finding.first_offset}..{finding.last_offset}" in str(finding)
+
+
+def test_listed_gaps_and_their_summary_come_to_the_same() -> None:
+    data = log(*range(0, 10 * 1200, 10))
+    (summary,) = check(data, ordered=OrderedChecks(is_compacted=False))
+    listed = check(data, ordered=listing(is_compacted=False))
+    assert summary.message == f"{5 * len(listed):,} offsets are missing in {len(listed):,} gaps"
+    assert {finding.severity for finding in listed} == {Severity.WARNING}
+    missing = [number for finding in listed for number in range(finding.first_offset or 0, finding.continue_at or 0)]
+    assert missing == [offset for offset in range(10 * 1199) if offset % 10 >= 5]
+
+
+def test_gaps_of_a_log_that_is_not_compacted_are_listed_anyway() -> None:
+    for data in (log(0, 10, 15), log(0, 5), log(0, 5) + batch(10)[:-3]):
+        assert check(data, ordered=listing()) == check(data, ordered=OrderedChecks())
+
+
 def test_a_segment_that_ends_in_a_hole_is_not_followed_by_a_gap() -> None:
     found = both_ways(log(0, 5) + batch(10)[:-3], log(15), base_offsets=[0, 15])
     assert codes(found) == [Codes.TRUNCATED]

@@ -16,7 +16,7 @@ from kdump.kafka.failures import FailureKind
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import Recovery, RecoveryFailure, RecoveryOutcome
 from kdump.rows import filetables
-from kdump.verify.report import JUnitReport, finding_json, finding_line, summary_line
+from kdump.verify.report import JUnitReport, finding_json, finding_line, github_error, github_line, summary_line
 from kdump.verify.summary import SegmentSummary
 
 LOG = "/logs/orders-0/00000000000000000000.log"
@@ -187,7 +187,7 @@ def test_suites_and_cases() -> None:
     result = report(HOLE, MISSING)
     result.add_segment(SegmentSummary(LOG, 1, 1, 0, 0, NOTHING, None))
     result.add_segment(SegmentSummary("/logs/orders-1/0.log", 1, 1, 0, 0, NOTHING, None))
-    found = {(suite, name): case for suite, name, case in cases(checked(result.xml()))}
+    found = {(suite, name): case for suite, name, case in cases(checked(result.document()))}
     assert list(found) == [
         ("/logs/orders-0", os.path.basename(LOG)), ("/logs/orders-0", "X.index"), ("/logs/orders-1", "0.log"),
     ]  # fmt: skip
@@ -201,14 +201,14 @@ def test_suites_and_cases() -> None:
 
 def test_all_findings_of_a_file_are_in_its_case() -> None:
     second = Finding(Codes.ZERO_FILL, "zeros", 20_000, 61, path=LOG)
-    ((_, _, case),) = cases(checked(report(HOLE, LEFTOVER, second).xml()))
+    ((_, _, case),) = cases(checked(report(HOLE, LEFTOVER, second).document()))
     assert all(code in said(case, "failure") for code in ("KD108", "KD106", "20000"))
     assert "KD318" not in said(case, "failure")
     assert "KD318" in said(case, "system-out")
 
 
 def test_strict() -> None:
-    root = checked(report(MISSING, LEFTOVER, failing={Severity.ERROR, Severity.WARNING}).xml())
+    root = checked(report(MISSING, LEFTOVER, failing={Severity.ERROR, Severity.WARNING}).document())
     assert [case.find("failure") is not None for _, _, case in cases(root)] == [True, False]
 
 
@@ -216,14 +216,14 @@ def test_paths_that_cannot_be_looked_at() -> None:
     result = report(HOLE)
     result.add_error(KdumpError(Codes.MISSING, "no such file or directory", path="gone"))
     result.add_error(KdumpError(Codes.NO_SEGMENTS, "no segment files in this directory", path="empty"))
-    root = checked(result.xml())
+    root = checked(result.document())
     errors = [case for _, _, case in cases(root) if case.find("error") is not None]
     assert [case.get("name") for case in errors] == ["gone", "empty"]
     assert "no such file or directory" in said(errors[0], "error")
 
 
 def test_nothing_at_all() -> None:
-    assert len(checked(report().xml())) == 0
+    assert len(checked(report().document())) == 0
 
 
 @given(st.binary(min_size=1).map(os.fsdecode), st.text())
@@ -231,11 +231,44 @@ def test_any_name_gives_well_formed_xml(path: str, message: str) -> None:
     result = report(Finding(Codes.PAYLOAD, message, 0, path=path), Finding(Codes.LEFTOVER, message, 0, path=path))
     result.add_segment(SegmentSummary(path, 1, 1, 0, 0, NOTHING, None))
     result.add_error(KdumpError(Codes.MISSING, message, path=path))
-    root = checked(result.xml())
+    root = checked(result.document())
     assert len(list(root.iter("testcase"))) == 2
 
 
 def test_readable_names_stay() -> None:
     path = 'Töpfe & "Tücher" <0>/über.log'
-    ((folder, name, _),) = cases(checked(report(Finding(Codes.PAYLOAD, "", 0, path=path)).xml()))
+    ((folder, name, _),) = cases(checked(report(Finding(Codes.PAYLOAD, "", 0, path=path)).document()))
     assert f"{folder}/{name}" == path
+
+
+# --- GitHub Actions ---
+
+
+def test_annotations() -> None:
+    assert github_line(HOLE) == (
+        f"::error file={LOG},title=KD108 batch-crc::at 7628 (1,976 bytes): the CRC is wrong; offsets 62..80 lost (at "
+        "most); continues at offset 81\n"
+    )
+    assert github_line(MISSING).startswith("::warning file=/logs/orders-0/X.index,title=KD306 index-missing::")
+    info = Finding(Codes.OFFSET_GAP, "gone", 0, graded=Severity.INFO)
+    assert github_line(info) == "::notice title=KD505 offset-gap::at 0: gone\n"
+    error = KdumpError(Codes.MISSING, "no such file or directory", path="gone")
+    assert github_error(error) == "::error file=gone,title=KD001 missing::no such file or directory\n"
+
+
+def test_annotations_are_escaped() -> None:
+    line = github_line(Finding(Codes.PAYLOAD, "100%\r\n::error::x, y: z\x1b[31m", 0, path="a,b:c%\n::notice::.log"))
+    assert line.startswith("::error file=a%2Cb%3Ac%25%0A%3A%3Anotice%3A%3A.log,title=")
+    assert line.endswith("::at 0: 100%25%0D%0A::error::x, y: z\\x1b[31m\n")
+
+
+@given(st.binary(min_size=1).map(os.fsdecode), st.text())
+def test_any_name_is_one_annotation(path: str, message: str) -> None:
+    line = github_line(Finding(Codes.PAYLOAD, message, 0, path=path))
+    assert line.count("\n") == 1
+    assert "\r" not in line
+    properties = line.removeprefix("::error ").partition("::")[0]
+    file, title = properties.split(",")
+    assert title == f"title={Codes.PAYLOAD.value.code} {Codes.PAYLOAD.value.name}"
+    assert file.startswith("file=")
+    assert ":" not in file

@@ -42,7 +42,7 @@ Verified = tuple[list[Finding], list[SegmentSummary]]
 
 
 def checking(options: CheckOptions | None = None, **arguments: Any) -> Verification:
-    return Verification(PartitionCheck(options, **arguments).segments)
+    return Verification(PartitionCheck(options, **arguments))
 
 
 def verified(path: str | Path, verification: Verification | None = None) -> Verified:

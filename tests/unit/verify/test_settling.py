@@ -41,7 +41,7 @@ def live(tmp_path: Path) -> Iterator[Path]:
 
 
 def findings(path: Path, options: CheckOptions | None = None, **arguments: Callable[[str], Source]) -> list[Finding]:
-    verification = Verification(PartitionCheck(options, **arguments).segments)
+    verification = Verification(PartitionCheck(options, **arguments))
     return [item for item in verification.path(str(path)) if isinstance(item, Finding)]
 
 

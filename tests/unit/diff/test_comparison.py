@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kdump.diff.differences import DifferenceKind
+from kdump.diff.comparison import DifferenceKind
 from tests.harness.replicas import MadeBatch, Truth, compared, make_copy, make_log_directory, told
 
 HEALTHY = ("p1-healthy", "p2-after", "p5-after")

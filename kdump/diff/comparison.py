@@ -65,7 +65,8 @@ class CopyDifference:
     """Offsets, both inclusive, at which copies differ; None: it is about no offset.
 
     ``copies``: the numbers of the copies that it is about, rising: those that lack or have what others have not; where
-    copies hold different records all of them. ``records``: how many there are; None: not known.
+    copies hold different records all of them. ``records``: how many there are; None: not known. ``sides``: where copies
+    hold different records or are of different topics, those that agree, the fewest first; empty elsewhere.
     """
 
     kind: DifferenceKind
@@ -74,8 +75,10 @@ class CopyDifference:
     copies: tuple[int, ...]
     message: str
     records: int | None = None
+    sides: tuple[tuple[int, ...], ...] = ()
 
 
+_HAS_SIDES: Final = frozenset({DifferenceKind.RECORD, DifferenceKind.LEADER_EPOCH})
 _ONLY: Final = (Held.ONLY_FIRST, Held.ONLY_SECOND)
 _DAMAGED: Final = 100
 """Labels beyond those of ``Held``, of differences that are explained. This one: a copy is damaged there."""
@@ -123,14 +126,14 @@ class Comparison:
         """
         found = [*self._of_identities(), *self._of_single_copies()]
         for first, second in combinations(range(len(self.copies)), 2):
-            if self._is_comparable(first, second):
+            if self.are_comparable(first, second):
                 found += self._of_pair(first, second)
         found += [*self._of_starts(), *self._of_ends(), *self._of_segments()]
         return _merged(found)
 
-    def _is_comparable(self, first: int, second: int) -> bool:
-        """They are of one topic, as far as that is known."""
-        ids = {self.copies[first].place.topic_id, self.copies[second].place.topic_id} - {None}
+    def are_comparable(self, *numbers: int) -> bool:
+        """These copies are of one topic, as far as that is known."""
+        ids = {self.copies[number].place.topic_id for number in numbers} - {None}
         return len(ids) < 2 or self.options.only_content
 
     def _of_identities(self) -> Iterator[CopyDifference]:
@@ -151,7 +154,9 @@ class Comparison:
                         for number, topic_id in known.items()
                     }
                 listed = ", ".join(sorted(set(known.values())))
-                yield CopyDifference(kind, None, None, tuple(known), f"the copies have different {what}: {listed}")
+                message = f"the copies have different {what}: {listed}"
+                sides = {tuple(other for other in known if known[other] == name) for name in known.values()}
+                yield CopyDifference(kind, None, None, tuple(known), message, sides=_fewest_first(sides))
 
     def _of_single_copies(self) -> Iterator[CopyDifference]:
         for number, copy in enumerate(self.copies):
@@ -238,7 +243,7 @@ class Comparison:
             others = [
                 other.log_start
                 for at, other in enumerate(self.copies)
-                if at != number and self._is_comparable(number, at)
+                if at != number and self.are_comparable(number, at)
             ]
             lowest = min(others, default=copy.log_start)
             if lowest >= copy.log_start or copy.place.log is not None:
@@ -267,7 +272,7 @@ class Comparison:
             longer = [
                 at
                 for at, other in enumerate(self.copies)
-                if other.log_end > copy.log_end and self._is_comparable(number, at)
+                if other.log_end > copy.log_end and self.are_comparable(number, at)
             ]
             parted = [at for at in longer if (number, at) in self._parted]
             lagging = [at for at in longer if at not in parted]
@@ -284,7 +289,7 @@ class Comparison:
 
     def _of_segments(self) -> Iterator[CopyDifference]:
         """Segments that begin elsewhere, within what all hold."""
-        if self.common is None:
+        if self.common is None or not self.are_comparable(*range(len(self.copies))):
             return
         lower, upper = self.common
         whole = [number for number, copy in enumerate(self.copies) if copy.place.log is None]
@@ -413,5 +418,21 @@ def _merged(found: Iterable[CopyDifference]) -> list[CopyDifference]:
             merged += dict.fromkeys(several)
             continue
         copies = tuple(sorted({number for one in several for number in one.copies}))
-        merged.append(replace(several[0], copies=copies))
+        sides = several[0].sides
+        if several[0].kind in _HAS_SIDES:
+            sides = _sides(copies, {one.copies for one in several})
+        merged.append(replace(several[0], copies=copies, sides=sides))
     return merged
+
+
+def _sides(copies: tuple[int, ...], apart: set[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    """Copies that hold the same, the fewest first; ``apart``: pairs that do not."""
+    sides = {
+        tuple(other for other in copies if other == one or (min(one, other), max(one, other)) not in apart)
+        for one in copies
+    }
+    return _fewest_first(sides)
+
+
+def _fewest_first(sides: Iterable[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(sorted(sides, key=lambda side: (len(side), side)))

@@ -1,0 +1,126 @@
+"""Small logs that are read together: what is said of each is what is said of it alone."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.codes import Finding, KdumpError
+from kdump.fast import policy
+from kdump.log.opening import open_source
+from kdump.log.source import Source
+from kdump.verify.partition import PartitionCheck
+from kdump.verify.report import summary_line
+from kdump.verify.run import Verification
+from kdump.verify.segment import CheckOptions, SegmentReading
+from kdump.verify.smalllogs import SmallLogs
+from tests.bench.manyfiles import write_log_directory
+from tests.harness.archives import unpack_cases
+from tests.harness.captures import FIXTURES
+from tests.harness.cli_runs import BATCH, DAMAGED_BATCH, NAME
+
+DEEP, QUICK = CheckOptions(), CheckOptions(deep=False)
+
+
+def said(path: Path, options: CheckOptions, least: int) -> list[str]:
+    """What a run says, with logs read together from ``least`` on."""
+    errors: list[KdumpError] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(policy, "CHECKED_LOGS", least)
+        items = list(Verification(PartitionCheck(options), on_error=errors.append).path(str(path)))
+    texts = [repr(item) if isinstance(item, Finding) else summary_line(item) for item in items]
+    return [*texts, *map(str, errors)]
+
+
+@pytest.mark.parametrize("options", [DEEP, QUICK], ids=["deep", "quick"])
+def test_every_case(tmp_path: Path, options: CheckOptions) -> None:
+    root = tmp_path / "logs"
+    unpacked = unpack_cases("repair", tmp_path / "cases")
+    for number, log in enumerate(sorted(unpacked.glob("mutants/*/*.log"))[::3]):
+        shutil.copytree(log.parent, root / f"mutant-{number}")
+    for folder in sorted((FIXTURES / "segments").iterdir()):
+        shutil.copytree(folder, root / folder.name)
+    (root / "empty-0").mkdir()
+    (root / "empty-0" / NAME).touch()
+    (root / "link-0").mkdir()
+    (root / "link-0" / NAME).symlink_to("/etc/hostname")
+    expected = said(root, options, sys.maxsize)
+    assert len(expected) > 100
+    assert said(root, options, 1) == expected
+
+
+@given(data=st.data(), deep=st.booleans())
+def test_random_damage(data: st.DataObject, deep: bool) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name) / "logs"
+        write_log_directory(root, 3, 2)
+        files = sorted(path for path in root.rglob("*") if path.is_file())
+        for path in data.draw(st.lists(st.sampled_from(files), min_size=1, max_size=3, unique=True)):
+            held = path.read_bytes()
+            # The file may have hard links.
+            path.unlink()
+            match data.draw(st.sampled_from(["gone", "cut", "longer", "flipped"])):
+                case "cut":
+                    path.write_bytes(held[: data.draw(st.integers(0, len(held)))])
+                case "longer":
+                    path.write_bytes(held + data.draw(st.binary(min_size=1, max_size=80) | st.just(held)))
+                case "flipped" if held:
+                    changed = bytearray(held)
+                    changed[data.draw(st.integers(0, len(held) - 1))] ^= data.draw(st.integers(1, 255))
+                    path.write_bytes(changed)
+        options = CheckOptions(deep=deep)
+        assert said(root, options, 1) == said(root, options, sys.maxsize)
+
+
+def test_only_clean_logs_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damage in one log may cost the next one a reading of its own. A log that is opened again is read again."""
+    monkeypatch.setattr(policy, "CHECKED_LOGS", 1)
+    contents = [BATCH, DAMAGED_BATCH, BATCH[:-1], BATCH, b"", BATCH + b"\0", bytes(70), BATCH]
+    paths = [str(tmp_path / f"{number:020}.log") for number in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        Path(path).write_bytes(content)
+    small = SmallLogs(DEEP)
+    small.expect(paths)
+    known = []
+    for path in paths:
+        with small.open(path) as source:
+            reading = small.reading(source)
+            if reading is not None:
+                known.append(int(Path(path).stem))
+                alone = [item.tolist() for item in SegmentReading(source).items() if not isinstance(item, Finding)]
+                assert [item.tolist() for item in reading.items() if not isinstance(item, Finding)] == alone
+    # The end of log 2 is looked for in log 3.
+    assert known == [0, 4, 7]
+    with small.open(paths[0]) as source:
+        assert small.reading(source) is None
+
+
+def test_every_log_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs that nobody asks for, too."""
+    monkeypatch.setattr(policy, "CHECKED_LOGS", 1)
+    paths = [str(tmp_path / f"{number:020}.log") for number in range(5)]
+    for path in paths:
+        Path(path).write_bytes(BATCH)
+    opened: list[str] = []
+    closed: list[str] = []
+
+    def noted(path: str) -> Source:
+        opened.append(path)
+        source = open_source(path)
+        close = source.close
+        monkeypatch.setattr(source, "close", lambda: (closed.append(path), close()))
+        return source
+
+    small = SmallLogs(DEEP, noted)
+    small.expect(paths)
+    small.open(paths[1]).close()
+    assert closed == paths[1:2]
+    small.expect(())
+    assert opened == paths[1:]
+    assert sorted(closed) == paths[1:]
