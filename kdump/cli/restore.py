@@ -39,6 +39,7 @@ def restore(given: ConvertArguments, conversion: Conversion, console: Console, s
         Placing(given.link or Placing.COPY),
         given.forget_producers,
         _POLICIES.get(given.open_transactions or "", TxnPolicy.LEAVE),
+        given.strict,
         given.overwrite,
         given.backup_dir,
         given.force,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
+from kdump.convert.losses import Losses
 from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.convert.run import plan_conversion
 from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment
@@ -56,6 +57,7 @@ class NewPartition:
         size: bytes of the logs.
         linked: how many logs share their blocks with the source.
         ended: transactions that got a marker.
+        losses: what a conversion that was asked for did not keep.
     """
 
     log_start: int = 0
@@ -66,6 +68,7 @@ class NewPartition:
     size: int = 0
     linked: int = 0
     ended: int = 0
+    losses: Losses = field(default_factory=Losses)
 
     @property
     def names(self) -> list[str]:
@@ -128,6 +131,11 @@ class PartitionMaker:
             for result in results:
                 discard(result.staged)
             raise errors[0]
+        for result in results:
+            self._made.losses += result.losses
+        if self._made.losses and self._options.refuses_losses:
+            message = "the conversion would lose something; nothing was written (--strict)"
+            raise KdumpError(Codes.REPAIR_REFUSED, message, path=self._plan.source)
         kept = [result for result in results if not result.is_empty] or results[-1:]
         for result in results:
             self._keep(result if result in kept else SegmentResult(result.source, staged=result.staged))

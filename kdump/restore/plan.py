@@ -43,6 +43,7 @@ class RestoreOptions:
         placing: of logs that need not change.
         forgets_producers: the new cluster begins with no producer.
         transactions: what becomes of those without an end: LEAVE, ABORT or COMMIT.
+        refuses_losses: nothing is written of a partition that a conversion does not keep whole.
         overwrites: a log that has records is replaced.
         backup: where what is replaced goes; None: into the partition.
         force: go on even if it is unknown whether a broker runs.
@@ -53,6 +54,7 @@ class RestoreOptions:
     placing: Placing = Placing.COPY
     forgets_producers: bool = False
     transactions: TxnPolicy = TxnPolicy.LEAVE
+    refuses_losses: bool = False
     overwrites: bool = False
     backup: str | None = None
     force: bool = False
@@ -201,7 +203,7 @@ def _old_formats(source: SourcePartition) -> Iterator[RestoreNote]:
     old = np.flatnonzero(magics < TARGET_MAGIC)
     if old.size:
         lowest = int(magics[old].min())
-        message = f"{old.size:,} entries have the format of magic {lowest}: --to-magic 2 converts them"
+        message = f"{old.size:,} entries have magic {lowest}, which brokers read; --to-magic 2 converts them"
         first, last = source.good["last_offset"][old[[0, -1]]].tolist()
         yield RestoreNote(NoteKind.OLD_FORMAT, message, first, last)
 

@@ -76,6 +76,8 @@ def restored_lines(restored: RestoredPartition) -> Iterator[str]:
         what = f"{len(new.logs)} logs, {new.size:,} bytes, offsets {new.log_start} to {new.log_end}"
         linked = f", {new.linked} of them share their blocks with the source" if new.linked else ""
         ended = f", {new.ended} transactions ended" if new.ended else ""
+        for loss, count in sorted(new.losses.items(), key=lambda item: item[0].label):
+            yield f"{name}: {count:,} {loss.unit} {loss.sentence}\n"
         yield f"{name}: restored in {escaped(restored.directory)}: {what}{linked}{ended}\n"
     yield f"{name}: to undo: kdump repair --undo {escaped(shlex.quote(restored.manifest))}\n"
 
@@ -125,6 +127,7 @@ def restored_row(restored: RestoredPartition) -> str:
             "logStartOffset": None if new is None else new.log_start,
             "logEndOffset": None if new is None else new.log_end,
             "transactionsEnded": None if new is None else new.ended,
+            "losses": None if new is None else {loss.label: count for loss, count in new.losses.items()},
             "manifest": restored.manifest,
         }
     )

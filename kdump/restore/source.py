@@ -15,11 +15,11 @@ from kdump.codes import Codes, Finding, KdumpError
 from kdump.diff.alignment import rises
 from kdump.diff.places import CopyPlace, PartitionName, copies_of
 from kdump.diff.table import CopyTable, Rows, TableSegment, read_table
-from kdump.format.batch import MAGIC
+from kdump.format.batch import HEADER_SIZE, MAGIC, parse_header
 from kdump.kafka.retention import RetainedSegment, largest_timestamp
 from kdump.kafka.startup.logdirectory import STRAY, parse_folder
 from kdump.log import files
-from kdump.log.names import CLUSTER_METADATA, base_of, is_uri
+from kdump.log.names import CLUSTER_METADATA, Kind, base_of, is_uri, sibling
 from kdump.log.opening import open_source
 from kdump.log.partition import segment_files
 from kdump.log.siblings import read_time_index
@@ -27,6 +27,8 @@ from kdump.verify.validentries import EntryReader
 from kdump.wire.compression import DEFAULT_LIMIT
 
 _NS_PER_MS: Final = 1_000_000
+_LOG_SIZE: Final = 1 << 40
+"""More bytes than a log can have."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,10 @@ class SourcePartition:
     def is_good(self) -> NDArray[np.bool_]:
         """Which entries are kept; shape (rows,)."""
         rows = self.table.rows
-        good: NDArray[np.bool_] = rows["is_valid"].copy()
         numbers = {segment.path: number for number, segment in enumerate(self.segments)}
-        for one in self.damage:
-            good &= (rows["segment"] != numbers[one.path or ""]) | (rows["position"] != one.position)
+        places = [numbers[one.path or ""] * _LOG_SIZE + one.position for one in self.damage]
+        is_damaged = np.isin(rows["segment"].astype(np.int64) * _LOG_SIZE + rows["position"], places)
+        good: NDArray[np.bool_] = rows["is_valid"] & ~is_damaged
         return good
 
     @cached_property
@@ -102,17 +104,17 @@ class SourcePartition:
         """Offsets, first and last, between good entries that no entry has, and no damage explains."""
         if self.is_cleaned:
             return
-        first, before = self.table.first[self.is_good], np.maximum.accumulate(self.good["last_offset"])
-        lost = sorted((one.first_offset, one.last_offset) for one in self.damage if one.last_offset is not None)
-        for number in np.flatnonzero(first[1:] > before[:-1] + 1).tolist():
-            begin, end = int(before[number]) + 1, int(first[number + 1])
-            for start, last in lost:
-                if start is not None and begin <= last and start < end:
-                    if begin < start:
-                        yield begin, start - 1
-                    begin = last + 1
-            if begin < end:
-                yield begin, end - 1
+        lost = [
+            (one.first_offset, one.last_offset)
+            for one in self.damage
+            if one.first_offset is not None and one.last_offset is not None
+        ]
+        ranges = np.array(lost, np.int64).reshape(-1, 2)
+        first = np.concatenate((self.table.first[self.is_good], ranges[:, 0]))
+        order = np.argsort(first, kind="stable")
+        last = np.maximum.accumulate(np.concatenate((self.good["last_offset"], ranges[:, 1]))[order])
+        for number in np.flatnonzero(first[order][1:] > last[:-1] + 1).tolist():
+            yield int(last[number]) + 1, int(first[order[number + 1]]) - 1
 
     def larger_than(self, size: int) -> Iterator[tuple[int, int]]:
         """(last offset, bytes) of the entries that are larger than a producer could write."""
@@ -121,19 +123,23 @@ class SourcePartition:
             yield int(row["last_offset"]), int(row["size"])
 
     def retained(self) -> list[RetainedSegment]:
-        """The segments as the rules of retention see them, by their time indexes and the times of their files."""
+        """The segments as the rules of retention see them."""
         return [
-            RetainedSegment(
-                segment.base_offset,
-                segment.size,
-                largest_timestamp(
-                    read_time_index(segment.path, segment.base_offset),
-                    None,
-                    os.stat(segment.path).st_mtime_ns // _NS_PER_MS,
-                ),
-            )
-            for segment in self.segments
+            RetainedSegment(segment.base_offset, segment.size, self._largest_timestamp(number))
+            for number, segment in enumerate(self.segments)
         ]
+
+    def _largest_timestamp(self, number: int) -> int:
+        """Of a segment, in ms. A missing time index is made anew, with the timestamps of the batches."""
+        segment, rows = self.segments[number], self.table.rows
+        has_index = os.path.lexists(sibling(segment.path, Kind.TIME_INDEX))
+        index = read_time_index(segment.path, segment.base_offset) if has_index else None
+        newest = None
+        end = int(np.searchsorted(rows["segment"], number, "right"))
+        if index is None and end and rows["segment"][end - 1] == number and rows["magic"][end - 1] == MAGIC:
+            with open_source(segment.path) as source:
+                newest = parse_header(source.read(int(rows["position"][end - 1]), HEADER_SIZE)).max_timestamp
+        return largest_timestamp(index, newest, os.stat(segment.path).st_mtime_ns // _NS_PER_MS)
 
     def _ends(self) -> list[int]:
         """Where the last entry of each segment ends."""

@@ -168,3 +168,17 @@ def test_ended_transactions_change_no_other_log(tmp_path: Path) -> None:
     status, text, _ = convert(tmp_path, *words, "--open-transactions", "abort")
     last = rows(text)[-1]
     assert (status, last["linked"], last["transactionsEnded"], last["logEndOffset"]) == (CLEAN, 4, 1, 449)
+
+
+def test_losses_of_a_conversion(tmp_path: Path) -> None:
+    """A renumbered log has no markers: what they decided is told, and --strict refuses it."""
+    words = (str(SOURCE), "-o", "out", *ONE, "--renumber", "0")
+    status, _, error = convert(tmp_path, *words, "--strict")
+    assert status == DAMAGE
+    assert "--strict" in error
+    assert not (tmp_path / "out").exists()
+    status, text, _ = convert(tmp_path, *words)
+    assert status == CLEAN
+    assert "of aborted transactions become visible" in text
+    status, text, _ = convert(tmp_path, *words, "--overwrite", "--output", "jsonl")
+    assert "aborted-records" in rows(text)[-1]["losses"]

@@ -148,21 +148,22 @@ def restore(cluster: Cluster, sources: Mapping[str, Path], options: RestoreOptio
 
 
 def test_every_kind_of_capture(tmp_path: Path) -> None:
-    """Topics are created empty, their directories are restored, and the broker takes them as they are."""
+    """Topics are created empty, their directories are restored, and the broker takes them as they are.
+
+    Logs of magic 0 and 1 too, as they are and converted.
+    """
     captures = unpack(tmp_path / "captures")
     cluster = cluster_in(tmp_path)
     sources = {topic_of(name): captures.root / name for name in kinds()}
     old = {topic: source for topic, source in sources.items() if topic.startswith("0.") or "v12" in topic}
+    converted = {f"{topic}-v2": source for topic, source in old.items()}
     with cluster.broker():
-        topics_client(cluster, "create", "-", *sources)
+        topics_client(cluster, "create", "-", *sources, *converted)
     marker = (cluster.logs / MARKER).read_bytes()
+    restore(cluster, sources, RestoreOptions(forgets_producers=True))
     to_v2 = RestoreOptions(Conversion(to_magic=2), is_converted=True, forgets_producers=True)
-    restore(cluster, old, to_v2)
-    restore(
-        cluster,
-        {topic: sources[topic] for topic in sources if topic not in old},
-        RestoreOptions(forgets_producers=True),
-    )
+    restore(cluster, converted, to_v2)
+    sources |= converted
     assert (cluster.logs / MARKER).read_bytes() == marker
     with cluster.broker():
         for isolation in ISOLATIONS:
