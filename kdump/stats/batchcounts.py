@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.format.batch import CODEC_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
 from kdump.stats.grouping import Assigned
-from kdump.stats.tally import LEAST, MOST, group_counts
-
-if TYPE_CHECKING:
-    from kdump.stats.fold import StatsFold
+from kdump.stats.sizes import Sizes
+from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
+from kdump.stats.timeline import Timeline
 
 NO_TIMESTAMP_TYPE: Final = 0
 CREATE_TIME_TYPE: Final = 1
 LOG_APPEND_TIME_TYPE: Final = 2
 
 
-def count_batches(fold: StatsFold, rows: NDArray[np.void], assigned: Assigned, *, is_07: bool = False) -> None:
+class BatchFigures(Protocol):
+    """The figures that batches are added to; ``stats.fold.StatsFold`` has them."""
+
+    with_records: bool
+    sums: Columns
+    least: Columns
+    most: Columns
+    sizes: dict[str, Sizes]
+    codecs: Tally
+    magics: Tally
+    timestamp_types: Tally
+    timeline: Timeline
+
+
+def count_batches(fold: BatchFigures, rows: NDArray[np.void], assigned: Assigned, *, is_07: bool = False) -> None:
     """Add batches to the figures that no other batch changes; ``is_07``: they are messages of Kafka 0.7."""
     size, count = rows["size"], np.maximum(rows["record_count"], 0).astype(np.int64)
     is_control = (rows["attributes"] & CONTROL != 0) & (rows["magic"] >= 2)
@@ -49,7 +62,11 @@ def count_batches(fold: StatsFold, rows: NDArray[np.void], assigned: Assigned, *
 
 
 def _count_headers(
-    fold: StatsFold, rows: NDArray[np.void], assigned: Assigned, count: NDArray[np.int64], is_control: NDArray[np.bool_]
+    fold: BatchFigures,
+    rows: NDArray[np.void],
+    assigned: Assigned,
+    count: NDArray[np.int64],
+    is_control: NDArray[np.bool_],
 ) -> None:
     """Add what the headers of batches show of their records."""
     fold.sums.add(
