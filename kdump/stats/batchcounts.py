@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.format.batch import CODEC_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
 from kdump.stats.grouping import Assigned
-from kdump.stats.tally import LEAST, MOST, group_counts
-
-if TYPE_CHECKING:
-    from kdump.stats.sizes import Sizes
-    from kdump.stats.tally import Columns, Tally
-    from kdump.stats.timeline import Timeline
+from kdump.stats.sizes import Sizes
+from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
+from kdump.stats.timeline import Timeline
 
 NO_TIMESTAMP_TYPE: Final = 0
 CREATE_TIME_TYPE: Final = 1
@@ -22,7 +19,7 @@ LOG_APPEND_TIME_TYPE: Final = 2
 
 
 class BatchFigures(Protocol):
-    """What batches are counted in: a fold, see ``StatsFold``."""
+    """The figures that batches are added to; ``stats.fold.StatsFold`` has them."""
 
     with_records: bool
     sums: Columns
