@@ -27,7 +27,7 @@ from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.java_options import JavaOptionsCommand, asked_dialect, decoder, java_options, once
 from kdump.cli.options import OptionGroup, option
-from kdump.cli.params import ClockRange
+from kdump.cli.params import ClockRange, FilePosition
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
@@ -101,7 +101,7 @@ Examples:
 @option(
     OptionGroup.DAMAGE,
     "--explain",
-    type=click.IntRange(0),
+    type=FilePosition(),
     metavar="POSITION",
     help="Explain the bytes around a file position, field by field, damage included.",
 )

@@ -195,6 +195,7 @@ def _choice(given: EngineArguments, paths: Sequence[str], only_here: str | None)
     if given.jobs is not None:
         return False, given.jobs, f"-j {given.jobs}"
     if _held_directories(paths):
+        # The broker's requests need the other cores, and the disk.
         return False, 1, "a broker runs here"
     cores = usable_cores()
     if not may_be_spark or size < LEAST_FOR_SPARK:

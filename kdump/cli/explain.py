@@ -11,6 +11,7 @@ from kdump.cli.common import begin, color_option, common_options, limit_option, 
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.options import Command, OptionGroup, option
+from kdump.cli.params import FilePosition
 from kdump.codes import Codes, KdumpError
 from kdump.log.files import strip_credentials
 from kdump.log.opening import open_source
@@ -25,7 +26,7 @@ Examples:
   kdump explain orders-0 --offset 6                the entry that holds an offset""",
 )
 @click.argument("path", type=click.Path())
-@click.argument("position", type=click.IntRange(0), required=False)
+@click.argument("position", type=FilePosition(), required=False)
 @option(
     OptionGroup.READ,
     "--offset",

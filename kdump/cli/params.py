@@ -35,6 +35,18 @@ class OffsetRange(click.ParamType[Range]):
         return _noted(Range(*(None if bound is None else int(bound) for bound in match.groups())), value, ctx)
 
 
+class FilePosition(click.ParamType[int]):
+    """A position in a file, bytes; also as kdump prints it: ``7,628``."""
+
+    name = "position"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Usage error for anything else."""
+        if re.fullmatch(r"\d{1,3}(,\d{3})+|\d{1,20}", str(value)) is None:
+            self.fail(f"'{value}' is no position in a file: a number of bytes from its start", param, ctx)
+        return int(str(value).replace(",", ""))
+
+
 class ClockRange(Range):
     """A range of times of a day that is not known yet: ms after midnight (UTC)."""
 

@@ -83,6 +83,8 @@ class FollowerTruncation(_OfPartition):
     """It truncates and fetches for ever."""
     fails: bool
     """It gives the partition up."""
+    refused: bool
+    """The copies are of different topics, so the leader gives it nothing. The rest is as if they were of one topic."""
     records_nowhere_else: int
     records_nowhere_else_ranges: Sequence[Sequence[int]]
 

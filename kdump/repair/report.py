@@ -162,6 +162,11 @@ class _Text:
         rows += [(title, *("-" if loss is None else text(loss) for _, loss in modes)) for title, text in _ROWS]
         yield f"{self._target}: what each mode costs"
         yield from aligned(rows)
+        if plan.correctable:
+            yield (
+                f"    --salvage --correct also restores {plan.correctable:,} records of damaged batches: one flipped "
+                "bit explains each wrong CRC"
+            )
         if plan.failed is not None:
             yield "    like-broker is not possible: Kafka's recovery fails; use --salvage"
 
@@ -262,7 +267,11 @@ def _offsets_of(lost: Lost) -> str:
 
 
 def _restored(restored: Restored) -> str:
-    return f"{restored.field} at {restored.position:,}: {restored.old} to {restored.new}, {restored.reason}"
+    if restored.field.startswith("bit "):
+        what = f"{restored.field} of the byte at {restored.position:,}: {restored.old:#04x} to {restored.new:#04x}"
+    else:
+        what = f"{restored.field} at {restored.position:,}: {restored.old} to {restored.new}"
+    return f"{what}, {restored.reason}"
 
 
 def _touched(touched: TouchedTransaction) -> str:

@@ -106,7 +106,10 @@ def _summary(check: StartCheck) -> dict[str, Any]:
 
 
 def _side_by_side(titles: Sequence[str], modes: Sequence[StartMode]) -> Iterator[str]:
-    return aligned([["", *titles], *([title, *map(cell, modes)] for title, cell in _ROWS)])
+    rows = [["", *titles], *([title, *map(cell, modes)] for title, cell in _ROWS)]
+    if any(mode.records_corrected for mode in modes):
+        rows.append(["damaged records restored", *(f"{mode.records_corrected:,}" for mode in modes)])
+    return aligned(rows)
 
 
 def _outcome(mode: StartMode) -> str:

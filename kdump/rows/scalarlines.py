@@ -20,7 +20,10 @@ json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: bytes become strings or objects, also inside lists and objects."""
+    """A value as JSON has it: bytes become strings or objects, also inside lists and objects.
+
+    For many rows ``fast.quoting`` writes the same. Source: docs/contract.md#23-rows.
+    """
     if isinstance(value, bytes):
         try:
             return value.decode()

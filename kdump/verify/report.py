@@ -39,9 +39,13 @@ def summary_line(summary: SegmentSummary) -> str:
         parts.append(f"{summary.size:,} bytes")
     if summary.first_offset is not None:
         parts.append(f"offsets {summary.first_offset}..{summary.last_offset}")
-    found = [f"{count} {severity.value}" for severity, count in summary.counts.items() if count]
+    found = [_counted(count, severity) for severity, count in summary.counts.items() if count]
     text = f"{escaped(summary.path)}: {', '.join(parts)}: {', '.join(found) or 'clean'}"
     return text + (f"; if recovered: {recovery_text(summary.recovery)}" if summary.recovery is not None else "") + "\n"
+
+
+def _counted(count: int, severity: Severity) -> str:
+    return f"{count} {severity.value}" + ("s" if count > 1 and severity is not Severity.INFO else "")
 
 
 def recovery_text(recovery: Recovery) -> str:

@@ -76,6 +76,16 @@ def test_plan_shows_both_ways(holed: Path, tmp_path: Path) -> None:
     ]
 
 
+def test_plan_names_what_a_flipped_bit_explains(tmp_path: Path) -> None:
+    damaged = bytearray(rows(3))
+    damaged[-2] ^= 4
+    log = log_of(tmp_path / "t-0", rows(0) + damaged + rows(6))
+    hint = "--salvage --correct also restores 3 records of damaged batches"
+    assert hint in repair(log, cwd=tmp_path)[1]
+    assert hint in repair(log, "--salvage", cwd=tmp_path)[1]
+    assert "also restores" not in repair(log, "--salvage", "--correct", cwd=tmp_path)[1]
+
+
 def test_plan_as_json(holed: Path, tmp_path: Path) -> None:
     status, text, _ = repair(holed, "--output", "jsonl", cwd=tmp_path)
     plan = json.loads(text)

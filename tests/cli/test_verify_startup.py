@@ -221,6 +221,21 @@ def test_the_ways_to_lose_less_are_put_side_by_side(tmp_path: Path) -> None:
         assert (line["logEndOffset"], len(line["segments"])) == (18, 3)
 
 
+def test_a_repair_that_flips_a_bit_back_is_put_beside_the_others(tmp_path: Path) -> None:
+    log = partition(tmp_path / "logs" / "orders-0") / f"{12:020}.log"
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2 - 2] ^= 4
+    log.write_bytes(data)
+    shown = text("--unclean", "logs/orders-0", cwd=tmp_path)[1]
+    table = shown[shown.index("repairs that reduce") :].splitlines()
+    cells = {row[:28].strip(): row[28:].split() for row in table if row.startswith("    ")}
+    assert cells["damaged records restored"] == ["0", "0", str(SIZE)]
+    commands = [row.partition("kdump ")[2] for row in table if "kdump repair" in row]
+    assert [command.endswith(" --correct") for command in commands] == [False, True]
+    assert kdump(*commands[1].split(), cwd=tmp_path).returncode == CLEAN
+    assert kdump("dump", "--output", "jsonl", "--records", "logs/orders-0", cwd=tmp_path).stdout.count(b"\n") == 18
+
+
 def test_nothing_is_touched_or_made(tmp_path: Path) -> None:
     directory = partition(tmp_path / "logs" / "orders-0")
     with (directory / f"{0:020}.log").open("ab") as file:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import kdump
 from kdump.cli import engine_options
+from kdump.log.paths import is_zookeeper
 from kdump.wire.compression import compress
 from tests.fuzz.case import Case, Fault
 from tests.fuzz.corpus import KINDS_07, Corpus
@@ -185,8 +186,14 @@ def _check_zookeeper(case: Case, folder: Path) -> list[Fault]:
         path = random.choice(("evidence", "evidence", "evidence/version-2", file))
         history = random.choice(("topic=orders", "partition=orders-0", "broker=1", "group=g1"))
         zxid = random.choice(("0", "1", "0x1f", "0xb00000003", "9223372036854775807", "0x7fffffffffffffff"))
+        # A renamed file is none of ZooKeeper's: of others these are usage errors.
+        questions = [
+            ["stats", "--at-zxid", zxid, "--output", "jsonl", path],
+            ["stats", "--history", history, path],
+        ]
         return random.sample(
             [
+                *(questions if is_zookeeper(str(folder / path)) else ()),
                 ["dump", path],
                 ["dump", "--output", random.choice(_OUTPUTS[:3]), path],
                 ["dump", "--output", "jsonl", "--show-secrets", path],
@@ -194,9 +201,7 @@ def _check_zookeeper(case: Case, folder: Path) -> list[Fault]:
                 ["verify", "--output", "jsonl", path],
                 ["verify", "--quick", "--manifest", "out", path],
                 ["stats", "--at", random.choice(_TIMES), "--output", random.choice(("table", "jsonl")), path],
-                ["stats", "--at-zxid", zxid, "--output", "jsonl", path],
                 ["stats", "--between", f"{random.choice(_TIMES)}..{random.choice(_TIMES)}", path],
-                ["stats", "--history", history, path],
                 ["explain", file, str(random.randrange(3000))],
                 ["repair", path],
                 ["diff", path, path],

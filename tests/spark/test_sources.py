@@ -117,7 +117,7 @@ def offsets(spark: SparkSession, **options: Any) -> list[tuple[str, int]]:
 
 def test_options_that_select(spark: SparkSession) -> None:
     every = offsets(spark)
-    assert {topic for topic, _ in every} == {"damaged-crc", "v0-snappy", "v1-gzip", "v2-txn"}
+    assert {topic for topic, _ in every} == {"__consumer_offsets", "damaged-crc", "v0-snappy", "v1-gzip", "v2-txn"}
     of_txn = [row for row in every if row[0] == "v2-txn"]
     assert offsets(spark, subscribe="v2-txn") == of_txn
     assert offsets(spark, subscribePattern="v2-.*") == of_txn

@@ -1,4 +1,4 @@
-"""The lines of the compatible output, one at a time.
+"""The lines of the compatible output, one at a time; ``columnlines`` makes the same lines for many batches.
 
 Source: docs/spec/dump-output.md#4-logs-and-checkpoints, docs/spec/dump-output.md#5-records,
 docs/spec/dump-output.md#9-damaged-logs. Every function returns a whole line with its line end or raises: where the Java

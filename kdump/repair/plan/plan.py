@@ -318,6 +318,16 @@ class PartitionPlan:
         sound = (sound for sound, log in ends if log is not None and (sound < log.end_offset or log.lost))
         return loss.end_offset, next(sound, loss.end_offset)
 
+    @property
+    def correctable(self) -> int:
+        """Records that salvage loses, and that it restores if it may flip single bits back."""
+        return sum(segment.salvaged.correctable for segment in self.segments if segment.salvaged is not None)
+
+    @property
+    def corrected(self) -> int:
+        """Records of batches in which salvage flips a bit back."""
+        return sum(segment.salvaged.corrected for segment in self.segments if segment.salvaged is not None)
+
     def own_loss(self) -> RepairLoss | None:
         """What the repair costs; None if it drops nothing, or cannot repair the log."""
         if self.mode is RepairMode.INDEXES:

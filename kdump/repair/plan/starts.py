@@ -35,11 +35,13 @@ class StartMode(NamedTuple):
     """A start, perhaps after a repair.
 
     ``command``: the repair; None: the start as it is. ``records_dropped``: good records that the repair itself drops.
+    ``records_corrected``: records of damaged batches that it restores by flipping a bit back.
     """
 
     command: str | None
     check: StartCheck
     records_dropped: int = 0
+    records_corrected: int = 0
 
     @property
     def cost(self) -> tuple[int, int, int]:
@@ -119,7 +121,8 @@ def start_after(repaired: RepairedDirectory, before: StartCheck, command: str | 
     def start(*, keeps_marker: bool) -> RepairedStart:
         predicted = predicted_start(repaired, before.settings, keeps_marker=keeps_marker)
         check = check_start(predicted.directory, predicted.known)
-        return RepairedStart(StartMode(command, check, 0 if loss is None else loss.records), predicted.completion)
+        mode = StartMode(command, check, 0 if loss is None else loss.records, plan.corrected)
+        return RepairedStart(mode, predicted.completion)
 
     kept = start(keeps_marker=True)
     if not (before.settings.is_clean and plan.changes_any_log):
@@ -258,20 +261,23 @@ def _plans(check: StartCheck, settings: RepairSettings) -> Iterator[tuple[str, P
         alone = Planner(RepairMode.LIKE_BROKER, settings).partition(cut, [cut], place, is_whole=False)
         if alone.has_changes and not alone.is_refused:
             yield _command(RepairMode.LIKE_BROKER, cut), alone
-    options = SalvageOptions(deep=False)
-    salvage = Planner(RepairMode.SALVAGE, settings, salvaging=options).partition(
-        directory, segments, place, is_whole=True
-    )
-    suffix = ""
-    if salvage.undecided:
-        options = replace(options, transactions=TxnPolicy.ABORT)
+    for correct in (False, True):
+        options = SalvageOptions(deep=False, correct=correct)
+        words = ["--correct"] if correct else []
         salvage = Planner(RepairMode.SALVAGE, settings, salvaging=options).partition(
             directory, segments, place, is_whole=True
         )
-        suffix = f" --txn {TxnPolicy.ABORT.value}"
-    if salvage.has_changes and not salvage.is_refused and salvage.overlapping is None:
-        yield _command(RepairMode.SALVAGE, directory) + suffix, salvage
+        if salvage.undecided:
+            options = replace(options, transactions=TxnPolicy.ABORT)
+            words += ["--txn", TxnPolicy.ABORT.value]
+            salvage = Planner(RepairMode.SALVAGE, settings, salvaging=options).partition(
+                directory, segments, place, is_whole=True
+            )
+        if salvage.has_changes and not salvage.is_refused and salvage.overlapping is None:
+            yield _command(RepairMode.SALVAGE, directory, *words), salvage
+        if not salvage.correctable:
+            return
 
 
-def _command(mode: RepairMode, path: str) -> str:
-    return f"kdump repair --in-place --{mode.value} {shlex.quote(path)}"
+def _command(mode: RepairMode, path: str, *words: str) -> str:
+    return " ".join(("kdump repair --in-place", f"--{mode.value}", shlex.quote(path), *words))

@@ -48,6 +48,9 @@ class GapReader:
         found: what it holds.
         correct: flip one bit back where that explains a wrong CRC.
         limit: most bytes that one batch may decompress to.
+
+    Attributes:
+        correctable: records of the batches that ``correct`` would restore, by position.
     """
 
     def __init__(self, source: Source, found: Inventory, *, correct: bool, limit: int = DEFAULT_LIMIT) -> None:
@@ -55,6 +58,7 @@ class GapReader:
         self._inventory = found
         self._correct = correct
         self._limit = limit
+        self.correctable: dict[int, int] = {}
         self._budget = _BUDGET + _BUDGET_PER_BYTE * (source.size or 0)
 
     def entries(self, room: Room, ignored: NDArray[np.bool_]) -> Iterator[Entry]:
@@ -118,8 +122,11 @@ class GapReader:
         if end is not None and end <= room.stop:
             data = self._read(position, end)
             entry = data and proved(data, position, path, is_whole=True, limit=self._limit)
-            if data and not entry and self._correct:
-                entry = corrected(data, position, path, self._limit)
+            if data and not entry and (flipped := corrected(data, position, path, self._limit)) is not None:
+                if self._correct:
+                    entry = flipped
+                else:
+                    self.correctable[position] = flipped.row.record_count
             if entry or is_framed:
                 return entry or None
         stop = min(room.stop, position + LARGEST_ENTRY)

@@ -220,7 +220,8 @@ class RepairedLog:
 
     ``base_offset`` names the file that it is written to. ``rolls``: offsets, rising, with which further segments begin
     that have no file yet; pieces begin there (see ``segments``). ``end_from``: the copy of the partition whose end was
-    taken for the end of the log, because nothing else told it.
+    taken for the end of the log, because nothing else told it. ``correctable``: records that are lost, and that
+    ``SalvageOptions.correct`` restores.
     """
 
     base_offset: int
@@ -232,6 +233,12 @@ class RepairedLog:
     not_taken: tuple[NotTaken, ...] = ()
     end_from: str | None = None
     rolls: tuple[int, ...] = ()
+    correctable: int = 0
+
+    @property
+    def corrected(self) -> int:
+        """Records of batches in which a bit is flipped back."""
+        return sum(piece.records for piece in self.pieces if piece.origin is PieceOrigin.CORRECTED)
 
     def segments(self) -> Iterator[RepairedLog]:
         """The log up to the first roll, then each further segment."""

@@ -98,6 +98,7 @@ class _Salvage:
         self._replicas = replicas
         self._not_taken: set[NotTaken] = set()
         self._end_from: str | None = None
+        self._correctable = 0
         self._inventory = take_inventory(source, deep=options.deep, limit=options.limit)
         if not options.deep:
             look_into_wrappers(source, self._inventory, around, options.limit)
@@ -135,6 +136,7 @@ class _Salvage:
             tuple(sorted(self._not_taken, key=attrgetter("path", "first_offset"))),
             self._end_from,
             rolls,
+            self._correctable,
         )
 
     def _restore(self) -> None:
@@ -196,6 +198,7 @@ class _Salvage:
             entries = fit([one for one in reader.entries(part, used) if self._is_new(one, chain, seen)], part)
             self._draft.add(entries)
             used[self._inventory.numbers_at([entry.row.position for entry in entries])] = True
+        self._correctable = sum(reader.correctable.values())
         self._move(used, strictly=False)
 
     def _ask_replicas(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kdump.diff.table import CopyTable, TableSegment, read_table
 from kdump.log.opening import open_source
-from kdump.log.source import Source
+from kdump.log.source import FileSource, Source
 from tests.harness.batches import message, wrapper
 from tests.harness.replicas import MadeBatch
 
@@ -83,13 +83,13 @@ def test_headers_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = b"".join(MadeBatch(base, value=bytes(100_000)).data() for base in range(0, 50, 5))
     whole = read(tmp_path, data)
     counted = _Counting()
-    plain = Source.read
+    plain = FileSource.read
 
-    def read_counted(self: Source, position: int, size: int) -> bytes:
+    def read_counted(self: FileSource, position: int, size: int) -> bytes:
         counted.read += size
         return plain(self, position, size)
 
-    monkeypatch.setattr(Source, "read", read_counted)
+    monkeypatch.setattr(FileSource, "read", read_counted)
     opened: list[Source] = []
     headers = read(tmp_path, data, headers_only=True, opened=opened)
     assert counted.read == 10 * 61

@@ -88,7 +88,7 @@ def recovery(outcome: RecoveryOutcome, failure: RecoveryFailure | None = None) -
 def test_summary_if_recovered(result: Recovery, text: str) -> None:
     counts = {**NOTHING, Severity.ERROR: 1, Severity.WARNING: 2}
     line = summary_line(SegmentSummary(LOG, 13553, 1007, 0, 112, counts, result))
-    assert line == (f"{LOG}: 1,007 batches, 13,553 bytes, offsets 0..112: 1 error, 2 warning; if recovered: {text}\n")
+    assert line == (f"{LOG}: 1,007 batches, 13,553 bytes, offsets 0..112: 1 error, 2 warnings; if recovered: {text}\n")
 
 
 def test_summary_of_what_is_clean() -> None:
