@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -46,9 +47,15 @@ def time_range(time: tuple[Time, Time] | None) -> Range:
 
 
 def milliseconds(time: Time) -> int | None:
-    """Milliseconds since 1970."""
+    """Milliseconds since 1970. ValueError for anything that is no time."""
+    if time is None:
+        return None
     if not isinstance(time, datetime):
-        return time
+        try:
+            # Numbers of numpy, too.
+            return operator.index(time)
+        except TypeError:
+            raise ValueError(f"a time is a datetime or milliseconds since 1970, not {time!r}") from None
     moment = time.replace(tzinfo=UTC) if time.tzinfo is None else time
     # Not through a float, which would lose milliseconds of far dates.
     return (moment - _EPOCH) // _MILLISECOND

@@ -187,3 +187,10 @@ def test_wrong_arguments(captures: Captures) -> None:
             function(path / "missing")
     with pytest.raises(kdump.KdumpError, match="no such file"):
         list(kdump.findings(path / "missing"))
+
+
+@pytest.mark.parametrize("time", ["2026-11-23", 1.5])
+def test_what_is_no_time(time: Any) -> None:
+    for ask in (kdump.group_offsets, kdump.cluster_state):
+        with pytest.raises(ValueError, match="a datetime or milliseconds since 1970"):
+            ask("fixtures/segments/__consumer_offsets-0", at=time)
