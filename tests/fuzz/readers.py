@@ -270,7 +270,7 @@ def _make_copies(random: Random, corpus: Corpus) -> dict[str, bytes]:
         f"{copy}/{name}/{file}": data for copy in random.choice(("ab", "ab", "abc")) for file, data in files.items()
     }
     for path in random.sample(sorted(made), min(len(made), random.choice((1, 2, 4)))):
-        if random.random() < 0.15:
+        if random.random() < 0.15 and len(made) > 1:
             del made[path]
         else:
             made[path] = damage_file(os.path.basename(path), made[path], random)
