@@ -15,7 +15,7 @@ from kdump.cli.exit_status import RunStatus
 from kdump.codes import REFUSALS, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.checkpoint import is_topic_id
-from kdump.log.names import parse_partition_directory
+from kdump.log.names import CLUSTER_METADATA, is_topic_name
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.restore.plan import LeftPartition, NoteKind, Placing, RestoreNote, RestoreOptions, RestorePlan, plan_restore
 from kdump.restore.report import left_lines, left_row, note_rows, plan_lines, restored_lines, restored_row
@@ -89,8 +89,11 @@ def _target(given: ConvertArguments, cluster: TargetCluster | None, source: Sour
         raise click.UsageError(
             f"--topic-id {topic_id}: an id has 22 characters, as kafka-topics.sh --describe shows it"
         )
-    if parse_partition_directory(f"{topic}-{number}") != (topic, number) or os.sep in topic:
-        raise click.UsageError(f"--topic {topic}: no name of a topic")
+    if not is_topic_name(topic):
+        message = "no name of a topic: only letters, digits, dots, underscores and hyphens, at most 249"
+        raise click.UsageError(f"--topic {topic}: {message}")
+    if topic == CLUSTER_METADATA:
+        raise click.UsageError(f"--topic {topic}: the metadata of a cluster are never restored")
     if cluster is not None:
         known = cluster.partition(topic, number)
         if isinstance(known, str):

@@ -67,6 +67,8 @@ _TIERED: Final = re.compile(r"(\d{20})-[0-9A-Za-z_-]{22}")
 _LEADING_OFFSET: Final = re.compile(r"[+-]?\d{1,1024}")
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,1024})(?:\.[0-9A-Za-z_-]+-(?:delete|future|stray))?")
 
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
 
 @dataclass(frozen=True, slots=True)
 class FileName:
@@ -138,6 +140,11 @@ def parse_partition_directory(name: str) -> tuple[str, int] | None:
     """(topic, partition) of a ``<topic>-<n>`` directory name, its -delete, -future and -stray forms included."""
     match = _PARTITION.fullmatch(name)
     return (match["topic"], int(match["partition"])) if match else None
+
+
+def is_topic_name(name: str) -> bool:
+    """A broker makes topics of this name."""
+    return _TOPIC.fullmatch(name) is not None and name not in (".", "..")
 
 
 def partition_of_file(path: str) -> tuple[str, int] | None:

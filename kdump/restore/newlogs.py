@@ -233,6 +233,8 @@ class PartitionMaker:
             self._note_log(name, recovered)
         if self._options.forgets_producers:
             self._add_empty_log()
+        elif made.log_end == base_of(made.logs[-1]):
+            return  # An empty last log: its first snapshot is that of the end.
         self._snapshot_at(made.log_end, producers, is_end=True)
 
     def _first_producers(self) -> ProducersAt:

@@ -92,6 +92,9 @@ class Restore:
             KdumpError: LOCK_HELD, OUTPUT_EXISTS, REPAIR_REFUSED.
         """
         directory = self._directory(plan)
+        if any(name.endswith(_LOG) or name == PARTITION_METADATA for name in _partition_files(self._log_directory)):
+            message = "is a partition directory: name the log directory that it lies in, or is to lie in"
+            raise refused(message, self._log_directory)
         place = place_of(directory)
         check_place(place, is_forced=self._options.force)
         refuse_backup(place, self._options.backup)

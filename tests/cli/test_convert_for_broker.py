@@ -93,6 +93,11 @@ def test_strict(tmp_path: Path) -> None:
         (str(SOURCE), "-o", "out", "--for-broker", "--topic", "t"),
         (str(SOURCE), "-o", "out", "--for-broker", "--topic", "t", "--topic-id", "AAAAAAAAAAAAAAAAAAAAAA"),
         (str(SOURCE), "-o", "out", "--for-broker", "--topic", "a/b", "--topic-id", ID),
+        # A blank in a name makes the checkpoints unreadable for a broker.
+        (str(SOURCE), "-o", "out", "--for-broker", "--topic", "a b", "--topic-id", ID),
+        (str(SOURCE), "-o", "out", "--for-broker", "--topic", "..", "--topic-id", ID),
+        (str(SOURCE), "-o", "out", "--for-broker", "--topic", "t" * 250, "--topic-id", ID),
+        (str(SOURCE), "-o", "out", "--for-broker", "--topic", "__cluster_metadata", "--topic-id", ID, "--overwrite"),
         (str(SOURCE), "-o", "out", "--topic", "t", "--topic-id", ID),
         (str(SOURCE), "-o", "out", *ONE, "--to", "jsonl"),
         (str(SOURCE), "-o", "out", *ONE, "--from-log-dir", "old", "--metadata", "m"),
@@ -104,6 +109,16 @@ def test_strict(tmp_path: Path) -> None:
 def test_usage(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert convert(tmp_path, *words)[0] == USAGE
     assert not (tmp_path / "out").exists()
+
+
+def test_the_target_is_a_partition_directory(tmp_path: Path) -> None:
+    """LOGDIR/t-0 instead of LOGDIR: a broker would not look there."""
+    assert convert(tmp_path, str(SOURCE), "-o", "out", *ONE)[0] == CLEAN
+    before = files(tmp_path / "out")
+    status, _, error = convert(tmp_path, str(SOURCE), "-o", "out/t-0", *ONE)
+    assert status == DAMAGE
+    assert "is a partition directory" in error
+    assert files(tmp_path / "out") == before
 
 
 @pytest.fixture

@@ -229,6 +229,26 @@ def test_forgotten_producers(tmp_path: Path) -> None:
     assert (partition / f"{END:020}.log").stat().st_size == 0
 
 
+@pytest.mark.parametrize("forgets", [False, True])
+@pytest.mark.parametrize("has_records", [True, False])
+def test_an_empty_last_segment(tmp_path: Path, *, forgets: bool, has_records: bool) -> None:
+    """A broker rolled after its last batch, and maybe deleted all before; so are restored logs without producers."""
+    source = plain_source(tmp_path)
+    (source / f"{19:020}.log").touch()
+    if not has_records:
+        for base in (10, 13, 16):
+            (source / f"{base:020}.log").unlink()
+    logs = log_directory(tmp_path)
+    restore(source, logs, RestoreOptions(forgets_producers=forgets))
+    restore(source, logs, RestoreOptions(forgets_producers=forgets, overwrites=True))
+    partition = logs / "t-0"
+    check = started(partition)
+    assert (check.is_harmless, check.start.served is not None) == (True, True)
+    assert (partition / f"{19:020}.log").stat().st_size == 0
+    assert (partition / f"{19:020}.snapshot").exists() is has_records
+    assert line(logs, CHECKPOINTS[0]) == 19
+
+
 def test_old_formats_become_new_ones(tmp_path: Path) -> None:
     logs = log_directory(tmp_path)
     options = RestoreOptions(Conversion(to_magic=2), is_converted=True)
