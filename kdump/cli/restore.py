@@ -33,6 +33,9 @@ def is_converted(conversion: Conversion) -> bool:
 
 def restore(given: ConvertArguments, conversion: Conversion, console: Console, status: RunStatus) -> None:
     """Restore what ``given`` names; errors go to ``status``. Raises click.UsageError."""
+    if given.open_transactions in ("abort", "refuse") and not (conversion.keeps_markers or conversion.read_committed):
+        message = "the result has no transactions, and shows the records of all; use --isolation read_committed"
+        raise click.UsageError(f"--open-transactions {given.open_transactions}: {message}")
     options = RestoreOptions(
         conversion,
         is_converted(conversion),

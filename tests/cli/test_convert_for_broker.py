@@ -98,6 +98,9 @@ def test_strict(tmp_path: Path) -> None:
         (str(SOURCE), "-o", "out", "--for-broker", "--topic", "..", "--topic-id", ID),
         (str(SOURCE), "-o", "out", "--for-broker", "--topic", "t" * 250, "--topic-id", ID),
         (str(SOURCE), "-o", "out", "--for-broker", "--topic", "__cluster_metadata", "--topic-id", ID, "--overwrite"),
+        # Without markers nothing is aborted: the records would be read as committed ones.
+        (str(SOURCE), "-o", "out", *ONE, "--renumber", "0", "--open-transactions", "abort"),
+        (str(SOURCE), "-o", "out", *ONE, "--renumber", "0", "--open-transactions", "refuse"),
         (str(SOURCE), "-o", "out", "--topic", "t", "--topic-id", ID),
         (str(SOURCE), "-o", "out", *ONE, "--to", "jsonl"),
         (str(SOURCE), "-o", "out", *ONE, "--from-log-dir", "old", "--metadata", "m"),
