@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,11 @@ def cold(tmp_path: Path) -> Path:
     return path
 
 
+def about(size: int) -> Any:
+    """Memory that is short makes the system take some pages of any file, whatever kdump does."""
+    return pytest.approx(size, abs=SIZE // 64)
+
+
 def resident(path: Path) -> int:
     """Bytes of the file that are in the page cache."""
     with path.open("rb") as file:
@@ -50,7 +56,7 @@ def read(path: Path, *ranges: range, size: int = MIB) -> None:
 
 def test_pages_that_reading_brought_go_and_the_others_stay(cold: Path) -> None:
     read(cold)
-    assert resident(cold) == sum(map(len, HOT))
+    assert resident(cold) == about(sum(map(len, HOT)))
     with cold.open("rb") as file:
         pages = pagecache._mincore(file.fileno(), SIZE)
     page = os.sysconf("SC_PAGE_SIZE")
@@ -67,25 +73,25 @@ def test_pages_go_while_a_file_is_read(cold: Path) -> None:
 
 def test_some_ranges_backwards(cold: Path) -> None:
     read(cold, range(20 * MIB, 21 * MIB), range(8 * MIB, 9 * MIB), range(0, MIB))
-    assert resident(cold) == sum(map(len, HOT))
+    assert resident(cold) == about(sum(map(len, HOT)))
 
 
 def test_two_readers_of_one_file(cold: Path) -> None:
     with open_source(str(cold)) as first:
         first.read(0, 6 * MIB)
         read(cold)
-    assert resident(cold) == sum(map(len, HOT))
+    assert resident(cold) == about(sum(map(len, HOT)))
 
 
 def test_a_file_that_was_resident_stays(cold: Path) -> None:
     assert len(cold.read_bytes()) == SIZE
     read(cold)
-    assert resident(cold) == SIZE
+    assert resident(cold) == about(SIZE)
 
 
 def test_a_closed_file_that_was_not_read(cold: Path) -> None:
     open_source(str(cold)).close()
-    assert resident(cold) == sum(map(len, HOT))
+    assert resident(cold) == about(sum(map(len, HOT)))
 
 
 def test_where_residency_is_unknown_nothing_goes_and_it_is_said_once(
@@ -96,7 +102,7 @@ def test_where_residency_is_unknown_nothing_goes_and_it_is_said_once(
     with caplog.at_level(logging.INFO, "kdump"):
         read(cold)
         read(cold)
-    assert resident(cold) == SIZE
+    assert resident(cold) == about(SIZE)
     (message,) = caplog.messages
     assert message.startswith(f"kdump: {cold}: ")
     assert "another user" in message
@@ -121,9 +127,9 @@ def test_pages_of_several_processes_wait_for_the_one_that_knows(cold: Path, monk
     pagecache.share([str(cold)])
     read(cold)
     pages.add(str(cold))
-    assert resident(cold) == SIZE, "a file that is known is not asked for again"
+    assert resident(cold) == about(SIZE), "a file that is known is not asked for again"
     pages.close()
-    assert resident(cold) == sum(map(len, HOT))
+    assert resident(cold) == about(sum(map(len, HOT)))
 
 
 def test_pages_of_the_oldest_file_go_first(cold: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,9 +142,9 @@ def test_pages_of_the_oldest_file_go_first(cold: Path, tmp_path: Path, monkeypat
     with other.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    assert resident(cold) == SIZE
+    assert resident(cold) == about(SIZE)
     pages.add(str(other))
-    assert resident(cold) == sum(map(len, HOT))
+    assert resident(cold) == about(sum(map(len, HOT)))
     pages.close()
 
 
