@@ -190,13 +190,13 @@ def _check_zookeeper(case: Case, folder: Path) -> list[Fault]:
         questions = [
             ["stats", "--at-zxid", zxid, "--output", "jsonl", path],
             ["stats", "--history", history, path],
+            ["dump", "--output", "jsonl", "--show-secrets", path],
         ]
         return random.sample(
             [
                 *(questions if is_zookeeper(str(folder / path)) else ()),
                 ["dump", path],
                 ["dump", "--output", random.choice(_OUTPUTS[:3]), path],
-                ["dump", "--output", "jsonl", "--show-secrets", path],
                 ["verify", path],
                 ["verify", "--output", "jsonl", path],
                 ["verify", "--quick", "--manifest", "out", path],

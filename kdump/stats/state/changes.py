@@ -20,7 +20,7 @@ from kdump.kafka.image.image import (
     scram_mechanism,
 )
 from kdump.kafka.image.loader import ABORT, BEGIN, END
-from kdump.kafka.image.metadatalog import MetadataBatch
+from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.kafka.image.topics import NO_LEADER, RECOVERY_STATES, PartitionRegistration
 from kdump.log.names import parse_partition_directory
@@ -139,6 +139,14 @@ class ChangeSelection(NamedTuple):
         return self.partition is None and not self.topics and not self.brokers
 
 
+def _shows(snapshot: SnapshotFile, point: StatePoint) -> bool:
+    """The snapshot tells what was at the point; one that cannot be read tells nothing."""
+    try:
+        return point.has(snapshot)
+    except UnreadableBatchError:
+        return False
+
+
 def write_changes(
     copies: list[MetadataCopy],
     times: Range | None,
@@ -174,7 +182,7 @@ def write_changes(
         is_whole=True,
     )
     oldest = next((snapshot for snapshot in log.snapshots if snapshot.end_offset >= log.start_offset), None)
-    if log.start_offset and oldest is not None and not any(since.has(snapshot) for snapshot in log.snapshots):
+    if log.start_offset and oldest is not None and not any(_shows(snapshot, since) for snapshot in log.snapshots):
         since = StatePoint(offset=oldest.end_offset - 1)
         note = f"{log.directory}: what was before offset {oldest.end_offset} is known from a snapshot only"
 
