@@ -6,7 +6,8 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.lock import DirectoryLock, LockState
@@ -125,6 +126,21 @@ class Locks:
         """Release all locks."""
         while self._held:
             self._held.popitem()[1].release()
+
+
+class TakesLocks:
+    """A run that writes to log directories; a context, which gives back the locks that it took."""
+
+    def __init__(self) -> None:
+        self._locks = Locks()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._locks.release()
 
 
 @contextmanager

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.files import listing
@@ -40,7 +39,7 @@ from kdump.repair.plan.repaireddirectory import RepairedDirectory
 from kdump.repair.plan.starts import StartMode, Starts, WorseStart, cut_lines, is_worse, start_after
 from kdump.repair.refusals import (
     GOES_ON,
-    Locks,
+    TakesLocks,
     check_place,
     check_room_in_place,
     refuse_backup,
@@ -118,8 +117,8 @@ class Repaired:
         return self.plan.has_changes and not self.is_done
 
 
-class Repair:
-    """One run over any number of paths; a context, which gives back the locks that it took.
+class Repair(TakesLocks):
+    """One run over any number of paths; see TakesLocks.
 
     Args:
         options: what is asked for.
@@ -138,15 +137,7 @@ class Repair:
         self._mode = options.mode or RepairMode.LIKE_BROKER
         self._open = opened
         self._on_error = on_error
-        self._locks = Locks()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._locks.release()
+        super().__init__()
 
     def path(self, path: str) -> Iterator[Repaired | Repaired07]:
         """Plan or repair the partitions that one PATH stands for, one after the other.

@@ -10,8 +10,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from kdump.codes import Codes, KdumpError
 from kdump.convert.offsetmap import OFFSET_MAP
@@ -37,7 +36,15 @@ from kdump.repair.apply.preparation import Preparation, check_room
 from kdump.repair.apply.undo import resume
 from kdump.repair.plan.location import PartitionLocation, place_of
 from kdump.repair.plan.plan import LineChange
-from kdump.repair.refusals import GOES_ON, Locks, check_place, refuse_backup, refuse_pending, refuse_special, refused
+from kdump.repair.refusals import (
+    GOES_ON,
+    TakesLocks,
+    check_place,
+    refuse_backup,
+    refuse_pending,
+    refuse_special,
+    refused,
+)
 from kdump.restore.newlogs import NewPartition, PartitionMaker
 from kdump.restore.plan import Placing, RestoreOptions, RestorePlan
 from kdump.verify.startcheck import StartCheck, check_start
@@ -64,8 +71,8 @@ class RestoredPartition:
     start: StartCheck | None = None
 
 
-class Restore:
-    """One run; a context, which gives back the locks that it took.
+class Restore(TakesLocks):
+    """One run; see TakesLocks.
 
     Args:
         log_directory: of the target; made if it is missing.
@@ -75,15 +82,7 @@ class Restore:
     def __init__(self, log_directory: str, options: RestoreOptions) -> None:
         self._log_directory = os.path.abspath(log_directory)
         self._options = options
-        self._locks = Locks()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._locks.release()
+        super().__init__()
 
     def check(self, plan: RestorePlan) -> None:
         """Refuse what must not be done. Nothing is written but the lock file of the log directory.
