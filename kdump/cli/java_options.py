@@ -140,20 +140,20 @@ _OPTIONS: Final = (
         is_flag=False,
         flag_value="StringDecoder",
         metavar="[CLASS]",
-        help="The same for values.",
+        help="As --key-decoder-class, for values.",
     ),
     option(
         OptionGroup.JAVA, "--offsets-decoder", is_flag=True, help="Decode __consumer_offsets; implies --print-data-log."
     ),
-    option(OptionGroup.JAVA, "--transaction-log-decoder", is_flag=True, help="The same for __transaction_state."),
+    option(OptionGroup.JAVA, "--transaction-log-decoder", is_flag=True, help="Decode __transaction_state."),
     option(
         OptionGroup.JAVA,
         "--cluster-metadata-decoder",
         is_flag=True,
-        help="The same for __cluster_metadata and .checkpoint.",
+        help="Decode __cluster_metadata and .checkpoint.",
     ),
-    option(OptionGroup.JAVA, "--remote-log-metadata-decoder", is_flag=True, help="The same for __remote_log_metadata."),
-    option(OptionGroup.JAVA, "--share-group-state-decoder", is_flag=True, help="The same for __share_group_state."),
+    option(OptionGroup.JAVA, "--remote-log-metadata-decoder", is_flag=True, help="Decode __remote_log_metadata."),
+    option(OptionGroup.JAVA, "--share-group-state-decoder", is_flag=True, help="Decode __share_group_state."),
 )
 
 

@@ -81,7 +81,7 @@ _OPTIONS: Final = (
         metavar="NAME",
         help="Keys as text, hex, base64, json, int32, int64, float64, uuid, none, or a decoder from a plugin.",
     ),
-    option(OptionGroup.OUTPUT, "--value-decoder", metavar="NAME", help="The same for values."),
+    option(OptionGroup.OUTPUT, "--value-decoder", metavar="NAME", help="As --key-decoder, for values."),
     option(
         OptionGroup.CHOICE,
         "--offset",
@@ -130,7 +130,7 @@ _OPTIONS: Final = (
         OptionGroup.CHOICE,
         "--transactional-id",
         metavar="T",
-        help="The same for a transactional id (__transaction_state).",
+        help="Records of this id in __transaction_state, decoded; names its partition.",
     ),
     option(
         OptionGroup.CHOICE,

@@ -203,7 +203,7 @@ class Layout(NamedTuple):
     read: StructReader
     """How it is read: all fields, those that this version does not have with their defaults."""
     read_whole: WholeReader
-    """Likewise bytes that hold nothing else."""
+    """How bytes are read that hold nothing else."""
 
     @classmethod
     def of(cls, fields: tuple[Field, ...], version: int, is_flexible: bool, refused: int | None) -> Layout:

@@ -25,11 +25,11 @@ Step: TypeAlias = "Callable[[Buffer, int, int, dict[str, Value]], int]"
 It raises UnreadableError.
 """
 StructReader: TypeAlias = "Callable[[Buffer, int, int], tuple[dict[str, Value], int]]"
-"""Likewise all fields of a message, or of a struct in it."""
+"""Reads all fields of a message, or of a struct in it, at a position; gives them and the position after them."""
 WholeReader: TypeAlias = "Callable[[bytes, int], dict[str, Value] | None]"
 """Reads from a position to the end of the bytes; None where they hold something else, and StructReader says what."""
 _Reader: TypeAlias = "Callable[[Buffer, int, int], tuple[Value, int]]"
-"""Likewise one value."""
+"""Reads one value at a position; gives it and the position after it."""
 
 _FIXED: Final = {
     "int8": "b",
