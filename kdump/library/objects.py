@@ -38,7 +38,7 @@ def snake_case(name: str) -> str:
 
 
 def _columns_of(attributes: Iterable[str], table: Table) -> tuple[str, ...]:
-    by_attribute = {snake_case(name): name for name in table.names}
+    by_attribute = {snake_case(column.name): column.name for column in (*table.columns, *table.others)}
     return tuple(by_attribute[attribute] for attribute in attributes)
 
 

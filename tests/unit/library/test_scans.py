@@ -232,11 +232,24 @@ def test_a_store_gives_the_same(captures: Captures, store: CountingStore) -> Non
 
 
 def test_logs_of_kafka_07(tmp_path: Path) -> None:
-    """They have all columns but the one that only they have."""
+    """Objects have the column that only they have, and Arrow where it is named."""
     root = unpack_cases("kafka07", tmp_path)
     for folder in sorted(path.parent for path in root.glob("*/*.kafka")):
-        expected = [{name: value for name, value in row.items() if name != "nextOffset"} for row in dumped(str(folder))]
+        expected = dumped(str(folder))
         scan = kdump.scan(folder, on_damage="mark")
         assert of_records(scan, columns_of(expected)) == expected
+        named = kdump.scan(folder, columns=columns_of(expected), on_damage="mark")
+        unnamed = [{name: value for name, value in row.items() if name != "nextOffset"} for row in expected]
         for form in FORMS:
-            assert form(scan) == expected, form
+            assert form(named) == expected, form
+            assert form(scan) == unnamed, form
+        batches = dumped(str(folder), kind="batches")
+        assert of_batches(scan.batches(), list(batches[0]) if batches else []) == batches
+
+
+def test_next_offset_is_null_in_logs_of_today(captures: Captures) -> None:
+    path = logs(captures, names_with_logs()[0])
+    scan = kdump.scan(path, columns=["nextOffset", "offset"])
+    offsets = [record.offset for record in scan]
+    assert of_values(scan.to_arrow().to_pylist()) == [{"nextOffset": None, "offset": offset} for offset in offsets]
+    assert {record.next_offset for record in scan} == {None}
