@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pytest
 
 import kdump
+from kdump.fast import policy
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import Captures, names_with_logs, partition_cases
 from tests.harness.scanned import Row, dumped, of_batches, of_records, of_values
@@ -191,6 +192,33 @@ def test_filters(captures: Captures, partition: str, number: int) -> None:
         assert form(kdump.scan(path, **arguments)) == found
     else:
         check_raises(form, kdump.scan(path, **arguments))
+
+
+def passes(path: str, arguments: dict[str, Any]) -> list[Any]:
+    """All that scans of a path give: records and Arrow rows with every ``on_damage``, errors, findings, batches."""
+    found: list[Any] = []
+    for on_damage in ("raise", "skip", "mark"):
+        scan = kdump.scan(path, on_damage=on_damage, **arguments)
+        records, error = until_damage(scan)
+        found += [records, str(error), list(scan.findings)]
+        tables, error = until_damage(scan.to_reader())
+        found += [[row for table in tables for row in table.to_pylist()], str(error), list(scan.findings)]
+        if "keys" not in arguments and "headers" not in arguments:
+            batches, error = until_damage(scan.batches())
+            found += [batches, str(error)]
+    return found
+
+
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=8))
+def test_columns_give_the_same(captures: Captures, partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small logs are read row by row, large ones as columns. The filters take turns."""
+    path = logs(captures, partition)
+    turns: list[dict[str, Any]] = [{}, *(arguments for arguments, _ in FILTERS)]
+    arguments = turns[names_with_logs().index(partition) % len(turns)]
+    expected = passes(path, arguments)
+    for name in ("SHOWN_RECORDS", "SHOWN_BATCHES", "SHOWN_IN_CHUNK"):
+        monkeypatch.setattr(policy, name, 0)
+    assert passes(path, arguments) == expected
 
 
 @pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=16))
