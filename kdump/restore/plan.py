@@ -141,7 +141,7 @@ class RestorePlan:
 
 @dataclass(frozen=True, slots=True)
 class LeftPartition:
-    """A partition of the source that cannot be restored."""
+    """A partition of the source that is not restored."""
 
     name: PartitionName
     directory: str

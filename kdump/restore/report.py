@@ -29,8 +29,9 @@ def plan_lines(plan: RestorePlan) -> Iterator[str]:
 
 
 def left_lines(left: LeftPartition) -> Iterator[str]:
-    """A partition that cannot be restored."""
-    yield f"{escaped(_named(left.name))}: left: {escaped(left.directory)}: {escaped(left.note.message)}\n"
+    """A partition that is not restored."""
+    what = "cannot be restored" if left.note.is_loss else "left out"
+    yield f"{escaped(_named(left.name))}: {what}: {escaped(left.directory)}: {escaped(left.note.message)}\n"
 
 
 def note_lines(name: str, notes: Iterable[RestoreNote]) -> Iterator[str]:
@@ -89,7 +90,7 @@ def note_rows(plan: RestorePlan) -> Iterator[str]:
 
 
 def left_row(left: LeftPartition) -> str:
-    """A partition that cannot be restored, as a JSON line."""
+    """A partition that is not restored, as a JSON line."""
     return note_row(left.name, left.directory, left.note)
 
 
