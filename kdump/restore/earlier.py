@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from kdump.codes import KdumpError
-from kdump.convert.losses import LossKind, Losses
+from kdump.convert.losses import Losses, LossKind
 from kdump.repair.apply.folders import open_repair
 from kdump.repair.apply.manifest import HOME, MANIFEST_NAME, Manifest, State
 from kdump.repair.apply.undo import is_as_made
@@ -56,7 +56,9 @@ def made_by(manifest: Manifest) -> NewPartition | None:
     labels: object = account.get("losses")
     numbers = {name: account.get(member) for member, name in _NUMBERS.items()}
     logs = [one.get("path") for one in manifest.logs]
-    if not isinstance(labels, Mapping) or not all(isinstance(one, int) for one in (*numbers.values(), *labels.values())):
+    if not isinstance(labels, Mapping) or not all(
+        isinstance(one, int) for one in (*numbers.values(), *labels.values())
+    ):
         return None
     kinds = {kind.label: kind for kind in LossKind}
     losses = Losses({kinds[label]: count for label, count in labels.items() if label in kinds})

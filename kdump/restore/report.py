@@ -54,6 +54,7 @@ _KINDS: Final = {
     NoteKind.OPEN_TRANSACTION: "open transaction",
     NoteKind.PRODUCER_IDS: "producers",
     NoteKind.OLD_FORMAT: "old format",
+    NoteKind.BROKER_STATE: "state of brokers",
     NoteKind.RETENTION: "retention",
 }
 
