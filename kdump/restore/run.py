@@ -148,6 +148,8 @@ class Restore(TakesLocks):
         directory = self._directory(plan)
         earlier = self._earlier.get(directory)
         if earlier is not None:
+            # What an earlier run could not remove.
+            clear_unprepared(directory, self._options.backup)
             return RestoredPartition(plan, directory, earlier.manifest, earlier.new, RestoredBy.EARLIER)
         for begun in list(unfinished(directory)):
             manifest = self._go_on(begun)
