@@ -17,8 +17,9 @@ _SERVER: Final = '--bootstrap-server "$SERVER"'
 _RETENTION: Final = ("retention.ms", "retention.bytes")
 _REPLICAS: Final = (
     "Give a topic one replica, restore that, and extend it with kafka-reassign-partitions.sh once it runs. Or put the\n"
-    "directory on every broker that gets a replica before any of them starts. Nothing else is safe: an empty in-sync\n"
-    "replica that becomes the leader makes the others truncate what was restored.\n"
+    "directory on every broker that gets a replica, made with the same --metadata, before any of them starts.\n"
+    "Nothing else is safe: an empty in-sync replica that becomes the leader makes the others truncate what was\n"
+    "restored.\n"
 )
 
 
