@@ -40,8 +40,7 @@ def adoption_page(plan: AdoptionPlan) -> Iterator[str]:
         for partition in plan.partitions:
             if partition.name[0] == topic.name:
                 yield from (f"  {line}" for line in _partition_lines(partition))
-    for left in plan.left:
-        yield from left_lines(left)
+    yield from left_lines(plan.left)
     groups = {row["group"] for row in plan.offsets}
     if groups:
         yield f"committed offsets: {len(plan.offsets):,} of {len(groups):,} groups\n"
@@ -153,9 +152,8 @@ def _restores(plan: AdoptionPlan) -> Iterator[str]:
     yield f"#    kafka-topics.sh {_SERVER} --describe tells which; of others kdump says that they are not here.\n"
     for line in _REPLICAS.splitlines():
         yield f"#    {line}\n"
-    for left in plan.left:
-        for line in left_lines(left):
-            yield f"# {line}"
+    for line in left_lines(plan.left):
+        yield f"# {line}"
     yield from map(_restore, plan.partitions)
 
 

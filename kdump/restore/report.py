@@ -28,10 +28,17 @@ def plan_lines(plan: RestorePlan) -> Iterator[str]:
     yield from note_lines(target.name, plan.notes)
 
 
-def left_lines(left: LeftPartition) -> Iterator[str]:
-    """A partition that is not restored."""
-    what = "cannot be restored" if left.note.is_loss else "left out"
-    yield f"{escaped(_named(left.name))}: {what}: {escaped(left.directory)}: {escaped(left.note.message)}\n"
+def left_lines(partitions: Iterable[LeftPartition]) -> Iterator[str]:
+    """Partitions that are not restored, a line each; of those that only brokers need the first one of each topic."""
+    shown: Counter[str] = Counter()
+    for left in partitions:
+        shown[left.name[0]] += left.note.kind is NoteKind.BROKER_STATE
+        if left.note.kind is not NoteKind.BROKER_STATE or shown[left.name[0]] == 1:
+            what = "cannot be restored" if left.note.is_loss else "left out"
+            yield f"{escaped(_named(left.name))}: {what}: {escaped(left.directory)}: {escaped(left.note.message)}\n"
+    for topic, count in shown.items():
+        if count > 1:
+            yield f"{escaped(topic)}: {count - 1:,} more partitions are left out\n"
 
 
 def note_lines(name: str, notes: Iterable[RestoreNote]) -> Iterator[str]:

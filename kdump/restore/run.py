@@ -96,6 +96,8 @@ class Restore(TakesLocks):
         self._log_directory = os.path.abspath(log_directory)
         self._options = options
         self._earlier: dict[str, Earlier] = {}
+        self._has_checkpoints = False
+        """Those of the log directory can be changed."""
         super().__init__()
 
     def check(self, plan: RestorePlan) -> None:
@@ -115,7 +117,9 @@ class Restore(TakesLocks):
         check_place(place, is_forced=self._options.force)
         refuse_backup(place, self._options.backup)
         self._locks.take(place)
-        _check_checkpoints(place)
+        if not self._has_checkpoints:
+            _check_checkpoints(place)
+            self._has_checkpoints = True
         if os.path.realpath(plan.place.directory) == os.path.realpath(directory):
             raise refused("is the source itself", directory)
         if not os.path.lexists(directory) or any(unfinished(directory)):
