@@ -210,10 +210,15 @@ class SegmentFiles:
 
 def _contents(path: str) -> bytes | KdumpError | None:
     """The bytes of a file, or why it cannot be read; None without a file."""
-    try:
-        return read_whole(path)
-    except KdumpError as error:
-        return None if has_gone(path, error) else error
+    for _ in range(2):
+        try:
+            return read_whole(path)
+        except KdumpError as error:
+            failed = error
+        if has_gone(path, failed):
+            return None
+        # A missing file that is there now: the log cleaner has just put it in its place.
+    return failed
 
 
 def check_segment_files(
