@@ -49,13 +49,13 @@ class ReadLog(NamedTuple):
 
 
 class CleanLog(NamedTuple):
-    """A log with the number of entries in its index files."""
+    """A log with the number of entries in its index files; None: the log is empty, and nobody looked at them."""
 
     path: str
     size: int
     rows: Rows
-    index_entries: int
-    time_index_entries: int
+    index_entries: int | None
+    time_index_entries: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +209,8 @@ class _Table:
             return None
         logs = [
             CleanLog(*log, len(index) // OFFSET_ENTRY.itemsize, len(time_index) // TIME_ENTRY.itemsize)
+            if log.size
+            else CleanLog(*log, None, None)
             for log, index, time_index in zip(candidate.logs, candidate.indexes, candidate.time_indexes, strict=True)
         ]
         return CleanPartition(logs, PartitionExtent(candidate.bases[0], end, candidate.bases[-1], end))
@@ -245,7 +247,7 @@ class _Table:
         row = np.minimum(np.searchsorted(lasts, (log << _OF_LOG) + offset), rows.size - 1)
         largest = self._largest_timestamps()
         doubtful = (self._log[row] != log) | (rows["base_offset"][row] > offset + self._base[log]) | (offset < 0)
-        doubtful |= (rows["max_timestamp"][row] != timestamp) | (largest[row] != timestamp) | (timestamp < 0)
+        doubtful |= (rows["max_timestamp"][row] != timestamp) | (largest[row] != timestamp) | (timestamp <= 0)
         doubtful[1:] |= (log[1:] == log[:-1]) & ((timestamp[1:] <= timestamp[:-1]) | (offset[1:] < offset[:-1]))
         self._is_doubtful[log[doubtful]] = True
         indexed = np.zeros(self._base.size, np.int64)
