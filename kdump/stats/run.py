@@ -165,7 +165,7 @@ class StatsRun:
 
     def _see_clean(self, partition: CleanPartition) -> None:
         """Fold the logs of a partition that were not folded before."""
-        for path, size, rows, index_entries, time_index_entries in partition.logs:
+        for path, size, rows, _, _, index_entries, time_index_entries in partition.logs:
             whole = files.absolute(path)
             if whole in self._folded:
                 continue
@@ -175,7 +175,7 @@ class StatsRun:
                 _see_indexes(part, whole, size)
             else:
                 part.see_indexes(size, index_entries, time_index_entries)
-            part.see_batches(rows)
+            part.see_batches(rows, is_unbroken=True)
             part.see_end(in_gap=False)
 
     def _outcome(self, file: str, producer_id: int, offset: int) -> str:

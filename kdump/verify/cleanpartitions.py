@@ -25,11 +25,11 @@ from kdump.verify.indexes import OFFSET_ENTRY, TIME_ENTRY
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.prefilter import by_producer, continues, out_of_range
 from kdump.verify.producers import ProducerChecks
-from kdump.verify.reach import LastSegment, PartitionEvidence, SegmentReach
+from kdump.verify.reach import KnownOffsets, LastSegment, OffsetsOfDirectory, PartitionEvidence, SegmentReach
 from kdump.verify.segment import Rows
 from kdump.verify.siblings import EpochRange, LogSummary, check_listed_files, text_files
 from kdump.verify.summary import SegmentSummary
-from kdump.verify.table import UNKNOWN_OFFSET, cleaned, row_at, row_dtype
+from kdump.verify.table import UNKNOWN_OFFSET, cleaned, joined, row_at
 
 _SMALL: Final = 1 << 20
 """Bytes of the largest file beside a log that is read here. Preallocated indexes are larger."""
@@ -49,11 +49,16 @@ class ReadLog(NamedTuple):
 
 
 class CleanLog(NamedTuple):
-    """A log with the number of entries in its index files; None: the log is empty, and nobody looked at them."""
+    """A log with its first and last offset, and the number of entries in its index files.
+
+    An empty log has no offsets, and nobody looked at its index files.
+    """
 
     path: str
     size: int
     rows: Rows
+    first_offset: int | None
+    last_offset: int | None
     index_entries: int | None
     time_index_entries: int | None
 
@@ -67,8 +72,7 @@ class CleanPartition:
 
     def items(self) -> Iterator[SegmentSummary | PartitionExtent]:
         """What is said of it; see ``verify.partition.PartitionCheck.segments``."""
-        for path, size, rows, *_ in self.logs:
-            first, last = (int(rows[0]["base_offset"]), int(rows[-1]["last_offset"])) if rows.size else (None, None)
+        for path, size, rows, first, last, *_ in self.logs:
             yield SegmentSummary(path, size, rows.size, first, last, _NO_FINDINGS.copy(), None)
         yield self.extent
 
@@ -97,8 +101,13 @@ def clean_partitions(found: Iterable[tuple[str, Sequence[ReadLog]]]) -> Iterator
     candidates = [one for folder, logs in found if (one := _candidate(folder, logs)) is not None]
     if candidates:
         table = _Table(candidates)
+        directories: dict[str, OffsetsOfDirectory] = {}
         for number, candidate in enumerate(candidates):
-            clean = table.proven(number, candidate)
+            folder = files.absolute(candidate.folder)
+            above = os.path.dirname(folder)
+            if above not in directories:
+                directories[above] = OffsetsOfDirectory(above)
+            clean = table.proven(number, candidate, directories[above].of(folder))
             if clean is not None:
                 yield candidate.folder, clean
 
@@ -161,9 +170,7 @@ class _Table:
         count = np.array([log.rows.size for log in logs], np.int64)
         self._end = np.cumsum(count)
         self._start = self._end - count
-        self._rows = rows = np.empty(self._end[-1], row_dtype())
-        for log, start, end in zip(logs, self._start.tolist(), self._end.tolist(), strict=True):
-            rows[start:end] = log.rows
+        self._rows = rows = joined([log.rows for log in logs])
         self._base = np.array([base for candidate in candidates for base in candidate.bases], np.int64)
         logs_of = np.array([len(candidate.logs) for candidate in candidates], np.int64)
         self._log_end = np.cumsum(logs_of)
@@ -172,6 +179,11 @@ class _Table:
         """Of each log."""
         self._log = np.repeat(np.arange(count.size), count)
         """Of each row."""
+        is_filled = count > 0
+        last_offset = self._base - 1
+        last_offset[is_filled] = rows["last_offset"][self._end[is_filled] - 1]
+        self._last_offset: list[int] = last_offset.tolist()
+        """Of each log; an empty one ends before its base offset."""
         self._indexes = [data for candidate in candidates for data in candidate.indexes]
         self._time_indexes = [data for candidate in candidates for data in candidate.time_indexes]
         self._is_doubtful = np.zeros(count.size, np.bool_)
@@ -184,34 +196,43 @@ class _Table:
         self._has_producer[self._partition[self._log[rows["producer_id"] >= 0]]] = True
         self._epochs = self._epoch_ranges(logs_of.size)
 
-    def proven(self, number: int, candidate: _Candidate) -> CleanPartition | None:
-        """The partition, if it is clean. ``number``: its number."""
+    def proven(self, number: int, candidate: _Candidate, known: KnownOffsets) -> CleanPartition | None:
+        """The partition, if it is clean.
+
+        Args:
+            number: its number.
+            candidate: the partition.
+            known: what its log directory knows of it.
+        """
         after = int(self._log_end[number])
         first = after - len(candidate.logs)
         if self._is_doubtful[first:after].any():
             return None
         end: int | None = None
         reaches = []
-        for log, base in zip(candidate.logs, candidate.bases, strict=True):
+        lasts = self._last_offset[first:after]
+        for log, base, last in zip(candidate.logs, candidate.bases, lasts, strict=True):
             if end is not None and base != end:
                 return None
-            end = int(log.rows[-1]["last_offset"]) + 1 if log.rows.size else base
-            reaches.append(SegmentReach(base, not log.rows.size, partial(int, end)))
+            end = last + 1
+            reaches.append(SegmentReach(base, not log.size, partial(int, end)))
         if end is None or (self._has_producer[number] and not self._are_producers_clean(first, after, candidate)):
             return None
         folder = candidate.folder
         texts = text_files(folder, candidate.names)
-        evidence = PartitionEvidence(folder, candidate.names, lambda name: _read(folder, name, texts))
+        evidence = PartitionEvidence(folder, candidate.names, lambda name: _read(folder, name, texts), known)
         if evidence.already_lost(reaches, LastSegment(lambda: False, lambda: ())):
             return None
         summary = LogSummary(end, self._epochs[number], end)
         if any(True for _ in check_listed_files(folder, candidate.names, texts, summary)):
             return None
         logs = [
-            CleanLog(*log, len(index) // OFFSET_ENTRY.itemsize, len(time_index) // TIME_ENTRY.itemsize)
+            CleanLog(*log, base, last, len(index) // OFFSET_ENTRY.itemsize, len(time_index) // TIME_ENTRY.itemsize)
             if log.size
-            else CleanLog(*log, None, None)
-            for log, index, time_index in zip(candidate.logs, candidate.indexes, candidate.time_indexes, strict=True)
+            else CleanLog(*log, None, None, None, None)
+            for log, base, last, index, time_index in zip(
+                candidate.logs, candidate.bases, lasts, candidate.indexes, candidate.time_indexes, strict=True
+            )
         ]
         return CleanPartition(logs, PartitionExtent(candidate.bases[0], end, candidate.bases[-1], end))
 

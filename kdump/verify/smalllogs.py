@@ -25,7 +25,7 @@ from kdump.log.source import Source
 from kdump.verify.cleanpartitions import CleanPartition, ReadLog, clean_partitions
 from kdump.verify.local import LocalChecks
 from kdump.verify.segment import CheckOptions, FinishedReading, Rows
-from kdump.verify.table import read_rows, row_dtype
+from kdump.verify.table import joined, read_rows
 
 _SMALL: Final = 1 << 20
 """Bytes of the largest log that is read with others."""
@@ -170,7 +170,7 @@ class SmallLogs:
                 findings += local.check(item, rows, in_columns=True)
                 findings += local.check_headers(rows)
                 parts.append(rows)
-        rows = np.concatenate(parts) if parts else np.empty(0, row_dtype())
+        rows = joined(parts)
         begin, end = rows["position"], rows["position"] + rows["size"]
         wrong = ~rows["is_valid"]
         # A row begins where the one before ends, or it is the first one of a log.
