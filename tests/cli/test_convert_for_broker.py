@@ -132,10 +132,13 @@ def test_the_target_is_a_partition_directory(tmp_path: Path) -> None:
     assert files(tmp_path / "out") == before
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
-    """The log directory of a broker, with the metadata of its cluster and directories that do not belong to it."""
-    return unpack_cases("strays", tmp_path) / "bad-name" / "n2-d0"
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The log directory of a broker, with the metadata of its cluster and directories that do not belong to it.
+
+    Nothing changes it.
+    """
+    return unpack_cases("strays", tmp_path_factory.mktemp("cases")) / "bad-name" / "n2-d0"
 
 
 def new_log_directory(old: Path, home: Path) -> Path:
