@@ -79,7 +79,11 @@ WITH = {"convert": "-o OUT --codec gzip", "verify": "--startup"}
 
 @pytest.mark.parametrize(
     ("command", "option"),
-    [pair for pair in options_with_values() if pair[1] not in ("--master", "--pager", "--conf", "--executors")],
+    [
+        pytest.param(*pair, marks=[pytest.mark.slow] if number % 8 else [])
+        for number, pair in enumerate(options_with_values())
+        if pair[1] not in ("--master", "--pager", "--conf", "--executors")
+    ],
 )
 def test_numbers_in_options(home: Path, command: str, option: str) -> None:
     for value in NUMBERS:
