@@ -141,7 +141,7 @@ def test_allocated_ahead(tmp_path: Path) -> None:
     assert out.read_bytes() == b"0\n1\n2\n3\n4\n5\n"
 
 
-def test_zeros_with_something_behind_them_are_damage(tmp_path: Path) -> None:
+def test_zeros_with_something_after_them_are_damage(tmp_path: Path) -> None:
     log = tmp_path / "0.log"
     log.write_bytes(v2_batch(plain_rows(2)) + bytes(4096) + v2_batch(plain_rows(2), base_offset=2))
     out = tmp_path / "out"

@@ -33,7 +33,7 @@ log.retention.ms=-1
 class Cluster:
     """A formatted log directory in ``home``; brokers on it are started one after the other.
 
-    ``settings``: lines of server.properties behind the usual ones.
+    ``settings``: lines of server.properties after the usual ones.
     """
 
     def __init__(self, home: Path, settings: str = "") -> None:

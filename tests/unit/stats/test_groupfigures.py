@@ -136,11 +136,11 @@ def test_a_wrong_base_offset_leaves_no_gap(tmp_path: Path) -> None:
 def test_a_directory_is_listed_once_for_all_open_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def behind(path: str) -> list[str]:
+    def after(path: str) -> list[str]:
         asked.append(path)
         return []
 
-    monkeypatch.setattr("kdump.stats.run.segments_after", behind)
+    monkeypatch.setattr("kdump.stats.run.segments_after", after)
     log = tmp_path / f"{0:020}.log"
     batches = (
         v2_batch(plain_rows(1), base_offset=number, producer_id=number, attributes=TRANSACTIONAL) for number in range(9)
@@ -176,7 +176,7 @@ def test_the_largest_timestamp_of_all_is_one(tmp_path: Path) -> None:
     assert (figures.min_timestamp, figures.max_timestamp) == (None, None)
 
 
-def test_a_header_whose_first_timestamp_is_behind_its_largest(tmp_path: Path) -> None:
+def test_a_header_whose_first_timestamp_is_after_its_largest(tmp_path: Path) -> None:
     log = tmp_path / f"{0:020}.log"
     log.write_bytes(v2_batch(plain_rows(1), base_timestamp=2000, max_timestamp=1000))
     (figures,) = report_of(str(log), with_records=False).groups

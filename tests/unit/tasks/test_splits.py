@@ -202,7 +202,7 @@ def test_modes_where_only_the_crc_of_a_wrapper_is_wrong(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("partition", ["v0-snappy-0", "v1-gzip-0"])
 def test_offsets_of_wrappers_wherever_a_log_is_cut(partition: str) -> None:
-    """A wrapper's first offset is behind the one of the entry before it, which another task may own."""
+    """A wrapper's first offset is after the one of the entry before it, which another task may own."""
     logs = logs_of(FIXTURES / "segments" / partition)
     ends = sorted({log.base_offset + offset for log in logs for offset in (1, 5, 30) if log.base_offset is not None})
     for end in ends:
