@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,12 +46,20 @@ def by_polars(scan: kdump.Scan) -> list[Row]:
     return of_values(scan.to_polars().to_dicts())
 
 
+@cache
+def duckdb_connection() -> Any:
+    """One for all: its threads cost more than most queries."""
+    return import_module("duckdb").connect()
+
+
 def by_duckdb(scan: kdump.Scan) -> list[Row]:
-    duckdb = import_module("duckdb")
-    with duckdb.connect() as connection:
-        connection.register("records", scan)
+    connection = duckdb_connection()
+    connection.register("records", scan)
+    try:
         found = connection.sql("from records")
         return of_values(dict(zip(found.columns, row, strict=True)) for row in found.fetchall())
+    finally:
+        connection.unregister("records")
 
 
 FORMS = [
@@ -101,7 +110,7 @@ def invalid_rows(path: str) -> list[kdump.Finding]:
     return marked.findings
 
 
-@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=4))
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=32))
 class TestCaptures:
     def test_mark_gives_the_rows_of_resync(self, captures: Captures, partition: str) -> None:
         path = logs(captures, partition)
@@ -165,7 +174,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 """Arguments of a scan, and the options of the command."""
 
 
-@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=16))
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=64))
 @pytest.mark.parametrize("number", range(len(FILTERS)), ids=[" ".join(options) for _, options in FILTERS])
 def test_filters(captures: Captures, partition: str, number: int) -> None:
     """Of the forms one takes turns: each filter meets each of them on many captures."""
@@ -209,7 +218,7 @@ def passes(path: str, arguments: dict[str, Any]) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=8))
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=64))
 def test_columns_give_the_same(captures: Captures, partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small logs are read row by row, large ones as columns. The filters take turns."""
     path = logs(captures, partition)
@@ -221,7 +230,7 @@ def test_columns_give_the_same(captures: Captures, partition: str, monkeypatch: 
     assert passes(path, arguments) == expected
 
 
-@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=16))
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=64))
 def test_times(captures: Captures, partition: str) -> None:
     path = logs(captures, partition)
     rows = dumped(path)
@@ -241,6 +250,7 @@ def test_captures_without_a_log(captures: Captures) -> None:
     assert with_logs == set(names_with_logs())
 
 
+@pytest.mark.slow
 def test_a_store_gives_the_same(captures: Captures, store: CountingStore) -> None:
     damaged = [name for name in names_with_logs() if name.startswith("damaged/")][::12]
     for number, partition in enumerate(
@@ -259,6 +269,7 @@ def test_a_store_gives_the_same(captures: Captures, store: CountingStore) -> Non
         assert by_polars(near) == dumped("--offset", "5:9", f"{BUCKET}/{name}")
 
 
+@pytest.mark.slow
 def test_logs_of_kafka_07(tmp_path: Path) -> None:
     """Objects have the column that only they have, and Arrow where it is named."""
     root = unpack_cases("kafka07", tmp_path)
