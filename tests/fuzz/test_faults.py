@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
-import signal
 import time
 from pathlib import Path
 from random import Random
@@ -20,7 +18,7 @@ from tests.fuzz.faults import CASES, Case, Checker, Job, Way, all_jobs, load, ru
 from tests.fuzz.forked import Prepared
 from tests.fuzz.running import allow_timers, run_command
 from tests.fuzz.trees import nodes_of, restore
-from tests.harness.killing import Point, Trouble, in_child
+from tests.harness.killing import Point, Trouble, in_child, limit_files
 
 pytestmark = pytest.mark.slow
 
@@ -151,8 +149,7 @@ def test_files_that_cannot_grow(name: str, tmp_path: Path) -> None:
     before = nodes_of(tmp_path)
 
     def limited() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+        limit_files(600)
         allow_timers()
         faults: list[Fault] = []
         ran = run_command(case.words, tmp_path, faults)
