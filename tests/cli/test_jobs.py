@@ -31,10 +31,10 @@ def logs(tmp_path_factory: pytest.TempPathFactory, captures: Captures) -> Path:
     """A log directory with partitions of many captures, damaged ones, an empty one, and one that cannot be opened."""
     root = tmp_path_factory.mktemp("logs")
     for number, partition in enumerate(sorted(captures.root.glob("*/*/"))):
-        if str(partition.relative_to(captures.root)) not in LARGE and list(partition.glob("*.log")) and number % 3 == 0:
+        if str(partition.relative_to(captures.root)) not in LARGE and list(partition.glob("*.log")) and number % 6 == 0:
             shutil.copytree(partition, root / f"capture{number}-0", ignore=shutil.ignore_patterns("golden"))
     unpacked = unpack_cases("repair", tmp_path_factory.mktemp("cases"))
-    for number, log in enumerate(sorted(unpacked.glob("mutants/*/*.log"))[::24]):
+    for number, log in enumerate(sorted(unpacked.glob("mutants/*/*.log"))[::48]):
         shutil.copytree(log.parent, root / f"mutant-{number}")
     for folder in sorted((FIXTURES / "segments").iterdir()):
         shutil.copytree(folder, root / folder.name)

@@ -136,6 +136,7 @@ class TestSources:
             file.write(data[:1000])
         assert len([first, *records]) == 5000
 
+    @pytest.mark.slow
     def test_bounded_memory_of_a_large_batch(self, tmp_path: Path) -> None:
         path = testing.write_segment(
             tmp_path / "t-0", [(None, "x" * 1000)] * 20_000, codec="zstd", records_per_batch=20_000
@@ -206,6 +207,7 @@ def test_batches_have_no_keys(log: Path) -> None:
         kdump.scan(log, keys="x").batches()
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(captures: Captures) -> None:
     for package in ("duckdb", "polars"):
         pytest.importorskip(package)
