@@ -11,12 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdump import testing
-<<<<<<< HEAD
-from tests.harness.captures import Captures, names_with_logs, partition_cases
-=======
 from tests.harness.archives import unpack_cases
-from tests.harness.captures import Captures, partition_cases
->>>>>>> a-scan
+from tests.harness.captures import Captures, names_with_logs, partition_cases
 from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE
 from tests.harness.cli_runs import kdump as command
 from tests.harness.scanned import dumped, of_values
