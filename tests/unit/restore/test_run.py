@@ -543,7 +543,7 @@ def test_links_that_cannot_be_made_are_told(tmp_path: Path) -> None:
     restored = restore(source, logs, RestoreOptions(placing=Placing.HARD_LINK))
     assert restored.new is not None
     assert (restored.new.linked, sum(restored.new.unlinked.values())) == (1, 1)
-    assert "1 logs are copies: a second name would have" in "".join(restored_lines(restored))
+    assert "1 log is a copy: a second name would have" in "".join(restored_lines(restored))
 
 
 @pytest.mark.parametrize(
