@@ -199,6 +199,8 @@ def test_with_the_metadata(tmp_path: Path) -> None:
     found = rows(plan)
     keep = next(row for row in found if row["type"] == "adoptedPartition" and row["topic"] == "keep-51")
     assert 2 in keep["replicas"]
+    several = [row for row in found if len(row.get("replicas", ())) > 1]
+    assert "".join(adoption_page(plan)).count(": had replicas on brokers ") == len(several)
     assert {row["type"] for row in found} >= {"adoptedTopic", "adoptedPartition"}
     assert "kdump convert" in "".join(adoption_commands(plan))
 
