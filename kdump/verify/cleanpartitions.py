@@ -263,11 +263,12 @@ class _Table:
         """
         log, entries = _entries(self._time_indexes, TIME_ENTRY)
         rows, timestamp = self._rows, entries["timestamp"].astype(np.int64)
-        offset = entries["offset"].astype(np.int64)
+        relative = entries["offset"].astype(np.int64)
+        offset = relative + self._base[log]
         lasts = self._keys(rows["last_offset"] - self._base[self._log])
-        row = np.minimum(np.searchsorted(lasts, (log << _OF_LOG) + offset), rows.size - 1)
+        row = np.minimum(np.searchsorted(lasts, (log << _OF_LOG) + relative), rows.size - 1)
         largest = self._largest_timestamps()
-        doubtful = (self._log[row] != log) | (rows["base_offset"][row] > offset + self._base[log]) | (offset < 0)
+        doubtful = (self._log[row] != log) | (rows["base_offset"][row] > offset) | (rows["last_offset"][row] < offset)
         doubtful |= (rows["max_timestamp"][row] != timestamp) | (largest[row] != timestamp) | (timestamp <= 0)
         doubtful[1:] |= (log[1:] == log[:-1]) & ((timestamp[1:] <= timestamp[:-1]) | (offset[1:] < offset[:-1]))
         self._is_doubtful[log[doubtful]] = True
@@ -289,9 +290,12 @@ class _Table:
 
     def _largest_timestamps(self) -> NDArray[np.int64]:
         """The largest timestamp in the log up to each row."""
-        values, rank = np.unique(self._rows["max_timestamp"], return_inverse=True)
-        before = self._log * values.size
-        largest: NDArray[np.int64] = values[np.maximum.accumulate(before + rank) - before]
+        times = self._rows["max_timestamp"]
+        order = np.argsort(times)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(order.size)
+        before = self._log * order.size
+        largest: NDArray[np.int64] = times[order[np.maximum.accumulate(before + rank) - before]]
         return largest
 
     def _epoch_ranges(self, partitions: int) -> list[list[EpochRange]]:
