@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from operator import attrgetter
 
 from kdump.codes import DamageError, KdumpError
 from kdump.format.checkpoint import (
@@ -22,7 +23,7 @@ from kdump.format.index import (
     TimeEntry,
     parse_time_index,
     parse_txn_index,
-    used_entries,
+    rising_part,
 )
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log.files import absolute, listing
@@ -31,20 +32,15 @@ from kdump.log.names import CLEANER_STATES, Kind, is_uri, parse_file_name, parse
 from kdump.log.opening import read_whole
 
 
-def read_time_index(path: str, base_offset: int | None) -> list[TimeEntry]:
+def read_time_index(path: str, base_offset: int | None) -> Sequence[TimeEntry]:
     """The used entries of the .timeindex beside the log ``path``, as far as their timestamps rise."""
     data = _read_sibling(path, Kind.TIME_INDEX)
     if base_offset is None or data is None:
         return []
-    rising: list[TimeEntry] = []
-    for _, entry in used_entries(parse_time_index(data, base_offset), base_offset):
-        if rising and entry.timestamp <= rising[-1].timestamp:
-            break
-        rising.append(entry)
-    return rising
+    return rising_part(parse_time_index(data, base_offset), attrgetter("timestamp"), base_offset)
 
 
-def read_txn_index(path: str) -> list[AbortedTxn] | None:
+def read_txn_index(path: str) -> Sequence[AbortedTxn] | None:
     """The .txnindex beside the log ``path``; None where there is none, or a malformed one."""
     data = _read_sibling(path, Kind.TXN_INDEX)
     try:

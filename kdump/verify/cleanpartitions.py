@@ -40,7 +40,7 @@ _OF_LOG: Final = 32
 """The bits of a position or a relative offset in a key; above them is the number of the log."""
 
 
-class ReadLog(NamedTuple):
+class SmallLog(NamedTuple):
     """A log without a finding of its own. ``size``: bytes. ``rows``: of its batch table, positions of its own."""
 
     path: str
@@ -86,13 +86,13 @@ class _Candidate:
 
     folder: str
     names: Mapping[str, FileName | None]
-    logs: Sequence[ReadLog]
+    logs: Sequence[SmallLog]
     bases: Sequence[int]
     indexes: Sequence[bytes]
     time_indexes: Sequence[bytes]
 
 
-def clean_partitions(found: Iterable[tuple[str, Sequence[ReadLog]]]) -> Iterator[tuple[str, CleanPartition]]:
+def clean_partitions(found: Iterable[tuple[str, Sequence[SmallLog]]]) -> Iterator[tuple[str, CleanPartition]]:
     """Those of some partitions that are clean.
 
     Args:
@@ -112,7 +112,7 @@ def clean_partitions(found: Iterable[tuple[str, Sequence[ReadLog]]]) -> Iterator
                 yield candidate.folder, clean
 
 
-def _candidate(folder: str, logs: Sequence[ReadLog]) -> _Candidate | None:
+def _candidate(folder: str, logs: Sequence[SmallLog]) -> _Candidate | None:
     """The partition with its index files; None if a name or a file is unusual."""
     if os.path.basename(files.absolute(folder)).startswith(CLUSTER_METADATA):
         return None

@@ -231,7 +231,7 @@ class PartitionCheck:
             try:
                 source = self._open(path)
             except KdumpError as error:
-                if is_last or error.code is not Codes.MISSING or not files.exists(path + SWAP_STATE):
+                if is_last or error.code is not Codes.MISSING or not _comes_back(path):
                     raise
             else:
                 # An empty log is clean whatever its index files hold: they may be preallocated, some megabytes each.
@@ -241,6 +241,12 @@ class PartitionCheck:
                 source.close()
             time.sleep(_SWAP_SECONDS)
         raise AssertionError("the last round returns or raises")
+
+
+def _comes_back(path: str) -> bool:
+    """Whether the log cleaner puts a log in the place of one that was missing a moment ago, or has just done so."""
+    # The cleaned log has one of the two names at any time. It changes from the first to the second.
+    return files.exists(path + SWAP_STATE) or os.path.isfile(path)
 
 
 class _Reading(NamedTuple):

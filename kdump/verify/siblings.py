@@ -212,10 +212,16 @@ class SegmentFiles:
 
 
 def _contents(path: str) -> Content:
-    try:
-        return read_whole(path)
-    except KdumpError as error:
-        return None if has_gone(path, error) else error
+    """The bytes of a file, or why it cannot be read; None without a file."""
+    for _ in range(2):
+        try:
+            return read_whole(path)
+        except KdumpError as error:
+            failed = error
+        if has_gone(path, failed):
+            return None
+        # A missing file that is there now: the log cleaner has just put it in its place.
+    return failed
 
 
 def check_segment_files(

@@ -22,7 +22,7 @@ from kdump.log.opening import open_source
 from kdump.log.paths import PartitionFolder
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import Source
-from kdump.verify.cleanpartitions import CleanPartition, ReadLog, clean_partitions
+from kdump.verify.cleanpartitions import CleanPartition, SmallLog, clean_partitions
 from kdump.verify.local import LocalChecks
 from kdump.verify.segment import CheckOptions, FinishedReading, Rows
 from kdump.verify.table import joined, read_rows
@@ -129,14 +129,14 @@ class SmallLogs:
                 bounds.append(start + size)
             if bounds[-1] > _TOGETHER - _SMALL:
                 break
-        read: dict[str, ReadLog] = {}
+        read: dict[str, SmallLog] = {}
         for source, rows in zip(logs, self._clean_rows(buffer[: bounds[-1]], np.array(bounds)), strict=True):
             if rows is not None:
                 self._clean[source] = FinishedReading((rows,) if rows.size else ())
-                read[source.path] = ReadLog(source.path, source.size or 0, rows)
+                read[source.path] = SmallLog(source.path, source.size or 0, rows)
         self._note_clean(read)
 
-    def _note_clean(self, read: Mapping[str, ReadLog]) -> None:
+    def _note_clean(self, read: Mapping[str, SmallLog]) -> None:
         """Note the partitions that are clean. Nobody asks for their logs any more."""
         found = []
         for folder, numbers in list(self._folders.items()):

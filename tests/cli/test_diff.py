@@ -196,6 +196,7 @@ def test_strict(tmp_path: Path) -> None:
     assert kdump("diff", *LOCAL, "--strict", "a/t-0", "b/t-0", cwd=tmp_path).returncode == DAMAGE
 
 
+@pytest.mark.slow
 def test_jobs_give_the_same(replicas: Truth) -> None:
     nodes = sorted(path.name for path in (replicas.root / "p4-epochs").iterdir())
     words = ["diff", *LOCAL, "--output", "jsonl", "--records", *nodes]

@@ -34,7 +34,7 @@ def log(tmp_path: Path) -> Path:
     return testing.write_segment(tmp_path / "orders-7", rows, codec="gzip", records_per_batch=50)
 
 
-@pytest.mark.parametrize("partition", partition_cases(fast=16))
+@pytest.mark.parametrize("partition", partition_cases(fast=64))
 @pytest.mark.parametrize("kind", ["records", "batches"])
 @pytest.mark.parametrize("form", FORMS)
 def test_captures(captures: Captures, partition: str, kind: str, form: str) -> None:

@@ -74,6 +74,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.slow
 def test_equal_outputs(logs: Path, words: tuple[str, ...]) -> None:
     """Of all, of a partition that is named too, and of what is not there."""
     paths = (".", "v2-txn-0", "no-such-place")
@@ -111,6 +112,7 @@ def written(folder: Path) -> dict[str, bytes]:
     ],
     ids=" ".join,
 )
+@pytest.mark.slow
 def test_equal_files(logs: Path, tmp_path: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where damage refuses all of it."""
     shutil.copytree(logs, tmp_path / "logs", symlinks=True)
@@ -227,7 +229,7 @@ def test_a_signal_leaves_neither_processes_nor_files(partitions: Path, number: s
         assert len(list(partitions.glob("out/*/.*.kdump-part"))) == 2
         (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
         # The other processes have the other ends of the pipes: this waits for them too.
-        out, errors = process.communicate(timeout=20)
+        out, errors = process.communicate(timeout=60)
     assert (process.returncode, out, errors) == (130 if number is signal.SIGINT else -number, b"", b"")
     assert not (partitions / "out").exists()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,12 +45,20 @@ def by_polars(scan: kdump.Scan) -> list[Row]:
     return of_values(scan.to_polars().to_dicts())
 
 
+@cache
+def duckdb_connection() -> Any:
+    """One for all: its threads cost more than most queries."""
+    return import_module("duckdb").connect()
+
+
 def by_duckdb(scan: kdump.Scan) -> list[Row]:
-    duckdb = import_module("duckdb")
-    with duckdb.connect() as connection:
-        connection.register("records", scan)
+    connection = duckdb_connection()
+    connection.register("records", scan)
+    try:
         found = connection.sql("from records")
         return of_values(dict(zip(found.columns, row, strict=True)) for row in found.fetchall())
+    finally:
+        connection.unregister("records")
 
 
 FORMS = [
@@ -100,7 +109,7 @@ def invalid_rows(path: str) -> list[kdump.Finding]:
     return marked.findings
 
 
-@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=4))
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=32))
 class TestCaptures:
     def test_mark_gives_the_rows_of_resync(self, captures: Captures, partition: str) -> None:
         path = logs(captures, partition)
@@ -164,7 +173,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 """Arguments of a scan, and the options of the command."""
 
 
-@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=16))
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=64))
 @pytest.mark.parametrize("number", range(len(FILTERS)), ids=[" ".join(options) for _, options in FILTERS])
 def test_filters(captures: Captures, partition: str, number: int) -> None:
     """Of the forms one takes turns: each filter meets each of them on many captures."""
@@ -193,7 +202,7 @@ def test_filters(captures: Captures, partition: str, number: int) -> None:
         check_raises(form, kdump.scan(path, **arguments))
 
 
-@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=16))
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=64))
 def test_times(captures: Captures, partition: str) -> None:
     path = logs(captures, partition)
     rows = dumped(path)
@@ -213,6 +222,7 @@ def test_captures_without_a_log(captures: Captures) -> None:
     assert with_logs == set(names_with_logs())
 
 
+@pytest.mark.slow
 def test_a_store_gives_the_same(captures: Captures, store: CountingStore) -> None:
     damaged = [name for name in names_with_logs() if name.startswith("damaged/")][::12]
     for number, partition in enumerate(
@@ -231,6 +241,7 @@ def test_a_store_gives_the_same(captures: Captures, store: CountingStore) -> Non
         assert by_polars(near) == dumped("--offset", "5:9", f"{BUCKET}/{name}")
 
 
+@pytest.mark.slow
 def test_logs_of_kafka_07(tmp_path: Path) -> None:
     """They have all columns but the one that only they have."""
     root = unpack_cases("kafka07", tmp_path)

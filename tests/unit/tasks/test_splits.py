@@ -39,7 +39,7 @@ def read(path: Path | str, table: Table, size: int, mode: Mode = Mode.PERMISSIVE
     return rows_of(batch for task in plan(logs_of(path), split_bytes=size) for batch in read_splits(task, options))
 
 
-@pytest.mark.parametrize("partition", partition_cases(fast=8))
+@pytest.mark.parametrize("partition", partition_cases(fast=32))
 def test_rows_of_captures(captures: Captures, partition: str) -> None:
     for log in captures.segment_files(partition):
         if log.name.endswith(".log"):

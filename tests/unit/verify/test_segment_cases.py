@@ -58,6 +58,7 @@ def test_clean_segments() -> None:
         assert all(one.severity is Severity.INFO for one in found), (name, list(map(str, found)))
 
 
+@pytest.mark.slow
 def test_damage_is_found_where_it_is() -> None:
     bases = {name: data for name, _, data in repair_logs("base")}
     cases = [json.loads(line) for line in case_files("repair")["repair/results.jsonl"].splitlines()]

@@ -41,6 +41,7 @@ def said(path: Path, options: CheckOptions, least: int) -> list[str]:
 
 
 @pytest.mark.parametrize("options", [DEEP, QUICK], ids=["deep", "quick"])
+@pytest.mark.slow
 def test_every_case(tmp_path: Path, options: CheckOptions) -> None:
     root = tmp_path / "logs"
     unpacked = unpack_cases("repair", tmp_path / "cases")
