@@ -136,11 +136,11 @@ def _candidate(folder: str, logs: Sequence[SmallLog]) -> _Candidate | None:
     bases: list[int] = []
     indexes: list[_Indexes] = []
     for log in logs:
-        directory, _, own = log.path.rpartition("/")
+        own = log.path.rpartition("/")[2]
         name = names.get(own)
         if name is None or name.base_offset is None:
             return None
-        found = _indexes(f"{directory}/", name.stem, names) if log.size else _NO_INDEXES
+        found = _indexes(log, name.stem, names) if log.size else _NO_INDEXES
         if found is None:
             return None
         bases.append(name.base_offset)
@@ -148,16 +148,20 @@ def _candidate(folder: str, logs: Sequence[SmallLog]) -> _Candidate | None:
     return _Candidate(folder, names, logs, bases, indexes)
 
 
-def _indexes(prefix: str, stem: str, names: Container[str]) -> _Indexes | None:
+def _indexes(log: SmallLog, stem: str, names: Container[str]) -> _Indexes | None:
     """The index files beside a log that has batches; None if one is missing, cannot be read, or is unusual."""
+    before = log.path[: log.path.rfind("/") + 1]
     index, time_index, transactions = (
-        _content(f"{prefix}{stem}{suffix}") if stem + suffix in names else missing for suffix, missing in _SUFFIXES
+        _content(before + stem + suffix) if stem + suffix in names else missing for suffix, missing in _SUFFIXES
     )
     if index is None or time_index is None or transactions != b"":
         return None
     if len(index) % OFFSET_ENTRY.itemsize or len(time_index) % TIME_ENTRY.itemsize:
         return None
     offsets, times = _used(index, OFFSET_ENTRY.itemsize), _used(time_index, TIME_ENTRY.itemsize)
+    if max(len(offsets), len(times)) > log.size:
+        # No batch is so small. The indexes of all logs are held at a time.
+        return None
     # An entry of zeros counts if it is the first one; see ``format.index.used_entries``.
     counts = (
         max(len(offsets) // OFFSET_ENTRY.itemsize, min(1, len(index))),
