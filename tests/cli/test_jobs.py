@@ -234,6 +234,7 @@ def test_a_signal_leaves_neither_processes_nor_files(partitions: Path, number: s
     assert not (partitions / "out").exists()
 
 
+@pytest.mark.slow
 def test_small_logs_start_no_process(partitions: Path) -> None:
     """Nothing is imported for it either."""
     code = "import sys; from kdump.cli.main import _run; status = _run(); print(*sys.modules); sys.exit(status)"

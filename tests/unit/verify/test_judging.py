@@ -122,6 +122,7 @@ def test_starts(logs: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("output", ["text", "jsonl", "junit"])
+@pytest.mark.slow
 def test_the_command(logs: Path, capfdbinary: pytest.CaptureFixture[bytes], output: str) -> None:
     run = partial(cli.main, standalone_mode=False)
     outputs = []
