@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +16,12 @@ from tests.harness.replicas import Truth
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
 """A loaded machine is no failure. Fixtures give folders that each example leaves as the next one needs them."""
+
+# Without compiled modules each of the many processes that tests start compiles kdump anew, which doubles its CPU time.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Nothing that comes of collecting tests is garbage: see ``pytest_collection_finish``.
+gc.disable()
 
 settings.register_profile("usual", derandomize=True, **_COMMON)
 settings.register_profile("quick", derandomize=True, max_examples=10, **_COMMON)
@@ -30,6 +38,13 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("quick" if "not slow" in config.option.markexpr else "usual")
     left_out = [f"not {name}" for name in ("oracle", "bench") if name not in config.option.markexpr]
     config.option.markexpr = " and ".join([f"({config.option.markexpr})"] * bool(config.option.markexpr) + left_out)
+
+
+def pytest_collection_finish() -> None:
+    """Python's garbage collector need not look at thousands of tests again and again, in forks neither."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -99,12 +99,14 @@ def read_checkpoints_of(directory: str, names: Iterable[str]) -> list[int | None
     """
     log_directory, partition = os.path.split(absolute(directory))
     wanted = parse_partition_directory(partition)
-    found: list[int | None] = []
-    for name in names:
-        path = os.path.join(log_directory, name)
-        state = None if wanted is None else _state(path)
-        found.append(None if wanted is None or state is None else _offsets(path, state).get(wanted))
-    return found
+    return [None if wanted is None else checkpoint_offsets(log_directory, name).get(wanted) for name in names]
+
+
+def checkpoint_offsets(log_directory: str, name: str) -> Mapping[tuple[str, int], int]:
+    """The entries of the checkpoint ``name`` by partition; none without a valid one. See ``read_checkpoints_of``."""
+    path = os.path.join(log_directory, name)
+    state = _state(path)
+    return {} if state is None else _offsets(path, state)
 
 
 def _state(path: str) -> tuple[int, int, int, int] | None:

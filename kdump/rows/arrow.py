@@ -411,7 +411,7 @@ def _binaries(arena: pa.Buffer, start: NDArray[np.int64], size: NDArray[np.integ
     pieces = pa.BinaryArray.from_buffers(pa.binary(), 2 * start.size, [None, pa.py_buffer(bounds), arena])
     chosen = np.arange(0, 2 * start.size, 2, dtype=np.int32)
     is_null = size < 0
-    return pieces.take(pa.array(chosen, mask=is_null if is_null.any() else None))
+    return pc.take(pieces, pa.array(chosen, mask=is_null if is_null.any() else None), boundscheck=False)
 
 
 def _json(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> pa.Array:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kdump.codes import Finding, KdumpError
+from kdump.log.paths import PartitionFolder
 from kdump.log.source import Source
 from kdump.tasks.work import Runner
 from kdump.verify.gaps import NextSegment
@@ -52,7 +53,7 @@ class DistributedCheck:
         self._coming = groupby(judge(self._groups), itemgetter(0))
         self._judged: dict[int, list[Judgement]] = {}
 
-    def expect(self, logs: Sequence[str]) -> None:
+    def expect(self, partitions: Sequence[PartitionFolder], *, is_live: bool = False) -> None:
         """See PartitionCheck. Other processes read the logs."""
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:

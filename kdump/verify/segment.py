@@ -5,14 +5,16 @@ The two halves can run apart: many processes check parts of a log each, then one
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.codes import Finding
+from kdump.codes import Finding, KdumpError
 from kdump.fast import policy
 from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.log.extents import Extent
@@ -24,7 +26,7 @@ from kdump.verify.entries import Suspects
 from kdump.verify.gaps import NextSegment
 from kdump.verify.local import LocalChecks
 from kdump.verify.ordered import OrderedChecks
-from kdump.verify.table import read_rows
+from kdump.verify.table import joined, read_rows
 from kdump.wire.compression import DEFAULT_LIMIT
 
 Rows: TypeAlias = NDArray[np.void]
@@ -150,7 +152,7 @@ class SegmentReading:
 
     def _hand_over(self, parts: list[NDArray[np.void]]) -> Iterator[Finding | Rows]:
         """Rows of several chunks, and the findings that need only them and not the bytes of the chunks."""
-        rows = np.concatenate(parts)
+        rows = joined(parts)
         yield from self._local.check_headers(rows)
         yield rows
 
@@ -188,6 +190,8 @@ def check_segment(
 ) -> Iterator[Finding]:
     """The findings of a segment's log, without those that ``ordered.finish`` returns at the end of the partition.
 
+    They come in the order of their positions, in which chunks or splits the log was read makes no difference.
+
     Args:
         reading: of the segment.
         base_offset: of its name, None for a stream.
@@ -199,13 +203,30 @@ def check_segment(
         KdumpError: as ``reading.items``.
     """
     yield from ordered.start_segment(base_offset, path)
-    for item in reading.items():
-        if isinstance(item, Finding):
-            yield item
-        else:
-            yield from ordered.see(item)
+    waiting: list[Finding] = []
+    try:
+        for item in reading.items():
+            if isinstance(item, Finding):
+                waiting.append(item)
+                continue
+            waiting += ordered.see(item)
             on_rows(item)
+            if waiting and item.size:
+                # A finding of a valid row comes with its row or before it. So no other finding up to here is to come.
+                waiting.sort(key=_place)
+                end = int(item["position"][-1] + item["size"][-1])
+                ready = bisect_left(waiting, end, key=attrgetter("position"))
+                yield from waiting[:ready]
+                del waiting[:ready]
+    except KdumpError:
+        yield from sorted(waiting, key=_place)
+        raise
+    yield from sorted(waiting, key=_place)
     yield from ordered.finish_segment(ends_in_gap=reading.ends_in_gap)
+
+
+def _place(finding: Finding) -> tuple[int, str]:
+    return finding.position, finding.code.value.code
 
 
 def _pays(chunk: CheckedChunk, size: int | None, deep: bool) -> bool:

@@ -31,10 +31,10 @@ def logs(tmp_path_factory: pytest.TempPathFactory, captures: Captures) -> Path:
     """A log directory with partitions of many captures, damaged ones, an empty one, and one that cannot be opened."""
     root = tmp_path_factory.mktemp("logs")
     for number, partition in enumerate(sorted(captures.root.glob("*/*/"))):
-        if str(partition.relative_to(captures.root)) not in LARGE and list(partition.glob("*.log")) and number % 3 == 0:
+        if str(partition.relative_to(captures.root)) not in LARGE and list(partition.glob("*.log")) and number % 6 == 0:
             shutil.copytree(partition, root / f"capture{number}-0", ignore=shutil.ignore_patterns("golden"))
     unpacked = unpack_cases("repair", tmp_path_factory.mktemp("cases"))
-    for number, log in enumerate(sorted(unpacked.glob("mutants/*/*.log"))[::24]):
+    for number, log in enumerate(sorted(unpacked.glob("mutants/*/*.log"))[::48]):
         shutil.copytree(log.parent, root / f"mutant-{number}")
     for folder in sorted((FIXTURES / "segments").iterdir()):
         shutil.copytree(folder, root / folder.name)
@@ -72,6 +72,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.slow
 def test_equal_outputs(logs: Path, words: tuple[str, ...]) -> None:
     """Of all, of a partition that is named too, and of what is not there."""
     paths = (".", "v2-txn-0", "no-such-place")
@@ -98,6 +99,7 @@ def written(folder: Path) -> dict[str, bytes]:
     ],
     ids=" ".join,
 )
+@pytest.mark.slow
 def test_equal_files(logs: Path, tmp_path: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where damage refuses all of it."""
     shutil.copytree(logs, tmp_path / "logs", symlinks=True)
@@ -214,7 +216,7 @@ def test_a_signal_leaves_neither_processes_nor_files(partitions: Path, number: s
         assert len(list(partitions.glob("out/*/.*.kdump-part"))) == 2
         (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
         # The other processes have the other ends of the pipes: this waits for them too.
-        out, errors = process.communicate(timeout=20)
+        out, errors = process.communicate(timeout=60)
     assert (process.returncode, out, errors) == (130 if number is signal.SIGINT else -number, b"", b"")
     assert not (partitions / "out").exists()
 

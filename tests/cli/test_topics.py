@@ -99,6 +99,7 @@ def test_with_options_that_name_files(logs: Path) -> None:
         assert b"--topic does not go with" in run.stderr
 
 
+@pytest.mark.slow
 def test_what_if(logs: Path) -> None:
     run = kdump("stats", "--what-if", "codec", "--output", "jsonl", "--topic", "orders", "logs", cwd=logs)
     named = kdump("stats", "--what-if", "codec", "--output", "jsonl", "logs/orders-0", "logs/orders-1", cwd=logs)

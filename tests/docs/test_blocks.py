@@ -135,6 +135,7 @@ def test_outputs_are_compared(printed: str, output: str, fits: bool) -> None:
     assert bool(shown(printed).fullmatch(output)) == fits
 
 
+@pytest.mark.slow
 def test_a_wrong_block_is_found(clone: Path) -> None:
     path = "fixtures/segments/damaged-crc-0"
     assert wrong(Block("console", f"$ kdump verify {path}\n...\n"), clone) is not None

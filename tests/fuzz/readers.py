@@ -395,14 +395,9 @@ def _check_jobs(case: Case, folder: Path) -> list[Fault]:
     finally:
         engine_options.LEAST_FOR_POOL = before
 
-    # Where the lines of standard error stand among those of other processes nobody promises. The order of two findings
-    # of one log that is cut between them is an open fault: KD102 of a later batch before KD503 of an earlier one.
-    def shown(ran: Ran) -> tuple[int, bytes | list[bytes], list[bytes]]:
-        return (
-            ran.status,
-            sorted(ran.out.split(b"\n")) if "verify" in words else ran.out,
-            sorted(ran.errors.split(b"\n")),
-        )
+    # Where the lines of standard error stand among those of other processes nobody promises.
+    def shown(ran: Ran) -> tuple[int, bytes, list[bytes]]:
+        return ran.status, ran.out, sorted(ran.errors.split(b"\n"))
 
     if shown(one) != shown(two):
         faults.append(Fault("jobs", " ".join(words), f"{one}\n{two}"[:8000]))

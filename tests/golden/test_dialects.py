@@ -22,7 +22,13 @@ def goldens(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpacked(tmp_path_factory.mktemp("dialects"))
 
 
-@pytest.mark.parametrize("dialect", GROUPS)
+FAST = ("0.10.2", "1.1")
+"""The later ones take seconds."""
+
+
+@pytest.mark.parametrize(
+    "dialect", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in GROUPS]
+)
 def test_dialect(captures: Captures, goldens: Path, dialect: str) -> None:
     found = []
     compared = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from functools import cache
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -72,29 +72,33 @@ ROWS = st.lists(
 QUIET = examples(50)
 
 
-@cache
-def bombs() -> dict[str, tuple[int, bytes]]:
-    """By name the codec and a payload of 64 MiB, or one that claims them."""
-    sized = zstandard.ZstdCompressor().compress(ZEROS * 64)
-    one = compress(ZSTD, ZEROS)
-    skippable = b"\x50\x2a\x4d\x18" + (4).to_bytes(4, "little") + b"skip"
-    block = snappy.compress(ZEROS * 64)
-    sized_lz4 = lz4.frame.compress(ZEROS * 64, block_linked=False, store_size=True)
-    return {
-        "zstd that declares its size": (ZSTD, sized),
-        "zstd without a size": (ZSTD, compress(ZSTD, ZEROS * 64)),
-        "zstd frames": (ZSTD, one * 64),
-        "zstd frames and skippable ones": (ZSTD, (skippable + one) * 64),
-        "a small zstd frame before a large one": (ZSTD, one + sized),
-        "gzip": (GZIP, compress(GZIP, ZEROS * 64)),
-        "gzip members": (GZIP, compress(GZIP, ZEROS) * 64),
-        "a raw snappy block": (SNAPPY, block),
-        "a snappy block that only claims": (SNAPPY, block[:100]),
-        "xerial snappy": (SNAPPY, XERIAL_HEADER + xerial_blocks(ZEROS * 64, MIB)),
-        "xerial snappy with a claim": (SNAPPY, XERIAL_HEADER + (100).to_bytes(4, "big") + block[:100]),
-        "lz4": (LZ4, compress(LZ4, ZEROS * 64)),
-        "lz4 that declares its size": (LZ4, sized_lz4),
-    }
+SIZED = zstandard.ZstdCompressor().compress
+SKIPPABLE = b"\x50\x2a\x4d\x18" + (4).to_bytes(4, "little") + b"skip"
+
+
+def claiming_lz4() -> bytes:
+    return bytes(lz4.frame.compress(ZEROS * 64, block_linked=False, store_size=True))
+
+
+BOMBS: dict[str, tuple[int, Callable[[], bytes]]] = {
+    "zstd that declares its size": (ZSTD, lambda: SIZED(ZEROS * 64)),
+    "zstd without a size": (ZSTD, lambda: compress(ZSTD, ZEROS * 64)),
+    "zstd frames": (ZSTD, lambda: compress(ZSTD, ZEROS) * 64),
+    "zstd frames and skippable ones": (ZSTD, lambda: (SKIPPABLE + compress(ZSTD, ZEROS)) * 64),
+    "a small zstd frame before a large one": (ZSTD, lambda: compress(ZSTD, ZEROS) + SIZED(ZEROS * 64)),
+    "gzip": (GZIP, lambda: compress(GZIP, ZEROS * 64)),
+    "gzip members": (GZIP, lambda: compress(GZIP, ZEROS) * 64),
+    "a raw snappy block": (SNAPPY, lambda: snappy.compress(ZEROS * 64)),
+    "a snappy block that only claims": (SNAPPY, lambda: snappy.compress(ZEROS * 64)[:100]),
+    "xerial snappy": (SNAPPY, lambda: XERIAL_HEADER + xerial_blocks(ZEROS * 64, MIB)),
+    "xerial snappy with a claim": (
+        SNAPPY,
+        lambda: XERIAL_HEADER + (100).to_bytes(4, "big") + snappy.compress(ZEROS * 64)[:100],
+    ),
+    "lz4": (LZ4, lambda: compress(LZ4, ZEROS * 64)),
+    "lz4 that declares its size": (LZ4, claiming_lz4),
+}
+"""By name the codec and what makes a payload of 64 MiB, or one that claims them."""
 
 
 REFUSE = """
@@ -113,18 +117,20 @@ except DamageError as error:
 """
 
 
-@pytest.mark.parametrize("name", bombs())
+@pytest.mark.parametrize("name", BOMBS)
 @pytest.mark.slow
 def test_nothing_is_allocated_for_a_claim(name: str) -> None:
-    codec, data = bombs()[name]
+    codec, made = BOMBS[name]
+    data = made()
     done = subprocess.run([sys.executable, "-c", REFUSE, str(codec)], input=data, capture_output=True, check=True)
     assert done.stdout == b"payload-too-large\n", name
 
 
-@pytest.mark.parametrize("name", [name for name in bombs() if "claim" not in name])
+@pytest.mark.parametrize("name", [name for name in BOMBS if "claim" not in name])
 @pytest.mark.slow
 def test_the_same_within_the_bound(name: str) -> None:
-    codec, data = bombs()[name]
+    codec, made = BOMBS[name]
+    data = made()
     extra = MIB if "before" in name else 0
     assert len(decompress(codec, data, magic=2, limit=64 * MIB + extra)) == 64 * MIB + extra
     with pytest.raises(DamageError) as caught:

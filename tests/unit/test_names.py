@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,7 +16,8 @@ MODULES = {str(path.relative_to(ROOT)): path.read_text() for path in sorted(ROOT
 
 def class_names(text: str) -> Iterator[str]:
     """Names of all classes of a module, nested ones too."""
-    return (node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef))
+    if "class " in text:
+        yield from (node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef))
 
 
 def shared_names(modules: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -29,6 +31,8 @@ def shared_names(modules: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 def only_forwards(text: str) -> bool:
     """The module has imports, and at most a docstring and ``__all__`` beside them."""
+    if re.search(r"^(?:async )?(?:def|class) ", text, re.MULTILINE):
+        return False
     statements = [
         node
         for node in ast.parse(text).body

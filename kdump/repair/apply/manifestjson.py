@@ -229,9 +229,15 @@ def _checkpoint(value: object) -> str:
 
 
 def _account(value: object) -> dict[str, Any]:
-    """What a repair did to a log; it is not used."""
+    """What a repair did to a log, or what a restore came to; no step follows from it."""
     if not isinstance(value, dict):
         raise ValueError("is no object")
+    return value
+
+
+def _bool(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("is neither true nor false")
     return value
 
 
@@ -315,5 +321,7 @@ _LATER: Final[Mapping[str, _Check]] = {
     "lines": _each(lambda value: LineChange(**_members(value, _LINE))),
     "bystanders": _optional(_each(lambda value: Bystander(**_members(value, _BYSTANDER)))),
     "replaced": _optional(_kept_directory),
+    "is_new": _bool,
+    "account": _optional(_account),
 }
 """Manifests of earlier versions do not have them."""

@@ -34,6 +34,7 @@ def test_healthy_copies_have_no_finding(replicas: Truth) -> None:
     assert seen > 150
 
 
+@pytest.mark.slow
 def test_ranges_are_those_of_the_contents(replicas: Truth) -> None:
     """What real code finds different, or on one side only, lies in a difference; a finding names nothing else."""
     for line in once_per_pair(replicas):

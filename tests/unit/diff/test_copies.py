@@ -19,6 +19,7 @@ def test_state_after_the_start(replicas: Truth) -> None:
             assert state == line[name], line["id"]
 
 
+@pytest.mark.slow
 def test_what_the_table_proves_is_what_the_model_finds(replicas: Truth, monkeypatch: pytest.MonkeyPatch) -> None:
     proved, asked = 0, module._proved
 

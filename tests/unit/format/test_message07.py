@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from kdump.codes import Codes, DamageError
@@ -53,20 +55,33 @@ def test_a_cut_last_message_is_dropped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "code"),
+    ("content", "code"),
     [
-        (wrapper(1, M[0][:-1]), Codes.LEGACY_WRAPPER),
-        (wrapper(1, M[0] + bytes(4)), Codes.LEGACY_WRAPPER),
-        (wrapper(1, M[0] + b"\xff\xff\xff\xff"), Codes.LEGACY_WRAPPER),
-        (wrapper(1, M[0] + b"\0\0\0\x05\x07\0\0\0\0"), Codes.MAGIC),
-        (wrapper(1, M[0] + b"\0\0\0\x05\x01\0\0\0\0"), Codes.LEGACY_MESSAGE),
-        (write_message(b"", attributes=1), Codes.PAYLOAD),
-        (write_message(b"plain", attributes=2), Codes.PAYLOAD),
-        (write_message(b"plain", attributes=3), Codes.CODEC),
-        (wrapper(1, write_message(bytes(200 << 20))), Codes.PAYLOAD_TOO_LARGE),
+        (M[0][:-1], Codes.LEGACY_WRAPPER),
+        (M[0] + bytes(4), Codes.LEGACY_WRAPPER),
+        (M[0] + b"\xff\xff\xff\xff", Codes.LEGACY_WRAPPER),
+        (M[0] + b"\0\0\0\x05\x07\0\0\0\0", Codes.MAGIC),
+        (M[0] + b"\0\0\0\x05\x01\0\0\0\0", Codes.LEGACY_MESSAGE),
     ],
 )
-def test_damage(data: bytes, code: Codes) -> None:
+def test_damaged_content(content: bytes, code: Codes) -> None:
+    check_damage(wrapper(1, content), code)
+
+
+@pytest.mark.parametrize(
+    ("payload", "codec", "code"),
+    [(b"", 1, Codes.PAYLOAD), (b"plain", 2, Codes.PAYLOAD), (b"plain", 3, Codes.CODEC)],
+)
+def test_damaged_payload(payload: bytes, codec: int, code: Codes) -> None:
+    check_damage(write_message(payload, attributes=codec), code)
+
+
+@pytest.mark.slow
+def test_a_payload_that_is_too_large() -> None:
+    check_damage(wrapper(1, write_message(bytes(200 << 20))), Codes.PAYLOAD_TOO_LARGE)
+
+
+def check_damage(data: bytes, code: Codes) -> None:
     with pytest.raises(DamageError) as caught:
         labels(data)
     assert caught.value.code is code
@@ -80,8 +95,9 @@ def test_what_comes_before_the_damage_stands() -> None:
 
 
 def test_depth_costs_no_stack() -> None:
+    """Deeper than Python lets functions call one another."""
     data = M[0]
-    for _ in range(2000):
+    for _ in range(sys.getrecursionlimit() + 100):
         data = wrapper(1, data)
     assert labels(data) == [(b"m0", START, START + len(data))]
 

@@ -26,7 +26,7 @@ def path_of(captures: Captures, partition: str) -> str:
     return str(captures.root / partition)
 
 
-@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=8))
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=32))
 class TestCaptures:
     def test_findings(self, captures: Captures, partition: str) -> None:
         path = path_of(captures, partition)
@@ -153,6 +153,7 @@ def test_a_state_that_is_not_there(captures: Captures) -> None:
 
 
 @pytest.mark.parametrize("records", [False, True])
+@pytest.mark.slow
 def test_differences(tmp_path: Path, records: bool) -> None:
     root = unpack_cases("replicas", tmp_path)
     for case in sorted(path for path in root.iterdir() if len(list(path.glob("n*"))) > 1)[:3]:

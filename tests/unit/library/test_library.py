@@ -53,6 +53,7 @@ def test_a_name_that_is_not_there() -> None:
         kdump.nothing  # noqa: B018
 
 
+@pytest.mark.slow
 def test_no_module_takes_the_name_of_a_function() -> None:
     modules = [
         ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import kdump
 from tests.harness import ROOT
 
@@ -21,6 +23,7 @@ def test_the_package_says_that_it_is_typed() -> None:
     assert (Path(kdump.__file__).parent / "py.typed").is_file()
 
 
+@pytest.mark.slow
 def test_a_project(tmp_path: Path) -> None:
     run = checked(PROJECT, tmp_path)
     assert run.returncode == 0, run.stdout

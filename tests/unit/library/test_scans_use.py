@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,9 +22,16 @@ from tests.harness.scanned import of_values
 PAIRS = [(f"k{number % 10}", f"value {number}") for number in range(5000)]
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nothing changes it."""
+    path = tmp_path_factory.mktemp("written") / "orders-7"
+    return testing.write_segment(path, PAIRS, codec="lz4", records_per_batch=100)
+
+
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return testing.write_segment(tmp_path / "orders-7", PAIRS, codec="lz4", records_per_batch=100)
+def log(written: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(written.parent, tmp_path / written.parent.name)) / written.name
 
 
 def open_files() -> int:
@@ -128,6 +136,7 @@ class TestSources:
             file.write(data[:1000])
         assert len([first, *records]) == 5000
 
+    @pytest.mark.slow
     def test_bounded_memory_of_a_large_batch(self, tmp_path: Path) -> None:
         path = testing.write_segment(
             tmp_path / "t-0", [(None, "x" * 1000)] * 20_000, codec="zstd", records_per_batch=20_000
@@ -198,6 +207,7 @@ def test_batches_have_no_keys(log: Path) -> None:
         kdump.scan(log, keys="x").batches()
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(captures: Captures) -> None:
     for package in ("duckdb", "polars"):
         pytest.importorskip(package)

@@ -135,6 +135,7 @@ def hostile(kind: str, count: int) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["heads", "large heads", "damage", "bytes"])
+@pytest.mark.slow
 def test_hostile_bytes_cost_linear_time(kind: str, tmp_path: Path) -> None:
     def seconds(count: int) -> float:
         before = time.process_time()

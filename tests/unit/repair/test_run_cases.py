@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.harness.archives import cases, unpack_cases
 from tests.harness.repaircases import differences
 
 
+@pytest.mark.slow
 def test_cases(tmp_path: Path) -> None:
     root = unpack_cases("repair", tmp_path)
     found = {case["id"]: differences(root, case, tmp_path / "out" / case["id"]) for case in cases(root)}

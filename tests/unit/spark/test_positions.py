@@ -251,7 +251,7 @@ def test_a_segment_that_was_seen_and_not_taken(partition: Partition) -> None:
         reader.take()
 
 
-def test_a_file_that_is_deleted_or_cut_behind_the_plan(partition: Partition) -> None:
+def test_a_file_that_is_deleted_or_cut_after_the_plan(partition: Partition) -> None:
     partition.append(0, batches(0, 10))
     partition.append(10, batches(10, 20))
     reader = Reader(partition)
@@ -393,7 +393,7 @@ def test_batches_in_the_payload_of_a_batch_that_is_being_written(partition: Part
 
 
 def test_a_preallocated_segment(partition: Partition) -> None:
-    """The zeros behind the newest batch are not read."""
+    """The zeros after the newest batch are not read."""
     partition.append(0, batches(0, 4) + bytes(1 << 20))
     reader = Reader(partition)
     assert reader.take() == [0, 1, 2, 3]
@@ -517,7 +517,7 @@ def test_captures_that_grow_give_the_rows_of_a_batch_read(captures: Captures, tm
 
 
 def test_a_wrong_crc_before_a_batch_that_is_being_written(partition: Partition) -> None:
-    """Whether its length is right too, the batch behind it says when it is whole."""
+    """Whether its length is right too, the batch after it says when it is whole."""
     outer = v2_batch([Row(0, 0, b"k", batches(100, 120))], base_offset=2, crc=1)
     partition.append(0, batch(0) + outer + batch(3)[:-5])
     reader = Reader(partition)

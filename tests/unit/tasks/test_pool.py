@@ -18,13 +18,14 @@ from kdump.tasks import pool
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.pool import ProcessPool
 from kdump.tasks.work import Work, Workplace, in_process
+from tests.harness.examples import sparse
 
 PLAIN = PlainData(())
 TASKS = [[number] for number in range(20)]
 LARGE = 300_000
 
 
-@pytest.fixture(params=["fork", "forkserver"], autouse=True)
+@pytest.fixture(params=sparse(["fork", "forkserver"], fast=2), autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How processes start."""
     monkeypatch.setattr(pool, "_may_fork", lambda: request.param == "fork")
@@ -154,7 +155,7 @@ def test_who_closes_the_results_ends_the_processes() -> None:
     found = ProcessPool(2)(TASKS, work)
     _, process = next(found)
     found.close()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while is_running(process) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not is_running(process)
@@ -202,9 +203,9 @@ def test_a_signal_ends_all_processes_at_once(tmp_path: Path, way: str, number: s
             time.sleep(0.05)
         assert len(pids) == 2
         (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (130 if number is signal.SIGINT else -number, b"")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(is_running(int(pid.name)) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(is_running(int(pid.name)) for pid in pids)

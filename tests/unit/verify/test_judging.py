@@ -62,6 +62,7 @@ def said(judge: Judge, *paths: Path) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("deep", [True, False])
+@pytest.mark.slow
 def test_equal_with_any_number_of_processes(logs: Path, deep: bool) -> None:
     options = CheckOptions(deep=deep)
     paths = [logs, logs / "v2-txn-0", *sorted((logs / "mutant-0").glob("*.log")), logs]

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from kdump.codes import Codes, Finding
+from kdump.format.batch import MAGIC_OFFSET
 from kdump.verify.judging import judge
 from kdump.verify.partition import Judgement, PartitionCheck
 from kdump.verify.readings import Group, ReadingPiece, plan_readings, read_piece
 from kdump.verify.report import summary_line
 from kdump.verify.segment import CheckOptions
 from kdump.verify.summary import SegmentSummary
+from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.captures import FIXTURES
 
 OPTIONS = CheckOptions()
@@ -41,6 +44,22 @@ def test_the_same_as_at_once(partition: str) -> None:
     group = group_of(FIXTURES / "segments" / partition)
     expected = list(map(said, at_once(group)))
     for size in (1000, 1 << 14, 1 << 27):
+        assert [said(item) for _, item in judge([group], looked(group, size), OPTIONS)] == expected
+
+
+def test_findings_of_two_kinds_stand_by_their_positions(tmp_path: Path) -> None:
+    """A batch that comes again is found by the ordered checks, the damage after it by the reading of another split."""
+    damaged = bytearray(v2_batch(plain_rows(3), base_offset=9))
+    damaged[MAGIC_OFFSET] = 3
+    first = v2_batch(plain_rows(3), base_offset=0)
+    later = [v2_batch(plain_rows(3), base_offset=offset) for offset in (3, 6)]
+    data = b"".join([first, first, *later, bytes(damaged), v2_batch(plain_rows(3), base_offset=12)])
+    (tmp_path / f"{0:020}.log").write_bytes(data)
+    group = group_of(tmp_path)
+    expected = list(map(said, at_once(group)))
+    codes = [item.code for item in at_once(group) if isinstance(item, Finding)]
+    assert codes[:2] == [Codes.DUPLICATE_BATCH, Codes.MAGIC]
+    for size in (len(first), 2 * len(first), 1 << 14):
         assert [said(item) for _, item in judge([group], looked(group, size), OPTIONS)] == expected
 
 

@@ -165,6 +165,26 @@ def test_at_the_moment(tmp_path: Path, partitions: list[LivePartition], which: i
     assert serious(found) == []
 
 
+@pytest.mark.parametrize("suffix", [".log", ".index"])
+def test_a_cleaned_file_that_comes_after_its_opening_failed(
+    partitions: list[LivePartition], monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """Seen beside a live writer: the file is missing at the opening, and there, with no .swap, a moment later."""
+    compacted = partitions[1]
+    path = compacted.path(compacted.bases[2], suffix)
+    failed: list[str] = []
+
+    def opened(name: str) -> Source:
+        if name == str(path) and not failed:
+            failed.append(name)
+            raise KdumpError(Codes.MISSING, "no such file or directory", path=name)
+        return open_source(name)
+
+    monkeypatch.setattr("kdump.log.opening.open_source", opened)
+    assert serious(findings(compacted.directory, opened=opened)) == []
+    assert failed == [str(path)]
+
+
 def test_a_segment_that_goes_at_last(partitions: list[LivePartition]) -> None:
     """Damage in a segment that is deleted meanwhile is nobody's any more."""
     plain = partitions[0]

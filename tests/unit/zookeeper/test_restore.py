@@ -206,6 +206,7 @@ def test_every_flipped_byte_of_a_file_is_no_traceback(root: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("version", "release"), [("3.4.6", Release.V34), ("3.5.9", Release.V35), ("3.8.4", Release.V36)]
 )
+@pytest.mark.slow
 def test_mutants(mutants: Path, version: str, release: Release) -> None:
     """Directories with random damage, against what the real FileTxnSnapLog restores of them."""
     truths = sorted((mutants / version).glob("*.truth"))

@@ -21,6 +21,7 @@ from kdump.stats.state.metadatacommands import metadata_commands
 from kdump.stats.state.metadatarows import StateSelection, image_rows
 from kdump.verify.metadatalog import check_metadata_log
 from tests.harness.archives import unpack_cases
+from tests.harness.examples import sparse
 from tests.harness.metadatacases import as_counted, image_records, metadata_case, metadata_cases, metadata_log
 
 CRC_AT = 17
@@ -77,7 +78,7 @@ def test_grades(root: Path, case: dict[str, Any]) -> None:
     assert stops == (case["controller"] != "active controller")
 
 
-@pytest.mark.parametrize("case", metadata_cases(), ids=lambda case: str(case["id"]))
+@pytest.mark.parametrize("case", sparse(metadata_cases(), fast=6), ids=lambda case: str(case["id"]))
 def test_a_watcher_changes_nothing(root: Path, case: dict[str, Any]) -> None:
     """Without one, a batch that only changes a partition is applied without a delta."""
     log, point = metadata_log(root, case["dir"]), until(case)
@@ -140,13 +141,45 @@ class Offsets:
         self.seen.append(offset)
 
 
+@pytest.mark.parametrize(
+    ("segments", "damage", "expected"),
+    [
+        ((0,), None, (None, 129)),
+        ((0,), "cut", (89, 89)),
+        ((0,), "bit", (89, 129)),
+        ((0, 129, 277), "bit", (89, 312)),
+        ((), None, (89, 89)),
+    ],
+)
+def test_the_newest_snapshot_is_damaged(
+    root: Path, tmp_path: Path, segments: tuple[int, ...], damage: str | None, expected: tuple[int | None, int]
+) -> None:
+    """The log alone where it can be read up to the older snapshot, else that snapshot and what is after it."""
+    directory = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(root / "cluster" / "n1" / "__cluster_metadata-0", directory)
+    newest = directory / f"{248:020}-{2:010}.checkpoint"
+    newest.write_bytes(newest.read_bytes()[:80])
+    for log in directory.glob("*.log"):
+        if int(log.stem) not in segments:
+            log.unlink()
+    if damage is not None:
+        log = directory / f"{0:020}.log"
+        data = bytearray(log.read_bytes())
+        data[3000] ^= 1
+        log.write_bytes(data if damage == "bit" else data[:3000])
+    found = replay(MetadataLog.of(str(directory)), StatePoint())
+    assert [one.end_offset for one, _ in found.refused] == [248]
+    snapshot = None if found.snapshot is None else found.snapshot.end_offset
+    assert (snapshot, found.end_offset) == expected
+
+
 def test_only_what_is_after_the_snapshot_is_read(root: Path) -> None:
     watch = Offsets()
     replay(metadata_log(root, "cluster/n1"), StatePoint(), watch)
     assert watch.seen == list(range(248, 312))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", sparse(range(40), fast=8))
 def test_no_damage_stops_the_reading(root: Path, tmp_path: Path, seed: int) -> None:
     """Bytes are changed under a right CRC: whatever a record says then, it is a fault or it counts."""
     random = Random(seed)

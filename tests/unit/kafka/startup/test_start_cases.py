@@ -53,6 +53,7 @@ def test_cases_in_columns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert differences(started(root / case["dir"], case["params"]), case["expect"]) == []
 
 
+@pytest.mark.slow
 def test_read_only_directories(root: Path) -> None:
     """Run as another user than root, who may write anywhere."""
     chosen = list(cases(root))[::40]

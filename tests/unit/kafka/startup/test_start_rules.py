@@ -246,7 +246,7 @@ def test_leftovers() -> None:
     files[f"{9:020}.log.swap"] = batch(9)
     found = directory(segment(0), **files)
     assert start(found, UNCLEAN).outcome is StartOutcome.STARTS
-    # What a cleaner had not finished goes, and with it the swaps behind.
+    # What a cleaner had not finished goes, and with it the swaps after.
     assert {name for name in left(found) if not name.startswith("0")} >= {
         "1.checkpoint.deleted",
         "readme.txt",
