@@ -40,6 +40,7 @@ def open_files() -> int:
 
 
 class TestLeft:
+    @pytest.mark.slow
     def test_at_any_record(self, log: Path) -> None:
         before = open_files()
         for count in (1, 99, 100, 101, 4999):
