@@ -149,6 +149,7 @@ def new_log_directory(old: Path, home: Path) -> Path:
     return logs
 
 
+@pytest.mark.slow
 def test_a_whole_log_directory(tmp_path: Path, old: Path) -> None:
     logs = new_log_directory(old, tmp_path)
     words = ("-o", str(logs), "--for-broker", "--from-log-dir", str(old), "--metadata", str(old), "--output", "jsonl")
