@@ -153,12 +153,14 @@ class LeftPartition:
 
 
 _STATE: Final = {
-    INTERNAL_TOPICS["offsets"]: "kdump stats --at now --output reset-csv gives the groups their offsets",
     INTERNAL_TOPICS["transaction-log"]: "the target would go on with their transactions and producer ids",
     INTERNAL_TOPICS["share-group-state"]: "it names topics by ids that the target does not have",
     INTERNAL_TOPICS["remote-log-metadata"]: "it names topics by ids that the target does not have",
 }
-"""Why the state that brokers keep in a topic is of no use to those of another cluster, or does harm."""
+"""Why the state that brokers keep in a topic is of no use to those of another cluster, or does harm.
+
+Committed offsets are no such state: they name topics by their names, and restored logs keep their offsets.
+"""
 
 
 def foreign_state(topic: str, source_id: str | None, target_id: str | None) -> RestoreNote | None:

@@ -236,7 +236,7 @@ def id_of(metadata: Path, topic: str) -> str:
     return found
 
 
-@pytest.mark.parametrize("topic", ["__transaction_state", "__consumer_offsets", "__share_group_state"])
+@pytest.mark.parametrize("topic", ["__transaction_state", "__remote_log_metadata", "__share_group_state"])
 @pytest.mark.parametrize("topic_id", [None, ID])
 def test_the_state_of_other_brokers_is_left_out(
     tmp_path: Path, metadata: Path, topic: str, topic_id: str | None

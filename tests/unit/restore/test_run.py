@@ -594,7 +594,7 @@ def test_open_transactions_of_a_part(tmp_path: Path, offsets: Range, told: list[
     assert told in (None, found)
 
 
-@pytest.mark.parametrize("topic", ["__transaction_state", "__consumer_offsets", "__share_group_state"])
+@pytest.mark.parametrize("topic", ["__transaction_state", "__remote_log_metadata", "__share_group_state"])
 def test_the_state_of_other_brokers(tmp_path: Path, topic: str) -> None:
     """It is told, unless the target has the topic with the id of the source."""
     source = plain_source(tmp_path)
@@ -604,5 +604,6 @@ def test_the_state_of_other_brokers(tmp_path: Path, topic: str) -> None:
         plan = plan_restore(read_source(str(source)), TargetPartition(topic, 0, ID), RestoreOptions())
         found = [note.is_loss for note in plan.notes if note.kind is NoteKind.BROKER_STATE]
         assert found == [False] * is_told
-    plan = plan_restore(read_source(str(source)), TargetPartition("t", 0, OTHER_ID), RestoreOptions())
-    assert NoteKind.BROKER_STATE not in {note.kind for note in plan.notes}
+    for other in ("t", "__consumer_offsets"):
+        plan = plan_restore(read_source(str(source)), TargetPartition(other, 0, OTHER_ID), RestoreOptions())
+        assert NoteKind.BROKER_STATE not in {note.kind for note in plan.notes}
