@@ -157,17 +157,16 @@ def _run(
         for line in lines:
             console.out.write(line.encode("utf-8", "surrogateescape"))
 
-    for one in found:
-        if isinstance(one, LeftPartition):
-            status.add(damaged=one.note.is_loss)
-            write(left_lines(one) if is_text else iter((left_row(one),)))
-        else:
-            write(plan_lines(one) if is_text else note_rows(one))
+    left = [one for one in found if isinstance(one, LeftPartition)]
+    plans = [one for one in found if isinstance(one, RestorePlan)]
+    notes = [*(one.note for one in left), *(note for plan in plans for note in plan.notes)]
+    write(left_lines(left) if is_text else map(left_row, left))
+    for plan in plans:
+        write(plan_lines(plan) if is_text else note_rows(plan))
     # A reader that has gone does not decide the exit status.
     with suppress(BrokenPipeError):
         console.out.flush()
-    plans = [one for one in found if isinstance(one, RestorePlan)]
-    notes = [note for one in found for note in (one.notes if isinstance(one, RestorePlan) else (one.note,))]
+    status.add(damaged=any(one.note.is_loss for one in left))
     has_losses = any(note.is_loss for note in notes)
     is_open = any(note.kind is NoteKind.OPEN_TRANSACTION for note in notes)
     if (given.strict and has_losses) or (given.open_transactions == "refuse" and is_open):

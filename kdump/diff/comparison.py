@@ -81,12 +81,8 @@ class CopyDifference:
 
 
 _HAS_SIDES: Final = frozenset({DifferenceKind.RECORD, DifferenceKind.LEADER_EPOCH})
-_DAMAGED: Final = 100
-"""Labels beyond those of ``Held``, of differences that are explained. This one: a copy is damaged there."""
-_COMPACTED: Final = 101
-"""And the number of the side that lacks the records, 0 or 1."""
-_UNREPLACED: Final = 103
-"""And the number of the side that lacks them, where no later record replaces them."""
+_CLEANED: Final = (Held.CLEANED_FIRST, Held.CLEANED_SECOND)
+_UNREPLACED: Final = (Held.UNREPLACED_FIRST, Held.UNREPLACED_SECOND)
 
 
 class Comparison:
@@ -301,7 +297,7 @@ def _judged(
     label = np.full(missing.offset.size, int(only), np.int64)
     if cleaned.may_be_cleaned:
         explained, unreplaced = cleaned.explains(missing, other)
-        label[explained] = np.where(unreplaced, _UNREPLACED, _COMPACTED)[explained] + side
+        label[explained] = np.where(unreplaced, _UNREPLACED[side], _CLEANED[side])[explained]
     return label
 
 
@@ -326,7 +322,7 @@ def _without_damage(held: Intervals, copies: Iterable[LoadedCopy]) -> Intervals:
     is_damaged = (number >= 0) & (last[np.maximum(number, 0)] >= held.first)
     # A batch that both have is whole in both, whatever a broken length field claims.
     is_damaged &= held.label > Held.OTHER_EPOCH
-    return replace(held, label=np.where(is_damaged, _DAMAGED, held.label))
+    return replace(held, label=np.where(is_damaged, Held.DAMAGED, held.label))
 
 
 def _findings(
@@ -352,17 +348,18 @@ def _findings(
 
 def _explained_differences(stretches: Sequence[Stretch], numbers: tuple[int, int]) -> Iterator[CopyDifference]:
     """What the log cleaner did: one difference for each copy, however many offsets it took."""
+    cleaned = "removed by the log cleaner"
     for labels, kind, copies, what in (
         ((Held.SAME_RECORD,), DifferenceKind.REWRITTEN, numbers, "in other batches"),
-        ((_COMPACTED, _UNREPLACED), DifferenceKind.COMPACTION, numbers[:1], "removed by the log cleaner"),
-        ((_COMPACTED + 1, _UNREPLACED + 1), DifferenceKind.COMPACTION, numbers[1:], "removed by the log cleaner"),
+        ((Held.CLEANED_FIRST, Held.UNREPLACED_FIRST), DifferenceKind.COMPACTION, numbers[:1], cleaned),
+        ((Held.CLEANED_SECOND, Held.UNREPLACED_SECOND), DifferenceKind.COMPACTION, numbers[1:], cleaned),
     ):
         own = [stretch for stretch in stretches if stretch.held in labels]
         if not own:
             continue
         records = sum(stretch.records for stretch in own)
         message = f"{records:,} record{'s' if records != 1 else ''} {what}"
-        unreplaced = sum(stretch.records for stretch in own if stretch.held >= _UNREPLACED)
+        unreplaced = sum(stretch.records for stretch in own if stretch.held in _UNREPLACED)
         if unreplaced:
             message += f", {unreplaced:,} of them without a later record of the key: cut after cleaning, or a tombstone"
         yield CopyDifference(kind, own[0].first, own[-1].last, copies, message, records)

@@ -104,7 +104,7 @@ def _side_by_side(
 
 
 class Held(IntEnum):
-    """What two copies hold at some offsets."""
+    """What two copies hold at some offsets. ``CopyPair`` gives those up to ONLY_SECOND, ``Comparison`` the others."""
 
     SAME_BATCH = 0
     SAME_RECORD = 1
@@ -114,6 +114,14 @@ class Held(IntEnum):
     OTHER_RECORD = 3
     ONLY_FIRST = 4
     ONLY_SECOND = 5
+    DAMAGED = 6
+    """One of the copies is damaged there."""
+    CLEANED_FIRST = 7
+    """The log cleaner removed the records from the first copy."""
+    CLEANED_SECOND = 8
+    UNREPLACED_FIRST = 9
+    """As CLEANED_FIRST, and no later record replaces them."""
+    UNREPLACED_SECOND = 10
 
 
 ONLY: Final = (Held.ONLY_FIRST, Held.ONLY_SECOND)

@@ -142,12 +142,12 @@ class _RowCursor:
     def _tagged(self, member: Member, is_there: NDArray[np.bool_]) -> FieldColumn:
         """The next member where ``is_there`` (in: more members follow, out: this one does)."""
         before = self.at
-        tag, behind_tag = read_varints(self._arena, before)
-        size, behind_size = read_varints(self._arena, behind_tag)
+        tag, after_tag = read_varints(self._arena, before)
+        size, after_size = read_varints(self._arena, after_tag)
         is_there &= tag == member.tag
         width = UUID_SIZE if member.type == "uuid" else FIXED_SIZES[member.type]
         self.accepted &= ~is_there | (size == width)
-        self.at = behind_size
+        self.at = after_size
         column = self.read(member)
         self.at = np.where(is_there, self.at, before)
         return replace(column, is_there=is_there & ~self._is_default(column))

@@ -50,10 +50,10 @@ def _digits(value: float) -> tuple[str, int]:
     exponent -= _BIAS
     zeros = (fraction & -fraction).bit_length() - 1
     used_bits = _FRACTION_BITS + 1 - zeros
-    behind_point = max(0, used_bits - exponent - 1)
-    if not behind_point and _SMALLEST_LONG <= exponent <= _LARGEST_LONG:
+    after_point = max(0, used_bits - exponent - 1)
+    if not after_point and _SMALLEST_LONG <= exponent <= _LARGEST_LONG:
         return _integer_digits(int(value), exponent - significant - 1 if exponent > significant else 0)
-    return _fraction_digits(fraction >> zeros, used_bits, exponent, significant, behind_point)
+    return _fraction_digits(fraction >> zeros, used_bits, exponent, significant, after_point)
 
 
 def _integer_digits(value: int, spare_bits: int) -> tuple[str, int]:
@@ -67,13 +67,13 @@ def _integer_digits(value: int, spare_bits: int) -> tuple[str, int]:
 
 
 def _fraction_digits(
-    fraction: int, used_bits: int, exponent: int, significant: int, behind_point: int
+    fraction: int, used_bits: int, exponent: int, significant: int, after_point: int
 ) -> tuple[str, int]:
     """The digits of any other number. ``fraction``: its ``used_bits`` bits; the first stands for 2^exponent."""
     ten = _estimated_exponent(fraction, used_bits, exponent)
     five_b, five_s = max(0, -ten), max(0, ten)
-    two_b = five_b + behind_point + exponent
-    two_s = five_s + behind_point
+    two_b = five_b + after_point + exponent
+    two_s = five_s + after_point
     two_m = two_b - significant
     two_b -= used_bits - 1
     common = min(two_b, two_s)

@@ -17,8 +17,9 @@ _SERVER: Final = '--bootstrap-server "$SERVER"'
 _RETENTION: Final = ("retention.ms", "retention.bytes")
 _REPLICAS: Final = (
     "Give a topic one replica, restore that, and extend it with kafka-reassign-partitions.sh once it runs. Or put the\n"
-    "directory on every broker that gets a replica before any of them starts. Nothing else is safe: an empty in-sync\n"
-    "replica that becomes the leader makes the others truncate what was restored.\n"
+    "directory on every broker that gets a replica, made with the same --metadata, before any of them starts.\n"
+    "Nothing else is safe: an empty in-sync replica that becomes the leader makes the others truncate what was\n"
+    "restored.\n"
 )
 
 
@@ -39,8 +40,7 @@ def adoption_page(plan: AdoptionPlan) -> Iterator[str]:
         for partition in plan.partitions:
             if partition.name[0] == topic.name:
                 yield from (f"  {line}" for line in _partition_lines(partition))
-    for left in plan.left:
-        yield from left_lines(left)
+    yield from left_lines(plan.left)
     groups = {row["group"] for row in plan.offsets}
     if groups:
         yield f"committed offsets: {len(plan.offsets):,} of {len(groups):,} groups\n"
@@ -61,6 +61,8 @@ def _partition_lines(partition: AdoptedPartition) -> Iterator[str]:
             f"{escaped(name)}: {what}{node}: {escaped(copy.directory)}: offsets {copy.log_start} to {copy.log_end}, "
             f"high watermark {high_watermark}{epoch}{damage}\n"
         )
+    if len(partition.replicas) > 1:
+        yield f"{escaped(name)}: had replicas on brokers {', '.join(map(str, partition.replicas))}\n"
     for directory in partition.other_ids:
         yield f"{escaped(name)}: of another topic of this name: {escaped(directory)}\n"
     if partition.elsewhere:
@@ -152,9 +154,8 @@ def _restores(plan: AdoptionPlan) -> Iterator[str]:
     yield f"#    kafka-topics.sh {_SERVER} --describe tells which; of others kdump says that they are not here.\n"
     for line in _REPLICAS.splitlines():
         yield f"#    {line}\n"
-    for left in plan.left:
-        for line in left_lines(left):
-            yield f"# {line}"
+    for line in left_lines(plan.left):
+        yield f"# {line}"
     yield from map(_restore, plan.partitions)
 
 

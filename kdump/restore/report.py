@@ -28,10 +28,17 @@ def plan_lines(plan: RestorePlan) -> Iterator[str]:
     yield from note_lines(target.name, plan.notes)
 
 
-def left_lines(left: LeftPartition) -> Iterator[str]:
-    """A partition that is not restored."""
-    what = "cannot be restored" if left.note.is_loss else "left out"
-    yield f"{escaped(_named(left.name))}: {what}: {escaped(left.directory)}: {escaped(left.note.message)}\n"
+def left_lines(partitions: Iterable[LeftPartition]) -> Iterator[str]:
+    """Partitions that are not restored, a line each; of those that only brokers need the first one of each topic."""
+    shown: Counter[str] = Counter()
+    for left in partitions:
+        shown[left.name[0]] += left.note.kind is NoteKind.BROKER_STATE
+        if left.note.kind is not NoteKind.BROKER_STATE or shown[left.name[0]] == 1:
+            what = "cannot be restored" if left.note.is_loss else "left out"
+            yield f"{escaped(_named(left.name))}: {what}: {escaped(left.directory)}: {escaped(left.note.message)}\n"
+    for topic, count in shown.items():
+        if count > 1:
+            yield f"{escaped(topic)}: {count - 1:,} more left out\n"
 
 
 def note_lines(name: str, notes: Iterable[RestoreNote]) -> Iterator[str]:
@@ -76,13 +83,14 @@ def restored_lines(restored: RestoredPartition) -> Iterator[str]:
     if new is None:
         yield f"{name}: {done} {directory}\n"
     else:
-        what = f"{len(new.logs)} logs, {new.size:,} bytes, offsets {new.log_start} to {new.log_end}"
+        logs = "1 log" if len(new.logs) == 1 else f"{len(new.logs)} logs"
+        what = f"{logs}, {new.size:,} bytes, offsets {new.log_start} to {new.log_end}"
         linked = f", {new.linked} of them share their blocks with the source" if new.linked else ""
         ended = f", {new.ended} transactions ended" if new.ended else ""
         for loss, count in sorted(new.losses.items(), key=lambda item: item[0].label):
             yield f"{name}: {count:,} {loss.unit} {loss.sentence}\n"
         for reason, count in new.unlinked.items():
-            yield f"{name}: {count} logs are copies: {reason}\n"
+            yield f"{name}: {count} {'log is a copy' if count == 1 else 'logs are copies'}: {reason}\n"
         yield f"{name}: {done} {directory}: {what}{linked}{ended}\n"
     yield f"{name}: to undo: kdump repair --undo {escaped(shlex.quote(restored.manifest))}\n"
 

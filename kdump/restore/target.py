@@ -132,6 +132,7 @@ class TargetCluster:
 def _doubts(replayed: Replayed) -> Iterator[str]:
     after = f"what changed in the metadata from offset {replayed.end_offset} on is not known"
     for snapshot, why in replayed.refused:
-        yield f"{snapshot.path}: cannot be loaded ({why}), and {after}"
+        if replayed.end_offset < snapshot.end_offset:
+            yield f"{snapshot.path}: cannot be loaded ({why}), and {after}"
     if replayed.unreadable is not None:
         yield f"{replayed.unreadable.path}: byte {replayed.unreadable.position:,}: {replayed.unreadable}, and {after}"

@@ -74,7 +74,7 @@ class CleanPartition:
         yield self.extent
 
 
-class _Indexes(NamedTuple):
+class _UsedEntries(NamedTuple):
     """The used entries of the index files of a log, and their numbers; see CleanLog."""
 
     offsets: bytes
@@ -83,7 +83,7 @@ class _Indexes(NamedTuple):
     time_count: int | None
 
 
-_NO_INDEXES: Final = _Indexes(b"", b"", None, None)
+_NO_INDEXES: Final = _UsedEntries(b"", b"", None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class _Candidate:
     names: Mapping[str, FileName | None]
     logs: Sequence[SmallLog]
     bases: Sequence[int]
-    indexes: Sequence[_Indexes]
+    indexes: Sequence[_UsedEntries]
 
 
 def clean_partitions(found: Iterable[tuple[str, Sequence[SmallLog]]]) -> Iterator[tuple[str, CleanPartition]]:
@@ -134,7 +134,7 @@ def _candidate(folder: str, logs: Sequence[SmallLog]) -> _Candidate | None:
     if count != len(logs):
         return None
     bases: list[int] = []
-    indexes: list[_Indexes] = []
+    indexes: list[_UsedEntries] = []
     for log in logs:
         own = log.path.rpartition("/")[2]
         name = names.get(own)
@@ -148,7 +148,7 @@ def _candidate(folder: str, logs: Sequence[SmallLog]) -> _Candidate | None:
     return _Candidate(folder, names, logs, bases, indexes)
 
 
-def _indexes(log: SmallLog, stem: str, names: Container[str]) -> _Indexes | None:
+def _indexes(log: SmallLog, stem: str, names: Container[str]) -> _UsedEntries | None:
     """The index files beside a log that has batches; None if one is missing, cannot be read, or is unusual."""
     before = log.path[: log.path.rfind("/") + 1]
     index, time_index, transactions = (
@@ -167,7 +167,7 @@ def _indexes(log: SmallLog, stem: str, names: Container[str]) -> _Indexes | None
         max(len(offsets) // OFFSET_ENTRY.itemsize, min(1, len(index))),
         max(len(times) // TIME_ENTRY.itemsize, min(1, len(time_index))),
     )
-    return _Indexes(offsets, times, *counts)
+    return _UsedEntries(offsets, times, *counts)
 
 
 def _content(path: str) -> bytes | None:

@@ -149,6 +149,7 @@ def new_log_directory(old: Path, home: Path) -> Path:
     return logs
 
 
+@pytest.mark.slow
 def test_a_whole_log_directory(tmp_path: Path, old: Path) -> None:
     logs = new_log_directory(old, tmp_path)
     words = ("-o", str(logs), "--for-broker", "--from-log-dir", str(old), "--metadata", str(old), "--output", "jsonl")
@@ -248,6 +249,12 @@ def test_the_state_of_other_brokers_is_left_out(
     left = [(row["topic"], row["isLoss"]) for row in found if row.get("kind") == "broker-state"]
     assert (status, left) == (CLEAN, [(topic, False)])
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mail-0"]
+    (old / f"{topic}-0").rename(old / f"{topic}-7")
+    shutil.copytree(old / f"{topic}-7", old / f"{topic}-0")
+    text = convert(tmp_path, *words, "--from-log-dir", str(old))[1]
+    assert f"{topic}-0: left out: " in text
+    assert f"{topic}: 1 more left out" in text
+    assert "mail-0: already restored in" in text
     if topic == "__transaction_state":
         status, text, _ = convert(tmp_path, str(old / f"{topic}-0"), *words, "--topic", topic)
         assert status == CLEAN
@@ -269,10 +276,13 @@ def test_metadata_whose_newest_snapshot_is_damaged(tmp_path: Path, metadata: Pat
     inner = metadata / "__cluster_metadata-0"
     newest = max(inner.glob("*.checkpoint"))
     newest.write_bytes(newest.read_bytes()[:80])
-    for log in inner.glob("*.log"):
-        log.unlink()
     old = old_log_directory(tmp_path, {"mail-0": ID})
     words = ("-o", "out", "--for-broker", "--metadata", str(metadata), "--from-log-dir", str(old))
+    # The log has all that the snapshot had.
+    assert convert(tmp_path, *words)[::2] == (CLEAN, "")
+    shutil.rmtree(tmp_path / "out")
+    for log in inner.glob("*.log"):
+        log.unlink()
     status, text, error = convert(tmp_path, *words)
     assert status == CLEAN
     assert "mail-0: restored in" in text

@@ -13,6 +13,7 @@ import pytest
 
 from tests.harness import s3server
 from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
+from tests.harness.examples import sparse
 from tests.harness.replicas import MadeBatch, Truth, make_copy, make_log_directory
 
 LOCAL = ("--engine", "local")
@@ -205,6 +206,7 @@ def test_jobs_give_the_same(replicas: Truth) -> None:
     assert one.returncode == DAMAGE
 
 
+@pytest.mark.slow
 def test_whole_healthy_brokers(replicas: Truth) -> None:
     nodes = sorted(path.name for path in (replicas.root / "p1-healthy").iterdir())
     found = lines(*nodes, cwd=replicas.root / "p1-healthy")
@@ -323,7 +325,9 @@ def _check_uri(remote: Path, uri: str, here: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["Infinity", "1e999", "9" * 400, "[]", "{}", "null", "true", '"x"', "[" * 100_000])
-@pytest.mark.parametrize("name", ["logEnd", "topicId", "nodeId", "partition", "epochs", "ranges", "size"])
+@pytest.mark.parametrize(
+    "name", sparse(["logEnd", "topicId", "nodeId", "partition", "epochs", "ranges", "size"], fast=4)
+)
 def test_a_manifest_with_values_of_other_types(name: str, value: str, listed: Path) -> None:
     """It is refused, or compared; nothing in it is believed to be a number or a name."""
     lines = (listed / "manifest").read_text().split("\n")

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdump import testing
-from tests.harness.captures import Captures, partition_cases
+from tests.harness.archives import unpack_cases
+from tests.harness.captures import Captures, names_with_logs, partition_cases
 from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE
 from tests.harness.cli_runs import kdump as command
 from tests.harness.scanned import dumped, of_values
@@ -34,18 +35,16 @@ def log(tmp_path: Path) -> Path:
     return testing.write_segment(tmp_path / "orders-7", rows, codec="gzip", records_per_batch=50)
 
 
-@pytest.mark.parametrize("partition", partition_cases(fast=64))
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=64))
 @pytest.mark.parametrize("kind", ["records", "batches"])
-@pytest.mark.parametrize("form", FORMS)
-def test_captures(captures: Captures, partition: str, kind: str, form: str) -> None:
+def test_captures(captures: Captures, partition: str, kind: str) -> None:
     path = captures.root / partition
-    if not any(path.glob("*.log")):
-        pytest.skip("no log")
-    run = command("dump", "--output", form, f"--{kind}", "--resync", str(path), cwd=Path.cwd())
     expected = dumped(str(path), kind=kind)
-    table = table_of(form, run.stdout)
-    assert of_values(table.to_pylist()) == expected
-    assert not expected or table.schema.names == list(expected[0])
+    for form in FORMS:
+        run = command("dump", "--output", form, f"--{kind}", "--resync", str(path), cwd=Path.cwd())
+        table = table_of(form, run.stdout)
+        assert of_values(table.to_pylist()) == expected, form
+        assert not expected or table.schema.names == list(expected[0]), form
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -59,6 +58,8 @@ def test_captures(captures: Captures, partition: str, kind: str, form: str) -> N
         ["--deep-iteration", "--fields", "offset,keySize"],
         ["--key-decoder", "text"],
         ["--batches", "--fields", "count"],
+        ["--batches", "--fields", "lastOffset,nextOffset"],
+        ["--records", "--fields", "nextOffset,offset"],
         ["--records", "--redact-key", "secret"],
     ],
     ids=" ".join,
@@ -71,6 +72,18 @@ def test_options(log: Path, form: str, options: list[str]) -> None:
     expected = dumped(*words, str(log), kind=kind)
     assert expected
     assert of_values(table_of(form, run.stdout).to_pylist()) == expected
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["records", "batches"])
+def test_logs_of_kafka_07_have_one_more_column(tmp_path: Path, form: str, kind: str) -> None:
+    path = str(unpack_cases("kafka07", tmp_path) / "snappy-0")
+    run = command("dump", "--log-format", "0.7", "--output", form, f"--{kind}", path, cwd=tmp_path)
+    expected = dumped("--log-format", "0.7", path, kind=kind)
+    assert run.returncode == CLEAN
+    assert "nextOffset" in expected[0]
+    table = table_of(form, run.stdout)
+    assert (of_values(table.to_pylist()), table.schema.names) == (expected, list(expected[0]))
 
 
 def test_types(log: Path) -> None:

@@ -276,7 +276,7 @@ def test_damage_and_decoders(logs: Path) -> None:
     assert any(line.endswith("isvalid: false") for line in out)
 
 
-def test_behind_a_record_without_key(tmp_path: Path) -> None:
+def test_after_a_record_without_key(tmp_path: Path) -> None:
     """The Java tool stops there; with --resync the record is shown as it is, and what follows in its batch too."""
     rows = [commit("g"), Row(0, 0, None, b"raw"), commit("g"), commit("h")]
     write_log(tmp_path, "__consumer_offsets-0", rows, per_batch=len(rows))

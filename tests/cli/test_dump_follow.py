@@ -24,7 +24,7 @@ def start(folder: Path, out: Path, *words: str) -> subprocess.Popen[bytes]:
         )
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -33,7 +33,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
 
 def interrupt(process: subprocess.Popen[bytes]) -> bytes:
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == INTERRUPTED
     return errors
 
@@ -111,7 +111,7 @@ def test_deleted(tmp_path: Path, is_made_again: bool) -> None:
     log.unlink()
     if is_made_again:
         log.write_bytes(v2_batch(plain_rows(1), base_offset=7))
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == UNREADABLE
     assert errors == b"kdump: 0.log: at 105: was deleted or replaced while it was followed\n"
     assert out.read_bytes() == b"0\n1\n"
@@ -141,12 +141,12 @@ def test_allocated_ahead(tmp_path: Path) -> None:
     assert out.read_bytes() == b"0\n1\n2\n3\n4\n5\n"
 
 
-def test_zeros_with_something_behind_them_are_damage(tmp_path: Path) -> None:
+def test_zeros_with_something_after_them_are_damage(tmp_path: Path) -> None:
     log = tmp_path / "0.log"
     log.write_bytes(v2_batch(plain_rows(2)) + bytes(4096) + v2_batch(plain_rows(2), base_offset=2))
     out = tmp_path / "out"
     process = start(tmp_path, out, "--format", r"%o\n", log.name)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == DAMAGE
     assert b"at 105: record size 0 is smaller" in errors
 
@@ -163,7 +163,7 @@ def test_a_limit_ends_it(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "kdump", "dump", "-f", "-n", "2", "--format", r"%o\n", str(log)],
         capture_output=True,
-        timeout=30,
+        timeout=120,
         check=True,
     )
     assert run.stdout == b"0\n1\n"
@@ -182,6 +182,6 @@ def test_what_does_not_go_with_it(tmp_path: Path) -> None:
         ["--all-files", str(tmp_path)],
     ):
         run = subprocess.run(
-            [sys.executable, "-m", "kdump", "dump", "-f", *words], capture_output=True, timeout=30, check=False
+            [sys.executable, "-m", "kdump", "dump", "-f", *words], capture_output=True, timeout=120, check=False
         )
         assert run.returncode == USAGE, words

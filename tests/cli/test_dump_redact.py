@@ -103,7 +103,7 @@ def test_control_records_stay(tmp_path: Path, value: bytes | None) -> None:
     assert records(tmp_path / "0.log", secret=b"s" * 32) == records(tmp_path / "0.log")
 
 
-def test_contents_behind_a_damaged_control_bit_are_hidden(tmp_path: Path) -> None:
+def test_contents_after_a_damaged_control_bit_are_hidden(tmp_path: Path) -> None:
     """A flipped bit makes control records of a user's, which no marker's layout fits."""
     (tmp_path / "0.log").write_bytes(v2_batch(ROWS, attributes=CONTROL, crc=1))
     run = run_rows([tmp_path / "0.log"], secret=b"s" * 32)

@@ -257,7 +257,7 @@ def test_tombstones(tmp_path: Path) -> None:
     assert "choose records" in errors[-1]
 
 
-def test_tail_tells_of_damage_behind_the_last_row(folder: Path) -> None:
+def test_tail_tells_of_damage_after_the_last_row(folder: Path) -> None:
     (folder / NAME).write_bytes(BATCH + b"\7" * 100)
     for words in (["--output", "jsonl", "--records"], ["--deep-iteration"], []):
         status, whole, errors = dump(*words, NAME, cwd=folder)

@@ -79,7 +79,7 @@ def test_repair_of_others(partition: Path) -> None:
     assert run.stderr.count(b"\n") == 1
 
 
-def test_a_foreign_segment_behind_a_cut(partition: Path) -> None:
+def test_a_foreign_segment_after_a_cut(partition: Path) -> None:
     (partition / NAME).write_bytes(FIRST[:-1])
     (partition / SECOND_NAME).write_bytes(gzip.compress(SECOND))
     run = kdump("repair", "orders-0", cwd=partition.parent)

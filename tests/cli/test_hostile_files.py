@@ -21,6 +21,7 @@ from kdump.log.opening import open_source, read_whole
 from kdump.verify.run import findings as verify
 from tests.harness import ROOT
 from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, USAGE, kdump, shell
+from tests.harness.examples import sparse
 
 SEGMENTS = ROOT / "fixtures" / "segments" / "v2-txn-0"
 SIBLINGS = (
@@ -94,7 +95,7 @@ def status_of(*words: str) -> int:
 
 
 @pytest.mark.parametrize("make", [fifo, device, foreign_link, giant], ids=lambda make: str(make.__name__))
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", sparse(PLACES, fast=4))
 def test_verify_has_a_finding_and_goes_on(home: Path, place: str, make: Callable[[Path], None]) -> None:
     if place.endswith((".log", ".lock")) and make is giant:
         pytest.skip("never read whole")

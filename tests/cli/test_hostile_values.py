@@ -79,7 +79,11 @@ WITH = {"convert": "-o OUT --codec gzip", "verify": "--startup"}
 
 @pytest.mark.parametrize(
     ("command", "option"),
-    [pair for pair in options_with_values() if pair[1] not in ("--master", "--pager", "--conf", "--executors")],
+    [
+        pytest.param(*pair, marks=[pytest.mark.slow] if number % 8 else [])
+        for number, pair in enumerate(options_with_values())
+        if pair[1] not in ("--master", "--pager", "--conf", "--executors")
+    ],
 )
 def test_numbers_in_options(home: Path, command: str, option: str) -> None:
     for value in NUMBERS:
@@ -112,7 +116,7 @@ def test_renumber_of_several_segments(home: Path) -> None:
     (home / "t-0").mkdir()
     (home / "t-0" / NAME).write_bytes(LOG)
     (home / "t-0" / f"{9:020}.log").write_bytes(b"")
-    # The second one would begin behind the largest offset.
+    # The second one would begin after the largest offset.
     assert check("convert -o OUT", "--renumber", str(LARGEST - 8), "t-0") == DAMAGE
     assert check("convert -o OUT", "--renumber", str(LARGEST - 9), "t-0") == CLEAN
 

@@ -32,10 +32,10 @@ def logs(tmp_path_factory: pytest.TempPathFactory, captures: Captures) -> Path:
     """A log directory with partitions of many captures, damaged ones, an empty one, and one that cannot be opened."""
     root = tmp_path_factory.mktemp("logs")
     for number, partition in enumerate(sorted(captures.root.glob("*/*/"))):
-        if str(partition.relative_to(captures.root)) not in LARGE and list(partition.glob("*.log")) and number % 3 == 0:
+        if str(partition.relative_to(captures.root)) not in LARGE and list(partition.glob("*.log")) and number % 6 == 0:
             shutil.copytree(partition, root / f"capture{number}-0", ignore=shutil.ignore_patterns("golden"))
     unpacked = unpack_cases("repair", tmp_path_factory.mktemp("cases"))
-    for number, log in enumerate(sorted(unpacked.glob("mutants/*/*.log"))[::24]):
+    for number, log in enumerate(sorted(unpacked.glob("mutants/*/*.log"))[::48]):
         shutil.copytree(log.parent, root / f"mutant-{number}")
     for folder in sorted((FIXTURES / "segments").iterdir()):
         shutil.copytree(folder, root / folder.name)
@@ -234,6 +234,7 @@ def test_a_signal_leaves_neither_processes_nor_files(partitions: Path, number: s
     assert not (partitions / "out").exists()
 
 
+@pytest.mark.slow
 def test_small_logs_start_no_process(partitions: Path) -> None:
     """Nothing is imported for it either."""
     code = "import sys; from kdump.cli.main import _run; status = _run(); print(*sys.modules); sys.exit(status)"

@@ -173,7 +173,7 @@ def test_copy_of_a_partition(tmp_path: Path) -> None:
     assert all(log["sha256Before"] == log["sha256After"] for log in account["logs"])
 
 
-def test_copy_of_a_cut_partition_leaves_out_what_is_behind(tmp_path: Path) -> None:
+def test_copy_of_a_cut_partition_leaves_out_what_is_after(tmp_path: Path) -> None:
     partition = build(tmp_path)
     assert repair(partition, "-o", "out", cwd=tmp_path)[0] == CLEAN
     names = {path.name for path in (tmp_path / "out" / partition.name).iterdir()}
@@ -278,7 +278,7 @@ def test_names_stay(torn: Path, tmp_path: Path) -> None:
 # In place
 
 
-def test_good_batches_behind_damage_ask_for_a_decision(holed: Path, tmp_path: Path) -> None:
+def test_good_batches_after_damage_ask_for_a_decision(holed: Path, tmp_path: Path) -> None:
     before = contents(tree(holed.parent))
     status, _, errors = repair(holed.parent, "--in-place", cwd=tmp_path)
     assert status == DAMAGE
@@ -570,7 +570,7 @@ def test_a_text_file_that_a_broker_refuses_stays_and_is_told(torn: Path, tmp_pat
 
 
 def test_one_salvage_makes_every_txn_index(tmp_path: Path) -> None:
-    """The .txnindex of a segment behind a mended one is what the mended log makes it, at once."""
+    """The .txnindex of a segment after a repaired one is what the repaired log makes it, at once."""
     shutil.copytree(SEGMENTS / "v2-txn-0", tmp_path / "t-0")
     (tmp_path / "t-0" / "00000000000000000297.log").unlink()
     status, text, _ = repair("t-0", "--in-place", "--salvage", "--txn", "leave", cwd=tmp_path)
@@ -580,7 +580,7 @@ def test_one_salvage_makes_every_txn_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_what_the_cleaner_took_behind_a_batch_is_not_lost(tmp_path: Path, number: int) -> None:
+def test_what_the_cleaner_took_after_a_batch_is_not_lost(tmp_path: Path, number: int) -> None:
     """The segment shows nothing of it, the one beside it does."""
     for delta in (2, 7):
         directory = tmp_path / f"t-{delta}"

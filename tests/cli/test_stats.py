@@ -84,9 +84,9 @@ def test_outside_of_partition_directories(tmp_path: Path) -> None:
 
 
 def test_damage_is_counted_and_gone_past(tmp_path: Path) -> None:
-    behind = v2_batch(plain_rows(2), base_offset=6)
+    after = v2_batch(plain_rows(2), base_offset=6)
     damaged = v2_batch(plain_rows(3), base_offset=3, crc=1)
-    log = partition(tmp_path, "orders-0", BATCH, damaged, b"junk" * 9, behind)
+    log = partition(tmp_path, "orders-0", BATCH, damaged, b"junk" * 9, after)
     partition(tmp_path, "orders-1", BATCH)
     status, rows = lines("--by", "partition", ".", cwd=tmp_path)
     assert status == DAMAGE
@@ -215,7 +215,7 @@ def test_an_empty_log(tmp_path: Path) -> None:
     assert kdump("stats", "orders-0", cwd=tmp_path).returncode == CLEAN
 
 
-def test_what_ends_a_transaction_may_lie_behind(tmp_path: Path) -> None:
+def test_what_ends_a_transaction_may_lie_after(tmp_path: Path) -> None:
     """Of one segment of a partition: its own open transaction is ended in the next one."""
     logs = sorted((SEGMENTS / "v2-txn-0").glob("*.log"))
     alone = lines(str(logs[0]), cwd=tmp_path)[1][0]["transactions"]

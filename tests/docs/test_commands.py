@@ -100,7 +100,7 @@ def of_readme() -> list[str]:
 
 
 def of_help(name: str) -> list[str]:
-    """The examples behind the options; what each does stands behind two blanks or, in a long line, one."""
+    """The examples after the options; what each does stands after two blanks or, in a long line, one."""
     command = cli if name == "kdump" else COMMANDS[name]
     assert command is not None
     return [re.split(r"\s{2,}|(?<=-) (?=a )|(?<=tombstones) ", line)[0] for line in whole_lines(command.epilog or "")]
@@ -239,7 +239,7 @@ def test_usage_errors_are_seen() -> None:
 
 @pytest.mark.parametrize("path", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda path: path.name)
 def test_commands_that_are_named_exist(path: Path) -> None:
-    """In sentences too: behind the name of the program stands a command, an option, or a word of the sentence."""
+    """In sentences too: after the name of the program stands a command, an option, or a word of the sentence."""
     text = plain(path.read_text())
     named = set(re.findall(r"(?<![\w./'-])kdump (?!-)([a-z]+)\b(?![\w./-])", text))
     assert named - COMMANDS.keys() <= NO_COMMANDS

@@ -73,7 +73,7 @@ def section(name: str, title: str) -> str:
 
 
 def documented_options(name: str) -> set[str]:
-    """The tags of the section OPTIONS: the line behind each ``.TP``."""
+    """The tags of the section OPTIONS: the line after each ``.TP``."""
     tags = re.findall(r"^\.TP\n(.*)$", section(name, "OPTIONS"), flags=re.MULTILINE)
     return {option for tag in tags for option in OPTION.findall(tag.replace("\\-", "-").replace('"', ""))}
 

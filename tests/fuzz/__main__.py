@@ -63,7 +63,7 @@ def main() -> int:
             return int(bool(faults))
         corpus = Corpus.of(unpack(Path(name)))
         weights = {kind: KINDS[kind].weight for kind in given.kind or KINDS}
-        campaign = fuzz(corpus, given.seed, given.minutes * 60, jobs=given.jobs, weights=weights)
+        campaign = fuzz(corpus, given.seed, seconds=given.minutes * 60, jobs=given.jobs, weights=weights)
     print(report(campaign, given.seed))
     for fault, found in campaign.found.items():
         given.keep.mkdir(parents=True, exist_ok=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import resource
 import shutil
 import signal
-import sys
 import tempfile
 import time
 import traceback
@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -65,15 +66,22 @@ class Campaign:
 
 
 def fuzz(
-    corpus: Corpus, seed: int, seconds: float, *, jobs: int, weights: Mapping[str, float] | None = None
+    corpus: Corpus,
+    seed: int,
+    *,
+    jobs: int,
+    seconds: float = math.inf,
+    most: int | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> Campaign:
-    """Make and check cases until the time is up, then shrink those that show faults.
+    """Make and check cases until the time is up or there are enough, then shrink those that show faults.
 
     Args:
         corpus: what is damaged.
         seed: the same seed gives the same cases, however many are reached.
-        seconds: how long, shrinking aside.
         jobs: processes at a time.
+        seconds: how long, shrinking aside.
+        most: cases; None: any number.
         weights: of the kinds; None: their own.
     """
     campaign = Campaign()
@@ -82,13 +90,15 @@ def fuzz(
     with tempfile.TemporaryDirectory(dir=_fast_directory()) as name:
         root = Path(name)
         workers: list[_Worker] = []
-        for number in range(sys.maxsize):
+        for number, count in enumerate(_shares(most)):
             while len(workers) >= jobs:
                 workers = [worker for worker in workers if not worker.is_over(campaign)]
                 time.sleep(_PAUSE)
             if time.monotonic() - begun > seconds:
                 break
-            workers.append(_Worker(corpus, weights, (seed, number), root / str(number), begun + seconds))
+            workers.append(
+                _Worker(corpus, weights, (seed, number), root / str(number), until=begun + seconds, count=count)
+            )
         while workers:
             workers = [worker for worker in workers if not worker.is_over(campaign)]
             time.sleep(_PAUSE)
@@ -98,10 +108,18 @@ def fuzz(
     return campaign
 
 
+def _shares(most: int | None) -> Iterator[int]:
+    """How many cases each process makes."""
+    if most is None:
+        yield from repeat(_CASES_A_PROCESS)
+    else:
+        yield from (min(_CASES_A_PROCESS, most - begin) for begin in range(0, most, _CASES_A_PROCESS))
+
+
 def faults_of(case: Case, root: Path) -> list[Fault]:
     """The faults of one case, found in a process of its own."""
     campaign = Campaign()
-    worker = _Worker(None, {}, (), root, 0, only=case)
+    worker = _Worker(None, {}, (), root, only=case)
     while not worker.is_over(campaign):
         time.sleep(_PAUSE / 4)
     return [found.fault for found in campaign.found.values()]
@@ -146,8 +164,9 @@ class _Worker:
         weights: Mapping[str, float],
         seed: tuple[int, ...],
         folder: Path,
-        until: float,
         *,
+        until: float = math.inf,
+        count: int = 1,
         only: Case | None = None,
     ) -> None:
         self._folder = folder
@@ -158,7 +177,7 @@ class _Worker:
         if self._process == 0:
             status = 1
             try:
-                _work(corpus, weights, seed, folder, until=until, only=only)
+                _work(corpus, weights, seed, folder, until=until, count=count, only=only)
                 status = 0
             except BaseException:
                 (folder / "broken").write_text(traceback.format_exc(), encoding="utf-8", errors="replace")
@@ -213,6 +232,7 @@ def _work(
     folder: Path,
     *,
     until: float,
+    count: int,
     only: Case | None,
 ) -> None:
     allow_timers()
@@ -226,7 +246,7 @@ def _work(
         (folder / "cases").open("w", buffering=1, encoding="utf-8") as cases,
         (folder / "faults").open("w", buffering=1, encoding="utf-8") as faults,
     ):
-        for _ in range(_CASES_A_PROCESS if only is None else 1):
+        for _ in range(count):
             case = only
             if case is None:
                 if time.monotonic() > until:

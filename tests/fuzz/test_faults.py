@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import resource
-import signal
-import time
 from pathlib import Path
 from random import Random
 
@@ -20,7 +16,8 @@ from tests.fuzz.faults import CASES, Case, Checker, Job, Way, all_jobs, load, ru
 from tests.fuzz.forked import Prepared
 from tests.fuzz.running import allow_timers, run_command
 from tests.fuzz.trees import nodes_of, restore
-from tests.harness.killing import Point, Trouble, in_child
+from tests.harness.examples import fuzz_seed
+from tests.harness.killing import Point, Trouble, in_child, limit_files
 
 pytestmark = pytest.mark.slow
 
@@ -35,8 +32,7 @@ def checker(tmp_path_factory: pytest.TempPathFactory) -> Checker:
 
 
 def test_a_sample_of_points(checker: Checker, capsys: pytest.CaptureFixture[str]) -> None:
-    """Set KDUMP_FUZZ_SEED to a seed that was printed to take the same points again."""
-    seed = int(os.environ.get("KDUMP_FUZZ_SEED", time.time()))
+    seed = fuzz_seed()
     random = Random(seed)
     cases = [random.choice([case for case in CASES if case.command == name]) for name in _commands() for _ in range(3)]
     jobs = [job for of_a_case in all_jobs(dict.fromkeys(cases), seed, checker) for job in of_a_case]
@@ -151,8 +147,7 @@ def test_files_that_cannot_grow(name: str, tmp_path: Path) -> None:
     before = nodes_of(tmp_path)
 
     def limited() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+        limit_files(600)
         allow_timers()
         faults: list[Fault] = []
         ran = run_command(case.words, tmp_path, faults)

@@ -35,7 +35,7 @@ def v2_batch(rows: Iterable[Row] = (), *, body: bytes | None = None, codec: int 
 
     Args:
         rows: its records; counted, and encoded unless ``body`` is given.
-        body: the bytes behind the header, instead of the encoded and compressed rows.
+        body: the bytes after the header, instead of the encoded and compressed rows.
         codec: compresses the rows and goes into the attributes.
         header: header fields by the names of ``kdump.format.batch.BatchHeader`` that are to have other values than
             the rows call for; a length or CRC given here is written as it is.

@@ -19,7 +19,7 @@ from tests.harness.row_runs import Row, run_rows
 
 @cache
 def shown(*paths: str) -> tuple[list[Row], list[Row]]:
-    """The batches and the records of some logs, behind damage too."""
+    """The batches and the records of some logs, after damage too."""
     found = []
     for table in (BATCH, RECORD):
         view = ViewOptions(with_records=table is RECORD, resync=True)

@@ -39,7 +39,7 @@ listeners=PLAINTEXT://127.0.0.1:{port}
 class Node:
     """A broker with a formatted log directory in ``home``; node 1 is the controller too.
 
-    ``settings``: lines of server.properties behind the usual ones.
+    ``settings``: lines of server.properties after the usual ones.
     """
 
     def __init__(self, home: Path, number: int, ports: tuple[int, int], settings: str) -> None:

@@ -73,7 +73,7 @@ def zero_fill(data: bytes, random: Random) -> bytes:
 
 
 def append(data: bytes, random: Random) -> bytes:
-    """Something behind the end."""
+    """Something after the end."""
     size = random.choice((1, 8, 11, 12, 16, 17, 18, 30, 61, 100, 1000))
     return data + random.choice((bytes(size), b"\xff" * size, random.randbytes(size), data[:size]))
 
@@ -114,7 +114,7 @@ def edit_field(data: bytes, random: Random) -> bytes:
 
 
 def edit_body(data: bytes, random: Random) -> bytes:
-    """Bytes behind the header change, and the CRC is right."""
+    """Bytes after the header change, and the CRC is right."""
 
     def edit(entry: bytes) -> bytes:
         start = _body_start(entry)

@@ -90,7 +90,7 @@ def test_repaired_partitions(tmp_path: Path) -> None:
             if way is RepairMode.SALVAGE:
                 assert served == expected
             else:
-                # Transactions that end behind the cut are open now: readers wait at the first of them.
+                # Transactions that end after the cut are open now: readers wait at the first of them.
                 stable = served.ends["read_committed"]
                 assert served.records["read_committed"] == expected.without(set(), stable).records["read_committed"]
             assert cluster.client("produce", TOPIC, str(NEW)) == [str(end + number) for number in range(NEW)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
+import subprocess
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -124,6 +126,29 @@ def test_records_through_a_console_producer(tmp_path: Path) -> None:
         headers = [(b"timestamp", str(NOW + row.timestamp_delta).encode()), *row.headers]
         expected.append((row.offset_delta, sum_of(row.key, row.value, headers)))
     assert [(offset, crc) for offset, _, crc in served] == expected
+
+
+def test_records_through_kcat(tmp_path: Path) -> None:
+    """The recipe of kdump-restore(7): all bytes but the delimiters; no headers, and what is empty becomes null."""
+    program = shutil.which("kcat")
+    if program is None:
+        pytest.skip("kcat is not on the PATH")
+    cluster = cluster_in(tmp_path)
+    source = tmp_path / "orders-0"
+    source.mkdir()
+    pairs: list[tuple[bytes | None, bytes | None]] = [
+        (b"key", b"value"), (None, b"a\tb\r\n\xff\0"), (b"\n", None), (b"k", b""), (None, None), (b"", "żółć".encode()),
+    ]  # fmt: skip
+    rows = [Row(number, number, key, value, []) for number, (key, value) in enumerate(pairs)]
+    (source / f"{0:020}.log").write_bytes(v2_batch(rows, base_timestamp=NOW))
+    words = ("--print-data-log", "--isolation", "read_committed", "--no-control")
+    data = kdump("dump", *words, "--format", r"%k\x1f%v\x1e", ".", cwd=source).stdout
+    with cluster.broker():
+        topics_client(cluster, "create", "-", "orders")
+        command = [program, "-P", "-b", cluster.server, "-t", "orders", "-K", r"\x1f", "-D", r"\x1e", "-Z"]
+        subprocess.run(command, input=data, check=True, capture_output=True, timeout=WAIT_SECONDS)
+        served = serve(cluster, "read_uncommitted", ["orders"]).records["orders"]
+    assert [crc for _, _, crc in served] == [sum_of(key or None, value or None, []) for key, value in pairs]
 
 
 def sum_of(key: bytes | None, value: bytes | None, headers: Iterable[tuple[bytes, bytes | None]]) -> int:

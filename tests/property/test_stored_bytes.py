@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kdump.rows.schema import Table
 from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
 from tests.harness.batches import CODECS, LOG_APPEND_TIME, NONE, message, v2_batch, wrapper
-from tests.harness.captures import Captures, partition_names
+from tests.harness.captures import Captures, partition_cases, partition_names
 from tests.harness.examples import examples
 from tests.harness.fast_reference import INT64, ROWS, reference
 from tests.harness.fast_reference import Row as RecordRow
@@ -90,7 +90,9 @@ def test_legacy_bytes(tmp_path: Path, magic: int, codec: int) -> None:
     assert [row["offset"] for row in found] == list(range(len(pairs)))
 
 
-@pytest.mark.parametrize("partition", [name for name in partition_names() if not name.startswith(("damaged", "0."))])
+@pytest.mark.parametrize(
+    "partition", partition_cases((name for name in partition_names() if not name.startswith(("damaged", "0."))), fast=4)
+)
 def test_captured_bytes(captures: Captures, partition: str) -> None:
     """Uncompressed batches of real brokers, against a reader that shares nothing with kdump."""
     for log in captures.segment_files(partition):

@@ -80,7 +80,7 @@ def test_markers_among_records(tmp_path: Path) -> None:
     assert records[1].control == {"coordinatorEpoch": 4}
 
 
-@pytest.mark.parametrize("partition", partition_cases(fast=8))
+@pytest.mark.parametrize("partition", partition_cases(fast=32))
 def test_records_of_a_scan_are_written_again(captures: Captures, partition: str, tmp_path: Path) -> None:
     for log in sorted((captures.root / partition).glob("*.log")):
         records = list(kdump.scan(log, on_damage="skip"))

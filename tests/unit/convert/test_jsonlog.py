@@ -145,7 +145,7 @@ def test_by_hand(tmp_path: Path) -> None:
     ("named", "base_offset", "sequence"), [(5, 5, MAX_INT32), (3, 3, MAX_INT32 - 2), (9, 7, 1), (1, 7, 1)]
 )
 def test_base_offset(tmp_path: Path, named: int, base_offset: int, sequence: int) -> None:
-    """A batch begins where its lines say, unless that is behind its first record or before the end of another batch."""
+    """A batch begins where its lines say, unless that is after its first record or before the end of another batch."""
     batch = {"producerId": 1, "producerEpoch": 0, "batchBaseOffset": named}
     rows = lines(
         tmp_path,

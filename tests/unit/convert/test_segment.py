@@ -204,7 +204,7 @@ def test_a_cut_batch_keeps_what_it_is(tmp_path: Path) -> None:
     (batch,) = entries(converted(source, tmp_path / NAME, offsets=Range(104, 107)))
     got = parse_header(batch)
     assert (got.base_offset, got.last_offset, got.record_count) == (104, 106, 3)
-    assert got.base_sequence == 1  # behind the largest one comes 0
+    assert got.base_sequence == 1  # after the largest one comes 0
     assert (got.producer_id, got.producer_epoch, got.partition_leader_epoch) == (7, 2, 9)
     assert got.max_timestamp == NOW + 6
 

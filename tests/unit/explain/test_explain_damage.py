@@ -69,9 +69,9 @@ def test_a_wrong_batch_length(length: int | None, codec: int) -> None:
     assert_tiles(lines, 0, len(batch))
     assert f"with {len(batch) - 12} the CRC of the batch at 0 is right" in damage(lines)
     assert [line.name for line in labelled(lines) if line.is_damaged] == ["batchLength"]
-    behind = lines_of(log, len(log) - 1)
-    assert_tiles(behind, len(batch), len(log))
-    assert "entry 1:" in statements(behind, Tone.TITLE)[-1]
+    after = lines_of(log, len(log) - 1)
+    assert_tiles(after, len(batch), len(log))
+    assert "entry 1:" in statements(after, Tone.TITLE)[-1]
 
 
 def test_a_wrong_length_of_the_last_batch() -> None:
@@ -90,7 +90,7 @@ def test_a_length_too_small_with_no_way_out() -> None:
     assert [line.name for line in labelled(lines) if line.is_damaged] == ["length"]
 
 
-def test_a_position_behind_the_break_is_tried_as_an_entry() -> None:
+def test_a_position_after_the_break_is_tried_as_an_entry() -> None:
     log = BATCH + with_length(v2_batch(plain_rows(1), crc=1), 3) + AFTER
     at = len(log) - len(AFTER)
     lines = lines_of(log, at)
@@ -150,7 +150,7 @@ def test_a_wrong_count(count: int, what: str) -> None:
     assert_tiles(lines, 0, len(BATCH))
 
 
-def test_bytes_left_over_behind_the_records() -> None:
+def test_bytes_left_over_after_the_records() -> None:
     body = b"".join(map(encode, plain_rows(3))) + b"\x00rest"
     lines = lines_of(v2_batch(plain_rows(3), body=body))
     assert f"5 bytes left over from byte {len(BATCH)} on, after the 3 records of the count." in damage(lines)

@@ -63,7 +63,7 @@ def test_message_round_trip(
 
 
 @given(MAGICS, st.data())
-def test_crc_covers_everything_behind_it(magic: int, data: st.DataObject) -> None:
+def test_crc_covers_everything_after_it(magic: int, data: st.DataObject) -> None:
     whole = bytearray(message(magic, 5, b"key", b"value"))
     position = data.draw(st.integers(0, len(whole) - 1).filter(lambda index: index not in (8, 9, 10, 11)))
     whole[position] ^= data.draw(st.integers(1, 255))
@@ -190,7 +190,7 @@ def test_rubbish_in_a_wrapper() -> None:
 
 
 def test_smallest_inner_message() -> None:
-    # 14 bytes behind the length field: a null key and value of magic 0.
+    # 14 bytes after the length field: a null key and value of magic 0.
     smallest = message(0, 3, None, None)
     assert len(smallest) == 26
     assert offsets(wrapper(0, 3, [smallest])) == [3]

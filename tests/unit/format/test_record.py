@@ -149,7 +149,7 @@ MALFORMED = {
     "header key beyond the record": framed(HEAD + nullable(None) * 2 + varint(1) + varint(9) + b"key"),
     "header without value": framed(HEAD + nullable(None) * 2 + varint(1) + nullable(b"h")),
     "header value beyond the record": framed(HEAD + nullable(None) * 2 + varint(1) + nullable(b"h") + varint(2) + b"v"),
-    "bytes behind the fields": framed(HEAD + nullable(None) * 2 + varint(0) + b"\0"),
+    "bytes after the fields": framed(HEAD + nullable(None) * 2 + varint(0) + b"\0"),
 }
 
 

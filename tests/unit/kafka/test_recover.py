@@ -204,7 +204,7 @@ SHORT_BATCH = struct.pack(">qiib", 1, 40, 0, 2) + bytes(35)
         (SHORT_BATCH, CutReason.HEADER_CUT),
     ],
 )
-def test_cut_behind_the_last_good_batch(tail: bytes, reason: CutReason) -> None:
+def test_cut_after_the_last_good_batch(tail: bytes, reason: CutReason) -> None:
     recovery = both(GOOD + tail)
     assert (recovery.outcome, recovery.end, recovery.bytes_cut) == (RecoveryOutcome.TRUNCATED, len(GOOD), len(tail))
     assert recovery.cut is not None
@@ -343,7 +343,7 @@ SMALL = st.integers(0, 3)
 
 @st.composite
 def any_batch(draw: st.DrawFn) -> tuple[bytes, int]:
-    """A batch and how far the offset moves behind it; its offset is filled in later."""
+    """A batch and how far the offset moves after it; its offset is filled in later."""
     producer_id = draw(st.sampled_from([-1, 0, 1, 2, 2**40, -5]))
     kind = draw(st.sampled_from(["data"] * 6 + ["marker", "legacy", "damaged"]))
     step = draw(st.sampled_from([1, 1, 1, 1, 1, 3, 0, -2]))

@@ -98,7 +98,7 @@ def test_largest_timestamp(index: list[TimeEntry] | None, newest: int | None, ex
 def test_a_directory_is_not_listed_for_each_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def behind(path: str) -> list[str]:
+    def after(path: str) -> list[str]:
         asked.append(path)
         return []
 
@@ -109,7 +109,7 @@ def test_a_directory_is_not_listed_for_each_segment(tmp_path: Path, monkeypatch:
     for number, log in enumerate(logs):
         log.write_bytes(v2_batch(plain_rows(2), base_offset=2 * number))
         log.with_suffix(".timeindex").write_bytes(bytes(12))
-    monkeypatch.setattr("kdump.stats.whatif.run.segments_after", behind)
+    monkeypatch.setattr("kdump.stats.whatif.run.segments_after", after)
     answer = WhatIfRun(PartitionEntries([str(tmp_path)], on_error=fail), fail).retention(
         lambda _: Retention(size=1), NOW
     )

@@ -40,6 +40,7 @@ def open_files() -> int:
 
 
 class TestLeft:
+    @pytest.mark.slow
     def test_at_any_record(self, log: Path) -> None:
         before = open_files()
         for count in (1, 99, 100, 101, 4999):
@@ -136,6 +137,7 @@ class TestSources:
             file.write(data[:1000])
         assert len([first, *records]) == 5000
 
+    @pytest.mark.slow
     def test_bounded_memory_of_a_large_batch(self, tmp_path: Path) -> None:
         path = testing.write_segment(
             tmp_path / "t-0", [(None, "x" * 1000)] * 20_000, codec="zstd", records_per_batch=20_000
@@ -196,6 +198,21 @@ def test_wrong_arguments(log: Path, arguments: dict[str, Any], words: str) -> No
         kdump.scan(log, **arguments)
 
 
+@pytest.mark.parametrize("is_columnar", [False, True], ids=["scalar", "columnar"])
+def test_pandas_is_imported_only_when_asked_for(log: Path, is_columnar: bool) -> None:
+    """It takes longer than reading 200 MB."""
+    code = f"""
+import sys, kdump
+from kdump.fast import policy
+if {is_columnar}:
+    policy.SHOWN_RECORDS = policy.SHOWN_IN_CHUNK = 0
+scan = kdump.scan(sys.argv[1], columns=[*kdump.scan(sys.argv[1]).schema.names, "headerKeys", "nextOffset"])
+print(scan.to_arrow().num_rows, "pandas" in sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", code, str(log)], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    assert run.stdout.split() == [b"5000", b"False"]
+
+
 def test_no_path() -> None:
     with pytest.raises(ValueError, match="no path"):
         kdump.scan([])
@@ -206,6 +223,7 @@ def test_batches_have_no_keys(log: Path) -> None:
         kdump.scan(log, keys="x").batches()
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(captures: Captures) -> None:
     for package in ("duckdb", "polars"):
         pytest.importorskip(package)

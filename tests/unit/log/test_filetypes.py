@@ -186,7 +186,7 @@ def test_texts(data: bytes, name: str | None) -> None:
     ids=["gzip", "part of zstd", "part of tar", "zip", "text", "gzip's signature", "zip's signature"],
 )
 def test_a_log_with_something_else_at_its_start(head: bytes) -> None:
-    """Somebody's blocks in the wrong place: what is behind them can be saved."""
+    """Somebody's blocks in the wrong place: what is after them can be saved."""
     assert type_of(head + LOG[len(head) :] + LOG) is None
 
 

@@ -1,4 +1,4 @@
-"""log.resync: what is sound is found behind every kind of damage, and nothing else is taken for it."""
+"""log.resync: what is sound is found after every kind of damage, and nothing else is taken for it."""
 
 from __future__ import annotations
 
@@ -134,8 +134,8 @@ def test_wrong_length(number: int, length: Callable[[int], int], reason: Codes) 
     if number == 7 and reason is Codes.LENGTH_TOO_LARGE:
         reason = Codes.TRUNCATED
     first = 3 * number if number else None
-    last, behind = (None, None) if number == 7 else (3 * number + 2 if number else None, 3 * number + 3)
-    assert gaps(found) == [Gap(STARTS[number], len(LOG[number]), reason, first, last, behind)]
+    last, after = (None, None) if number == 7 else (3 * number + 2 if number else None, 3 * number + 3)
+    assert gaps(found) == [Gap(STARTS[number], len(LOG[number]), reason, first, last, after)]
 
 
 def test_two_batches_under_one_length() -> None:

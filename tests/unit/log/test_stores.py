@@ -99,7 +99,7 @@ def test_places_far_apart(store: CountingStore, folder: Path) -> None:
     assert store.ranges == [(position, 1 << 16) for position in (15 << 20, 0, 10 << 20, 5 << 20)]
 
 
-def test_nothing_is_fetched_ahead_behind_the_end_of_what_is_wanted(store: CountingStore, folder: Path) -> None:
+def test_nothing_is_fetched_ahead_after_the_end_of_what_is_wanted(store: CountingStore, folder: Path) -> None:
     fill(folder, 60 << 20)
     with open_source(URI) as source:
         for _ in Walk(source, limit=21 << 20).chunks():
@@ -156,7 +156,7 @@ def test_what_is_cut_while_it_is_read_ends_there(store: CountingStore, folder: P
 
 
 def test_a_store_that_refuses_what_was_cut(store: CountingStore, folder: Path) -> None:
-    """S3 says 416 to a range behind the end: to a reader the file ends there."""
+    """S3 says 416 to a range after the end: to a reader the file ends there."""
     data = fill(folder, 20 << 20)
 
     def refuse(position: int) -> None:

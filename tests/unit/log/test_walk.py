@@ -167,7 +167,7 @@ def test_file_that_grows_ends_where_it_was_opened() -> None:
     assert walk.end == 62
 
 
-def test_short_v2_entry_comes_with_the_bytes_behind_it() -> None:
+def test_short_v2_entry_comes_with_the_bytes_after_it() -> None:
     # A length field of 14 to 48 under magic 2: the header is read from what follows.
     short = v2_batch(batch_length=20)[:32]
     for before in (0, SMALLEST_BUFFER - 61 - 40, SMALLEST_BUFFER - 61 - 20):

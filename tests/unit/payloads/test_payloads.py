@@ -113,7 +113,7 @@ def test_what_does_not_decode_stays_and_says_why(
     assert code.value.severity is not Severity.ERROR
 
 
-def test_bytes_behind_a_coordinators_record_are_left_alone() -> None:
+def test_bytes_after_a_coordinators_record_are_left_alone() -> None:
     assert kdump.payloads.decode(OFFSETS, KEY + b"x", VALUE + b"y") == kdump.payloads.decode(OFFSETS, KEY, VALUE)
 
 

@@ -80,7 +80,7 @@ def offsets_and_bytes(log: Path, selection: Selection) -> tuple[list[int], int, 
         (Selection(times=Range(NOW + 390 * STEP)), range(390 * PER_BATCH, COUNT)),
         (Selection(offsets=Range(None, 1960), times=Range(NOW + 390 * STEP)), range(1950, 1960)),
     ],
-    ids=["middle", "first", "last", "behind", "time", "time and offset"],
+    ids=["middle", "first", "last", "after", "time", "time and offset"],
 )
 def test_little_is_read(segment: Path, selection: Selection, expected: range) -> None:
     found, size, notes = offsets_and_bytes(segment, selection)

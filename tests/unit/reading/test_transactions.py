@@ -216,7 +216,7 @@ def test_streams_have_no_outcome(tmp_path: Path) -> None:
 
 
 def test_outcomes_are_only_looked_for_when_they_are_shown(tmp_path: Path) -> None:
-    """The view of batches has no such column, so the segments behind are not read."""
+    """The view of batches has no such column, so the segments after are not read."""
     (tmp_path / "0.log").write_bytes(data(0, 1))
     (tmp_path / "2.log").symlink_to("nowhere")
     assert not run_rows([tmp_path / "0.log"], BATCH).errors

@@ -197,17 +197,21 @@ def test_limits_are_shared_by_what_is_new(tmp_path: Path) -> None:
         partition.append(0, batches(0, 2 * count))
         log = Reader(partition).log()
         logs[str(number)] = log, tracker.earliest(log)
-    assert shares(tracker, logs, Budget(20 * size)) == {
+
+    def shared(limits: Budget) -> dict[str, Budget]:
+        return shares({name: tracker.pending(log, place, limits) for name, (log, place) in logs.items()}, limits)
+
+    assert shared(Budget(20 * size)) == {
         "0": Budget(0),
         "1": Budget(5 * size),
         "2": Budget(15 * size),
     }
-    assert shares(tracker, logs, Budget(None, 8)) == {
+    assert shared(Budget(None, 8)) == {
         "0": Budget(None, 0),
         "1": Budget(None, 2),
         "2": Budget(None, 6),
     }
-    assert shares(tracker, logs, Budget(100 * size, 1000)) == dict.fromkeys("012", UNLIMITED)
+    assert shared(Budget(100 * size, 1000)) == dict.fromkeys("012", UNLIMITED)
 
 
 def test_retention(partition: Partition) -> None:
@@ -251,7 +255,7 @@ def test_a_segment_that_was_seen_and_not_taken(partition: Partition) -> None:
         reader.take()
 
 
-def test_a_file_that_is_deleted_or_cut_behind_the_plan(partition: Partition) -> None:
+def test_a_file_that_is_deleted_or_cut_after_the_plan(partition: Partition) -> None:
     partition.append(0, batches(0, 10))
     partition.append(10, batches(10, 20))
     reader = Reader(partition)
@@ -393,7 +397,7 @@ def test_batches_in_the_payload_of_a_batch_that_is_being_written(partition: Part
 
 
 def test_a_preallocated_segment(partition: Partition) -> None:
-    """The zeros behind the newest batch are not read."""
+    """The zeros after the newest batch are not read."""
     partition.append(0, batches(0, 4) + bytes(1 << 20))
     reader = Reader(partition)
     assert reader.take() == [0, 1, 2, 3]
@@ -517,7 +521,7 @@ def test_captures_that_grow_give_the_rows_of_a_batch_read(captures: Captures, tm
 
 
 def test_a_wrong_crc_before_a_batch_that_is_being_written(partition: Partition) -> None:
-    """Whether its length is right too, the batch behind it says when it is whole."""
+    """Whether its length is right too, the batch after it says when it is whole."""
     outer = v2_batch([Row(0, 0, b"k", batches(100, 120))], base_offset=2, crc=1)
     partition.append(0, batch(0) + outer + batch(3)[:-5])
     reader = Reader(partition)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import struct
+from collections import defaultdict
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +25,14 @@ def logs_of(captures: Captures, partition: str) -> list[Path]:
     return [path for path in captures.segment_files(partition) if path.suffix == ".log"]
 
 
-@pytest.mark.parametrize("partition", partition_cases(fast=4))
+def grouped(rows: list[dict[str, Any]], key: Callable[[dict[str, Any]], str]) -> defaultdict[str, list[dict[str, Any]]]:
+    found = defaultdict(list)
+    for row in rows:
+        found[key(row)].append(row)
+    return found
+
+
+@pytest.mark.parametrize("partition", partition_cases(fast=16))
 def test_segments(captures: Captures, partition: str) -> None:
     for log in logs_of(captures, partition):
         batches, records = shown(str(log))
@@ -45,12 +55,13 @@ def test_groups(captures: Captures, group: str, by: By) -> None:
     rows = figures_of(*paths, by=by)
     if by.span is not None:
         rows = {"none" if name == "none" else str(_milliseconds(name)): row for name, row in rows.items()}
-    keys = {key(row) for row in (*batches, *records)}
+    own_batches, own_records = grouped(batches, key), grouped(records, key)
+    keys = own_batches.keys() | own_records.keys()
     if not by.is_of_files:
         assert set(rows) == keys
     for name in keys:
-        own = [row for row in records if key(row) == name]
-        plain = plain_figures([row for row in batches if key(row) == name], own)
+        own = own_records[name]
+        plain = plain_figures(own_batches[name], own)
         if by.is_of_files:
             # Empty logs are files too.
             del plain["files"]
@@ -65,7 +76,7 @@ def _milliseconds(label: str) -> int:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()) * 1000
 
 
-@pytest.mark.parametrize("partition", partition_cases(LOGS, fast=4))
+@pytest.mark.parametrize("partition", partition_cases(LOGS, fast=16))
 def test_headers_only(captures: Captures, partition: str) -> None:
     """What batch headers say; of compressed messages of magic 0 and 1 not how many there are."""
     for log in logs_of(captures, partition):
@@ -85,7 +96,7 @@ def test_headers_only(captures: Captures, partition: str) -> None:
         assert row["nullKeys"] is row["tombstones"] is row["distinctKeys"] is row["heaviestKeys"] is None
 
 
-@pytest.mark.parametrize("partition", partition_cases(LOGS, fast=4))
+@pytest.mark.parametrize("partition", partition_cases(LOGS, fast=16))
 def test_missing_offsets(captures: Captures, partition: str) -> None:
     """Of a partition without damage: all that lie between its first segment's name and its last batch."""
     logs = logs_of(captures, partition)
@@ -100,7 +111,7 @@ def test_missing_offsets(captures: Captures, partition: str) -> None:
     assert report.total.sums["missing_offsets"] == last - first + 1 - len({record["offset"] for record in records})
 
 
-@pytest.mark.parametrize("partition", partition_cases(LOGS, fast=4))
+@pytest.mark.parametrize("partition", partition_cases(LOGS, fast=16))
 def test_steps_back(captures: Captures, partition: str) -> None:
     """Over the segments of a partition as one log."""
     _, records = shown(*map(str, logs_of(captures, partition)))
@@ -125,11 +136,11 @@ def test_a_wrong_base_offset_leaves_no_gap(tmp_path: Path) -> None:
 def test_a_directory_is_listed_once_for_all_open_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def behind(path: str) -> list[str]:
+    def after(path: str) -> list[str]:
         asked.append(path)
         return []
 
-    monkeypatch.setattr("kdump.stats.run.segments_after", behind)
+    monkeypatch.setattr("kdump.stats.run.segments_after", after)
     log = tmp_path / f"{0:020}.log"
     batches = (
         v2_batch(plain_rows(1), base_offset=number, producer_id=number, attributes=TRANSACTIONAL) for number in range(9)
@@ -165,7 +176,7 @@ def test_the_largest_timestamp_of_all_is_one(tmp_path: Path) -> None:
     assert (figures.min_timestamp, figures.max_timestamp) == (None, None)
 
 
-def test_a_header_whose_first_timestamp_is_behind_its_largest(tmp_path: Path) -> None:
+def test_a_header_whose_first_timestamp_is_after_its_largest(tmp_path: Path) -> None:
     log = tmp_path / f"{0:020}.log"
     log.write_bytes(v2_batch(plain_rows(1), base_timestamp=2000, max_timestamp=1000))
     (figures,) = report_of(str(log), with_records=False).groups

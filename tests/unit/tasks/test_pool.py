@@ -18,13 +18,14 @@ from kdump.tasks import pool
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.pool import ProcessPool
 from kdump.tasks.work import Work, Workplace, in_process
+from tests.harness.examples import sparse
 
 PLAIN = PlainData(())
 TASKS = [[number] for number in range(20)]
 LARGE = 300_000
 
 
-@pytest.fixture(params=["fork", "forkserver"], autouse=True)
+@pytest.fixture(params=sparse(["fork", "forkserver"], fast=2), autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How processes start."""
     monkeypatch.setattr(pool, "_may_fork", lambda: request.param == "fork")

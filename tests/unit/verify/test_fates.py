@@ -48,6 +48,7 @@ def test_fates(root: Path, case: dict[str, Any]) -> None:
         assert set(fates.values()) == {None}
 
 
+@pytest.mark.slow
 def test_rows(root: Path) -> None:
     paths = places(root, "futures")
     run = kdump("verify", "--startup", "--output", "jsonl", *paths, cwd=root)

@@ -64,6 +64,7 @@ def said(judge: Judge, *paths: Path) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("deep", [True, False])
+@pytest.mark.slow
 def test_equal_with_any_number_of_processes(logs: Path, deep: bool) -> None:
     options = CheckOptions(deep=deep)
     paths = [logs, logs / "v2-txn-0", *sorted((logs / "mutant-0").glob("*.log")), logs]
@@ -121,6 +122,7 @@ def test_starts(logs: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("output", ["text", "jsonl", "junit"])
+@pytest.mark.slow
 def test_the_command(logs: Path, capfdbinary: pytest.CaptureFixture[bytes], output: str) -> None:
     run = partial(cli.main, standalone_mode=False)
     outputs = []

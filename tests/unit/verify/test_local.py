@@ -71,16 +71,16 @@ def test_wrong_crcs_side_by_side() -> None:
     assert [(one.first_offset, one.last_offset, one.continue_at) for one in found] == [(3, 4, 5), (5, 8, 9)]
 
 
-def test_behind_broken_framing_only_the_index_leads_on() -> None:
+def test_after_broken_framing_only_the_index_leads_on() -> None:
     log = FIRST + with_length(SECOND, 5) + THIRD + v2_batch(plain_rows(2), base_offset=9)
     start = len(FIRST) + len(SECOND)
     index = [OffsetEntry(2, 0), OffsetEntry(8, start)]
-    for behind, expected in (
+    for after, expected in (
         (NextSegment(index), 8),
         (NextSegment(index[:1], next_base=40), 40),
         (NextSegment(), None),
     ):
-        (found,) = both_ways(log, following=behind)
+        (found,) = both_ways(log, following=after)
         assert found.code is Codes.LENGTH_TOO_SMALL
         assert (found.position, found.length) == (len(FIRST), len(SECOND))
         assert (found.first_offset, found.last_offset, found.continue_at) == (3, 4, expected)

@@ -172,7 +172,7 @@ class TestWhatBrokersLeave:
         (partition / f"{448:020}.snapshot").unlink()
         assert lost(partition) == []
 
-    def test_an_empty_segment_behind_the_last_batch(self, partition: Path) -> None:
+    def test_an_empty_segment_after_the_last_batch(self, partition: Path) -> None:
         for suffix, data in ((".log", b""), (".index", bytes(800)), (".timeindex", bytes(1200))):
             (partition / f"{448:020}{suffix}").write_bytes(data)
         assert lost(partition) == []

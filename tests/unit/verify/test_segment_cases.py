@@ -41,15 +41,15 @@ def places(case: dict[str, Any], base: bytes, data: bytes) -> range:
     if case["outcome"] == "truncated":
         size = case["recover"]["size"]
         if case["mutation"].startswith("rightcrc_marker"):
-            # Recovery cuts behind a bad marker.
+            # Recovery cuts after a bad marker.
             size = next(start for start, end in entries(data) if end == size)
         return range(size, size + 1)
     shorter = min(len(base), len(data))
     first = next((at for at in range(shorter) if base[at] != data[at]), shorter)
     if base == data:
         return range(len(data))  # the name is wrong, so all of it
-    behind = [(start, end) for start, end in entries(data) if end > first][:2]
-    return range(behind[0][0], behind[-1][1]) if behind else range(first, len(data) + 1)
+    after = [(start, end) for start, end in entries(data) if end > first][:2]
+    return range(after[0][0], after[-1][1]) if after else range(first, len(data) + 1)
 
 
 def test_clean_segments() -> None:

@@ -491,7 +491,7 @@ DAMAGED = {
     "txn-version": {Codes.LOG_MISSING, Codes.TXN_INDEX_ENTRY},
     "txn-version0-all-bytes": {Codes.LOG_MISSING, Codes.TXN_INDEX_ENTRY},
 }
-"""Every case of damaged siblings; the zeros behind the entries are no damage."""
+"""Every case of damaged siblings; the zeros after the entries are no damage."""
 
 
 def test_damaged_captures(captures: Captures) -> None:

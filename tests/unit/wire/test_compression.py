@@ -98,7 +98,7 @@ def test_gzip_members_in_a_row() -> None:
     assert damage(GZIP, data, limit=6).code is Codes.PAYLOAD_TOO_LARGE
 
 
-def test_gzip_with_rubbish_behind_it() -> None:
+def test_gzip_with_rubbish_after_it() -> None:
     member = gzip.compress(b"one")
     for rubbish in (b"\0", bytes(100), b"rubbish", b"\x1f", b"\x1f\x8b"):
         assert decompress(GZIP, member + rubbish, magic=2) == b"one", rubbish
@@ -175,7 +175,7 @@ def test_zstd_frames_in_a_row() -> None:
     assert damage(ZSTD, data + b"x").code is Codes.PAYLOAD
 
 
-def test_zstd_cut_behind_the_first_frame() -> None:
+def test_zstd_cut_after_the_first_frame() -> None:
     # zstd-jni looks for the end of the input only inside the first frame, or when it has to read on.
     one, two, skippable = compress(ZSTD, b"one "), compress(ZSTD, b"two"), b"\x50\x2a\x4d\x18\x03\0\0\0abc"
     for size in range(1, len(two)):

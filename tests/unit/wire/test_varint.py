@@ -69,7 +69,7 @@ def test_cut(reader: Reader, longest: int) -> None:
         with pytest.raises(DamageError, match="cut short") as caught:
             reader(whole[:size], 0, size)
         assert caught.value.code is Codes.RECORD
-        # The bytes are there but behind the end.
+        # The bytes are there but after the end.
         with pytest.raises(DamageError, match="cut short"):
             reader(whole, 0, size)
     assert reader(whole, 0, longest)[1] == longest

@@ -44,7 +44,7 @@ def test_a_message_in_a_wrapper_that_is_compressed_itself(tmp_path: Path) -> Non
 
 
 def test_the_whole_log_is_walked_first(tmp_path: Path) -> None:
-    """What cannot be walked lies behind a batch that is shorter than its header."""
+    """What cannot be walked lies after a batch that is shorter than its header."""
     outcome = dumped(tmp_path, BATCH + STUB + ZEROS, (LATEST, 2))
     assert (lines(outcome), outcome.status) == ([], 1)
     assert b"record size 0 is smaller" in outcome.stderr
@@ -58,7 +58,7 @@ def test_headers_are_read_up_to_the_batch_that_is_looked_for(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("offset", "shown"), [(2, [f"timestamp: {LATEST} offset: 2"]), (4, [])])
-def test_headers_behind_a_position_inside_of_a_batch(tmp_path: Path, offset: int, shown: list[str]) -> None:
+def test_headers_after_a_position_inside_of_a_batch(tmp_path: Path, offset: int, shown: list[str]) -> None:
     """The index leads into a batch, to what reads as a message that ends where the stub begins."""
     inside = message(1, 2, b"k", b"v", timestamp=LATEST)
     log = v2_batch(body=inside, record_count=0) + STUB

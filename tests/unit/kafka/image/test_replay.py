@@ -21,6 +21,7 @@ from kdump.stats.state.metadatacommands import metadata_commands
 from kdump.stats.state.metadatarows import StateSelection, image_rows
 from kdump.verify.metadatalog import check_metadata_log
 from tests.harness.archives import unpack_cases
+from tests.harness.examples import sparse
 from tests.harness.metadatacases import as_counted, image_records, metadata_case, metadata_cases, metadata_log
 
 CRC_AT = 17
@@ -77,7 +78,7 @@ def test_grades(root: Path, case: dict[str, Any]) -> None:
     assert stops == (case["controller"] != "active controller")
 
 
-@pytest.mark.parametrize("case", metadata_cases(), ids=lambda case: str(case["id"]))
+@pytest.mark.parametrize("case", sparse(metadata_cases(), fast=6), ids=lambda case: str(case["id"]))
 def test_a_watcher_changes_nothing(root: Path, case: dict[str, Any]) -> None:
     """Without one, a batch that only changes a partition is applied without a delta."""
     log, point = metadata_log(root, case["dir"]), until(case)
@@ -178,7 +179,7 @@ def test_only_what_is_after_the_snapshot_is_read(root: Path) -> None:
     assert watch.seen == list(range(248, 312))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", sparse(range(40), fast=8))
 def test_no_damage_stops_the_reading(root: Path, tmp_path: Path, seed: int) -> None:
     """Bytes are changed under a right CRC: whatever a record says then, it is a fault or it counts."""
     random = Random(seed)

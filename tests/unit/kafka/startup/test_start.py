@@ -34,7 +34,7 @@ def test_leader_epochs(tmp_path: Path, text: bytes, outcome: StartOutcome, java_
 
 
 def test_names_of_negative_offsets(tmp_path: Path) -> None:
-    """20 digits behind the sign; another spelling opens that file, and stays as it is."""
+    """20 digits after the sign; another spelling opens that file, and stays as it is."""
     (tmp_path / "-5.log").write_bytes(b"")
     (tmp_path / f"{0:020}.log").write_bytes(v2_batch(plain_rows(1)))
     check = started(tmp_path)

@@ -246,7 +246,7 @@ def test_leftovers() -> None:
     files[f"{9:020}.log.swap"] = batch(9)
     found = directory(segment(0), **files)
     assert start(found, UNCLEAN).outcome is StartOutcome.STARTS
-    # What a cleaner had not finished goes, and with it the swaps behind.
+    # What a cleaner had not finished goes, and with it the swaps after.
     assert {name for name in left(found) if not name.startswith("0")} >= {
         "1.checkpoint.deleted",
         "readme.txt",
@@ -345,6 +345,7 @@ def test_search_in_an_index(offsets: list[int], wanted: int) -> None:
     assert file.last_offset() == offsets[-1]
 
 
+@pytest.mark.slow
 def test_a_clean_start_reads_the_end_only(tmp_path: Path) -> None:
     log = b"".join(batch(offset) for offset in range(0, 60_000, 3))
     last = len(log) - len(batch(0))

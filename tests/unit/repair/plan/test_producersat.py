@@ -41,7 +41,7 @@ def test_transaction_indexes_of_a_partition(partition: Path, tmp_path: Path, wit
 
 
 def test_snapshots_know_what_the_log_cleaner_removed(partition: Path, tmp_path: Path) -> None:
-    """It leaves empty segments; transactions that began there are aborted behind them (seen of Kafka 4.1.1)."""
+    """It leaves empty segments; transactions that began there are aborted after them (seen of Kafka 4.1.1)."""
     (partition / name(0)).write_bytes(b"")
     for suffix in (".index", ".timeindex"):
         (partition / name(0, suffix)).write_bytes(b"")

@@ -1,4 +1,4 @@
-"""A repair and the start behind it: what is planned is what is done, and a worse start is refused."""
+"""A repair and the start after it: what is planned is what is done, and a worse start is refused."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def batches_of(*bases: int) -> bytes:
 
 
 def partition_of(directory: Path, **logs: bytes) -> Path:
-    """``logs``: contents by base offset behind an ``o``."""
+    """``logs``: contents by base offset after an ``o``."""
     directory.mkdir()
     for base, data in logs.items():
         (directory / f"{int(base[1:]):020}.log").write_bytes(data)

@@ -74,7 +74,7 @@ def test_two_replicas_make_up_for_one_another(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "replica",
     [log(size=30), [*log(4), *log(6, first=20, size=90)], log(3, first=500)],
-    ids=["another topic", "another history behind the hole", "other offsets"],
+    ids=["another topic", "another history after the gap", "other offsets"],
 )
 def test_other_histories_are_refused(tmp_path: Path, replica: list[bytes]) -> None:
     batches = log()
@@ -83,15 +83,15 @@ def test_other_histories_are_refused(tmp_path: Path, replica: list[bytes]) -> No
 
 
 def test_epochs_must_fit(tmp_path: Path) -> None:
-    before, between, behind = log(3, epoch=4), log(3, first=15, epoch=5), log(4, first=30, epoch=6)
-    damaged = hole(before + between + behind, 3, 6)
-    assert filled(damaged, tmp_path / "a", {0: before + between + behind}).origins[1] is PieceOrigin.REPLICA
+    before, between, after = log(3, epoch=4), log(3, first=15, epoch=5), log(4, first=30, epoch=6)
+    damaged = hole(before + between + after, 3, 6)
+    assert filled(damaged, tmp_path / "a", {0: before + between + after}).origins[1] is PieceOrigin.REPLICA
     for epoch in (3, 7):
         other = log(3, first=15, epoch=epoch)
-        result = filled(damaged, tmp_path / str(epoch), {0: before + other + behind})
+        result = filled(damaged, tmp_path / str(epoch), {0: before + other + after})
         assert result.origins[1] is PieceOrigin.HELD
     around = SiblingContext(base_offset=0, epochs=[EpochEntry(4, 0), EpochEntry(6, 20)])
-    result = filled(damaged, tmp_path / "c", {0: before + between + behind}, around=around)
+    result = filled(damaged, tmp_path / "c", {0: before + between + after}, around=around)
     assert PieceOrigin.REPLICA not in result.origins
 
 

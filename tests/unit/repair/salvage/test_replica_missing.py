@@ -357,7 +357,7 @@ def test_segments_of_the_copy_begin_elsewhere(tmp_path: Path) -> None:
     assert alarms(damaged) == []
 
 
-def test_a_torn_end_and_the_segment_behind_it(tmp_path: Path) -> None:
+def test_a_torn_end_and_the_segment_after_it(tmp_path: Path) -> None:
     """What is torn off belongs to the segment that is there."""
     healthy = build(tmp_path / "replica" / "t-0", LOGS["plain"])
     damaged = tmp_path / "t-0"
@@ -391,7 +391,7 @@ class TestOtherHistories:
     EPOCHS = "0\n2\n0 0\n1 40\n"
 
     def both(self, tmp_path: Path, epoch: int) -> tuple[Path, Path]:
-        """Up to offset 40 the logs are the same; behind it the copy has another leader epoch than the log had."""
+        """Up to offset 40 the logs are the same; after it the copy has another leader epoch than the log had."""
         ours = {0: plain(0), 40: plain(40, epoch=1), 80: plain(80, epoch=1)}
         theirs = {0: plain(0), 40: plain(40, epoch=epoch), 80: plain(80, epoch=epoch)}
         damaged = build(tmp_path / "t-0", ours, self.EPOCHS)

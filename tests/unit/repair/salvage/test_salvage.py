@@ -49,7 +49,7 @@ def test_an_empty_log_stays_empty() -> None:
     assert mend(b"\0" * 100).log.size == 0
 
 
-def test_good_batches_behind_a_hole_are_kept_and_the_hole_is_held() -> None:
+def test_good_batches_after_a_hole_are_kept_and_the_hole_is_held() -> None:
     batches = log()
     position = len(joined(batches[:3]))
     result = mend(put(joined(batches), position + 8, b"\xff" * 40))
@@ -102,7 +102,7 @@ def test_fields_under_no_crc_are_restored(number: int, at: int, new: bytes, fiel
     if field == "partitionLeaderEpoch" and number in (0, 7):
         pytest.skip("at the ends nothing fixes the epoch")
     if number == 7 and new == base_offset(2**40):
-        pytest.skip("behind the last batch every offset may be right")
+        pytest.skip("after the last batch every offset may be right")
     batches = log()
     data = joined(batches)
     result = mend(put(data, len(joined(batches[:number])) + at, new))
@@ -131,7 +131,7 @@ def test_epochs_by_the_checkpoint() -> None:
 @pytest.mark.parametrize("count", [1, 4])
 @pytest.mark.parametrize(("wrong", "is_set_back"), [(5 | 1 << 25, True), (5 | 3 << 25, False), (5 | 1 << 4, False)])
 def test_the_last_epoch_by_the_checkpoint(count: int, wrong: int, is_set_back: bool) -> None:
-    """Nothing behind it says that it is too high: one flipped bit has to explain it, and no new leader can."""
+    """Nothing after it says that it is too high: one flipped bit has to explain it, and no new leader can."""
     batches = log(count, partition_leader_epoch=5)
     data = joined(batches)
     damaged = put(data, len(joined(batches[:-1])) + 12, struct.pack(">i", wrong))
@@ -156,13 +156,13 @@ NO_FLIPS = [(100, 100 ^ 3 << 16), (100, 100 ^ 3 << 3)]
 
 def heavy(before: int, at: int) -> list[bytes]:
     """``before`` batches, one with 40 records, bytes of nothing, two batches with a record each."""
-    behind = (v2_batch(plain_rows(1), base_offset=at + 40 + SPAN + number) for number in range(2))
-    return [*log(before, first=at - before * SPAN), v2_batch(plain_rows(40), base_offset=at), b"\x55" * 90, *behind]
+    after = (v2_batch(plain_rows(1), base_offset=at + 40 + SPAN + number) for number in range(2))
+    return [*log(before, first=at - before * SPAN), v2_batch(plain_rows(40), base_offset=at), b"\x55" * 90, *after]
 
 
 @pytest.mark.parametrize(("right", "wrong"), JUMPS)
 @pytest.mark.parametrize("before", [0, 1, 3])
-def test_a_batch_too_far_ahead_does_not_cost_lighter_ones_behind_it(before: int, right: int, wrong: int) -> None:
+def test_a_batch_too_far_ahead_does_not_cost_lighter_ones_after_it(before: int, right: int, wrong: int) -> None:
     batches = heavy(before, right)
     place = len(joined(batches[:before]))
     damaged = put(joined(batches), place, base_offset(wrong))
@@ -355,6 +355,7 @@ class TestLegacy:
 
     @pytest.mark.parametrize("magic", [0, 1])
     @pytest.mark.parametrize("kind", ["messages", "wrappers"])
+    @pytest.mark.slow
     def test_every_flipped_bit_is_corrected(self, magic: int, kind: str) -> None:
         batches = getattr(self, kind)(magic)
         data = joined(batches)

@@ -108,7 +108,7 @@ def test_a_transaction_that_is_over_before_the_hole_is_not_touched() -> None:
 @pytest.mark.parametrize(
     ("kind", "outcome"), [(ABORT, TxnOutcome.INFERRED_ABORTED), (COMMIT, TxnOutcome.INFERRED_COMMITTED)]
 )
-def test_a_marker_of_the_same_epoch_behind_the_hole(kind: int, outcome: TxnOutcome) -> None:
+def test_a_marker_of_the_same_epoch_after_the_hole(kind: int, outcome: TxnOutcome) -> None:
     """Another transaction of the epoch may have begun in the gap: nothing is inferred."""
     log = Log().data().hole().marker(kind).plain()
     (left,) = log.mended().log.transactions
@@ -140,7 +140,7 @@ def test_a_later_epoch_shows_that_it_ended() -> None:
     assert outcomes(Log().data().hole().marker(COMMIT, epoch=6).mended()) == [TxnOutcome.INFERRED_ENDED]
 
 
-def test_it_goes_on_behind_the_hole() -> None:
+def test_it_goes_on_after_the_hole() -> None:
     result = Log().data().hole().data().plain().mended(TxnPolicy.ABORT)
     assert outcomes(result) == [TxnOutcome.INFERRED_OPEN]
     assert markers(result) == [(2, 7, 3, ABORT, 0)]
@@ -223,15 +223,15 @@ def test_a_transaction_from_an_earlier_segment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("behind", "epoch"), [((), 5), ((v2_batch(plain_rows(3), base_offset=6, partition_leader_epoch=4),), 4)]
+    ("after", "epoch"), [((), 5), ((v2_batch(plain_rows(3), base_offset=6, partition_leader_epoch=4),), 4)]
 )
-def test_a_made_marker_has_the_leader_epoch_of_its_place(behind: tuple[bytes, ...], epoch: int) -> None:
-    """That of the checkpoint, unless what is behind contradicts it, also where no batch comes before."""
+def test_a_made_marker_has_the_leader_epoch_of_its_place(after: tuple[bytes, ...], epoch: int) -> None:
+    """That of the checkpoint, unless what is after contradicts it, also where no batch comes before."""
     log = Log().hole(6)
-    log.parts += behind
+    log.parts += after
     states = ProducerStates.from_snapshot([ProducerEntry(7, 3, 5, -1, 1, NOW, 4, 0)], 0)
     epochs = [EpochEntry(5, 0)]
-    result = log.mended(TxnPolicy.ABORT, producers=states, epochs=epochs, next_base=6 if not behind else None)
+    result = log.mended(TxnPolicy.ABORT, producers=states, epochs=epochs, next_base=6 if not after else None)
     assert [origin for origin in result.origins if origin is not PieceOrigin.KEPT] == [
         PieceOrigin.MARKER,
         PieceOrigin.HELD,
