@@ -15,7 +15,7 @@ _SHOWN = {"text": adoption_page, "jsonl": adoption_rows, "commands": adoption_co
 def adopt(given: RepairArguments, console: Console, status: RunStatus) -> None:
     """Print the plan; something that is missing counts as damage."""
     plan = plan_adoption(given.paths, status.fail)
-    if not plan.partitions and not status.code:
+    if not (plan.partitions or plan.left or status.code):
         status.fail(KdumpError(Codes.NO_SEGMENTS, "holds no partition", path=given.paths[0]))
         return
     for line in _SHOWN[given.output_format](plan):

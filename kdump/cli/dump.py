@@ -353,8 +353,11 @@ def _table_options(given: DumpArguments, form: TableForm, console: Console) -> t
     from kdump.dump.printed import arrow_output
     from kdump.rows.arrow import row_schema
     from kdump.rows.tablefiles import TableWriter
+    from kdump.rows.tables07 import table_07
 
     table = view_options.table(given, view_options.selection(given))
+    if given.is_07:
+        table = table_07(table)
     schema = row_schema(table, view_options.fields(given, table))
     with_records = table.type == "record"
     options = _options(given, arrow_output(table, schema), with_records=with_records, max_bytes=given.max_bytes)

@@ -16,8 +16,20 @@ from kdump.codes import REFUSALS, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.checkpoint import is_topic_id
 from kdump.log.names import CLUSTER_METADATA, is_topic_name
+from kdump.log.siblings import read_topic_id
+from kdump.repair.plan.location import is_log_directory
+from kdump.repair.refusals import is_below
 from kdump.repair.salvage.pieces import TxnPolicy
-from kdump.restore.plan import LeftPartition, NoteKind, Placing, RestoreNote, RestoreOptions, RestorePlan, plan_restore
+from kdump.restore.plan import (
+    LeftPartition,
+    NoteKind,
+    Placing,
+    RestoreNote,
+    RestoreOptions,
+    RestorePlan,
+    foreign_state,
+    plan_restore,
+)
 from kdump.restore.report import left_lines, left_row, note_rows, plan_lines, restored_lines, restored_row
 from kdump.restore.run import Restore
 from kdump.restore.source import SourcePartition, directories_below, read_source
@@ -47,13 +59,31 @@ def restore(given: ConvertArguments, conversion: Conversion, console: Console, s
         given.backup_dir,
         given.force,
     )
+    _check_backup(given)
     try:
         cluster = None if given.metadata is None else TargetCluster(given.metadata, given.destination)
+        for doubt in () if cluster is None else cluster.doubts:
+            console.note(doubt)
         found = list(_plans(given, cluster, options))
     except KdumpError as error:
         status.fail(error, is_damage=error.code in REFUSALS)
         return
     _run(found, given, options, console, status)
+
+
+def _check_backup(given: ConvertArguments) -> None:
+    """Raises click.UsageError for a backup in the source, which is only read."""
+    if given.backup_dir is None:
+        return
+    source = os.path.abspath(given.from_log_dir or given.source or "")
+    sources = [source if os.path.isdir(source) else os.path.dirname(source)]
+    above = os.path.dirname(sources[0])
+    if given.from_log_dir is None and is_log_directory(above):
+        sources.append(above)
+    for source in sources:
+        if is_below(given.backup_dir, source):
+            message = f"it lies in {source}, which is only read; name a directory outside of it"
+            raise click.UsageError(f"--backup-dir {given.backup_dir}: {message}")
 
 
 def _plans(
@@ -70,7 +100,11 @@ def _plans(
     put_aside = os.path.realpath(given.from_log_dir) == os.path.realpath(given.destination)
     for name, (directory, *others) in directories_below(given.from_log_dir, put_aside=put_aside):
         target = cluster.partition(*name)
-        if isinstance(target, str):
+        foreign = foreign_state(name[0], read_topic_id(directory), cluster.topic_id(name[0]))
+        if foreign is not None:
+            message = f"{foreign.message}; SRC with --topic restores it all the same"
+            yield LeftPartition(name, directory, replace(foreign, message=message))
+        elif isinstance(target, str):
             yield LeftPartition(name, directory, RestoreNote(NoteKind.NO_TARGET, target))
         elif others:
             message = "several directories hold it: name the right one as SRC, with --topic"
@@ -123,18 +157,18 @@ def _run(
         for line in lines:
             console.out.write(line.encode("utf-8", "surrogateescape"))
 
-    for one in found:
-        if isinstance(one, LeftPartition):
-            status.add(damaged=True)
-            write(left_lines(one) if is_text else iter((left_row(one),)))
-        else:
-            write(plan_lines(one) if is_text else note_rows(one))
+    left = [one for one in found if isinstance(one, LeftPartition)]
+    plans = [one for one in found if isinstance(one, RestorePlan)]
+    notes = [*(one.note for one in left), *(note for plan in plans for note in plan.notes)]
+    write(left_lines(left) if is_text else map(left_row, left))
+    for plan in plans:
+        write(plan_lines(plan) if is_text else note_rows(plan))
     # A reader that has gone does not decide the exit status.
     with suppress(BrokenPipeError):
         console.out.flush()
-    plans = [one for one in found if isinstance(one, RestorePlan)]
-    has_losses = len(plans) < len(found) or any(note.is_loss for plan in plans for note in plan.notes)
-    is_open = any(note.kind is NoteKind.OPEN_TRANSACTION for plan in plans for note in plan.notes)
+    status.add(damaged=any(one.note.is_loss for one in left))
+    has_losses = any(note.is_loss for note in notes)
+    is_open = any(note.kind is NoteKind.OPEN_TRANSACTION for note in notes)
     if (given.strict and has_losses) or (given.open_transactions == "refuse" and is_open):
         option = "--strict" if given.strict and has_losses else "--open-transactions refuse"
         console.note(f"nothing was written: not everything is restored as it was ({option})")

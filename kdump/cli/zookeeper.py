@@ -39,7 +39,8 @@ def answer_zookeeper(given: StatsArguments, console: Console) -> int:
             continue
         secrets = given.show_secrets
         if given.output == "table":
-            write(zookeeper_page(found, files, show_secrets=secrets, width=console.width, color=console.color))
+            for part in zookeeper_page(found, files, show_secrets=secrets, width=console.width, color=console.color):
+                write(part)
         else:
             is_records = given.output == "records"
             rows = (

@@ -32,15 +32,19 @@ from kdump.format.batch import (
     BatchHeader,
 )
 from kdump.format.legacy import NO_TIMESTAMP
-from kdump.format.record import Record
+from kdump.format.record import Record, most_headers
 from kdump.kafka.downconvert import convert_down
 from kdump.log.source import Source
 from kdump.reading.outcomes import OUTCOMES
 from kdump.wire import compression
 from kdump.wire.checksum import Buffer
+from kdump.wire.jsontext import check_values
 
 _BLOCK: Final = 1 << 20
 """Bytes that are read, and about as many encoded, at a time."""
+_LONG_LINE: Final = 1 << 20
+_MOST_VALUES: Final = 4 * most_headers(compression.DEFAULT_LIMIT)
+"""Values of a long line: three for each header, and some others."""
 _BATCH_BYTES: Final = 16 << 10
 """Batch size for records without a named batch: a producer's batch.size."""
 _TIMESTAMP_TYPES: Final = (*TIMESTAMP_TYPES, NO_TIMESTAMP_TYPE)
@@ -111,6 +115,7 @@ class JsonLog(EncodedLog):
 
     def _parsed(self) -> Iterator[_Line]:
         offset = 0
+        last: _Line | None = None
         for number, text in enumerate(self._read_lines(), 1):
             if not text or text.isspace():
                 continue
@@ -119,6 +124,10 @@ class JsonLog(EncodedLog):
             except ValueError as error:
                 raise KdumpError(Codes.JSON_LINE, f"line {number}: {error}", path=self.path) from None
             if line is not None:
+                if last is not None and line.header == last.header and line.batch == last.batch:
+                    # All lines of a batch, which may be a million, share what the batch says.
+                    line = line._replace(batch=last.batch, header=last.header)
+                last = line
                 yield line
                 offset = line.record.offset + 1
 
@@ -180,6 +189,8 @@ def _encode(batches: list[_JsonBatch]) -> Iterator[Buffer]:
 
 def _parse(text: bytes, next_offset: int) -> _Line | None:
     """The record of a line; None for a finding of a dump. Raises ValueError with what is wrong."""
+    if len(text) > _LONG_LINE:
+        check_values(text, _MOST_VALUES)
     try:
         # From bytes, json would also accept UTF-16 and UTF-32, and guess them where a line is damaged.
         row = json.loads(text.decode("utf-8-sig"))

@@ -84,10 +84,11 @@ def against(listed: ListedPartition, number: int, copy: LoadedCopy, own: int) ->
     if copy.log_end > listed.log_end:
         message = f"the manifest ends at {listed.log_end}, this copy at {copy.log_end}"
         yield CopyDifference(DifferenceKind.LAG, listed.log_end, copy.log_end - 1, (number,), message)
-    known = {one.first // RANGE_OFFSETS: one for one in listed.ranges}
+    # Of a large partition these are many.
+    known = {one.first // RANGE_OFFSETS: number for number, one in enumerate(listed.ranges)}
     found = {one.first // RANGE_OFFSETS: one for one in ranges_of(copy, listed.log_start, listed.log_end)}
     for place in sorted(known.keys() | found.keys()):
-        ours, theirs = known.get(place), found.get(place)
+        ours, theirs = listed.ranges[known[place]] if place in known else None, found.get(place)
         span = [one for one in (ours, theirs) if one is not None]
         lowest, highest = min(one.first for one in span), max(one.last for one in span)
         # What is gone from one end of a range cannot be told from what was changed in it.

@@ -11,6 +11,7 @@ Source: docs/spec/replicas.md#5-what-differs-between-healthy-replicas.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,10 @@ from kdump.format.batch import MAGIC, TRANSACTIONAL
 from kdump.format.control import ABORT
 
 Mask = NDArray[np.bool_]
+_Keys = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Hashes of keys with the newest and the oldest offset of each; all of one shape."""
+_KEYS_TOGETHER: Final = 1 << 20
+"""Records whose keys are looked at together, at least."""
 
 
 def cleaned_last(copy: LoadedCopy) -> bool:
@@ -141,18 +146,29 @@ class CleanedCopy:
         return newest_of, oldest_of
 
     @cached_property
-    def _keys(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def _keys(self) -> _Keys:
         """The keys of the copy as hashes, rising, with the newest and the oldest offset of each."""
         everything = np.ones(self._contents.copy.table.rows.size, np.bool_)
-        records = self._contents.records(everything)
-        records = records.take(records.has_key)
-        if not records.offset.size:
-            return records.offset, records.offset, records.offset
-        order = np.lexsort((records.offset, records.key[:, 0]))
-        key, offset = records.key[order, 0], records.offset[order]
-        starts = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
-        ends = np.append(starts[1:], key.size) - 1
-        return key[starts], offset[ends], offset[starts]
+        none = np.empty(0, np.int64)
+        known, parts, count = (none, none, none), [], 0
+        for records in self._contents.records(everything):
+            key, offset = records.key[records.has_key, 0], records.offset[records.has_key]
+            parts.append((key, offset, offset))
+            count += key.size
+            if count >= max(_KEYS_TOGETHER, known[0].size):
+                known, parts, count = _newest_and_oldest([known, *parts]), [], 0
+        return _newest_and_oldest([known, *parts])
+
+
+def _newest_and_oldest(parts: list[_Keys]) -> _Keys:
+    """The newest and the oldest offset of each key of the parts, which has some in each of them."""
+    key, newest, oldest = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if not key.size:
+        return key, newest, oldest
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    starts = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
+    return key[starts], np.maximum.reduceat(newest[order], starts), np.minimum.reduceat(oldest[order], starts)
 
 
 def _is_aborted(copy: LoadedCopy) -> Mask:

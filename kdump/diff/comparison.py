@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from itertools import combinations, groupby
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kdump.codes import Codes, Severity
 from kdump.diff.cleaning import CleanedCopy, cleaned_last, is_compacted
-from kdump.diff.contents import ContentOptions
+from kdump.diff.contents import ContentOptions, RecordDigests
 from kdump.diff.copies import LoadedCopy
-from kdump.diff.pairs import CopyContents, CopyPair, Held, Intervals, Stretch
+from kdump.diff.pairs import ONLY, CopyContents, CopyPair, Held, Intervals, Judge, Stretch
 from kdump.kafka.image.names import TopicNames
 from kdump.log.files import absolute
 from kdump.verify.reach import PartitionEvidence, SegmentReach
@@ -79,7 +81,6 @@ class CopyDifference:
 
 
 _HAS_SIDES: Final = frozenset({DifferenceKind.RECORD, DifferenceKind.LEADER_EPOCH})
-_ONLY: Final = (Held.ONLY_FIRST, Held.ONLY_SECOND)
 _CLEANED: Final = (Held.CLEANED_FIRST, Held.CLEANED_SECOND)
 _UNREPLACED: Final = (Held.UNREPLACED_FIRST, Held.UNREPLACED_SECOND)
 
@@ -172,11 +173,7 @@ class Comparison:
         pair = self.pair(first, second)
         if lower >= upper or pair.are_equal(lower, upper):
             return
-        cleaned = [self._cleaned_copy(first), self._cleaned_copy(second)]
-        held = pair.held(lower, upper, keys=any(copy.may_be_cleaned for copy in cleaned))
-        held = _without_damage(held, [ours, theirs])
-        for side, only in enumerate(reversed(_ONLY)):
-            held = self._explained(held, (first, second), side, only, cleaned[side])
+        held = _without_damage(pair.held(lower, upper, self._judges(first, second)), [ours, theirs])
         stretches = list(held.stretches())
         self._note_parting(stretches, first, second)
         numbers = (first, second)
@@ -185,31 +182,15 @@ class Comparison:
         if not self.options.only_content:
             yield from self._epoch_starts(numbers, lower, upper)
 
-    def _explained(
-        self, held: Intervals, numbers: tuple[int, int], side: int, only: Held, cleaned: CleanedCopy
-    ) -> Intervals:
-        """Label what the log cleaner may have taken from the copy on one side of a pair."""
-        at = np.flatnonzero(held.label == only)
-        if not at.size or not cleaned.may_be_cleaned:
-            return held
-        number = numbers[1 - side]
-        other = self.copies[number]
-        contents = self._contents[number]
-        wanted = np.zeros(other.table.rows.size, np.bool_)
-        low = np.searchsorted(other.table.last_sorted, held.first[at])
-        wanted[other.table.order[np.minimum(low, max(wanted.size - 1, 0))]] = True
-        records = contents.records(wanted)
-        place = np.searchsorted(records.offset, held.first[at])
-        inside = np.minimum(place, max(records.offset.size - 1, 0))
-        is_there = (held.first[at] == held.last[at]) & (records.offset[inside] == held.first[at])
-        missing = records.take(inside[is_there])
-        judged = np.full(at.size, int(only), np.int64)
-        explained, unreplaced = cleaned.explains(missing, other)
-        labels = np.where(unreplaced, _UNREPLACED[side], _CLEANED[side])
-        judged[is_there] = np.where(explained, labels, int(only))
-        label = held.label.copy()
-        label[at] = judged
-        return replace(held, label=label)
+    def _judges(self, first: int, second: int) -> tuple[Judge, Judge] | None:
+        """They label what the log cleaner may have taken from a copy of a pair; None: it has been at neither."""
+        judges = []
+        for side, (number, lacking) in enumerate(((first, second), (second, first))):
+            cleaned = self._cleaned_copy(lacking)
+            judges.append(partial(_judged, cleaned, self.copies[number], ONLY[side], 1 - side))
+        if not any(self._cleaned_copy(number).may_be_cleaned for number in (first, second)):
+            return None
+        return judges[0], judges[1]
 
     def _note_parting(self, stretches: Sequence[Stretch], first: int, second: int) -> None:
         """Two histories parted for good where the last offsets that both hold have different leader epochs."""
@@ -307,6 +288,17 @@ class Comparison:
         if number not in self._cleaned:
             self._cleaned[number] = CleanedCopy(self._contents[number], is_topic_compacted=self._is_compacted)
         return self._cleaned[number]
+
+
+def _judged(
+    cleaned: CleanedCopy, other: LoadedCopy, only: Held, side: int, missing: RecordDigests
+) -> NDArray[np.int64]:
+    """Labels of records of a copy that the cleaned one, on a side (0 or 1) of the pair, has not."""
+    label = np.full(missing.offset.size, int(only), np.int64)
+    if cleaned.may_be_cleaned:
+        explained, unreplaced = cleaned.explains(missing, other)
+        label[explained] = np.where(unreplaced, _UNREPLACED[side], _CLEANED[side])[explained]
+    return label
 
 
 def damaged_ranges(copy: LoadedCopy) -> Iterator[tuple[int, int | None, str]]:

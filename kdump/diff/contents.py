@@ -8,9 +8,10 @@ Source: docs/spec/replicas.md#3-where-a-follower-truncates.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from kdump.codes import DamageError
 from kdump.diff.table import CopyTable, Opener, Rows
-from kdump.fast.blocks import BatchBlock, BlockReader
+from kdump.fast.blocks import BatchBlock, BlockReader, EntryRange
 from kdump.fast.hashing import digest_ranges, hash_ranges
 from kdump.fast.headers import native_column, read_headers
 from kdump.fast.recordtable import RecordGroups, RecordTable
@@ -26,10 +27,14 @@ from kdump.fast.sequences import record_sequences
 from kdump.format import legacy
 from kdump.format.batch import CONTROL, MAGIC, MAGIC_OFFSET, TRANSACTIONAL, BatchHeader, parse_header
 from kdump.format.record import Record, in_pieces, read_records
-from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.wire.compression import DEFAULT_LIMIT, NONE
 
 _BLOCK: Final = 4 << 20
 """Bytes of batches that are read together, unless one is larger."""
+_TOGETHER: Final = 1 << 16
+"""Records whose digests are made at the same time: each takes 300 bytes then."""
+_HELD_PIECES: Final = 4
+"""Pieces of a batch that are kept until all of it was read once. A larger one is read twice."""
 _UNREADABLE: Final = (0x756E7265, 0x61646162)
 """The digest of a batch that cannot be read."""
 _HEADER_SEED: Final = 0x1F83D9ABFB41BD6B
@@ -75,11 +80,7 @@ class RecordDigests:
     has_value: NDArray[np.bool_]
     is_readable: NDArray[np.bool_]
 
-    def joined(self, other: RecordDigests) -> RecordDigests:
-        """Itself and others, in the order of the offsets."""
-        return _joined([self, other])
-
-    def take(self, records: NDArray[np.int64] | NDArray[np.bool_]) -> RecordDigests:
+    def take(self, records: NDArray[np.int64] | NDArray[np.bool_] | slice) -> RecordDigests:
         """Some of them."""
         return RecordDigests(
             self.offset[records],
@@ -123,17 +124,27 @@ class StoredRecord(NamedTuple):
 
 def read_digests(
     table: CopyTable, numbers: NDArray[np.int64], opened: Opener, options: ContentOptions
-) -> RecordDigests:
-    """The records of the rows with these numbers.
+) -> Iterator[RecordDigests]:
+    """The records of the rows with these numbers, in the order of the rows, some thousands at a time.
+
+    Each part is in the order of its offsets. One part may begin before the end of the part before it: where entries
+    overlap, or where the records of an entry are in disorder.
 
     Raises:
         KdumpError: a log cannot be opened or read.
     """
     reader = BlockReader(options.limit, with_records=True, only_valid=True)
-    parts = [_none()]
+    parts: list[RecordDigests] = []
+    count = 0
     for stored in stored_batches(table, numbers, opened):
-        parts += _digests(stored, reader, options)
-    return _joined(parts)
+        for part in _digests(stored, reader, options):
+            parts.append(part)
+            count += part.offset.size
+            if count >= _TOGETHER:
+                yield _joined(parts)
+                parts, count = [], 0
+    if parts:
+        yield _joined(parts)
 
 
 def read_stored(table: CopyTable, numbers: NDArray[np.int64], opened: Opener, limit: int) -> Iterator[StoredRecord]:
@@ -167,11 +178,12 @@ class StoredBatches:
 
 
 def stored_batches(table: CopyTable, numbers: NDArray[np.int64], opened: Opener) -> Iterator[StoredBatches]:
-    """The batches with these numbers, which rise, some at a time."""
+    """The batches with these numbers, some at a time. It takes least time where the numbers rise."""
     rows = table.rows[numbers]
     ends = rows["position"] + rows["size"]
     segments = rows["segment"]
-    bounds = [0, *(np.flatnonzero(segments[1:] != segments[:-1]) + 1).tolist(), numbers.size]
+    goes_on = (segments[1:] == segments[:-1]) & (rows["position"][1:] > rows["position"][:-1])
+    bounds = [0, *(np.flatnonzero(~goes_on) + 1).tolist(), numbers.size]
     for first, last in pairwise(bounds if numbers.size else []):
         with opened(int(segments[first])) as source:
             for part in _side_by_side(rows["position"], ends, first, last):
@@ -195,26 +207,55 @@ def _side_by_side(start: NDArray[np.int64], end: NDArray[np.int64], first: int, 
 
 
 def _digests(stored: StoredBatches, reader: BlockReader, options: ContentOptions) -> Iterator[RecordDigests]:
+    """The records of some batches, batch by batch."""
     damaged = np.flatnonzero(~stored.rows["is_valid"]).tolist()
-    is_read = np.zeros(stored.numbers.size, np.bool_)
     for part in reader.read(stored.data, stored.bounds, 0, damaged=damaged):
         if isinstance(part, BatchBlock) and part.records is not None:
-            is_read[part.numbers[part.records.accepted & part.is_valid]] = True
-            groups = RecordGroups.of_batches(part)
-            # A batch without records that was refused is read again below.
-            yield _of_groups(groups, stored.numbers[part.numbers], options)
-    for number in np.flatnonzero(~is_read).tolist():
-        entry = stored.data[stored.bounds[number] : stored.bounds[number + 1]]
-        row = int(stored.numbers[number])
-        if not stored.rows["is_valid"][number]:
-            yield _unreadable(row, int(stored.first[number]))
-            continue
-        try:
-            found = [_of_piece(piece, entry, row, options) for piece in in_pieces(_scalar(entry, options.limit))]
-        except DamageError:
-            yield _unreadable(row, int(stored.first[number]))
-            continue
-        yield from found
+            yield from _of_block(part, stored, options)
+        else:
+            for number in range(part.first, part.last) if isinstance(part, EntryRange) else part.numbers.tolist():
+                yield from _of_entry(stored, number, options)
+
+
+def _of_block(block: BatchBlock, stored: StoredBatches, options: ContentOptions) -> Iterator[RecordDigests]:
+    """The records of a block, and at their places those of the batches that were refused."""
+    assert block.records is not None
+    groups = RecordGroups.of_batches(block)
+    numbers = stored.numbers[block.numbers]
+    # A batch without records that was refused is read again.
+    refused = np.flatnonzero(~(block.records.accepted & block.is_valid))
+    places = iter([*zip(groups.bounds[refused].tolist(), block.numbers[refused].tolist(), strict=True), (-1, -1)])
+    place, number = next(places)
+    for first in range(0, groups.table.rows + 1, _TOGETHER):
+        last = min(first + _TOGETHER, groups.table.rows)
+        found = _of_groups(groups, first, last, numbers, options)
+        begin = first
+        while first <= place <= last:
+            yield found.take(slice(begin - first, place - first))
+            yield from _of_entry(stored, number, options)
+            begin = place
+            place, number = next(places)
+        yield found.take(slice(begin - first, last - first))
+
+
+def _of_entry(stored: StoredBatches, number: int, options: ContentOptions) -> Iterator[RecordDigests]:
+    """The records of one batch or message by the scalar decoders; one that cannot be read is one record."""
+    entry = stored.data[stored.bounds[number] : stored.bounds[number + 1]]
+    row = int(stored.numbers[number])
+    if not stored.rows["is_valid"][number]:
+        yield _unreadable(row, int(stored.first[number]))
+        return
+    pieces = (_of_piece(piece, entry, row, options) for piece in in_pieces(_scalar(entry, options.limit)))
+    try:
+        first = list(islice(pieces, _HELD_PIECES))
+        if len(first) == _HELD_PIECES and not _is_checked_first(entry):
+            # Damage anywhere makes the whole batch unreadable.
+            deque(_scalar(entry, options.limit), 0)
+    except DamageError:
+        yield _unreadable(row, int(stored.first[number]))
+        return
+    yield from first
+    yield from pieces
 
 
 def _scalar(entry: memoryview, limit: int) -> Iterator[Record]:
@@ -224,7 +265,13 @@ def _scalar(entry: memoryview, limit: int) -> Iterator[Record]:
     return read_records(parse_header(entry), entry, limit)
 
 
+def _is_checked_first(entry: memoryview) -> bool:
+    """``read_records`` finds all damage before it gives the first record."""
+    return entry[MAGIC_OFFSET] >= MAGIC and parse_header(entry).codec != NONE
+
+
 def _of_piece(piece: list[Record], entry: memoryview, row: int, options: ContentOptions) -> RecordDigests:
+    """Records of one entry."""
     header: BatchHeader | legacy.Message
     headers = None
     if entry[MAGIC_OFFSET] < MAGIC:
@@ -232,12 +279,16 @@ def _of_piece(piece: list[Record], entry: memoryview, row: int, options: Content
     else:
         header = parse_header(entry)
         headers = read_headers(np.frombuffer(entry, np.uint8), np.zeros(1, np.int64))
-    return _of_groups(RecordGroups.of_entry(piece, header, headers), np.array([row]), options)
+    groups = RecordGroups.of_entry(piece, header, headers)
+    return _of_groups(groups, 0, groups.table.rows, np.array([row]), options)
 
 
-def _of_groups(groups: RecordGroups, rows: NDArray[np.int64], options: ContentOptions) -> RecordDigests:
-    table = groups.table
-    group = np.repeat(np.arange(groups.count), groups.rows)
+def _of_groups(
+    groups: RecordGroups, first: int, last: int, rows: NDArray[np.int64], options: ContentOptions
+) -> RecordDigests:
+    """The records ``first`` to ``last`` (exclusive) of some groups; ``rows``: of the batch table, shape (groups,)."""
+    table = groups.table if last - first == groups.table.rows else groups.table.select(slice(first, last))
+    group = np.searchsorted(groups.bounds, np.arange(first, last), side="right") - 1
     has_key, has_value = table.key_size >= 0, table.value_size >= 0
     key_size, value_size = np.maximum(table.key_size, 0), np.maximum(table.value_size, 0)
     fields = np.zeros((table.rows, 10), np.int64)
@@ -306,13 +357,9 @@ def _unreadable(row: int, offset: int) -> RecordDigests:
 def _joined(parts: list[RecordDigests]) -> RecordDigests:
     columns = zip(*(_columns(part) for part in parts), strict=True)
     joined = RecordDigests(*(np.concatenate(several) for several in columns))
-    order = np.argsort(joined.offset, kind="stable")
-    return joined if (order[1:] > order[:-1]).all() else joined.take(order)
-
-
-def _none() -> RecordDigests:
-    numbers, digests, flags = np.empty(0, np.int64), np.empty((0, 2), np.int64), np.empty(0, np.bool_)
-    return RecordDigests(numbers, numbers, digests, numbers, numbers, digests, flags, flags, flags)
+    if (joined.offset[1:] >= joined.offset[:-1]).all():
+        return joined
+    return joined.take(np.argsort(joined.offset, kind="stable"))
 
 
 def _columns(part: RecordDigests) -> tuple[NDArray[np.generic], ...]:

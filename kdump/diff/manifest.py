@@ -8,10 +8,10 @@ play no part in it.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -28,6 +28,8 @@ from kdump.log import files
 from kdump.log.opening import open_source
 from kdump.log.paths import PathDirectory, is_zookeeper, resolve
 from kdump.rows.scalarlines import json_text
+from kdump.wire.fixedentries import FixedEntries
+from kdump.wire.jsontext import read_json
 
 RANGE_OFFSETS: Final = 4096
 """Offsets of a range: it holds the batches whose first offset divided by this is one number."""
@@ -35,6 +37,10 @@ _VERSION: Final = 1
 _MARK: Final = b'# {"type":"manifest",'
 _MOST: Final = 1 << 30
 """Bytes of a manifest: 300 for each range of 4,096 offsets."""
+_BLOCK: Final = 1 << 20
+_EPOCH: Final = struct.Struct(">qq")
+_RANGE: Final = struct.Struct(">qqqq32s")
+"""The fields of RangeDigest."""
 _FILE_LINE: Final = re.compile(r"(\\?)([0-9a-f]{64})  (.*)")
 
 
@@ -60,8 +66,8 @@ class ListedPartition:
     log_start: int
     log_end: int
     high_watermark: int
-    epochs: tuple[tuple[int, int], ...]
-    ranges: tuple[RangeDigest, ...]
+    epochs: Sequence[tuple[int, int]]
+    ranges: Sequence[RangeDigest]
 
     @property
     def node(self) -> tuple[str | None, int | None] | None:
@@ -129,19 +135,14 @@ def read_manifest(path: str) -> CopyManifest:
     Raises:
         KdumpError: it cannot be read, or is malformed.
     """
-    with open_source(path) as source:
-        size = source.size or 0
-        if size > _MOST:
-            raise KdumpError(Codes.FILE_SIZE, f"has {size:,} bytes, {_MOST:,} are the most of a manifest", path=path)
-        text = source.read(0, size).decode("utf-8", "surrogateescape")
     roots: tuple[str, ...] = ()
     sizes: dict[str, int] = {}
     listed: list[tuple[str, str]] = []
     partitions = []
-    for number, line in enumerate(text.split("\n")):
+    for number, line in enumerate(_lines(path)):
         try:
-            if line.startswith("# "):
-                told = json.loads(line[2:])
+            if line.startswith(b"# "):
+                told = read_json(line[2:])
                 match told["type"]:
                     case "manifest":
                         if told["version"] != _VERSION:
@@ -152,12 +153,32 @@ def read_manifest(path: str) -> CopyManifest:
                     case "partition":
                         partitions.append(_partition(told))
             elif line:
-                listed.append(_file(line))
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+                listed.append(_file(line.decode("utf-8", "surrogateescape")))
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, struct.error) as error:
             message = f"line {number + 1} is none of a manifest: {error}"
             raise KdumpError(Codes.MANIFEST, message, path=path) from None
     found = tuple(ListedFile(name, sizes.get(name, -1), digest) for digest, name in listed)
     return CopyManifest(path, roots, found, tuple(partitions))
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    """The lines of a manifest. Raises as ``read_manifest``."""
+    with open_source(path) as source:
+        size = source.size or 0
+        if size > _MOST:
+            raise KdumpError(Codes.FILE_SIZE, f"has {size:,} bytes, {_MOST:,} are the most of a manifest", path=path)
+        position = 0
+        # A line may be many blocks long.
+        pieces: list[bytes] = []
+        while block := source.read(position, min(_BLOCK, size - position)):
+            position += len(block)
+            first, *others = block.split(b"\n")
+            pieces.append(first)
+            if others:
+                yield b"".join(pieces)
+                yield from others[:-1]
+                pieces = others[-1:]
+        yield b"".join(pieces)
 
 
 def ranges_of(copy: LoadedCopy, first: int, end: int) -> Iterator[RangeDigest]:
@@ -269,13 +290,30 @@ def _partition(told: dict[str, Any]) -> ListedPartition:
         _int64(told["logStart"]),
         _int64(told["logEnd"]),
         _int64(told["highWatermark"]),
-        tuple((_int64(epoch), _int64(start)) for epoch, start in told["epochs"]),
-        tuple(_range(*one) for one in told["ranges"]),
+        FixedEntries(_joined(_EPOCH.pack(*map(_int64, one)) for one in told["epochs"]), _EPOCH, _pair),
+        FixedEntries(_joined(_packed(*one) for one in told["ranges"]), _RANGE, _range),
     )
 
 
-def _range(first: int, last: int, batches: int, records: int, digest: str) -> RangeDigest:
-    return RangeDigest(_int64(first), _int64(last), _int64(batches), _int64(records), str(digest))
+def _joined(parts: Iterable[bytes]) -> bytes:
+    """The parts, which may be very many, one after the other."""
+    data = bytearray()
+    for part in parts:
+        data += part
+    return bytes(data)
+
+
+def _packed(first: int, last: int, batches: int, records: int, digest: str) -> bytes:
+    numbers = map(_int64, (first, last, batches, records))
+    return _RANGE.pack(*numbers, bytes.fromhex(digest))
+
+
+def _range(first: int, last: int, batches: int, records: int, digest: bytes) -> RangeDigest:
+    return RangeDigest(first, last, batches, records, digest.hex())
+
+
+def _pair(epoch: int, start: int) -> tuple[int, int]:
+    return epoch, start
 
 
 def _text(value: Any) -> str | None:

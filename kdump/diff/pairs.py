@@ -8,10 +8,10 @@ Source: docs/spec/replicas.md#5-what-differs-between-healthy-replicas.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,29 +22,85 @@ from kdump.diff.copies import LoadedCopy
 
 MISSING: Final = 1
 """The label of records that only one of two copies has."""
+_MOST_KEPT: Final = 1 << 18
+"""Records of a copy that are kept: each takes 70 bytes."""
+Judge = Callable[[RecordDigests], Offsets]
+"""Gives the labels of records that only one of two copies has, shape (records,)."""
 
 
 class CopyContents:
-    """A copy and those of its records that were asked for; each batch is read once."""
+    """A copy and its records. The last ones that were read are kept, if they are not many."""
 
     def __init__(self, copy: LoadedCopy, options: ContentOptions) -> None:
         self.copy = copy
         self.options = options
-        self._is_read = np.zeros(copy.table.rows.size, np.bool_)
-        self._records: RecordDigests | None = None
+        self._kept_rows = np.zeros(copy.table.rows.size, np.bool_)
+        self._kept: list[RecordDigests] = []
 
-    def records(self, rows: Mask) -> RecordDigests:
-        """The records of the rows, shape (rows of the table,), in the order of their offsets.
+    def records(self, rows: Mask) -> Iterator[RecordDigests]:
+        """The records of the rows, shape (rows of the table,), by the last offsets of the rows, some at a time.
+
+        See ``read_digests``.
 
         Raises:
             KdumpError: a log cannot be read.
         """
-        missing = np.flatnonzero(rows & ~self._is_read)
-        if missing.size or self._records is None:
-            found = read_digests(self.copy.table, missing, self.copy.opened, self.options)
-            self._is_read[missing] = True
-            self._records = found if self._records is None else self._records.joined(found)
-        return self._records.take(rows[self._records.row])
+        if not (rows & ~self._kept_rows).any():
+            yield from [part.take(rows[part.row]) for part in self._kept]
+            return
+        table = self.copy.table
+        kept: list[RecordDigests] | None = []
+        count = 0
+        for part in read_digests(table, table.order[rows[table.order]], self.copy.opened, self.options):
+            count += part.offset.size
+            if count > _MOST_KEPT:
+                kept = None
+            elif kept is not None:
+                kept.append(part)
+            yield part
+        if kept is not None:
+            self._kept_rows, self._kept = rows.copy(), kept
+
+    def rising(self, rows: Mask, late: Callable[[RecordDigests], None]) -> Iterator[RecordDigests]:
+        """As ``records``, and the offsets rise from record to record.
+
+        Args:
+            rows: as in ``records``.
+            late: takes the others: another record has their offset or a later one already, or their batch does not
+                claim their offset.
+        """
+        table = self.copy.table
+        reached = -(2**63)
+        for part in self.records(rows):
+            inside = (part.offset >= table.first[part.row]) & (part.offset <= table.last[part.row])
+            highest = np.maximum.accumulate(np.where(inside, part.offset, reached))
+            before = np.concatenate(([reached], highest[:-1]))
+            rises = inside & (part.offset > np.maximum(before, reached))
+            if not rises.all():
+                late(part.take(~rises))
+            risen = part if rises.all() else part.take(rises)
+            if risen.offset.size:
+                reached = int(risen.offset[-1])
+                yield risen
+
+
+def _side_by_side(
+    ours: Iterator[RecordDigests], theirs: Iterator[RecordDigests]
+) -> Iterator[tuple[RecordDigests, RecordDigests]]:
+    """Two runs of records with rising offsets in parts that end at the same offset."""
+    left, right = next(ours, None), next(theirs, None)
+    while left is not None and right is not None:
+        end = min(int(left.offset[-1]), int(right.offset[-1]))
+        cuts = [int(np.searchsorted(part.offset, end, side="right")) for part in (left, right)]
+        yield left.take(slice(0, cuts[0])), right.take(slice(0, cuts[1]))
+        left = left.take(slice(cuts[0], None)) if cuts[0] < left.offset.size else next(ours, None)
+        right = right.take(slice(cuts[1], None)) if cuts[1] < right.offset.size else next(theirs, None)
+    while left is not None:
+        yield left, left.take(slice(0, 0))
+        left = next(ours, None)
+    while right is not None:
+        yield right.take(slice(0, 0)), right
+        right = next(theirs, None)
 
 
 class Held(IntEnum):
@@ -66,6 +122,9 @@ class Held(IntEnum):
     UNREPLACED_FIRST = 9
     """As CLEANED_FIRST, and no later record replaces them."""
     UNREPLACED_SECOND = 10
+
+
+ONLY: Final = (Held.ONLY_FIRST, Held.ONLY_SECOND)
 
 
 class Stretch(NamedTuple):
@@ -94,6 +153,15 @@ class Intervals:
         """With one label for all, or one for each; each offset has a record."""
         labels = np.full(first.size, label, np.int64) if isinstance(label, int) else label
         return cls(first, last, labels, last - first + 1)
+
+    @classmethod
+    def of_records(cls, offset: Offsets, label: int | Offsets) -> Intervals:
+        """Of single records in the order of their offsets: neighbours with one label are one interval."""
+        labels = np.full(offset.size, label, np.int64) if isinstance(label, int) else label.astype(np.int64)
+        apart = (np.diff(offset) > 1) | (np.diff(labels) != 0)
+        starts = np.flatnonzero(np.concatenate((np.ones(min(offset.size, 1), np.bool_), apart)))
+        ends = np.append(starts[1:], offset.size)[: starts.size]
+        return cls(offset[starts], offset[ends - 1], labels[starts], ends - starts)
 
     @classmethod
     def joined(cls, parts: list[Intervals]) -> Intervals:
@@ -174,13 +242,14 @@ class CopyPair:
             return False
         return not self._other_epoch(inside[0]).any()
 
-    def held(self, lower: int, upper: int, *, keys: bool) -> Intervals:
-        """What both hold between two offsets (the upper one exclusive); ``label`` is of ``Held``.
+    def held(self, lower: int, upper: int, judges: tuple[Judge, Judge] | None = None) -> Intervals:
+        """What both hold between two offsets (the upper one exclusive); ``label`` is of ``Held``, or what a judge says.
 
         Args:
             lower: the first offset.
             upper: the one after the last.
-            keys: read each record that only one of them may have: its key is wanted.
+            judges: give the label of each record that only the first has, and of those that only the second has.
+                Without them such records are not read where the headers tell enough.
 
         Raises:
             KdumpError: a log cannot be read.
@@ -195,13 +264,12 @@ class CopyPair:
         for number, (rows, matched) in enumerate(zip(inside, self.has_match, strict=True)):
             mine_, theirs = (self.first, self.second) if number == 0 else (self.second, self.first)
             open_rows = rows & ~matched
-            lone = open_rows & mine_.copy.table.is_full & ~_overlaps(mine_.copy, theirs.copy) & (not keys)
+            lone = open_rows & mine_.copy.table.is_full & ~_overlaps(mine_.copy, theirs.copy) & (judges is None)
             at = np.flatnonzero(lone)
-            only = Held.ONLY_SECOND if number else Held.ONLY_FIRST
-            parts.append(Intervals.of(mine_.copy.table.first[at], mine_.copy.table.last[at], only))
+            parts.append(Intervals.of(mine_.copy.table.first[at], mine_.copy.table.last[at], ONLY[number]))
             read.append(open_rows & ~lone)
         if read[0].any() or read[1].any():
-            parts += self._by_record(read[0], read[1], lower, upper)
+            parts += self._by_record(read[0], read[1], lower, upper, judges)
         return Intervals.joined(parts)
 
     def missing(self, offset: int | None) -> Intervals:
@@ -227,13 +295,20 @@ class CopyPair:
         ]
         rows = wanted & ~matched & ~lone
         if rows.any():
-            ours = self.first.records(rows)
-            theirs = self.second.records(self._beside(rows))
-            ours = ours.take(ours.offset >= least)
-            _, mine, their = np.intersect1d(ours.offset, theirs.offset, return_indices=True)
-            label = np.full(ours.offset.size, MISSING, np.int64)
-            label[mine[same_records(ours.take(mine), theirs.take(their), self.first.options)]] = 0
-            parts.append(Intervals.of(ours.offset, ours.offset, label))
+
+            def add(ours: RecordDigests, label: int | Offsets) -> None:
+                after = ours.offset >= least
+                parts.append(
+                    Intervals.of_records(ours.offset[after], label if isinstance(label, int) else label[after])
+                )
+
+            our_records = self.first.rising(rows, lambda late: add(late, MISSING))
+            their_records = self.second.rising(self._beside(rows), lambda late: None)
+            for ours, theirs in _side_by_side(our_records, their_records):
+                _, mine, their = np.intersect1d(ours.offset, theirs.offset, assume_unique=True, return_indices=True)
+                label = np.full(ours.offset.size, MISSING, np.int64)
+                label[mine[same_records(ours.take(mine), theirs.take(their), self.first.options)]] = 0
+                add(ours, label)
         return Intervals.joined(parts)
 
     def _beside(self, rows: Mask) -> Mask:
@@ -248,26 +323,40 @@ class CopyPair:
         found[other.order] = np.cumsum(bounds)[:-1] > 0
         return found
 
-    def _by_record(self, ours: Mask, theirs: Mask, lower: int, upper: int) -> Iterator[Intervals]:
+    def _by_record(
+        self, ours: Mask, theirs: Mask, lower: int, upper: int, judges: tuple[Judge, Judge] | None
+    ) -> Iterator[Intervals]:
         """What both hold in batches that are not the same."""
-        left, right = self.first.records(ours), self.second.records(theirs)
-        left = left.take((left.offset >= lower) & (left.offset < upper))
-        right = right.take((right.offset >= lower) & (right.offset < upper))
-        offset, mine, their = np.intersect1d(left.offset, right.offset, return_indices=True)
-        same = same_records(left.take(mine), right.take(their), self.first.options)
-        readable = left.is_readable[mine] & right.is_readable[their]
-        epochs = [
-            contents.copy.table.rows["leader_epoch"][records.row[at]]
-            for contents, records, at in ((self.first, left, mine), (self.second, right, their))
-        ]
-        label = np.where(same, Held.SAME_RECORD, Held.OTHER_RECORD)
+        alone: list[Intervals] = []
+
+        def add(side: int, records: RecordDigests) -> None:
+            """Records that only one side has."""
+            records = records.take((records.offset >= lower) & (records.offset < upper))
+            label = judges[side](records) if judges is not None and records.offset.size else ONLY[side]
+            alone.append(Intervals.of_records(records.offset, label))
+
+        streams = (self.first.rising(ours, partial(add, 0)), self.second.rising(theirs, partial(add, 1)))
+        for left, right in _side_by_side(*streams):
+            offset, mine, their = np.intersect1d(left.offset, right.offset, True, return_indices=True)
+            within = (offset >= lower) & (offset < upper)
+            offset, mine, their = offset[within], mine[within], their[within]
+            yield Intervals.of_records(offset, self._labels(left.take(mine), right.take(their)))
+            for side, records, at in ((0, left, mine), (1, right, their)):
+                is_alone = np.ones(records.offset.size, np.bool_)
+                is_alone[at] = False
+                add(side, records.take(is_alone))
+        yield from alone
+
+    def _labels(self, left: RecordDigests, right: RecordDigests) -> Offsets:
+        """What records of the same offsets are, row by row: of ``Held``."""
+        label = np.where(same_records(left, right, self.first.options), Held.SAME_RECORD, Held.OTHER_RECORD)
         if not self.first.options.only_content:
-            label[readable & (epochs[0] != epochs[1])] = Held.OTHER_EPOCH
-        yield Intervals.of(offset, offset, label.astype(np.int64))
-        for records, at, only in ((left, mine, Held.ONLY_FIRST), (right, their, Held.ONLY_SECOND)):
-            alone = np.ones(records.offset.size, np.bool_)
-            alone[at] = False
-            yield Intervals.of(records.offset[alone], records.offset[alone], only)
+            epochs = [
+                contents.copy.table.rows["leader_epoch"][records.row]
+                for contents, records in ((self.first, left), (self.second, right))
+            ]
+            label[left.is_readable & right.is_readable & (epochs[0] != epochs[1])] = Held.OTHER_EPOCH
+        return label.astype(np.int64)
 
     def _inside(self, lower: int, upper: int) -> tuple[Mask, Mask]:
         """Which rows of both have an offset between two. Markers are no content."""

@@ -71,6 +71,11 @@ class CopyPlace(NamedTuple):
         """Whose it is; None where nothing tells."""
         return None if self.node_id is None else (self.cluster_id, self.node_id)
 
+    @property
+    def known_high_watermark(self) -> int | None:
+        """The one that a checkpoint has; None without one."""
+        return None if self.high_watermark == _END_OF_ALL else self.high_watermark
+
 
 @dataclass(frozen=True, slots=True)
 class PathCopies:

@@ -250,7 +250,7 @@ def _listed_summary(listed: ListedPartition, manifest: str) -> CopySummary:
         listed.log_start,
         listed.log_end,
         listed.high_watermark,
-        listed.epochs,
+        tuple(listed.epochs),
         listed.topic_id,
         listed.cluster_id,
         listed.node_id,

@@ -185,7 +185,7 @@ class PartDump:
         self._pieces: list[DumpPiece] = []
         self._rows = bytearray()
         self._path = ""
-        self._index: list[OffsetEntry] = []
+        self._index: Sequence[OffsetEntry] = []
         self._known = 0
 
     def __call__(self, part: DumpPart) -> Iterator[DumpPiece]:

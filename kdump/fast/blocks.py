@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import pairwise, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,7 +92,7 @@ class BlockReader:
         limit: most bytes that one batch may decompress to.
         with_records: decode the records too.
         largest_count: records of one batch up to which they are decoded.
-        only_valid: refuse batches with a wrong CRC.
+        only_valid: leave batches with a wrong CRC to the scalar decoders.
     """
 
     def __init__(
@@ -152,14 +152,11 @@ class BlockReader:
         position: int,
         entries: _Entries,
         is_valid: NDArray[np.bool_],
-    ) -> Iterator[BatchBlock]:
-        file_position = entries.starts + position
+    ) -> Iterator[BatchBlock | EntryRange]:
         if not self._with_records:
-            body_start = entries.starts + HEADER_SIZE
-            yield BatchBlock(
-                entries.numbers, entries.headers, file_position, is_valid, data, None, body_start, entries.ends
-            )
+            yield from self._headers(data, position, entries, is_valid)
             return
+        file_position = entries.starts + position
         for begin, end, bodies in self._bodies(view, data, entries, is_valid):
             part = slice(begin, end)
             records = decode_records(bodies.arena, bodies.start, bodies.end, bodies.count, self._most_headers)
@@ -173,6 +170,29 @@ class BlockReader:
                 bodies.start,
                 bodies.end,
             )
+
+    def _headers(
+        self, data: NDArray[np.uint8], position: int, entries: _Entries, is_valid: NDArray[np.bool_]
+    ) -> Iterator[BatchBlock | EntryRange]:
+        """Batches without their records."""
+        kept = is_valid if self._only_valid else np.ones(is_valid.size, np.bool_)
+        cuts = np.flatnonzero(np.diff(kept, prepend=not kept[0], append=not kept[-1]))
+        for first, last in pairwise(cuts.tolist()):
+            part = slice(first, last)
+            numbers, starts = entries.numbers[part], entries.starts[part]
+            if kept[first]:
+                yield BatchBlock(
+                    numbers,
+                    entries.headers[part],
+                    starts + position,
+                    is_valid[part],
+                    data,
+                    None,
+                    starts + HEADER_SIZE,
+                    entries.ends[part],
+                )
+            else:
+                yield from (EntryRange(number, number + 1) for number in numbers.tolist())
 
     def _bodies(
         self, view: memoryview, data: NDArray[np.uint8], entries: _Entries, is_valid: NDArray[np.bool_]

@@ -60,7 +60,7 @@ def read_record_headers(
         np.zeros(total, np.int64), np.zeros(total, np.int32), np.zeros(total, np.int64), np.zeros(total, np.int32)
     )
     valid = np.ones(start.size, np.bool_)
-    rows = np.flatnonzero(count)
+    rows = np.flatnonzero(count > 0)
     row_count = count[rows].astype(np.int64)
     first = np.cumsum(row_count) - row_count
     for block in range(0, rows.size, _BLOCK_ROWS):
@@ -93,9 +93,9 @@ def _read_rounds(
         raw, value_start = read_varints(arena, key_start + np.maximum(key_size, 0))
         value_size = sizes(raw)
         headers.key_start[slots] = key_start
-        headers.key_size[slots] = key_size
+        headers.key_size[slots] = key_size.astype(np.int32)
         headers.value_start[slots] = value_start
-        headers.value_size[slots] = value_size
+        headers.value_size[slots] = value_size.astype(np.int32)
         at[:active] = np.minimum(value_start + np.maximum(value_size, 0), MALFORMED)
         slots += 1
     valid: NDArray[np.bool_] = has_keys & (at == end)

@@ -20,8 +20,8 @@ from kdump.fast.varints import INT64_BYTES, read_varints, sizes, zigzag
 from kdump.fast.walk import walk_records, walk_some
 from kdump.format.batch import MAX_INT32
 
-_BLOCK_ROWS: Final = 8192
-"""Rows decoded at a time: their dozen intermediate columns stay in the L2 cache."""
+_BLOCK_ROWS: Final = 1 << 15
+"""Rows decoded at a time: the memory of their dozen intermediate columns is bounded."""
 _SLICE_ROWS: Final = 1 << 16
 _SLICE_BYTES: Final = 4 << 20
 """Rows of a large batch that are columns at the same time, and the bytes in which they begin."""
@@ -207,24 +207,34 @@ class _Fields:
         raw, at = read_varints(arena, at)
         self.offset_delta[block] = zigzag(raw)
         raw, at = read_varints(arena, at)
-        size = sizes(raw)
         self.key_start[block] = at
-        self.key_size[block] = size
-        at += np.maximum(size, 0)
+        at += self._sizes(raw, self.key_size[block])
         raw, at = read_varints(arena, at)
-        size = sizes(raw)
         self.value_start[block] = at
-        self.value_size[block] = size
-        at += np.maximum(size, 0)
+        at += self._sizes(raw, self.value_size[block])
         raw, at = read_varints(arena, at)
-        # A header takes two bytes or more; without one the record ends here.
-        header_count = zigzag(raw)
-        room = ends[block] - at
-        valid = (header_count >= 0) & np.where(header_count == 0, room == 0, header_count <= room >> 1)
-        valid &= header_count <= self._most_headers
-        self.header_count[block] = np.where(valid, header_count, 0)
         self.header_start[block] = at
-        self.valid[block] = valid
+        # Without headers the record ends here.
+        is_plain = at == ends[block]
+        is_plain &= raw == 0
+        self.valid[block] = is_plain
+        self.header_count[block] = 0
+        others = np.flatnonzero(~is_plain)
+        if others.size:
+            # A header takes two bytes or more.
+            count = zigzag(raw[others]).astype(np.int64)
+            is_possible = (count > 0) & (count <= (ends[block][others] - at[others]) >> 1)
+            is_possible &= count <= self._most_headers
+            self.valid[block][others] = is_possible
+            self.header_count[block][others] = np.where(is_possible, count, 0)
+
+    @staticmethod
+    def _sizes(raw: NDArray[np.unsignedinteger], column: NDArray[np.int32]) -> NDArray[np.signedinteger]:
+        """Fill in the sizes of a block of keys or values. Returns how many bytes they take."""
+        size = sizes(raw)
+        column[:] = size
+        np.maximum(size, 0, out=size)
+        return size
 
     def columns(self) -> tuple[NDArray[Any], ...]:
         """The columns in the order of RecordColumns."""

@@ -22,26 +22,33 @@ _LAST_BYTE_MAX: Final = {INT32_BYTES: 0x0F, INT64_BYTES: 0x01}
 
 def read_varints(
     arena: NDArray[np.uint8], positions: NDArray[np.int64], longest: int = INT32_BYTES
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
     """Read one varint a row, without undoing the zig-zag.
 
     ``positions``: shape (rows,), any value >= 0; one after the arena reads the arena's last byte, so a caller
     checks positions afterwards. ``longest``: INT32_BYTES or INT64_BYTES. Returns the raw values and the positions
-    after them, new arrays of shape (rows,); the position after a varint that is too long or overflows is
-    MALFORMED. The arena must not be empty when there are rows.
+    after them, new arrays of shape (rows,). The raw values are uint8 where all have one byte, uint16 where none has
+    more than two, else uint64: most are short, and the smaller the type, the more of them the processor takes at a
+    time. The position after a varint that is too long or overflows is MALFORMED. The arena must not be empty when there
+    are rows.
     """
     first = arena.take(positions, mode="clip")
     following = positions + 1
     if first.max(initial=0) < 0x80:
-        return first.astype(np.uint64), following
-    raw = (first & 0x7F).astype(np.uint64)
+        return first, following
     more = first >> 7
     second = arena.take(following, mode="clip")
     second &= np.negative(more)  # 0 - 1 is 0xFF: rows that have ended see a zero byte
-    raw |= (second & 0x7F).astype(np.uint64) << 7
     following += more
-    if second.max() >= 0x80:
-        _finish_long(arena, raw, following, np.flatnonzero(second >= 0x80), longest)
+    first &= 0x7F
+    short = second.astype(np.uint16)
+    short <<= 7
+    short |= first
+    if second.max() < 0x80:
+        return short, following
+    raw = short.astype(np.uint64)
+    raw &= 0x3FFF
+    _finish_long(arena, raw, following, np.flatnonzero(second >= 0x80), longest)
     return raw, following
 
 
@@ -66,14 +73,19 @@ def _finish_long(
             return
 
 
-def zigzag(raw: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """The signed values of raw varints, full int64 range."""
-    return (raw >> 1).view(np.int64) ^ -(raw & 1).view(np.int64)
+def zigzag(raw: NDArray[np.unsignedinteger]) -> NDArray[np.signedinteger]:
+    """The signed values of raw varints, in the signed type of the same size."""
+    return _signed(raw >> 1) ^ -_signed(raw & 1)
 
 
-def sizes(raw: NDArray[np.uint64]) -> NDArray[np.int64]:
+def sizes(raw: NDArray[np.unsignedinteger]) -> NDArray[np.signedinteger]:
     """The signed values of raw varints that are sizes: every negative one means null and becomes -1."""
-    return (raw >> 1).view(np.int64) | -(raw & 1).view(np.int64)
+    return _signed(raw >> 1) | -_signed(raw & 1)
+
+
+def _signed(raw: NDArray[np.integer]) -> NDArray[np.signedinteger]:
+    signed: NDArray[np.signedinteger] = raw.view(f"i{raw.itemsize}")
+    return signed
 
 
 def read_varint(body: bytes, position: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.lanes import descending, lanes_left
-from kdump.fast.varints import INT32_BYTES, MALFORMED, read_varint, read_varints
+from kdump.fast.varints import INT32_BYTES, MALFORMED, read_varint, read_varints, zigzag
 
 MIN_RECORD_SIZE: Final = 7
 """Length, attributes, timestamp, offset, key, value and header count: a byte each."""
@@ -87,34 +87,54 @@ def _walk_lanes(
 ) -> NDArray[np.bool_]:
     """Walk lanes sorted by descending ``count`` (> 0), writing ``starts`` from each lane's first ``row`` on.
 
-    ``position`` and ``row`` are used up. Returns which lanes end exactly at ``end``. A lane that has left its body
-    hops on in its neighbours' bytes; positions only grow, so it cannot come back to its end.
+    ``position`` is used up. Returns which lanes end exactly at ``end``. A lane that has left its body hops on in its
+    neighbours' bytes; positions only grow, so it cannot come back to its end.
     """
     steps = int(count[FEW_LANES - 1]) if count.size >= FEW_LANES else 0
-    for active in lanes_left(count, np.arange(steps)).tolist():
+    _walk_in_step(arena, starts, position, row, lanes_left(count, np.arange(steps)))
+    fits: NDArray[np.bool_] = position == end
+    for lane in range(int(lanes_left(count, np.array(steps)))):
+        found = _walk_alone(arena[position[lane] : end[lane]].tobytes(), int(count[lane]) - steps)
+        fits[lane] = found is not None
+        if found is not None:
+            first = int(row[lane]) + steps
+            starts[first : first + len(found)] = found
+            starts[first : first + len(found)] += position[lane]
+    return fits
+
+
+def _walk_in_step(
+    arena: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    position: NDArray[np.int64],
+    row: NDArray[np.int64],
+    lanes: NDArray[np.intp],
+) -> None:
+    """Move each ``position`` over the records of its lane; step k those of the first ``lanes[k]``, one or more.
+
+    What all steps need only once is done after them, because each call costs more than its few values.
+    """
+    ends = np.cumsum(lanes)
+    found = np.empty(int(lanes.sum()), np.int64)
+    pairs: NDArray[np.uint16] = np.ndarray((arena.size - 1,), "<u2", arena, 0, (1,))
+    first = 0
+    for active, last in zip(lanes.tolist(), ends.tolist(), strict=True):
         at = position[:active]
-        rows = row[:active]
-        starts[rows] = at
-        rows += 1
-        # take() of single bytes overlaps its cache misses; a gather of two-byte elements is four times slower.
-        pair = arena.take(at + 1, mode="clip").astype(np.uint16)
-        pair <<= 8
-        pair |= arena.take(at, mode="clip")
+        found[first:last] = at
+        first = last
+        arena.take(at, mode="clip")  # brings the bytes into the cache, and waits for many at a time
+        try:
+            pair = pairs[at]
+        except IndexError:  # a lane that has left its body
+            pair = pairs[np.minimum(at, pairs.size - 1)]
         hop = _HOPS.take(pair)
         if np.count_nonzero(hop) != active:
             _hop_long(arena, at, hop)
         at += hop
         if at[0] >= MALFORMED and at.min() >= MALFORMED:
             break  # all have left
-    fits: NDArray[np.bool_] = position == end
-    for lane in range(int(lanes_left(count, np.array(steps)))):
-        found = _walk_alone(arena[position[lane] : end[lane]].tobytes(), int(count[lane]) - steps)
-        fits[lane] = found is not None
-        if found is not None:
-            first = int(row[lane])
-            starts[first : first + len(found)] = found
-            starts[first : first + len(found)] += position[lane]
-    return fits
+    lane = np.arange(found.size) - np.repeat(ends - lanes, lanes)
+    starts[row.take(lane) + np.repeat(np.arange(lanes.size), lanes)] = found
 
 
 def walk_some(arena: NDArray[np.uint8], start: int, count: int, size: int) -> tuple[list[int], int] | None:
@@ -135,8 +155,9 @@ def _hop_long(arena: NDArray[np.uint8], at: NDArray[np.int64], hop: NDArray[np.i
     """Fill in the hops that the table does not know. A negative or malformed length hops over every end."""
     rows = np.flatnonzero(hop == 0)
     raw, following = read_varints(arena, at[rows])
-    following += (raw >> 1).view(np.int64)
-    following[(raw & 1) == 1] = MALFORMED
+    size = zigzag(raw)
+    following += size
+    following[size < 0] = MALFORMED
     # A lane that has left its body is not moved again: positions stay far below the int64 limit.
     hop[rows] = np.where(at[rows] < MALFORMED, np.minimum(following, MALFORMED) - at[rows], 0)
 

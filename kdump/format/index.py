@@ -6,10 +6,11 @@ Source: docs/spec/formats.md#6-indexes (KIP-33 for the time index, KIP-98 for th
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, TypeVar
 
 from kdump.codes import Codes, DamageError
+from kdump.wire.fixedentries import FixedEntries
 
 OFFSET_ENTRY: Final = struct.Struct(">ii")
 """Relative offset, position."""
@@ -37,7 +38,7 @@ class TimeEntry(NamedTuple):
     offset: int
 
 
-_Entry = TypeVar("_Entry", OffsetEntry, TimeEntry)
+_Timed = TypeVar("_Timed", OffsetEntry, TimeEntry)
 
 
 class AbortedTxn(NamedTuple):
@@ -50,32 +51,17 @@ class AbortedTxn(NamedTuple):
     last_stable_offset: int
 
 
-def parse_offset_index(data: bytes, base_offset: int) -> list[OffsetEntry]:
-    """All whole 8-byte entries, zero padding too; a partial one at the end is left out."""
-    used, padding = _used_and_padding(data, OFFSET_ENTRY_SIZE)
-    entries = [OffsetEntry(base_offset + relative, position) for relative, position in OFFSET_ENTRY.iter_unpack(used)]
-    return entries + [OffsetEntry(base_offset, 0)] * padding
+def parse_offset_index(data: bytes, base_offset: int) -> FixedEntries[OffsetEntry]:
+    """All entries, zero padding too."""
+    return FixedEntries(data, OFFSET_ENTRY, lambda relative, position: OffsetEntry(base_offset + relative, position))
 
 
-def parse_time_index(data: bytes, base_offset: int) -> list[TimeEntry]:
-    """All whole 12-byte entries, zero padding too; a partial one at the end is left out."""
-    used, padding = _used_and_padding(data, TIME_ENTRY_SIZE)
-    entries = [TimeEntry(timestamp, base_offset + relative) for timestamp, relative in TIME_ENTRY.iter_unpack(used)]
-    return entries + [TimeEntry(0, base_offset)] * padding
+def parse_time_index(data: bytes, base_offset: int) -> FixedEntries[TimeEntry]:
+    """All entries, zero padding too."""
+    return FixedEntries(data, TIME_ENTRY, lambda timestamp, relative: TimeEntry(timestamp, base_offset + relative))
 
 
-def _used_and_padding(data: bytes, entry_size: int) -> tuple[memoryview, int]:
-    """The whole entries up to the last one that is not all zeros, and the number of zero entries after them.
-
-    Brokers preallocate the file, so most of it is zeros: one object stands for all of these.
-    """
-    used = -(-len(data.rstrip(b"\0")) // entry_size)
-    whole = len(data) // entry_size
-    used = min(used, whole)
-    return memoryview(data)[: used * entry_size], whole - used
-
-
-def used_entries(entries: list[_Entry], base_offset: int) -> Iterator[tuple[int, _Entry]]:
+def used_entries(entries: Iterable[_Timed], base_offset: int) -> Iterator[tuple[int, _Timed]]:
     """(number, entry) up to the zero padding.
 
     An offset equal to the base ends the entries, unless it is the very first.
@@ -86,9 +72,24 @@ def used_entries(entries: list[_Entry], base_offset: int) -> Iterator[tuple[int,
         yield number, entry
 
 
-def parse_txn_index(data: bytes) -> list[AbortedTxn]:
-    """All whole 34-byte entries; a partial one at the end is left out. Raises as ``txn_entries``."""
-    return list(txn_entries(data))
+def rising_part(entries: FixedEntries[_Timed], key: Callable[[_Timed], int], base_offset: int) -> FixedEntries[_Timed]:
+    """The used entries up to the first whose key is not above the one before."""
+    count, last = 0, None
+    for _, entry in used_entries(entries, base_offset):
+        this = key(entry)
+        if last is not None and this <= last:
+            break
+        count, last = count + 1, this
+    return entries[:count]
+
+
+def parse_txn_index(data: bytes) -> FixedEntries[AbortedTxn]:
+    """All entries. Raises as ``txn_entries``."""
+    # The first byte of each version.
+    for number, version in enumerate(data[: len(data) - len(data) % TXN_ENTRY_SIZE : TXN_ENTRY_SIZE]):
+        if 0 < version < 0x80:
+            raise _unknown_version(version, number)
+    return FixedEntries(data, TXN_ENTRY, _aborted_txn)
 
 
 def txn_entries(data: bytes) -> Iterator[AbortedTxn]:
@@ -98,13 +99,16 @@ def txn_entries(data: bytes) -> Iterator[AbortedTxn]:
         DamageError: TXN_INDEX_VERSION, with the entry's position. As in Kafka (AbortedTxn, TransactionIndex), only the
             first byte of the version is checked, and a negative one passes.
     """
-    whole = len(data) - len(data) % TXN_ENTRY_SIZE
-    for number, entry in enumerate(TXN_ENTRY.iter_unpack(memoryview(data)[:whole])):
-        version = entry[0] >> 8
-        if version > 0:
-            raise DamageError(
-                Codes.TXN_INDEX_VERSION,
-                f"unexpected aborted transaction version {version}, 0 is the only one known",
-                position=number * TXN_ENTRY_SIZE,
-            )
-        yield AbortedTxn(version, *entry[1:])
+    for number, entry in enumerate(FixedEntries(data, TXN_ENTRY, _aborted_txn)):
+        if entry.version > 0:
+            raise _unknown_version(entry.version, number)
+        yield entry
+
+
+def _aborted_txn(version: int, *others: int) -> AbortedTxn:
+    return AbortedTxn(version >> 8, *others)
+
+
+def _unknown_version(version: int, number: int) -> DamageError:
+    message = f"unexpected aborted transaction version {version}, 0 is the only one known"
+    return DamageError(Codes.TXN_INDEX_VERSION, message, position=number * TXN_ENTRY_SIZE)

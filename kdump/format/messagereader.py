@@ -50,8 +50,8 @@ HEAD_TYPES: Final = frozenset({*FIXED_SIZES, "uuid"})
 LONGEST_STRING: Final = 0x7FFF
 _REMEMBERED: Final = 2048
 """Messages of each layout that are remembered, and the most bytes of one."""
-MOST_ELEMENTS: Final = 1_000_000
-"""Of an array. Each may take one byte of the message, and some 100 bytes of memory."""
+MOST_ELEMENTS: Final = 1 << 17
+"""Of an array. Each may take one byte of the message, and as a struct a kilobyte of memory."""
 _LONGEST_REMEMBERED: Final = 256
 _LENGTHS: Final = {"string": struct.Struct(">h"), "bytes": struct.Struct(">i"), "[]": struct.Struct(">i")}
 _LONGEST_VARINT: Final = 5
@@ -183,11 +183,11 @@ def array_step(field: FieldKind, is_flexible: bool) -> Step:
             left = end - at
             cause = f"Tried to allocate a collection of size {count}, but there are only {left} bytes remaining."
             raise UnreadableError(cause)
+        if count > MOST_ELEMENTS:
+            raise UnreadableError(f"an array of {count:,} elements, kdump reads {MOST_ELEMENTS:,} at most")
         if code is not None and count * size <= end - at:
             values[name] = list(struct.unpack_from(f">{count}{code}", data, at))
             return at + count * size
-        if count > MOST_ELEMENTS:
-            raise UnreadableError(f"an array of {count:,} elements, kdump reads {MOST_ELEMENTS:,} at most")
         values[name] = elements = []
         for _ in range(count):
             element, at = read_element(data, at, end)

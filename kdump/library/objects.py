@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from itertools import chain, islice, repeat
+from itertools import chain, islice, repeat, starmap
 from operator import getitem
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -38,11 +38,10 @@ def snake_case(name: str) -> str:
 
 
 def _columns_of(attributes: Iterable[str], table: Table) -> tuple[str, ...]:
-    by_attribute = {snake_case(name): name for name in table.names}
+    by_attribute = {snake_case(column.name): column.name for column in (*table.columns, *table.others)}
     return tuple(by_attribute[attribute] for attribute in attributes)
 
 
-_ROWS_AT_A_TIME: Final = 4096
 _TABLE: Final = RECORD_DECODED
 _BATCH_COLUMNS: Final = _columns_of(LogBatch.__slots__, BATCH)
 _ORIGIN_COLUMNS: Final = _columns_of(RecordOrigin.__slots__, _TABLE)
@@ -185,19 +184,11 @@ class _ObjectBlocks:
                 yield BatchRun(first, last, None)
                 continue
             counts = shown.records.row_count[first:last].tolist()
-            own_origins = chain.from_iterable(map(repeat, origins[first:last], counts))
-            yield BatchRun(first, last, chain.from_iterable(self._made(rows, part, contents, own_origins)))
-
-    def _made(
-        self, rows: ColumnarRecords, part: slice, contents: _Contents, origins: Iterator[RecordOrigin]
-    ) -> Iterator[Iterable[LogRecord]]:
-        """The records of a part of the rows, some at a time: so many values stay in the processor's cache."""
-        for start in range(part.start, part.stop, _ROWS_AT_A_TIME):
-            some = slice(start, min(start + _ROWS_AT_A_TIME, part.stop))
-            columns = [self._of_records(rows, name, some, contents) for name in _OWN_COLUMNS]
-            columns.insert(_ORIGIN_AT, origins)
-            # The first column is the first to end, so that nobody takes an origin too many.
-            yield map(tuple.__new__, repeat(LogRecord), zip(*columns, strict=False))
+            columns = [self._of_records(rows, name, part, contents) for name in _OWN_COLUMNS]
+            columns.insert(_ORIGIN_AT, chain.from_iterable(map(repeat, origins[first:last], counts)))
+            # Faster than map(), which would make a tuple of the arguments for each record.
+            made = starmap(tuple.__new__, zip(repeat(LogRecord), zip(*columns, strict=True), strict=False))
+            yield BatchRun(first, last, made)
 
     def _of_records(self, rows: ColumnarRecords, name: str, part: slice, contents: _Contents) -> Iterable[Any]:
         column = _TABLE.column(name)
@@ -232,11 +223,14 @@ def _of_batches(batches: ColumnarBatches, table: Table, name: str) -> Iterable[A
             return _numbers(numbers, is_set)
 
 
-def _numbers(numbers: NDArray[np.integer], is_set: NDArray[np.bool_] | None) -> list[int | None]:
-    values: list[int | None] = numbers.tolist()
-    if is_set is not None:
-        return [value if known else None for value, known in zip(values, is_set.tolist(), strict=True)]
-    return values
+def _numbers(numbers: NDArray[np.integer], is_set: NDArray[np.bool_] | None) -> Iterable[int | None]:
+    """Numbers, None where they are not set. They are made while they are iterated over.
+
+    So is all that records have: what is made long before it is used has left the processor's cache by then.
+    """
+    if is_set is None:
+        return numbers.data
+    return (value if known else None for value, known in zip(numbers.data, is_set.data, strict=True))
 
 
 def _values(value: RowValue, contents: _Contents, count: int) -> Iterable[Any]:
@@ -269,14 +263,13 @@ def _values(value: RowValue, contents: _Contents, count: int) -> Iterable[Any]:
             texts = {key: decode_utf8(key) for key in set(keys)}
             values = contents.cut(headers.value_start[used], headers.value_size[used])
             pairs = zip(map(texts.__getitem__, keys), values, strict=True)
-            # Most records have none.
-            lists: list[tuple[tuple[str, bytes | None], ...]] = [()] * count
-            numbers = np.diff(bounds)
-            rows = np.flatnonzero(numbers)
-            made = map(tuple, map(islice, repeat(pairs), numbers[rows].tolist()))
-            for row, found in zip(rows.tolist(), made, strict=True):
-                lists[row] = found
-            return lists
+            counts = np.diff(bounds)
+            rows = np.flatnonzero(counts > 0)
+            made = map(tuple, map(islice, repeat(pairs), counts[rows].data))
+            # Before each row with headers are some without.
+            without = map(repeat, repeat(()), (np.diff(rows, prepend=-1) - 1).data)
+            found = chain.from_iterable(chain.from_iterable(zip(without, zip(made), strict=True)))
+            return chain(found, repeat((), count - 1 - int(rows[-1])))
 
 
 class _Contents:
@@ -302,4 +295,5 @@ class _Contents:
 
     def cut_all(self, start: NDArray[np.int64], size: NDArray[np.integer]) -> Iterator[bytes]:
         """``arena[start:start + size]`` of every row; without meaning for a size below 0."""
-        return map(_CUT, repeat(self._data), map(slice, start.tolist(), (start + size).tolist()))
+        bounds = zip(start.data, (start + size).data, strict=True)
+        return map(_CUT, repeat(self._data), starmap(slice, bounds))

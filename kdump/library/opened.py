@@ -64,7 +64,8 @@ class OpenedSegment:
     @property
     def aborted_transactions(self) -> list[AbortedTxn]:
         """The entries of the .txnindex; a segment without one has none. KdumpError: it cannot be read."""
-        return parse_txn_index(self._sibling(Kind.TXN_INDEX)) if files.exists(self._path_of(Kind.TXN_INDEX)) else []
+        is_there = files.exists(self._path_of(Kind.TXN_INDEX))
+        return list(parse_txn_index(self._sibling(Kind.TXN_INDEX))) if is_there else []
 
     def records(self, **filters: Any) -> ObjectIterator[LogRecord]:
         """As ``OpenedLog.records``, of this segment alone."""

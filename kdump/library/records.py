@@ -36,6 +36,7 @@ class RecordOrigin:
     crc: int
     is_valid: bool
     problem: str | None
+    next_offset: int | None
 
 
 class LogRecord(NamedTuple):
@@ -167,6 +168,11 @@ class LogRecord(NamedTuple):
         """What is wrong with the record, in words; None: nothing."""
         return self.origin.problem
 
+    @property
+    def next_offset(self) -> int | None:
+        """Where a consumer of Kafka 0.7 goes on; None in logs of later versions."""
+        return self.origin.next_offset
+
     def __repr__(self) -> str:
         where = "" if self.topic is None else f"{self.topic}-{self.partition} "
         state = "" if self.problem is None else f" problem={self.problem!r}"
@@ -212,6 +218,8 @@ class LogBatch:
     crc: int
     is_valid: bool
     """The stored CRC is right."""
+    next_offset: int | None
+    """Where a consumer of Kafka 0.7 goes on; None in logs of later versions."""
 
     def __repr__(self) -> str:
         where = "" if self.topic is None else f"{self.topic}-{self.partition} "

@@ -327,7 +327,8 @@ def scan(
     Args:
         paths: segment files, partition and log directories, URIs of them, patterns of any of them, or ``-`` for
             standard input; one or many.
-        columns: columns of the Arrow forms, in this order; None: all. Objects have all attributes.
+        columns: columns of the Arrow forms, in this order; None: all but ``nextOffset``, which only logs of Kafka 0.7
+            have. Objects have all attributes.
         offsets: ``(first, end)``, end not included; None is open.
         time: ``(start, end)`` of the timestamps, end not included; datetimes (without a time zone: UTC) or milliseconds
             since 1970; None is open.

@@ -12,6 +12,7 @@ import fcntl
 import os
 import stat
 import struct
+from contextlib import suppress
 from enum import Enum
 from types import TracebackType
 from typing import Final, Self
@@ -54,13 +55,30 @@ def is_held(log_directory: str) -> bool:
     except KdumpError:
         return False
     try:
-        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        kind, *_ = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+        return _holder(descriptor) is not None
     except OSError:
         return False
     finally:
         os.close(descriptor)
-    return bool(kind != fcntl.F_UNLCK)
+
+
+def _holder(descriptor: int) -> int | None:
+    """The id of the process that holds the lock of a file; None: nobody does. Raises OSError."""
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    kind, _, _, _, process = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+    return None if kind == fcntl.F_UNLCK else process
+
+
+def _holder_text(descriptor: int) -> str:
+    """Who holds the lock of a file: another kdump by the name of its program, else a broker."""
+    with suppress(OSError):
+        process = _holder(descriptor)
+        with open(f"/proc/{process}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+        # The interpreter, and its script or "-m kdump".
+        if b"kdump" in map(os.path.basename, words[:3]):
+            return f"another kdump (process {process}) writes to this log directory"
+    return "a broker runs on this log directory"
 
 
 def lock_state(log_directory: str) -> LockState:
@@ -88,9 +106,10 @@ class DirectoryLock:
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            text = _holder_text(self._descriptor)
             os.close(self._descriptor)
             if error.errno in (errno.EACCES, errno.EAGAIN):
-                raise KdumpError(Codes.LOCK_HELD, "a broker runs on this log directory", path=path) from error
+                raise KdumpError(Codes.LOCK_HELD, text, path=path) from error
             raise KdumpError(Codes.UNWRITABLE, f"cannot be locked: {error.strerror}", path=path) from error
         self._directory = os.path.realpath(log_directory)
         _OWN.add(self._directory)

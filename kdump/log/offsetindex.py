@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import overload
 
 from kdump.codes import KdumpError
-from kdump.format.index import OffsetEntry, parse_offset_index, used_entries
+from kdump.format.index import OffsetEntry, parse_offset_index, rising_part
 from kdump.log.names import Kind, sibling
 from kdump.log.opening import read_whole
 
 
-def rising_entries(log_path: str, base_offset: int | None) -> list[OffsetEntry]:
+def rising_entries(log_path: str, base_offset: int | None) -> Sequence[OffsetEntry]:
     """The used entries of the .index beside a log up to the first whose position does not rise; none without a name."""
     if base_offset is None:
         return []
@@ -19,12 +20,7 @@ def rising_entries(log_path: str, base_offset: int | None) -> list[OffsetEntry]:
         entries = parse_offset_index(read_whole(sibling(log_path, Kind.INDEX)), base_offset)
     except KdumpError:
         return []
-    rising: list[OffsetEntry] = []
-    for _, entry in used_entries(entries, base_offset):
-        if rising and entry.position <= rising[-1].position:
-            break
-        rising.append(entry)
-    return rising
+    return rising_part(entries, attrgetter("position"), base_offset)
 
 
 class RisingEntries(Sequence[OffsetEntry]):
@@ -33,9 +29,9 @@ class RisingEntries(Sequence[OffsetEntry]):
     def __init__(self, log_path: str, base_offset: int | None) -> None:
         self._log_path = log_path
         self._base_offset = base_offset
-        self._entries: list[OffsetEntry] | None = None
+        self._entries: Sequence[OffsetEntry] | None = None
 
-    def _read(self) -> list[OffsetEntry]:
+    def _read(self) -> Sequence[OffsetEntry]:
         if self._entries is None:
             self._entries = rising_entries(self._log_path, self._base_offset)
         return self._entries
@@ -46,6 +42,6 @@ class RisingEntries(Sequence[OffsetEntry]):
     @overload
     def __getitem__(self, number: int) -> OffsetEntry: ...
     @overload
-    def __getitem__(self, number: slice) -> list[OffsetEntry]: ...
-    def __getitem__(self, number: int | slice) -> OffsetEntry | list[OffsetEntry]:
+    def __getitem__(self, number: slice) -> Sequence[OffsetEntry]: ...
+    def __getitem__(self, number: int | slice) -> OffsetEntry | Sequence[OffsetEntry]:
         return self._read()[number]

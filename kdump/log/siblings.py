@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from operator import attrgetter
+from typing import Final
 
 from kdump.codes import DamageError, KdumpError
 from kdump.format.checkpoint import (
@@ -17,34 +19,40 @@ from kdump.format.checkpoint import (
     parse_partition_metadata,
 )
 from kdump.format.index import (
+    OFFSET_ENTRY_SIZE,
+    TIME_ENTRY_SIZE,
     TXN_ENTRY_SIZE,
     AbortedTxn,
     TimeEntry,
     parse_time_index,
     parse_txn_index,
-    used_entries,
+    rising_part,
 )
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log.files import absolute, listing
 from kdump.log.named import STDIN
 from kdump.log.names import CLEANER_STATES, Kind, is_uri, parse_file_name, parse_partition_directory, sibling
-from kdump.log.opening import read_whole
+from kdump.log.opening import read_index, read_whole
+
+_ENTRY_SIZES: Final = {Kind.INDEX: OFFSET_ENTRY_SIZE, Kind.TIME_INDEX: TIME_ENTRY_SIZE}
 
 
-def read_time_index(path: str, base_offset: int | None) -> list[TimeEntry]:
+def read_beside(path: str) -> bytes:
+    """All bytes of a file beside a log; see ``read_index``. Raises KdumpError as ``read_whole``."""
+    name = parse_file_name(path)
+    entry_size = None if name is None else _ENTRY_SIZES.get(name.kind)
+    return read_whole(path) if entry_size is None else read_index(path, entry_size)
+
+
+def read_time_index(path: str, base_offset: int | None) -> Sequence[TimeEntry]:
     """The used entries of the .timeindex beside the log ``path``, as far as their timestamps rise."""
     data = _read_sibling(path, Kind.TIME_INDEX)
     if base_offset is None or data is None:
         return []
-    rising: list[TimeEntry] = []
-    for _, entry in used_entries(parse_time_index(data, base_offset), base_offset):
-        if rising and entry.timestamp <= rising[-1].timestamp:
-            break
-        rising.append(entry)
-    return rising
+    return rising_part(parse_time_index(data, base_offset), attrgetter("timestamp"), base_offset)
 
 
-def read_txn_index(path: str) -> list[AbortedTxn] | None:
+def read_txn_index(path: str) -> Sequence[AbortedTxn] | None:
     """The .txnindex beside the log ``path``; None where there is none, or a malformed one."""
     data = _read_sibling(path, Kind.TXN_INDEX)
     try:
@@ -103,12 +111,14 @@ def read_checkpoints_of(directory: str, names: Iterable[str]) -> list[int | None
     """
     log_directory, partition = os.path.split(absolute(directory))
     wanted = parse_partition_directory(partition)
-    found: list[int | None] = []
-    for name in names:
-        path = os.path.join(log_directory, name)
-        state = None if wanted is None else _state(path)
-        found.append(None if wanted is None or state is None else _offsets(path, state).get(wanted))
-    return found
+    return [None if wanted is None else checkpoint_offsets(log_directory, name).get(wanted) for name in names]
+
+
+def checkpoint_offsets(log_directory: str, name: str) -> Mapping[tuple[str, int], int]:
+    """The entries of the checkpoint ``name`` by partition; none without a valid one. See ``read_checkpoints_of``."""
+    path = os.path.join(log_directory, name)
+    state = _state(path)
+    return {} if state is None else _offsets(path, state)
 
 
 def _state(path: str) -> tuple[int, int, int, int] | None:

@@ -24,6 +24,9 @@ _LARGEST_INT16: Final = 0x7FFF
 _FRAME_VERSION: Final = 1
 _SHORT_FRAME: Final = 3
 """Bytes of the frame of a metadata record: its version, type, and the version of the message, each of one byte."""
+_LARGEST_MESSAGE: Final = 8 << 20
+"""Bytes of a record that is decoded: eight times the largest batch that a broker takes by default. Lists of structs
+become 50 times their bytes."""
 _LONG_VARINT: Final = 0x80
 """A byte from here on is not the last one of a varint."""
 _CONSUMER: Final = "consumer"
@@ -107,6 +110,7 @@ class CoordinatorDecoder:
 
     def _message(self, schema: Schema, version: int, data: bytes, part: RecordPart, number: int) -> DecodedMessage:
         try:
+            _check_size(data)
             return DecodedMessage(
                 schema, version, read_message(schema, version, Cursor(data, _INT16, code=Codes.DECODER))
             )
@@ -135,7 +139,7 @@ class MetadataDecoder:
         """The value of a record. Raises PayloadError, also for null."""
         data = data or b""
         known = _known_frame(self.group, data[:_SHORT_FRAME])
-        if known is not None:
+        if known is not None and len(data) <= _LARGEST_MESSAGE:
             schema, version, read = known
             values = read(data, _SHORT_FRAME)
             if values is not None:
@@ -156,6 +160,7 @@ class MetadataDecoder:
             text = f"has the unknown record type {number}"
             raise PayloadError(DecodeErrorKind.UNKNOWN_TYPE, RecordPart.VALUE, text, number=number)
         try:
+            _check_size(data)
             values = read_message(schema, version, cursor)
         except MessageError as error:
             text = f"is {schema.name} of version {version} and does not decode: {error.message}"
@@ -250,6 +255,12 @@ def member_message(schema: Schema, data: bytes, *, newest: bool = True) -> dict[
     cursor.position = _INT16
     version = min(version, schema.versions.high) if newest else version
     return DecodedMessage(schema, version, read_message(schema, version, cursor)).shown
+
+
+def _check_size(data: bytes) -> None:
+    """Raises MessageError for a message that would take too much memory."""
+    if len(data) > _LARGEST_MESSAGE:
+        raise MessageError(Codes.DECODER, f"{len(data):,} bytes, kdump decodes {_LARGEST_MESSAGE:,} at most")
 
 
 def _int16(data: bytes, part: RecordPart) -> int:

@@ -7,9 +7,11 @@ read from its start.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 from typing import TypeAlias
 
 from kdump.codes import KdumpError
@@ -80,7 +82,7 @@ class _Indexes:
         self._base_offset = base_offset
         self._path = sibling(log.path, Kind.INDEX)
         entries = parse_offset_index(read_whole(self._path), base_offset)
-        self._entries = [entry for _, entry in used_entries(entries, base_offset)]
+        self._entries = entries[: sum(1 for _ in used_entries(entries, base_offset))]
         for entry, following in pairwise(self._entries):
             if following.offset <= entry.offset or following.position <= entry.position:
                 raise _InvalidIndexError(self._path, "its entries do not rise")
@@ -97,8 +99,8 @@ class _Indexes:
 
     def _position_of(self, offset: int) -> int:
         """The position of a batch at or before ``offset``, 0 when no entry is that low."""
-        before = [entry for entry in self._entries if entry.offset <= offset]
-        return self._checked(before[-1]).position if before else 0
+        count = bisect_right(self._entries, offset, key=attrgetter("offset"))
+        return self._checked(self._entries[count - 1]).position if count else 0
 
     def _end_after(self, offset: int) -> int | None:
         """A position after all batches that hold offsets below ``offset``; None where the index does not tell one."""
@@ -115,22 +117,22 @@ class _Indexes:
     def _offset_before(self, timestamp: int) -> int | None:
         """An offset up to which all records are older than ``timestamp``; None when the time index knows none."""
         path = sibling(self._log.path, Kind.TIME_INDEX)
-        entries = [
-            entry for _, entry in used_entries(parse_time_index(read_whole(path), self._base_offset), self._base_offset)
-        ]
+        entries = parse_time_index(read_whole(path), self._base_offset)
+        entries = entries[: sum(1 for _ in used_entries(entries, self._base_offset))]
         for entry, following in pairwise(entries):
             if following.timestamp <= entry.timestamp or following.offset < entry.offset:
                 raise _InvalidIndexError(path, "its entries do not rise")
-        older = [entry for entry in entries if entry.timestamp < timestamp]
-        if not older:
+        count = bisect_left(entries, timestamp, key=attrgetter("timestamp"))
+        if not count:
             return None
-        position = self._position_of(older[-1].offset)
+        newest = entries[count - 1]
+        position = self._position_of(newest.offset)
         batch = self._batch(position)
-        while batch.last_offset < older[-1].offset:
+        while batch.last_offset < newest.offset:
             batch = self._batch(batch.end)
-        if batch.max_timestamp != older[-1].timestamp:
-            raise _InvalidIndexError(path, f"it names timestamp {older[-1].timestamp} for offset {older[-1].offset}")
-        return older[-1].offset
+        if batch.max_timestamp != newest.timestamp:
+            raise _InvalidIndexError(path, f"it names timestamp {newest.timestamp} for offset {newest.offset}")
+        return newest.offset
 
     def _batch(self, position: int) -> _IndexedEntry:
         """The whole and valid entry at ``position``."""

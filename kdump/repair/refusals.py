@@ -71,14 +71,15 @@ def refuse_backup(place: PartitionLocation, backup: str | None) -> None:
     """Raises KdumpError REPAIR_REFUSED for a backup among the partitions of a broker, which would load it."""
     if backup is None or place.log_directory is None:
         return
-    path = os.path.realpath(backup)
-    log_directory, partition = os.path.realpath(place.log_directory), os.path.realpath(place.directory)
-    if _is_below(path, log_directory) and not _is_below(path, partition):
+    if is_below(backup, place.log_directory) and not is_below(backup, place.directory):
+        log_directory = os.path.realpath(place.log_directory)
         raise refused(f"{log_directory} is the log directory of a broker; give a directory outside of it", backup)
 
 
-def _is_below(path: str, directory: str) -> bool:
-    return os.path.commonpath((path, directory)) == directory
+def is_below(path: str, directory: str) -> bool:
+    """A path is a directory, or lies in it, once all links are followed."""
+    real = os.path.realpath(directory)
+    return os.path.commonpath((os.path.realpath(path), real)) == real
 
 
 def refuse_pending(directory: str) -> None:

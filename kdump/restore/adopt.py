@@ -6,6 +6,7 @@ cluster knew.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +21,9 @@ from kdump.kafka.image.image import TOPIC_RESOURCE, MetadataImage
 from kdump.kafka.image.replay import StatePoint, replay
 from kdump.kafka.startup.logdirectory import DELETE, FUTURE, parse_folder
 from kdump.log import files
-from kdump.log.names import CLUSTER_METADATA
+from kdump.log.names import CLUSTER_METADATA, is_topic_name
 from kdump.payloads.topics import INTERNAL_TOPICS
-from kdump.restore.plan import RestoreNote, RestoreOptions, plan_restore
+from kdump.restore.plan import LeftPartition, NoteKind, RestoreNote, RestoreOptions, plan_restore
 from kdump.restore.source import read_place
 from kdump.restore.target import TargetPartition
 from kdump.verify.coordinators import coordinator_states
@@ -39,6 +40,7 @@ class AdoptedPartition:
     Attributes:
         name: topic and partition.
         copies: all that are left of one topic id.
+        high_watermarks: of each copy, by its checkpoint; None without one.
         best: the number of the copy to restore.
         elsewhere: records that only other copies have.
         notes: what cannot be restored of the best copy, and what to know.
@@ -48,6 +50,7 @@ class AdoptedPartition:
 
     name: PartitionName
     copies: tuple[CopySummary, ...]
+    high_watermarks: tuple[int | None, ...]
     best: int
     elsewhere: int
     notes: tuple[RestoreNote, ...]
@@ -67,7 +70,10 @@ class AdoptedPartition:
 
 @dataclass(frozen=True)
 class AdoptedTopic:
-    """A topic, by name; ``partitions``: how many it has or had; ``configs``: those of the metadata."""
+    """A topic, by name; ``configs``: those of the metadata.
+
+    ``partitions``: how many it has or had. ``missing``: those of which no directory is left.
+    """
 
     name: str
     topic_id: str | None
@@ -85,6 +91,7 @@ class AdoptionPlan:
         paths: as they were given.
         topics: sorted by name, without those that brokers make themselves.
         partitions: sorted.
+        left: partitions that cannot be restored from any directory.
         coordinators: partitions of __consumer_offsets.
         offsets: committed offsets of groups, the columns of ``stats --at``.
         has_metadata: the metadata of the cluster is among the paths.
@@ -94,6 +101,7 @@ class AdoptionPlan:
     paths: tuple[str, ...]
     topics: tuple[AdoptedTopic, ...]
     partitions: tuple[AdoptedPartition, ...]
+    left: tuple[LeftPartition, ...]
     coordinators: tuple[AdoptedPartition, ...]
     offsets: tuple[Mapping[str, Any], ...]
     has_metadata: bool
@@ -102,7 +110,7 @@ class AdoptionPlan:
     @property
     def is_whole(self) -> bool:
         """Nothing is missing."""
-        return not self.unknown and all(
+        return not (self.unknown or self.left) and all(
             (*(one.is_whole for one in self.partitions), *(not one.missing for one in self.topics))
         )
 
@@ -115,20 +123,25 @@ def plan_adoption(paths: Sequence[str], on_error: Callable[[KdumpError], None]) 
         on_error: takes what cannot be read; the rest is planned.
     """
     image = _image(paths, on_error)
-    places = _places(paths, on_error)
+    found = _Found(on_error)
+    found.look(paths)
     partitions: list[AdoptedPartition] = []
     coordinators: list[AdoptedPartition] = []
-    for name in sorted(places):
+    for name in sorted(found.places):
         if name[0] == INTERNAL_TOPICS[OFFSETS]:
-            coordinators += _adopted(name, places[name], image, on_error)
+            coordinators += _adopted(name, found, image)
         elif name[0] not in _INTERNAL:
-            partitions += _adopted(name, places[name], image, on_error)
-    topics = {name for name, _ in places if name not in _INTERNAL}
+            partitions += _adopted(name, found, image)
+    adopted = {one.name for one in (*partitions, *coordinators)}
+    # One copy that can be restored is enough.
+    left = sorted((one for one in found.left if one.name not in adopted), key=lambda one: (one.name, one.directory))
+    topics = {name for name, _ in (*found.places, *(one.name for one in left)) if name not in _INTERNAL}
     known = set() if image is None else set(image.topics.by_name) - _INTERNAL
     return AdoptionPlan(
         tuple(paths),
-        tuple(_topic(name, partitions, image) for name in sorted(topics)),
+        tuple(_topic(name, partitions, left, image) for name in sorted(topics) if is_topic_name(name)),
         tuple(partitions),
+        tuple(left),
         tuple(coordinators),
         tuple(_offsets([one.best_copy.directory for one in coordinators], on_error)),
         image is not None,
@@ -148,63 +161,108 @@ def _image(paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> Meta
         return None
 
 
-def _places(paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> dict[PartitionName, list[CopyPlace]]:
-    """All copies of each partition, those that a broker has put aside too."""
-    found: dict[PartitionName, list[CopyPlace]] = {}
-    for path in paths:
-        try:
-            folders = [
-                entry.path
-                for entry in files.listing(path)
-                if entry.is_directory
-                and (folder := parse_folder(entry.name)) is not None
-                and folder[0][0] != CLUSTER_METADATA
-                and folder[1] not in (DELETE, FUTURE)
-            ]
-        except KdumpError as error:
-            on_error(error.located(path))
-            continue
-        for folder_path in sorted(folders) or [path]:
+class _Found:
+    """What lies in the paths.
+
+    Attributes:
+        places: all copies of each partition, those that a broker has put aside too.
+        left: directories that cannot be restored.
+
+    Args:
+        on_error: takes what cannot be read.
+    """
+
+    def __init__(self, on_error: Callable[[KdumpError], None]) -> None:
+        self.places: dict[PartitionName, list[CopyPlace]] = {}
+        self.left: list[LeftPartition] = []
+        self.on_error = on_error
+        self._seen: set[str] = set()
+
+    def look(self, paths: Sequence[str]) -> None:
+        """Look into log directories, or partition directories. One that comes again counts once."""
+        for path in paths:
             try:
-                for place in copies_of(folder_path, on_error).copies:
-                    if place.name is not None and place.name[0] != CLUSTER_METADATA:
-                        found.setdefault(place.name, []).append(place)
+                folders = [entry.path for entry in files.listing(path) if entry.is_directory and _counts(entry.name)]
             except KdumpError as error:
-                on_error(error.located(folder_path))
-    return found
+                self.on_error(error.located(path))
+                continue
+            for folder in sorted(folders) or [path]:
+                if (real := os.path.realpath(folder)) not in self._seen:
+                    self._seen.add(real)
+                    self._look_into(folder)
+
+    def _look_into(self, folder: str) -> None:
+        try:
+            for place in copies_of(folder, self.on_error).copies:
+                if place.name is None or place.name[0] == CLUSTER_METADATA:
+                    continue
+                if is_topic_name(place.name[0]):
+                    self.places.setdefault(place.name, []).append(place)
+                else:
+                    note = RestoreNote(NoteKind.NO_TARGET, _NO_NAME)
+                    self.left.append(LeftPartition(place.name, place.directory, note))
+        except KdumpError as error:
+            name = parse_folder(os.path.basename(files.absolute(folder)))
+            self.unreadable(None if name is None else name[0], folder, error)
+
+    def unreadable(self, name: PartitionName | None, directory: str, error: KdumpError) -> None:
+        """Note a directory that cannot be read."""
+        self.on_error(error.located(directory))
+        if name is not None and name[0] not in _INTERNAL:
+            message = str(error.located(directory)) if error.path != directory else error.message
+            self.left.append(LeftPartition(name, directory, RestoreNote(NoteKind.UNREADABLE, message)))
 
 
-def _adopted(
-    name: PartitionName,
-    places: Sequence[CopyPlace],
-    image: MetadataImage | None,
-    on_error: Callable[[KdumpError], None],
-) -> Iterator[AdoptedPartition]:
+_OPTIONS: Final = RestoreOptions(forgets_producers=True)
+_NO_NAME: Final = "no topic can have this name; kdump convert --for-broker --topic restores it under another one"
+
+
+def _counts(name: str) -> bool:
+    """A directory holds a partition, and no broker was about to delete or to replace it."""
+    folder = parse_folder(name)
+    return folder is not None and folder[0][0] != CLUSTER_METADATA and folder[1] not in (DELETE, FUTURE)
+
+
+def _adopted(name: PartitionName, found: _Found, image: MetadataImage | None) -> Iterator[AdoptedPartition]:
     """One partition: the copies of one topic id are compared as ``kdump diff`` compares them."""
+    places = found.places[name]
     chosen = _topic_id(name[0], places, image)
     own = tuple(place for place in places if place.topic_id in (chosen, None))
     others = tuple(place.directory for place in places if place not in own)
+    by_directory = {place.directory: place for place in own}
     for report in PartitionTask(PartitionCopies(name, own, ()), DiffOptions()).run():
         if isinstance(report, KdumpError):
-            on_error(report)
+            found.unreadable(name, report.path or own[0].directory, report)
         if not isinstance(report, PartitionReport) or not report.copies:
             continue
         best, elsewhere = 0, 0
         if report.recommendation is not None:
-            best = report.recommendation.copy
-            elsewhere = report.recommendation.nowhere_else
-        directory = report.copies[best].directory
-        place = next(one for one in own if one.directory == directory)
+            best, elsewhere = report.recommendation.copy, report.recommendation.nowhere_else
+        own_places = [by_directory[copy.directory] for copy in report.copies]
         target = TargetPartition(*name, chosen or "")
-        try:
-            notes = plan_restore(read_place(place), target, RestoreOptions(forgets_producers=True)).notes
-        except KdumpError as error:
-            on_error(error.located(directory))
+        # The best copy, or another one if that cannot be read as a whole.
+        for number in sorted(range(len(own_places)), key=lambda number: number != best):
+            try:
+                notes = plan_restore(read_place(own_places[number]), target, _OPTIONS).notes
+            except KdumpError as error:
+                found.unreadable(name, own_places[number].directory, error)
+            else:
+                best = number
+                break
+        else:
             continue
         known = None if image is None else image.topics.by_name.get(name[0])
         registered = None if known is None else known.partitions.get(name[1])
-        replicas = () if registered is None else registered.replicas
-        yield AdoptedPartition(name, report.copies, best, elsewhere, notes, replicas, others)
+        yield AdoptedPartition(
+            name,
+            report.copies,
+            tuple(place.known_high_watermark for place in own_places),
+            best,
+            elsewhere,
+            notes,
+            () if registered is None else registered.replicas,
+            others,
+        )
 
 
 def _topic_id(topic: str, places: Sequence[CopyPlace], image: MetadataImage | None) -> str | None:
@@ -216,10 +274,12 @@ def _topic_id(topic: str, places: Sequence[CopyPlace], image: MetadataImage | No
     return max(ids, key=lambda topic_id: (ids[topic_id], topic_id)) if ids else None
 
 
-def _topic(name: str, partitions: Sequence[AdoptedPartition], image: MetadataImage | None) -> AdoptedTopic:
+def _topic(
+    name: str, partitions: Sequence[AdoptedPartition], left: Sequence[LeftPartition], image: MetadataImage | None
+) -> AdoptedTopic:
     own = [one for one in partitions if one.name[0] == name]
     known = None if image is None else image.topics.by_name.get(name)
-    numbers = {one.name[1] for one in own}
+    numbers = {one.name[1] for one in own} | {one.name[1] for one in left if one.name[0] == name}
     wanted = numbers if known is None else numbers | set(known.partitions)
     count = max(wanted, default=-1) + 1
     return AdoptedTopic(

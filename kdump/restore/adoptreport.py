@@ -10,15 +10,16 @@ from typing import Any, Final
 from kdump.payloads.secretconfigs import is_secret_config
 from kdump.restore.adopt import AdoptedPartition, AdoptedTopic, AdoptionPlan
 from kdump.restore.plan import NoteKind
-from kdump.restore.report import note_lines, note_row
+from kdump.restore.report import left_lines, left_row, note_lines, note_row
 from kdump.system.blocks import escaped
 
 _SERVER: Final = '--bootstrap-server "$SERVER"'
 _RETENTION: Final = ("retention.ms", "retention.bytes")
 _REPLICAS: Final = (
     "Give a topic one replica, restore that, and extend it with kafka-reassign-partitions.sh once it runs. Or put the\n"
-    "directory on every broker that gets a replica before any of them starts. Nothing else is safe: an empty in-sync\n"
-    "replica that becomes the leader makes the others truncate what was restored.\n"
+    "directory on every broker that gets a replica, made with the same --metadata, before any of them starts.\n"
+    "Nothing else is safe: an empty in-sync replica that becomes the leader makes the others truncate what was\n"
+    "restored.\n"
 )
 
 
@@ -39,6 +40,7 @@ def adoption_page(plan: AdoptionPlan) -> Iterator[str]:
         for partition in plan.partitions:
             if partition.name[0] == topic.name:
                 yield from (f"  {line}" for line in _partition_lines(partition))
+    yield from left_lines(plan.left)
     groups = {row["group"] for row in plan.offsets}
     if groups:
         yield f"committed offsets: {len(plan.offsets):,} of {len(groups):,} groups\n"
@@ -49,15 +51,18 @@ def adoption_page(plan: AdoptionPlan) -> Iterator[str]:
 
 def _partition_lines(partition: AdoptedPartition) -> Iterator[str]:
     name = f"{partition.name[0]}-{partition.name[1]}"
-    for number, copy in enumerate(partition.copies):
+    for number, (copy, known) in enumerate(zip(partition.copies, partition.high_watermarks, strict=True)):
         what = "best" if number == partition.best else "copy"
         node = "" if copy.node_id is None else f" of broker {copy.node_id}"
         epoch = f", leader epoch {copy.epochs[-1][0]}" if copy.epochs else ""
         damage = ", damaged" if copy.is_damaged else ""
+        high_watermark = "not known" if known is None else copy.high_watermark
         yield (
             f"{escaped(name)}: {what}{node}: {escaped(copy.directory)}: offsets {copy.log_start} to {copy.log_end}, "
-            f"high watermark {copy.high_watermark}{epoch}{damage}\n"
+            f"high watermark {high_watermark}{epoch}{damage}\n"
         )
+    if len(partition.replicas) > 1:
+        yield f"{escaped(name)}: had replicas on brokers {', '.join(map(str, partition.replicas))}\n"
     for directory in partition.other_ids:
         yield f"{escaped(name)}: of another topic of this name: {escaped(directory)}\n"
     if partition.elsewhere:
@@ -88,6 +93,7 @@ def adoption_rows(plan: AdoptionPlan) -> Iterator[str]:
         yield _json(_partition_row(partition))
         for note in partition.notes:
             yield note_row(partition.name, partition.best_copy.directory, note)
+    yield from map(left_row, plan.left)
     for row in plan.offsets:
         yield _json({"type": "committedOffset", **row})
 
@@ -110,37 +116,68 @@ def _partition_row(partition: AdoptedPartition) -> dict[str, Any]:
                 "nodeId": copy.node_id,
                 "logStartOffset": copy.log_start,
                 "logEndOffset": copy.log_end,
-                "highWatermark": copy.high_watermark,
+                "highWatermark": None if known is None else copy.high_watermark,
                 "leaderEpoch": copy.epochs[-1][0] if copy.epochs else None,
                 "isDamaged": copy.is_damaged,
             }
-            for copy in partition.copies
+            for copy, known in zip(partition.copies, partition.high_watermarks, strict=True)
         ],
     }
 
 
 def adoption_commands(plan: AdoptionPlan) -> Iterator[str]:
     """A script to read and to run step by step."""
+    yield "#!/bin/sh\n"
     yield "# SERVER is a broker of the new cluster, LOGDIR the log directory of a broker, on its own machine.\n"
-    yield "# 1. Make the topics, with one replica each, and without retention until all is there.\n"
-    for topic in plan.topics:
-        yield _create(topic)
-    yield "# 2. Stop the brokers. On each broker run the lines of the partitions that it has a replica of:\n"
+    yield "set -eu\n"
+    for number, step in enumerate(filter(None, map(list, _script(plan))), 1):
+        yield f"# {number}. {step[0]}"
+        yield from step[1:]
+
+
+def _script(plan: AdoptionPlan) -> Iterator[Iterator[str]]:
+    """The steps of the script: a line that says what is done, then the commands. A step without lines is left out."""
+    yield _creations(plan)
+    yield _restores(plan)
+    yield iter(["Start the brokers.\n"])
+    yield _group_offsets(plan)
+    yield _retentions(plan)
+
+
+def _creations(plan: AdoptionPlan) -> Iterator[str]:
+    yield "Make the topics, with one replica each, and without retention until all is there.\n"
+    yield from map(_create, _restorable(plan))
+
+
+def _restores(plan: AdoptionPlan) -> Iterator[str]:
+    yield "Stop the brokers. On each broker run the lines of the partitions that it has a replica of:\n"
     yield f"#    kafka-topics.sh {_SERVER} --describe tells which; of others kdump says that they are not here.\n"
     for line in _REPLICAS.splitlines():
         yield f"#    {line}\n"
-    for partition in plan.partitions:
-        yield _restore(partition)
-    yield "# 3. Start the brokers.\n"
+    for line in left_lines(plan.left):
+        yield f"# {line}"
+    yield from map(_restore, plan.partitions)
+
+
+def _group_offsets(plan: AdoptionPlan) -> Iterator[str]:
     if plan.offsets:
-        yield "# 4. Give the groups their offsets, before their consumers start.\n"
+        yield "Give the groups their offsets, before their consumers start.\n"
         sources = shlex.join(one.best_copy.directory for one in plan.coordinators)
         yield f"kdump stats --at now --output reset-csv {sources} > group-offsets.csv\n"
         options = "--reset-offsets --all-groups --from-file group-offsets.csv --execute"
         yield f"kafka-consumer-groups.sh {_SERVER} {options}\n"
-    yield "# 5. Give the topics their retention back, then more replicas (kafka-reassign-partitions.sh).\n"
-    for topic in plan.topics:
+
+
+def _retentions(plan: AdoptionPlan) -> Iterator[str]:
+    yield "Give the topics their retention back, then more replicas (kafka-reassign-partitions.sh).\n"
+    for topic in _restorable(plan):
         yield from _retention(topic)
+
+
+def _restorable(plan: AdoptionPlan) -> list[AdoptedTopic]:
+    """The topics of which at least one partition can be restored."""
+    names = {one.name[0] for one in plan.partitions}
+    return [topic for topic in plan.topics if topic.name in names]
 
 
 def _create(topic: AdoptedTopic) -> str:
@@ -152,7 +189,16 @@ def _create(topic: AdoptedTopic) -> str:
     configs = {name: value for name, value in topic.configs.items() if not is_secret_config(name)}
     configs |= dict.fromkeys(_RETENTION, "-1")
     words = [word for name, value in sorted(configs.items()) for word in ("--config", f"{name}={value}")]
-    options = ["--create", "--topic", topic.name, "--partitions", str(topic.partitions), "--replication-factor", "1"]
+    options = [
+        "--create",
+        "--if-not-exists",
+        "--topic",
+        topic.name,
+        "--partitions",
+        str(topic.partitions),
+        "--replication-factor",
+        "1",
+    ]
     return f"{note}kafka-topics.sh {_SERVER} {shlex.join([*options, *words])}\n"
 
 
@@ -164,7 +210,9 @@ def _restore(partition: AdoptedPartition) -> str:
         options += ["--open-transactions", "abort"]
     words = shlex.join(options)
     source = shlex.quote(partition.best_copy.directory)
-    return f'kdump convert {source} -o "$LOGDIR" --metadata "$LOGDIR" {words}\n'
+    # Status 1 also says that something is lost, as the plan does.
+    tolerated = " || [ $? -eq 1 ]" if any(note.is_loss for note in partition.notes) else ""
+    return f'kdump convert {source} -o "$LOGDIR" --metadata "$LOGDIR" {words}{tolerated}\n'
 
 
 def _retention(topic: AdoptedTopic) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -41,6 +42,9 @@ from kdump.restore.plan import Placing, RestoreOptions, RestorePlan
 from kdump.system.files import discard, publish
 
 _OWNER: Final = stat.S_IRUSR | stat.S_IWUSR
+_OTHER_OWNER: Final = "a second name would have another owner or mode than the files of the target"
+_NO_LINKS: Final = "the file systems of source and target allow no second name"
+_NO_REFLINKS: Final = "the file systems of source and target share no blocks"
 _INDEXES: Final = (Kind.TIME_INDEX, Kind.TXN_INDEX, Kind.INDEX)
 
 
@@ -56,6 +60,7 @@ class NewPartition:
         log_end: log end offset.
         size: bytes of the logs.
         linked: how many logs share their blocks with the source.
+        unlinked: why others, which need not change, are copies all the same: how many by reason.
         ended: transactions that got a marker.
         losses: what a conversion that was asked for did not keep.
     """
@@ -67,6 +72,7 @@ class NewPartition:
     others: list[str] = field(default_factory=list)
     size: int = 0
     linked: int = 0
+    unlinked: Counter[str] = field(default_factory=Counter)
     ended: int = 0
     losses: Losses = field(default_factory=Losses)
 
@@ -185,13 +191,20 @@ class PartitionMaker:
         placing, entry = self._options.placing, self._preparation.new_entry(name)
         self._made.logs.append(name)
         self._taken_over[name] = path
-        if placing is Placing.HARD_LINK and not is_last and self._may_share(path) and disk.link(path, entry):
-            self._made.linked += 1
-            return
+        if placing is Placing.HARD_LINK and not is_last:
+            if not self._may_share(path):
+                self._made.unlinked[_OTHER_OWNER] += 1
+            elif disk.link(path, entry):
+                self._made.linked += 1
+                return
+            else:
+                self._made.unlinked[_NO_LINKS] += 1
         with disk.open_file(path) as source, disk.NewDiskFile(entry, self._like, keep_owner=True) as copy:
             if placing is Placing.REFLINK and copy.clone(path):
                 self._made.linked += 1
             else:
+                if placing is Placing.REFLINK:
+                    self._made.unlinked[_NO_REFLINKS] += 1
                 for piece in pieces_of(source):
                     copy.write(piece)
             copy.finish(modified=source.status.st_mtime_ns)

@@ -16,6 +16,8 @@ from kdump.diff.table import TableSegment
 from kdump.format.batch import CONTROL, MAGIC, TRANSACTIONAL
 from kdump.kafka.image.topicsettings import MAX_MESSAGE_BYTES
 from kdump.kafka.retention import deleted_segments
+from kdump.payloads.topics import INTERNAL_TOPICS
+from kdump.reading.selection import Range
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.restore.source import SourcePartition
 from kdump.restore.target import TargetPartition
@@ -80,6 +82,8 @@ class NoteKind(Enum):
     PRODUCER_IDS = "producer-ids"
     """The target may give out producer ids that the log has."""
     OLD_FORMAT = "old-format"
+    BROKER_STATE = "broker-state"
+    """Brokers keep their own state in the topic, and this is that of others."""
     RETENTION = "retention"
     """The target deletes segments as soon as it runs."""
 
@@ -141,11 +145,30 @@ class RestorePlan:
 
 @dataclass(frozen=True, slots=True)
 class LeftPartition:
-    """A partition of the source that cannot be restored."""
+    """A partition of the source that is not restored."""
 
     name: PartitionName
     directory: str
     note: RestoreNote
+
+
+_STATE: Final = {
+    INTERNAL_TOPICS["offsets"]: "kdump stats --at now --output reset-csv gives the groups their offsets",
+    INTERNAL_TOPICS["transaction-log"]: "the target would go on with their transactions and producer ids",
+    INTERNAL_TOPICS["share-group-state"]: "it names topics by ids that the target does not have",
+    INTERNAL_TOPICS["remote-log-metadata"]: "it names topics by ids that the target does not have",
+}
+"""Why the state that brokers keep in a topic is of no use to those of another cluster, or does harm."""
+
+
+def foreign_state(topic: str, source_id: str | None, target_id: str | None) -> RestoreNote | None:
+    """What to know where a topic has the state of other brokers; None: it has none, or it is the same topic.
+
+    Not the cluster id decides: many clusters were made with the same one, and a topic may have been made anew.
+    """
+    if topic not in _STATE or (source_id is not None and source_id == target_id):
+        return None
+    return RestoreNote(NoteKind.BROKER_STATE, f"it has the state of brokers of another cluster: {_STATE[topic]}")
 
 
 def plan_restore(source: SourcePartition, target: TargetPartition, options: RestoreOptions) -> RestorePlan:
@@ -161,10 +184,14 @@ def plan_restore(source: SourcePartition, target: TargetPartition, options: Rest
     )
 
 
-def open_transactions(source: SourcePartition) -> dict[int, int]:
-    """Transactions without an end marker: the first offset by producer id."""
+def open_transactions(source: SourcePartition, offsets: Range) -> dict[int, int]:
+    """Transactions without an end marker in a range of offsets: the first offset by producer id."""
     found: dict[int, int] = {}
     rows = source.good[(source.good["magic"] >= MAGIC) & (source.good["attributes"] & TRANSACTIONAL != 0)]
+    if offsets.first is not None:
+        rows = rows[rows["last_offset"] >= offsets.first]
+    if offsets.end is not None:
+        rows = rows[rows["base_offset"] < offsets.end]
     is_control = rows["attributes"] & CONTROL != 0
     for producer_id, offset, ends in zip(
         rows["producer_id"].tolist(), rows["base_offset"].tolist(), is_control.tolist(), strict=True
@@ -172,11 +199,14 @@ def open_transactions(source: SourcePartition) -> dict[int, int]:
         if ends:
             found.pop(producer_id, None)
         else:
-            found.setdefault(producer_id, offset)
+            found.setdefault(producer_id, max(offset, offsets.first or 0))
     return found
 
 
 def _notes(source: SourcePartition, target: TargetPartition, options: RestoreOptions) -> Iterator[RestoreNote]:
+    foreign = foreign_state(target.topic, source.place.topic_id, target.topic_id)
+    if foreign is not None:
+        yield foreign
     for one in source.damage:
         message = f"{one.path}: {one.code.value.code} {one}"
         yield RestoreNote(NoteKind.DAMAGE, message, one.first_offset, one.last_offset)
@@ -209,7 +239,8 @@ def _old_formats(source: SourcePartition) -> Iterator[RestoreNote]:
 
 
 def _transactions(source: SourcePartition, options: RestoreOptions) -> Iterator[RestoreNote]:
-    for producer_id, offset in sorted(open_transactions(source).items(), key=lambda item: item[1]):
+    found = open_transactions(source, options.conversion.offsets)
+    for producer_id, offset in sorted(found.items(), key=lambda item: item[1]):
         what = f"the transaction of producer {producer_id} has no end marker"
         if options.transactions is TxnPolicy.LEAVE:
             outcome = "readers of committed records wait there; --open-transactions abort ends it"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kdump.diff.places import PartitionName
 from kdump.restore.plan import LeftPartition, NoteKind, RestoreNote, RestorePlan
-from kdump.restore.run import RestoredPartition
+from kdump.restore.run import RestoredBy, RestoredPartition
 from kdump.system.blocks import escaped
 
 _MANY: Final = 10
@@ -28,9 +28,17 @@ def plan_lines(plan: RestorePlan) -> Iterator[str]:
     yield from note_lines(target.name, plan.notes)
 
 
-def left_lines(left: LeftPartition) -> Iterator[str]:
-    """A partition that cannot be restored."""
-    yield f"{escaped(_named(left.name))}: left: {escaped(left.directory)}: {escaped(left.note.message)}\n"
+def left_lines(partitions: Iterable[LeftPartition]) -> Iterator[str]:
+    """Partitions that are not restored, a line each; of those that only brokers need the first one of each topic."""
+    shown: Counter[str] = Counter()
+    for left in partitions:
+        shown[left.name[0]] += left.note.kind is NoteKind.BROKER_STATE
+        if left.note.kind is not NoteKind.BROKER_STATE or shown[left.name[0]] == 1:
+            what = "cannot be restored" if left.note.is_loss else "left out"
+            yield f"{escaped(_named(left.name))}: {what}: {escaped(left.directory)}: {escaped(left.note.message)}\n"
+    for topic, count in shown.items():
+        if count > 1:
+            yield f"{escaped(topic)}: {count - 1:,} more left out\n"
 
 
 def note_lines(name: str, notes: Iterable[RestoreNote]) -> Iterator[str]:
@@ -53,6 +61,7 @@ _KINDS: Final = {
     NoteKind.OPEN_TRANSACTION: "open transaction",
     NoteKind.PRODUCER_IDS: "producers",
     NoteKind.OLD_FORMAT: "old format",
+    NoteKind.BROKER_STATE: "state of brokers",
     NoteKind.RETENTION: "retention",
 }
 
@@ -69,17 +78,28 @@ def _at(note: RestoreNote) -> str:
 
 def restored_lines(restored: RestoredPartition) -> Iterator[str]:
     """What was done to a partition."""
-    name, new = escaped(restored.plan.target.name), restored.new
+    name, new, directory = escaped(restored.plan.target.name), restored.new, escaped(restored.directory)
+    done = _DONE[restored.by]
     if new is None:
-        yield f"{name}: finished what was begun before in {escaped(restored.directory)}\n"
+        yield f"{name}: {done} {directory}\n"
     else:
-        what = f"{len(new.logs)} logs, {new.size:,} bytes, offsets {new.log_start} to {new.log_end}"
+        logs = "1 log" if len(new.logs) == 1 else f"{len(new.logs)} logs"
+        what = f"{logs}, {new.size:,} bytes, offsets {new.log_start} to {new.log_end}"
         linked = f", {new.linked} of them share their blocks with the source" if new.linked else ""
         ended = f", {new.ended} transactions ended" if new.ended else ""
         for loss, count in sorted(new.losses.items(), key=lambda item: item[0].label):
             yield f"{name}: {count:,} {loss.unit} {loss.sentence}\n"
-        yield f"{name}: restored in {escaped(restored.directory)}: {what}{linked}{ended}\n"
+        for reason, count in new.unlinked.items():
+            yield f"{name}: {count} {'log is a copy' if count == 1 else 'logs are copies'}: {reason}\n"
+        yield f"{name}: {done} {directory}: {what}{linked}{ended}\n"
     yield f"{name}: to undo: kdump repair --undo {escaped(shlex.quote(restored.manifest))}\n"
+
+
+_DONE: Final = {
+    RestoredBy.THIS: "restored in",
+    RestoredBy.BOTH: "finished what was begun before in",
+    RestoredBy.EARLIER: "already restored in",
+}
 
 
 def note_rows(plan: RestorePlan) -> Iterator[str]:
@@ -89,7 +109,7 @@ def note_rows(plan: RestorePlan) -> Iterator[str]:
 
 
 def left_row(left: LeftPartition) -> str:
-    """A partition that cannot be restored, as a JSON line."""
+    """A partition that is not restored, as a JSON line."""
     return note_row(left.name, left.directory, left.note)
 
 
@@ -111,7 +131,7 @@ def note_row(name: PartitionName, source: str, note: RestoreNote) -> str:
 
 
 def restored_row(restored: RestoredPartition) -> str:
-    """What was done to a partition, as a JSON line; null where an earlier run made it."""
+    """What was done to a partition, as a JSON line; null where an earlier run made it and does not tell."""
     plan, new = restored.plan, restored.new
     return _json(
         {

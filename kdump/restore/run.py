@@ -9,10 +9,11 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Final
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, DamageError, KdumpError
 from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.format.checkpoint import (
     CLEANER_CHECKPOINT,
@@ -21,17 +22,19 @@ from kdump.format.checkpoint import (
     LOG_START_CHECKPOINT,
     PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
+    parse_offset_checkpoint,
 )
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name
+from kdump.log.opening import read_whole
 from kdump.log.siblings import read_checkpoint, read_topic_id
 from kdump.repair.apply import disk
 from kdump.repair.apply.folders import open_repair
 from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unfinished
-from kdump.repair.apply.manifest import HOME, MANIFEST_NAME
+from kdump.repair.apply.manifest import HOME, MANIFEST_NAME, Manifest
 from kdump.repair.apply.preparation import Preparation, check_room
 from kdump.repair.apply.undo import resume
 from kdump.repair.plan.location import PartitionLocation, place_of
@@ -45,29 +48,39 @@ from kdump.repair.refusals import (
     refuse_special,
     refused,
 )
+from kdump.restore.earlier import WAY, Earlier, account_of, made_by, request_of, restored_before
 from kdump.restore.newlogs import NewPartition, PartitionMaker
 from kdump.restore.plan import Placing, RestoreOptions, RestorePlan
 from kdump.verify.startcheck import StartCheck, check_start
 
-WAY: Final = "restore"
-"""What the manifest of a restored partition calls it."""
 _LOG: Final = Kind.LOG.value
 _STAYING: Final = frozenset({LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA})
 """Files that are replaced, and never gone."""
 
 
+class RestoredBy(Enum):
+    """Which run restored a partition."""
+
+    THIS = "this"
+    BOTH = "both"
+    """An earlier one was interrupted; this run took the steps that were left."""
+    EARLIER = "earlier"
+    """This run changed nothing."""
+
+
 @dataclass(frozen=True)
 class RestoredPartition:
-    """A partition that was restored.
+    """A partition that is restored.
 
-    ``new``: what was made; None: it was made before, and this run took the steps that were left. ``start``: the next
-    start of the broker, by the model.
+    ``new``: what was made; None where an earlier run does not tell. ``start``: the next start of the broker, by the
+    model; None where an earlier run asked it.
     """
 
     plan: RestorePlan
     directory: str
     manifest: str
-    new: NewPartition | None = None
+    new: NewPartition | None
+    by: RestoredBy = RestoredBy.THIS
     start: StartCheck | None = None
 
 
@@ -82,6 +95,9 @@ class Restore(TakesLocks):
     def __init__(self, log_directory: str, options: RestoreOptions) -> None:
         self._log_directory = os.path.abspath(log_directory)
         self._options = options
+        self._earlier: dict[str, Earlier] = {}
+        self._has_checkpoints = False
+        """Those of the log directory can be changed."""
         super().__init__()
 
     def check(self, plan: RestorePlan) -> None:
@@ -91,20 +107,30 @@ class Restore(TakesLocks):
             KdumpError: LOCK_HELD, OUTPUT_EXISTS, REPAIR_REFUSED.
         """
         directory = self._directory(plan)
+        for path in (self._log_directory, directory):
+            if os.path.lexists(path) and not os.path.isdir(path):
+                raise refused("is no directory", path)
         if any(name.endswith(_LOG) or name == PARTITION_METADATA for name in _partition_files(self._log_directory)):
             message = "is a partition directory: name the log directory that it lies in, or is to lie in"
             raise refused(message, self._log_directory)
         place = place_of(directory)
         check_place(place, is_forced=self._options.force)
-        refuse_backup(place, self._options.backup)
+        # What is no log directory yet becomes one.
+        refuse_backup(replace(place, log_directory=self._log_directory), self._options.backup)
         self._locks.take(place)
+        if not self._has_checkpoints:
+            _check_checkpoints(place)
+            self._has_checkpoints = True
         if os.path.realpath(plan.place.directory) == os.path.realpath(directory):
             raise refused("is the source itself", directory)
         if not os.path.lexists(directory) or any(unfinished(directory)):
             return
-        refuse_special([directory, *(os.path.join(directory, name) for name in _partition_files(directory))])
+        _check_files(directory)
         refuse_pending(directory)
-        if self._options.overwrites:
+        earlier = restored_before(directory, self._options.backup, request_of(plan, self._options))
+        if earlier is not None:
+            self._earlier[directory] = earlier
+        if earlier is not None or self._options.overwrites:
             return
         if any(
             name.endswith(_LOG) and os.path.getsize(os.path.join(directory, name)) for name in os.listdir(directory)
@@ -119,37 +145,45 @@ class Restore(TakesLocks):
             raise refused(message, directory)
 
     def restore(self, plan: RestorePlan) -> RestoredPartition:
-        """Restore one partition that was checked; what was begun before is finished.
+        """Restore one partition that was checked; what was begun before is finished, and what is done stays.
 
         Raises:
             KdumpError: it cannot be written or is refused; nothing has changed, or running it again goes on.
         """
         directory = self._directory(plan)
+        earlier = self._earlier.get(directory)
+        if earlier is not None:
+            # What an earlier run could not remove.
+            clear_unprepared(directory, self._options.backup)
+            return RestoredPartition(plan, directory, earlier.manifest, earlier.new, RestoredBy.EARLIER)
         for begun in list(unfinished(directory)):
             manifest = self._go_on(begun)
             if not begun.is_undone:
-                return RestoredPartition(plan, directory, manifest)
+                path = os.path.join(manifest.backup, MANIFEST_NAME)
+                return RestoredPartition(plan, directory, path, made_by(manifest), RestoredBy.BOTH)
         made = _make_directories(directory)
+        clear_unprepared(directory, self._options.backup)
+        if not made and _is_bare(directory):
+            # An earlier run made it, and was killed.
+            made = [directory]
         try:
             return self._restored(plan, place_of(directory), is_new=bool(made))
         except BaseException:
             disk.remove_made(made)
             raise
 
-    def _go_on(self, begun: Unfinished) -> str:
-        """Finish what was begun, a restore or the undo of one; returns the path of its manifest."""
+    def _go_on(self, begun: Unfinished) -> Manifest:
+        """Finish what was begun, a restore or the undo of one."""
         folders, manifest = open_repair(begun.path, self._options.backup)
         with folders:
             if manifest.way != WAY:
                 raise refused(f"{begun}; kdump repair {GOES_ON}", begun.path)
             resume(folders, manifest)
-        return os.path.join(manifest.backup, MANIFEST_NAME)
+        return manifest
 
     def _restored(self, plan: RestorePlan, place: PartitionLocation, *, is_new: bool) -> RestoredPartition:
         directory = place.directory
-        clear_unprepared(directory, self._options.backup)
-        links = self._options.placing is not Placing.COPY
-        check_room(directory, 0 if links else sum(segment.size for segment in plan.segments))
+        check_room(directory, sum(one.size for one in plan.segments if not self._is_linked(one.path, directory)))
         with Preparation(directory, self._options.backup) as preparation:
             try:
                 old = _partition_files(directory)
@@ -159,7 +193,9 @@ class Restore(TakesLocks):
                 lines = _lines(plan, new, place, is_renumbered=self._options.conversion.renumber is not None)
                 start = _start(preparation, new, old, place)
                 _steps(preparation, new, old, lines)
-                manifest = preparation.begin(WAY, [{"path": name} for name in new.logs], {})
+                account = account_of(request_of(plan, self._options), new)
+                logs = [{"path": name} for name in new.logs]
+                manifest = preparation.begin(WAY, logs, {}, is_new=is_new, account=account)
             except BaseException:
                 preparation.discard()
                 if is_new:
@@ -171,10 +207,44 @@ class Restore(TakesLocks):
             except KdumpError as error:
                 message = f"{error.message}; it was begun: run it again to finish it, repair --undo takes it back"
                 raise KdumpError(error.code, message, path=error.path) from error
-        return RestoredPartition(plan, directory, os.path.join(manifest.backup, MANIFEST_NAME), new, start)
+        return RestoredPartition(plan, directory, os.path.join(manifest.backup, MANIFEST_NAME), new, start=start)
+
+    def _is_linked(self, log: str, directory: str) -> bool:
+        """It needs no room."""
+        return self._options.placing is not Placing.COPY and os.stat(log).st_dev == os.stat(directory).st_dev
 
     def _directory(self, plan: RestorePlan) -> str:
         return os.path.join(self._log_directory, plan.target.name)
+
+
+def _check_checkpoints(place: PartitionLocation) -> None:
+    """Raises KdumpError REPAIR_REFUSED for a checkpoint of the log directory in which no line can be changed."""
+    for name in _WANTED if place.log_directory is not None else ():
+        path = os.path.join(place.log_directory or "", name)
+        _refuse_directory(path)
+        refuse_special([path])
+        if os.path.lexists(path):
+            try:
+                parse_offset_checkpoint(read_whole(path))
+            except DamageError as error:
+                message = f"is malformed ({error}), and the lines of the partition could not be changed in it"
+                raise refused(message, path) from error
+
+
+def _check_files(directory: str) -> None:
+    """Raises KdumpError REPAIR_REFUSED for what must not be replaced in the directory of a partition."""
+    home = os.path.join(directory, HOME)
+    if os.path.lexists(home) and (os.path.islink(home) or not os.path.isdir(home)):
+        raise refused("is no directory", home)
+    for name in os.listdir(directory):
+        if parse_file_name(name) is not None or name in SIBLING_TEXT_FILES:
+            _refuse_directory(os.path.join(directory, name))
+    refuse_special([directory, *(os.path.join(directory, name) for name in _partition_files(directory))])
+
+
+def _refuse_directory(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        raise refused("is a directory, in the place of a file", path)
 
 
 def _make_directories(directory: str) -> list[disk.Where]:
@@ -193,6 +263,12 @@ def _make_directories(directory: str) -> list[disk.Where]:
         disk.remove_made(made)
         raise
     return made
+
+
+def _is_bare(directory: str) -> bool:
+    """Nothing is in it but the home of journals, and no journal in that."""
+    home = os.path.join(directory, HOME)
+    return set(os.listdir(directory)) <= {HOME} and not (os.path.isdir(home) and os.listdir(home))
 
 
 def _owner(directory: str) -> os.stat_result:

@@ -6,13 +6,14 @@ Source: docs/spec/metadata.md#3-from-records-to-the-image, docs/spec/metadata.md
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.image.copies import MetadataCopy, find_copies, newest, read_properties
 from kdump.kafka.image.image import MetadataImage
-from kdump.kafka.image.replay import StatePoint, replay
+from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.kafka.image.topics import LOST, MIGRATING, UNASSIGNED
 from kdump.kafka.image.topicsettings import DEFAULT_RETENTION, MAX_MESSAGE_BYTES, TopicSettings
 from kdump.kafka.retention import Retention
@@ -53,6 +54,10 @@ class TargetPartition:
 class TargetCluster:
     """The metadata of the target cluster.
 
+    Attributes:
+        image: as it is at the end of the metadata log.
+        doubts: why ids and leader epochs may be others by now.
+
     Args:
         path: a metadata directory, or a log directory that holds one.
         log_directory: where partitions are restored to.
@@ -69,10 +74,17 @@ class TargetCluster:
         if not copies:
             raise KdumpError(Codes.NO_SEGMENTS, "holds no __cluster_metadata-0", path=path)
         copy = newest(copies)
-        self.image: MetadataImage = replay(copy.log, StatePoint()).image
+        replayed = replay(copy.log, StatePoint())
+        self.image: MetadataImage = replayed.image
+        self.doubts = tuple(_doubts(replayed))
         self._own = read_properties(log_directory)
         self._check_cluster(copy, log_directory)
         self._settings = TopicSettings(self.image, self.node_id)
+
+    def topic_id(self, topic: str) -> str | None:
+        """The id of a topic; None: the cluster has none of this name."""
+        known = self.image.topics.by_name.get(topic)
+        return None if known is None else known.topic_id
 
     @property
     def node_id(self) -> int | None:
@@ -115,3 +127,12 @@ class TargetCluster:
         if own is not None and copy.cluster_id is not None and own != copy.cluster_id:
             message = f"is of cluster {own}, and the metadata are of cluster {copy.cluster_id}"
             raise KdumpError(Codes.REPAIR_REFUSED, message, path=os.path.abspath(log_directory))
+
+
+def _doubts(replayed: Replayed) -> Iterator[str]:
+    after = f"what changed in the metadata from offset {replayed.end_offset} on is not known"
+    for snapshot, why in replayed.refused:
+        if replayed.end_offset < snapshot.end_offset:
+            yield f"{snapshot.path}: cannot be loaded ({why}), and {after}"
+    if replayed.unreadable is not None:
+        yield f"{replayed.unreadable.path}: byte {replayed.unreadable.position:,}: {replayed.unreadable}, and {after}"

@@ -23,7 +23,7 @@ from kdump.format.batch import (
 from kdump.rows.schema import FILE, Column, ColumnType, Getter, Meaning, Table
 
 NEXT_OFFSET: Final = "nextOffset"
-"""The column that logs of Kafka 0.7 have besides; see ``rows.tables07``."""
+"""The column that only logs of Kafka 0.7 have; see ``rows.tables07``."""
 WRONG_CRC: Final = "the CRC of the batch is wrong"
 """``problem`` of records that are shown although the CRC of their batch is wrong."""
 
@@ -204,17 +204,20 @@ _RECORD_METADATA: Final = (
     ),
 )
 
+_NEXT_OFFSET: Final = Column(NEXT_OFFSET, _INT64, of_batch=lambda of: None, of_batches=lambda of: of.null())
+"""Null in the logs of today, where it is asked for."""
+
 RECORD: Final = Table(
     "record",
     (*FILE, *_RECORD_TIME, *_CONTENTS, _HEADERS, *_RECORD_METADATA),
-    others=(_HEADER_KEYS, *_DECODED),
+    others=(_HEADER_KEYS, *_DECODED, _NEXT_OFFSET),
     shown=("offset", "timestamp", "key", "value", "headers", "producerId", "txnState", "controlType", "problem"),
 )
 """Records with their contents (``--print-data-log``). Sizes in bytes, timestamps in ms."""
 RECORD_DECODED: Final = Table(
     "record",
     (*FILE, *_RECORD_TIME, *_CONTENTS, *_DECODED, _HEADERS, *_RECORD_METADATA),
-    others=(_HEADER_KEYS,),
+    others=(_HEADER_KEYS, _NEXT_OFFSET),
     shown=(
         "offset",
         "timestamp",
@@ -232,7 +235,7 @@ RECORD_DECODED: Final = Table(
 RECORD_METADATA: Final = Table(
     "record",
     (*FILE, *_RECORD_TIME, _HEADER_KEYS, *_RECORD_METADATA),
-    others=(*_CONTENTS, *_DECODED, _HEADERS),
+    others=(*_CONTENTS, *_DECODED, _HEADERS, _NEXT_OFFSET),
     shown=("offset", "timestamp", "keySize", "valueSize", "headerKeys", "producerId", "txnState", "controlType"),
 )
 """Records without key, value and header values (``--deep-iteration``)."""
@@ -286,6 +289,7 @@ BATCH: Final = Table(
         _CRC,
         _IS_VALID,
     ),
+    others=(_NEXT_OFFSET,),
     shown=(
         "baseOffset",
         "lastOffset",

@@ -41,6 +41,8 @@ def _table(of: Table, after: str, changed: dict[str, Getter], shown: tuple[str, 
 def _columns(columns: tuple[Column, ...], after: str, changed: dict[str, Getter]) -> Iterator[Column]:
     """The columns, some with other scalar forms; ``nextOffset`` stands after the column ``after``."""
     for column in columns:
+        if column.name == NEXT_OFFSET:
+            continue
         get = changed.get(column.name)
         yield (
             column

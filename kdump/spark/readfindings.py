@@ -13,7 +13,7 @@ import pyarrow as pa
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
-from kdump.log.paths import expanded
+from kdump.log.paths import PartitionFolder, expanded
 from kdump.rows.arrow import row_batch
 from kdump.rows.filetables import FINDING
 from kdump.rows.schema import Row
@@ -97,7 +97,7 @@ def _path_items(path: str) -> Iterator[Item | KdumpError]:
 class _Extents:
     """Tells which offsets segments cover, without findings; see ``verify.run.Judge``."""
 
-    def expect(self, logs: Sequence[str]) -> None:
+    def expect(self, partitions: Sequence[PartitionFolder], *, is_live: bool = False) -> None:
         """See Judge."""
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:

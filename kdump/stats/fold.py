@@ -31,19 +31,20 @@ from kdump.stats.transactions import (
     TransactionRun,
     TransactionRuns,
 )
-from kdump.verify.table import NO_PRODUCER
+from kdump.verify.table import NO_PRODUCER, joined
 
 if TYPE_CHECKING:
     from kdump.fast.recordtable import RecordGroups
     from kdump.stats.records import EntryRecords
 
 OUTCOMES: Final = (COMMITTED, ABORTED, OPEN)
+INDEX_SUMS: Final = ("index_entries", "index_bytes", "time_index_entries")
 SUMS: Final = (
     "bytes", "batches", "control_batches", "records", "control_records", "null_keys", "tombstones",
     "key_bytes", "value_bytes", "headers", "header_bytes", "records_with_headers",
     "damaged_batches", "damaged_bytes", "missing_offsets", "timestamps_back",
     *(f"{outcome}_{what}" for outcome in OUTCOMES for what in ("transactions", "bytes", "records")),
-    "index_entries", "index_bytes", "time_index_entries",
+    *INDEX_SUMS,
 )  # fmt: skip
 LEASTS: Final = ("offset", "timestamp")
 MOSTS: Final = ("offset", "timestamp", "step_back")
@@ -118,6 +119,8 @@ class StatsFold:
         # Batches that were not counted yet, each part of one group.
         self._waiting: list[tuple[NDArray[np.void], Assigned]] = []
         self._waiting_rows = 0
+        self._waiting_indexes: dict[int, list[int]] = {}
+        """Entries and bytes of logs that were not counted yet, by group; see ``count_indexes``."""
 
     def __getstate__(self) -> dict[str, object]:
         self._count_waiting()
@@ -158,8 +161,17 @@ class StatsFold:
         if self._waiting_rows >= _TOGETHER:
             self._count_waiting()
 
+    def count_indexes(self, group: int, *figures: int) -> None:
+        """Add the figures of INDEX_SUMS of one log, together with those of others."""
+        own = self._waiting_indexes.setdefault(group, [0] * len(INDEX_SUMS))
+        own[:] = map(operator.add, own, figures)
+
     def _count_waiting(self) -> None:
-        """Add the batches that wait: a step by columns costs as much for a few as for thousands."""
+        """Add what waits: a step by columns costs as much for a few as for thousands."""
+        if self._waiting_indexes:
+            columns = np.array(list(self._waiting_indexes.values()), np.int64).T
+            self.sums.add(np.array(list(self._waiting_indexes)), **dict(zip(INDEX_SUMS, columns, strict=True)))
+            self._waiting_indexes = {}
         if not self._waiting:
             return
         parts, groups = zip(*self._waiting, strict=True)
@@ -167,7 +179,7 @@ class StatsFold:
         numbers: dict[int, int] = {}
         index = [numbers.setdefault(int(assigned.ids[0]), len(numbers)) for assigned in groups]
         of_rows = None if len(numbers) == 1 else np.repeat(index, [rows.size for rows in parts])
-        count_batches(self, np.concatenate(parts), Assigned(np.array(list(numbers)), of_rows))
+        count_batches(self, joined(parts), Assigned(np.array(list(numbers)), of_rows))
 
     def run(self, place: RangeStart) -> RangeEnds:
         """The ends of the range at ``place``, for figures that depend on the order of offsets and timestamps."""
@@ -244,17 +256,19 @@ class PartFold:
         """Note the index entries beside the log of ``size`` bytes; None: there is no index file."""
         if self._own is None:
             return
-        if index_entries is not None:
-            self._add(self._own, index_entries=index_entries, index_bytes=size)
-        if time_index_entries is not None:
-            self._add(self._own, time_index_entries=time_index_entries)
+        index_bytes = 0 if index_entries is None else size
+        self._fold.count_indexes(int(self._own.ids[0]), index_entries or 0, index_bytes, time_index_entries or 0)
 
     def see_end(self, *, in_gap: bool) -> None:
         """All rows of the part were added; ``in_gap``: damage follows the last one."""
         self._run.ends_in_gap = in_gap
 
-    def see_batches(self, rows: NDArray[np.void]) -> None:
-        """Add the next rows of the batch table (``verify.table``)."""
+    def see_batches(self, rows: NDArray[np.void], *, is_unbroken: bool = False) -> None:
+        """Add the next rows of the batch table (``verify.table``).
+
+        ``is_unbroken``: they are all rows of the part, and valid. Each continues where the one before ended, and none
+        lacks a record.
+        """
         fold = self._fold
         if not rows.size:
             return
@@ -264,20 +278,23 @@ class PartFold:
             fold.count_later(rows, self._own)
         else:
             count_batches(fold, rows, assigned, is_07=self._part.is_07)
-        if not rows["is_valid"].all():
+        if not is_unbroken and not rows["is_valid"].all():
             rows, assigned = rows[rows["is_valid"]], assigned.rows(rows["is_valid"])
         if rows.size and not self._part.is_07:
-            self._see_valid(rows, assigned)
+            self._see_valid(rows, assigned, is_unbroken=is_unbroken)
 
-    def _see_valid(self, rows: NDArray[np.void], assigned: Assigned) -> None:
+    def _see_valid(self, rows: NDArray[np.void], assigned: Assigned, *, is_unbroken: bool) -> None:
         fold = self._fold
         if fold.offset_times is not None:
             fold.offset_times.add(self._part.place.directory, rows["last_offset"], rows["max_timestamp"])
-        missing, earlier = missing_offsets(self._run, rows, assigned)
-        if missing.any():
-            fold.sums.add(assigned.ids, missing_offsets=assigned.sums(missing))
-        if earlier is not None:
-            fold.sums.add(np.array([earlier.group]), missing_offsets=np.array([earlier.missing_offsets]))
+        if is_unbroken:
+            self._run.see_unbroken(rows, assigned)
+        else:
+            missing, earlier = missing_offsets(self._run, rows, assigned)
+            if missing.any():
+                fold.sums.add(assigned.ids, missing_offsets=assigned.sums(missing))
+            if earlier is not None:
+                fold.sums.add(np.array([earlier.group]), missing_offsets=np.array([earlier.missing_offsets]))
         if (rows["producer_id"] != NO_PRODUCER).any():
             fold.producers.add(rows, assigned)
             self._see_transactions(rows, assigned)
@@ -411,9 +428,6 @@ class PartFold:
     def _note_file(self, assigned: Assigned) -> None:
         path = self._part.file
         self._fold.files.update((group, path) for group in assigned.ids.tolist())
-
-    def _add(self, assigned: Assigned, **figures: int) -> None:
-        self._fold.sums.add(assigned.ids, **{name: np.array([number]) for name, number in figures.items()})
 
 
 def _header_bytes(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Final, Literal
 
 from kdump.system.blocks import escaped
@@ -22,39 +23,107 @@ _TIMES: Final = frozenset(
 _NOT_BROKEN: Final = frozenset({"codec", "goes", "reason", "state"})
 """Columns that stay narrow; paths and names wrap if they do not fit."""
 _NAME_WIDTH: Final = 14
+_MOST_CHARACTERS: Final = 10_000
+"""Of a cell."""
+_TOGETHER: Final = 500
+"""Rows that are laid out at the same time: each takes kilobytes then."""
 _FRAME: Final = 3
 """Characters of a column's border and padding."""
 
 
-def row_table(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]], *, width: int, color: bool) -> str:
-    """The table.
+def row_table(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], *, width: int, color: bool) -> str:
+    """The table; see ``table_parts``."""
+    return "".join(table_parts(columns, rows, width=width, color=color))
+
+
+def table_parts(
+    columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], *, width: int, color: bool
+) -> Iterator[str]:
+    """The table, some hundred rows at a time.
 
     Args:
         columns: the title of each member that is shown; from the end, columns that do not fit are left out.
-        rows: have these members.
+        rows: have these members. They are gone through twice.
         width: characters of a line.
         color: with styles.
     """
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    cells = {name: [title, *(_cell(name, row[name]) for row in rows)] for name, title in columns.items()}
-    longest = {name: max(map(len, column)) for name, column in cells.items()}
-    numbers = {name for name in cells if any(isinstance(row[name], int | float) for row in rows)} - _TIMES - {"goes"}
-    whole = {name for name in cells if name in numbers | _TIMES | _NOT_BROKEN}
-    least = {name: longest[name] if name in whole else min(longest[name], _NAME_WIDTH) for name in cells}
+    sizes = {name: _ColumnSize(title) for name, title in columns.items()}
+    for row in rows:
+        for name, size in sizes.items():
+            size.see(_cell(name, row[name]), row[name])
+    numbers = {name for name, size in sizes.items() if size.has_number} - _TIMES - {"goes"}
+    whole = {name for name in sizes if name in numbers | _TIMES | _NOT_BROKEN}
+    least = {name: size.longest if name in whole else min(size.longest, _NAME_WIDTH) for name, size in sizes.items()}
     shown = _that_fit(least, width)
-    grid = Table(pad_edge=False)
-    for name in shown:
-        justify: Literal["left", "right"] = "right" if name in numbers else "left"
-        grid.add_column(cells[name][0], justify=justify, no_wrap=name in whole, overflow="fold", min_width=least[name])
-    for number, row in enumerate(rows, 1):
-        style = "bold red" if row.get("goes") else "bold" if row.get("isDefault") else ""
-        grid.add_row(*(Text(cells[name][number]) for name in shown), style=style)
-    text = io.StringIO()
-    Console(file=text, width=width, force_terminal=color, no_color=not color).print(grid)
-    return text.getvalue()
+
+    def lines(cells: Iterable[tuple[Sequence[str], str]]) -> list[str]:
+        """The lines of a table with these cells and styles of rows, in which a column is as wide as in the whole."""
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table(pad_edge=False)
+        for name in shown:
+            justify: Literal["left", "right"] = "right" if name in numbers else "left"
+            no_wrap, title = name in whole, columns[name]
+            grid.add_column(title, justify=justify, no_wrap=no_wrap, overflow="fold", min_width=least[name])
+        for row, style in cells:
+            grid.add_row(*map(Text, row), style=style)
+        text = io.StringIO()
+        Console(file=text, width=width, force_terminal=color, no_color=not color).print(grid)
+        return text.getvalue().splitlines(keepends=True)
+
+    remaining = (([_cell(name, row[name]) for name in shown], _style(row)) for row in rows)
+    part = list(islice(remaining, _TOGETHER))
+    following = list(islice(remaining, _TOGETHER))
+    if not following:
+        yield "".join(lines(part))
+        return
+    # Rows with the longest cells and words stand above each part, and are cut off again.
+    models = [([sizes[name].widest for name in shown], ""), ([sizes[name].word for name in shown], "")]
+    once, twice = len(lines(models)), len(lines(models * 2))
+    above = once - 1
+    head = above - (twice - once)
+    yield "".join(lines(models)[:head])
+    while part:
+        yield "".join(lines([*models, *part])[above : None if not following else -1])
+        part, following = following, list(islice(remaining, _TOGETHER))
+
+
+class _ColumnSize:
+    """What makes a column as wide as it is."""
+
+    def __init__(self, title: str) -> None:
+        self.longest = len(title)
+        self.widest = self.word = ""
+        self.has_number = False
+        self._width = self._word_width = 0
+
+    def see(self, cell: str, value: Any) -> None:
+        """One more cell, and the value that it shows."""
+        self.has_number |= isinstance(value, int | float)
+        self.longest = max(self.longest, len(cell))
+        # Of wide characters some may take two places.
+        if len(cell) * (1 if cell.isascii() else 2) <= self._word_width:
+            return
+        width = _width(cell)
+        if width > self._width:
+            self.widest, self._width = cell, width
+        for word in cell.split():
+            if len(word) * 2 > self._word_width and (size := _width(word)) > self._word_width:
+                self.word, self._word_width = word, size
+
+
+def _width(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _style(row: Mapping[str, Any]) -> str:
+    return "bold red" if row.get("goes") else "bold" if row.get("isDefault") else ""
 
 
 def _that_fit(least: Mapping[str, int], width: int) -> list[str]:
@@ -70,6 +139,11 @@ def _that_fit(least: Mapping[str, int], width: int) -> list[str]:
 
 
 def _cell(name: str, value: Any) -> str:
+    text = _whole_cell(name, value)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}... ({len(text):,} characters)"
+
+
+def _whole_cell(name: str, value: Any) -> str:
     match value:
         case None:
             return ""

@@ -18,9 +18,9 @@ from kdump.log.extents import Extent, extents_of
 from kdump.log.named import is_stream
 from kdump.log.names import Kind, sibling
 from kdump.log.offsetindex import rising_entries
-from kdump.log.opening import read_whole
 from kdump.log.partition import segments_after
 from kdump.log.paths import Sibling, file_by_name
+from kdump.log.siblings import read_beside
 from kdump.log.source import Source
 from kdump.reading.outcomes import OPEN
 from kdump.reading.transactionreader import TransactionReader
@@ -32,6 +32,7 @@ from kdump.stats.places import RangeStart
 from kdump.stats.reading import StatsReading, segment_reading
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, Split, split_starts
+from kdump.verify.cleanpartitions import CleanPartition
 from kdump.verify.gaps import NextSegment
 from kdump.verify.partition import Item, PartitionCheck, base_offset_of
 from kdump.verify.run import Judge
@@ -92,7 +93,7 @@ class StatsRun:
 
     def judge(self) -> Judge:
         """Checks partitions in this process, and folds their logs on the way."""
-        return PartitionCheck(self._options.checks, read=self.read, small=self._small)
+        return PartitionCheck(self._options.checks, read=self.read, small=self._small, see_clean=self._see_clean)
 
     def take_split(self, log: str, first: int, fold: StatsFold) -> None:
         """Take the fold of a split of a log that was looked at elsewhere. The splits of a log come in order.
@@ -161,6 +162,21 @@ class StatsRun:
         known = None if self._small is None else self._small.reading(source)
         part = _part(FileContext.of(path), whole, 0)
         return _FoldingReading(source, following, part, self._options, self._fold, known=known)
+
+    def _see_clean(self, partition: CleanPartition) -> None:
+        """Fold the logs of a partition that were not folded before."""
+        for path, size, rows, _, _, index_entries, time_index_entries in partition.logs:
+            whole = files.absolute(path)
+            if whole in self._folded:
+                continue
+            self._folded.add(whole)
+            part = self._fold.part(_part(FileContext.of(path), whole, 0))
+            if index_entries is None:
+                _see_indexes(part, whole, size)
+            else:
+                part.see_indexes(size, index_entries, time_index_entries)
+            part.see_batches(rows, is_unbroken=True)
+            part.see_end(in_gap=False)
 
     def _outcome(self, file: str, producer_id: int, offset: int) -> str:
         """The outcome of a transaction that ends in no log of this run: a later segment may hold its marker."""
@@ -314,7 +330,7 @@ def _see_indexes(part: PartFold, path: str, size: int | None) -> None:
 
 def _index_entries(log: str, base_offset: int) -> int | None:
     try:
-        entries = parse_offset_index(read_whole(sibling(log, Kind.INDEX)), base_offset)
+        entries = parse_offset_index(read_beside(sibling(log, Kind.INDEX)), base_offset)
     except KdumpError:
         return None
     return sum(1 for _ in used_entries(entries, base_offset))
@@ -322,7 +338,7 @@ def _index_entries(log: str, base_offset: int) -> int | None:
 
 def _time_index_entries(log: str, base_offset: int) -> int | None:
     try:
-        entries = parse_time_index(read_whole(sibling(log, Kind.TIME_INDEX)), base_offset)
+        entries = parse_time_index(read_beside(sibling(log, Kind.TIME_INDEX)), base_offset)
     except KdumpError:
         return None
     return sum(1 for _ in used_entries(entries, base_offset))

@@ -6,7 +6,9 @@ does not matter. Quantile sketches, in contrast, pick samples at random.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from math import ceil
 from typing import Final, Self
 
 import numpy as np
@@ -89,11 +91,10 @@ class Sizes:
         bucket, counts = self._tally.of(group)
         if not bucket.size:
             return None
-        up_to = np.cumsum(counts[:, 0])
-        count = int(up_to[-1])
+        up_to = np.cumsum(counts[:, 0]).tolist()
+        count = up_to[-1]
         most = self._most.of(group)["most"]
-        ranks = [int(np.ceil(quantile * count)) for quantile in QUANTILES]
-        places = np.searchsorted(up_to, ranks)
+        places = [bisect_left(up_to, ceil(quantile * count)) for quantile in QUANTILES]
         quantiles = tuple(min(most, _largest_of(int(bucket[place]))) for place in places)
         return SizeSummary(count, self._totals.of(group)["total"], self._least.of(group)["least"], most, quantiles)
 

@@ -70,6 +70,8 @@ class Tally:
         self._sums = np.empty((0, width), np.int64)
         self._pending: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         self._pending_rows = 0
+        self._bounds: list[int] | None = None
+        """Where each group begins among the keys, and where the last one ends; None: not known."""
 
     def add(self, group: NDArray[np.int64], bucket: NDArray[np.int64], *sums: NDArray[np.int64]) -> None:
         """Add rows in any order, several of which may have the same group and bucket; all shapes (rows,)."""
@@ -89,13 +91,19 @@ class Tally:
     def of(self, group: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The buckets of a group, rising, and their sums (shape (rows, width))."""
         self._settle()
-        first, last = np.searchsorted(self._keys, (group << self._bits, group + 1 << self._bits)).tolist()
+        bounds = self._bounds
+        if bounds is None:
+            groups = int(self._keys[-1] >> self._bits) + 1 if self._keys.size else 0
+            bounds = np.searchsorted(self._keys, np.arange(groups + 1) << self._bits).tolist()
+            self._bounds = bounds
+        first, last = bounds[group : group + 2] if group + 1 < len(bounds) else (0, 0)
         return self._keys[first:last] & (1 << self._bits) - 1, self._sums[first:last]
 
     def coarsen(self, factor: int) -> None:
         """Merge each ``factor`` buckets into one."""
         group, bucket, sums = self.items()
         self._keys, self._sums = _summed(group << self._bits | bucket // factor, sums)
+        self._bounds = None
 
     def distinct_buckets(self) -> int:
         """How many buckets occur in any group."""
@@ -113,6 +121,7 @@ class Tally:
             keys, sums = zip((self._keys, self._sums), *self._pending, strict=True)
             self._keys, self._sums = _summed(np.concatenate(keys), np.concatenate(sums))
             self._pending, self._pending_rows = [], 0
+            self._bounds = None
 
     def __getstate__(self) -> tuple[Any, ...]:
         self._settle()
@@ -120,7 +129,7 @@ class Tally:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self._bits, self._keys, self._sums = state
-        self._pending, self._pending_rows = [], 0
+        self._pending, self._pending_rows, self._bounds = [], 0, None
 
 
 def _summed(keys: NDArray[np.int64], sums: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -2,7 +2,7 @@
 
 A broker serves its consumers from the page cache. A log that kdump reads once would push their pages out. So the pages
 that only kdump's reading brought in are given back, and pages that were there before stay (posix_fadvise(2),
-mincore(2)).
+mincore(2), cachestat(2)).
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _READ_AHEAD: Final = 8 << 20
 _SMALL: Final = 4 << 20
 """Bytes of the first files of a process that stay: a command on small files must not load ctypes."""
 _MAP_SHARED: Final = 1
+_CACHESTAT: Final = 451 if os.uname().sysname == "Linux" else None
+"""The number of the system call, since Linux 6.5; None: there is none."""
 _LOWEST_BIT: Final = bytes(number & 1 for number in range(256))
 
 
@@ -164,6 +166,8 @@ def _resident(descriptor: int, status: os.stat_result, path: str) -> bytes | Non
     try:
         if not _may_ask(status, descriptor):
             raise PermissionError("it belongs to another user")
+        if _cached_pages().of(descriptor) * _PAGE >= size:
+            return None
         resident = _mincore(descriptor, size)
     except (OSError, AttributeError) as error:
         _tell(path, error)
@@ -186,7 +190,32 @@ def _system() -> ctypes.CDLL:
     system.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
     system.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
     system.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    system.syscall.restype = ctypes.c_long
+    system.syscall.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint)
     return system
+
+
+class _CachedPages:
+    """Counts the pages of an open file that are resident, for a fifth of the cost of ``_mincore``."""
+
+    def __init__(self) -> None:
+        import ctypes
+
+        self._call = _system().syscall
+        # A range: all of the file. Then how many pages are cached, dirty, being written, evicted, evicted lately.
+        self._range, self._counts = (ctypes.c_uint64 * 2)(), (ctypes.c_uint64 * 5)()
+        self._addresses = ctypes.addressof(self._range), ctypes.addressof(self._counts)
+
+    def of(self, descriptor: int) -> int:
+        """The number of pages; 0 also where the kernel does not count them."""
+        if _CACHESTAT is None or self._call(_CACHESTAT, descriptor, *self._addresses, 0):
+            return 0
+        return self._counts[0]
+
+
+@cache
+def _cached_pages() -> _CachedPages:
+    return _CachedPages()
 
 
 def _mincore(descriptor: int, size: int) -> bytes:

@@ -14,7 +14,7 @@ from kdump.log.source import Source
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.segment import Rows
 from kdump.verify.siblings import EpochRange
-from kdump.verify.table import cleaned, first_offset, read_rows, row_at, row_dtype
+from kdump.verify.table import cleaned, first_offset, joined, read_rows, row_at
 
 
 class BatchTable:
@@ -40,7 +40,7 @@ class BatchTable:
         self, base_offset: int, size: int, gaps: list[tuple[int, int]], next_base: int | None = None
     ) -> IndexedLog:
         """The valid batches as the indexes see them; for the arguments see IndexedLog."""
-        table = self._table()
+        table = joined(self._parts)
         if not table["is_valid"].all():
             table = table[table["is_valid"]]
         is_legacy = bool((table["magic"] < 2).all())
@@ -50,11 +50,11 @@ class BatchTable:
 
     def was_cleaned(self, base_offset: int) -> bool:
         """Whether the log cleaner compacted the segment: some batch shows it, or a gap before the first batch."""
-        return (self.first_offset or 0) > base_offset or bool(cleaned(self._table()).any())
+        return (self.first_offset or 0) > base_offset or bool(cleaned(joined(self._parts)).any())
 
     def epochs(self) -> Iterator[EpochRange]:
         """Runs of batches of magic 2 with the same leader epoch."""
-        table = self._table()
+        table = joined(self._parts)
         has_epoch = table["is_valid"] & (table["leader_epoch"] >= 0)
         if not has_epoch.all():
             table = table[has_epoch]
@@ -65,11 +65,6 @@ class BatchTable:
         ends = [start - 1 for start in (*starts[1:], table.size)]
         for start, end in zip(starts, ends, strict=True):
             yield EpochRange(int(epoch[start]), int(table["base_offset"][start]), int(table["last_offset"][end]))
-
-    def _table(self) -> NDArray[np.void]:
-        if len(self._parts) == 1:
-            return self._parts[0]
-        return np.concatenate(self._parts) if self._parts else np.empty(0, row_dtype())
 
 
 def read_table(source: Source) -> BatchTable:

@@ -22,12 +22,12 @@ from kdump.log.names import Kind
 from kdump.verify.grouping import grouped
 from kdump.verify.indexedlog import Column, IndexedLog
 
-_OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
-_TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
+TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 _TXN_ENTRY: Final = np.dtype(
     {"names": ["producer", "offset"], "formats": [">i8"] * 2, "offsets": [2, 18], "itemsize": TXN_ENTRY_SIZE}
 )
-_LAYOUTS: Final = {Kind.INDEX: _OFFSET_ENTRY, Kind.TIME_INDEX: _TIME_ENTRY, Kind.TXN_INDEX: _TXN_ENTRY}
+_LAYOUTS: Final = {Kind.INDEX: OFFSET_ENTRY, Kind.TIME_INDEX: TIME_ENTRY, Kind.TXN_INDEX: _TXN_ENTRY}
 _LEAST_SPARSE: Final = 16 << 20
 """More bytes without an entry than any broker leaves: far above index.interval.bytes and the size of a fetch."""
 _SPARSE_FACTOR: Final = 16
@@ -246,9 +246,9 @@ def _txn_index_end(data: bytes, log: IndexedLog) -> int | None:
 def _entries(kind: Kind, data: bytes, base_offset: int) -> tuple[Column, Column]:
     """Offsets of the used entries of an .index or a .timeindex, and their positions or timestamps."""
     if kind is Kind.INDEX:
-        relative, other = _used(*_columns(data, _OFFSET_ENTRY))
+        relative, other = _used(*_columns(data, OFFSET_ENTRY))
     else:
-        other, relative = _used(*_columns(data, _TIME_ENTRY))
+        other, relative = _used(*_columns(data, TIME_ENTRY))
     return relative + base_offset, other
 
 

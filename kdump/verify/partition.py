@@ -25,9 +25,11 @@ from kdump.log.names import CLUSTER_METADATA, SWAP_STATE, Kind, parse_file_name,
 from kdump.log.offsetindex import RisingEntries
 from kdump.log.opening import open_source
 from kdump.log.partition import has_gone, segment_files, segments_after
+from kdump.log.paths import PartitionFolder
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
 from kdump.log.source import Source
 from kdump.verify.batchtable import BatchTable
+from kdump.verify.cleanpartitions import CleanPartition
 from kdump.verify.gaps import NextSegment
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.logdir import PartitionExtent
@@ -78,6 +80,7 @@ class PartitionCheck:
         opened: opens a log; to be replaced to watch the reading.
         read: returns what a log holds; None: the log is read in this process.
         small: the small logs that ``read`` knows; they are opened by it.
+        see_clean: takes the partitions whose logs ``read`` is not asked for.
     """
 
     def __init__(
@@ -87,16 +90,18 @@ class PartitionCheck:
         opened: Callable[[str], Source] = open_source,
         read: SegmentReader | None = None,
         small: SmallLogs | None = None,
+        see_clean: Callable[[CleanPartition], None] = lambda partition: None,
     ) -> None:
         self._options = options or CheckOptions()
         self._small = SmallLogs(self._options, opened) if read is None else small
         self._open = opened if self._small is None else self._small.open
         self._read: SegmentReader = read or self._read_here
+        self._see_clean = see_clean
 
-    def expect(self, logs: Sequence[str]) -> None:
-        """Note the logs of the next partitions, in their order: small ones are read together."""
+    def expect(self, partitions: Sequence[PartitionFolder], *, is_live: bool = False) -> None:
+        """Note the next partitions, in their order: small ones are read together; see ``SmallLogs.expect``."""
         if self._small is not None:
-            self._small.expect(logs)
+            self._small.expect(partitions, is_live=is_live)
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """Check the segments of one partition.
@@ -108,6 +113,14 @@ class PartitionCheck:
             segments: in offset order.
             folder: the directory, if they are all of its segments. Then its other files are checked too.
         """
+        clean = None if folder is None or self._small is None else self._small.clean(folder)
+        if clean is None:
+            yield from self._checked(segments, folder)
+        else:
+            self._see_clean(clean)
+            yield from clean.items()
+
+    def _checked(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         directory = files.directory_of(segments[0])
         watch = Watch(directory, segments[-1])
         topic, _ = parse_partition_directory(os.path.basename(directory)) or ("", 0)

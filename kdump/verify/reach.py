@@ -37,8 +37,7 @@ from kdump.format.checkpoint import (
 from kdump.format.snapshot import parse_snapshot
 from kdump.log import files
 from kdump.log.names import INDEX_KINDS, FileName, Kind, is_uri, parse_file_name, parse_partition_directory
-from kdump.log.opening import read_whole
-from kdump.log.siblings import parse_leader_epochs, read_checkpoints_of
+from kdump.log.siblings import checkpoint_offsets, parse_leader_epochs, read_beside
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.indexes import index_end, indexed_end, is_near, without_appended
 
@@ -151,7 +150,7 @@ class PartitionEvidence:
             names = [entry.name for entry in files.listing(directory) if not entry.is_directory]
         except KdumpError:
             names = []
-        return cls(directory, names, lambda name: read_whole(os.path.join(directory, name)))
+        return cls(directory, names, lambda name: read_beside(os.path.join(directory, name)))
 
     def ends(self, end: int) -> Iterator[Witness]:
         """The files that name an offset above ``end`` and are no index files of a segment."""
@@ -351,13 +350,30 @@ def _holds_tiered(log_directory: str) -> bool:
     return any(partition is not None and partition[0] == _TIERED for partition in partitions)
 
 
+class OffsetsOfDirectory:
+    """What a log directory knows of its partitions, as it is when this object is made.
+
+    In a store see ``read_checkpoints_of``.
+    """
+
+    def __init__(self, log_directory: str) -> None:
+        marker = os.path.join(log_directory, CLEAN_SHUTDOWN)
+        self._is_clean = not is_uri(marker) and files.exists(marker)
+        names = (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT)
+        self._offsets = [checkpoint_offsets(log_directory, name) for name in names]
+
+    def of(self, directory: str) -> KnownOffsets:
+        """What it knows of a partition directory in it."""
+        partition = parse_partition_directory(os.path.basename(directory))
+        if partition is None:
+            return KnownOffsets(self._is_clean)
+        return KnownOffsets(self._is_clean, *(offsets.get(partition) for offsets in self._offsets))
+
+
 def read_checkpoints(directory: str) -> KnownOffsets:
-    """What the log directory above knows of a partition directory; in a store see ``read_checkpoint``."""
-    marker = os.path.join(os.path.dirname(files.absolute(directory)), CLEAN_SHUTDOWN)
-    return KnownOffsets(
-        not is_uri(marker) and files.exists(marker),
-        *read_checkpoints_of(directory, (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT)),
-    )
+    """What the log directory above knows of a partition directory."""
+    directory = files.absolute(directory)
+    return OffsetsOfDirectory(os.path.dirname(directory)).of(directory)
 
 
 def _files(names: Iterable[Iterable[str]]) -> list[str]:

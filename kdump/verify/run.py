@@ -62,7 +62,7 @@ _ANNOUNCED: Final = 64
 class Judge(Protocol):
     """Checks partitions, as ``PartitionCheck`` does."""
 
-    def expect(self, logs: Sequence[str]) -> None:
+    def expect(self, partitions: Sequence[PartitionFolder], *, is_live: bool = False) -> None:
         """See PartitionCheck."""
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
@@ -160,10 +160,11 @@ class Verification:
 
     def _announced(self, directory: str, partitions: Iterator[PartitionFolder]) -> Iterator[PartitionFolder]:
         """The partitions, some of which are listed before their turn. Beside a broker each is listed in its turn."""
-        most = 1 if is_held(directory) else _ANNOUNCED
+        is_live = is_held(directory)
+        most = 1 if is_live else _ANNOUNCED
         try:
             while group := list(islice(partitions, most)):
-                self._judge.expect([path for partition in group for path in partition.paths])
+                self._judge.expect(group, is_live=is_live)
                 yield from group
         finally:
             self._judge.expect(())

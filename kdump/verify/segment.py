@@ -26,7 +26,7 @@ from kdump.verify.entries import Suspects
 from kdump.verify.gaps import NextSegment
 from kdump.verify.local import LocalChecks
 from kdump.verify.ordered import OrderedChecks
-from kdump.verify.table import read_rows
+from kdump.verify.table import joined, read_rows
 from kdump.wire.compression import DEFAULT_LIMIT
 
 Rows: TypeAlias = NDArray[np.void]
@@ -152,7 +152,7 @@ class SegmentReading:
 
     def _hand_over(self, parts: list[NDArray[np.void]]) -> Iterator[Finding | Rows]:
         """Rows of several chunks, and the findings that need only them and not the bytes of the chunks."""
-        rows = np.concatenate(parts)
+        rows = joined(parts)
         yield from self._local.check_headers(rows)
         yield rows
 

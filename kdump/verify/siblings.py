@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError, Severity
 from kdump.format import checkpoint
@@ -29,11 +29,14 @@ from kdump.log.names import (
     parse_file_name,
     sibling,
 )
-from kdump.log.opening import read_whole
 from kdump.log.partition import has_gone
+from kdump.log.siblings import read_beside
 from kdump.verify.grouping import grouped
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.indexes import check_offset_index, check_time_index, without_appended
+
+Content: TypeAlias = bytes | KdumpError | None
+"""The bytes of a file, or why it cannot be read; None without a file."""
 
 _OFFSET_DIGITS: Final = 20
 _LEFTOVERS: Final = (".deleted", *CLEANER_STATES)
@@ -200,7 +203,7 @@ class SegmentFiles:
             for kind, content in self.contents.items()
         )
 
-    def known_to(self, log: IndexedLog, kind: Kind) -> bytes | KdumpError | None:
+    def known_to(self, log: IndexedLog, kind: Kind) -> Content:
         """The contents of a file, without its last entries if these are for batches appended since ``log`` was read."""
         content = self.contents[kind]
         if not isinstance(content, bytes) or self.log_size is None or self.log_size <= log.size:
@@ -208,11 +211,11 @@ class SegmentFiles:
         return without_appended(content, kind, log, self.log_size)
 
 
-def _contents(path: str) -> bytes | KdumpError | None:
+def _contents(path: str) -> Content:
     """The bytes of a file, or why it cannot be read; None without a file."""
     for _ in range(2):
         try:
-            return read_whole(path)
+            return read_beside(path)
         except KdumpError as error:
             failed = error
         if has_gone(path, failed):
@@ -278,26 +281,35 @@ def check_partition_files(directory: str, summarize: Callable[[], LogSummary]) -
             read, so that the log covers what they name.
     """
     try:
-        names = sorted(entry.name for entry in files.listing(directory) if not entry.is_directory)
+        names = {entry.name for entry in files.listing(directory) if not entry.is_directory}
     except KdumpError as error:
         if files.exists(directory):
             yield Finding(error.code, error.message, 0, path=directory)
         return
-    held = set(names)
-    texts = {name: _contents(os.path.join(directory, name)) for name in _TEXT_CHECKS if name in held}
-    log = summarize()
+    texts = text_files(directory, names)
+    yield from check_listed_files(directory, names, texts, summarize())
+
+
+def text_files(directory: str, names: Container[str]) -> dict[str, Content]:
+    """The text files among the ``names`` of a partition directory."""
+    return {name: _contents(os.path.join(directory, name)) for name in _TEXT_CHECKS if name in names}
+
+
+def check_listed_files(
+    directory: str, names: Collection[str], texts: Mapping[str, Content], log: LogSummary
+) -> Iterator[Finding]:
+    """Check the files ``names`` of a partition directory; ``texts``: see ``text_files``."""
     for finding in check_names(names):
         yield replace(finding, path=os.path.join(directory, finding.path or ""))
-    for name in names:
+    for name in sorted(names):
         parsed = parse_file_name(name)
-        path = os.path.join(directory, name)
         if parsed is None:
             if name in texts:
-                yield from _judged(path, texts[name], partial(_TEXT_CHECKS[name], log=log))
+                yield from _judged(os.path.join(directory, name), texts[name], partial(_TEXT_CHECKS[name], log=log))
         elif parsed.kind is Kind.SNAPSHOT and parsed.base_offset is not None and not parsed.state:
-            yield from _read_and_check(path, snapshot_check(parsed.base_offset, log))
-        elif parsed.kind is Kind.TXN_INDEX and sibling(name, Kind.LOG) not in held:
-            yield from _read_and_check(path, partial(check_txn_index, log=None))
+            yield from _read_and_check(os.path.join(directory, name), snapshot_check(parsed.base_offset, log))
+        elif parsed.kind is Kind.TXN_INDEX and sibling(name, Kind.LOG) not in names:
+            yield from _read_and_check(os.path.join(directory, name), partial(check_txn_index, log=None))
 
 
 def refused_text_files(directory: str) -> Iterator[Finding]:
@@ -336,9 +348,7 @@ def _read_and_check(path: str, check: Callable[[bytes], Iterator[Finding]]) -> I
     return _judged(path, _contents(path), check)
 
 
-def _judged(
-    path: str, content: bytes | KdumpError | None, check: Callable[[bytes], Iterator[Finding]]
-) -> Iterator[Finding]:
+def _judged(path: str, content: Content, check: Callable[[bytes], Iterator[Finding]]) -> Iterator[Finding]:
     """Check a file with these contents; nothing is wrong with a file that has gone."""
     if isinstance(content, KdumpError):
         yield Finding(content.code, content.message, content.position or 0, path=path)

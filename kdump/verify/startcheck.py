@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, partial
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, parse_header
@@ -185,8 +186,10 @@ def check_start(
     already_lost = () if evidence is None or exchanged else tuple(_already_lost(directory, evidence, end_before))
     begun = {}
     if transactional_id is not None and served is not None:
-        for one in (*forgotten, *served.open_transactions):
-            timestamp = _timestamp_at(directory, one.first_offset)
+        open_ones = (*forgotten, *served.open_transactions)
+        timestamps = _timestamps_at(directory, {one.first_offset for one in open_ones})
+        for one in open_ones:
+            timestamp = timestamps.get(one.first_offset)
             begun[one.first_offset] = TransactionStart(timestamp, transactional_id(one.producer_id))
     return StartCheck(
         directory.path, settings, result, files, lost, already_lost, exchanged, end_before, forgotten, bytes_read, begun
@@ -211,19 +214,29 @@ def started_files(directory: Directory, *, checksums: bool) -> tuple[StartedFile
     )
 
 
-def _timestamp_at(directory: Directory, offset: int) -> int | None:
-    """The timestamp (ms) of the magic 2 batch that begins at ``offset``, in the logs before the start."""
-    logs = sorted((base_offset, name) for base_offset, name, _ in _logs(directory) if base_offset <= offset)
-    if not logs:
-        return None
-    _, name = logs[-1]
-    with ContentSource(name, directory.before[name]) as source, suppress(StartFailureError):
-        for batch in batches(source, 0):
-            if batch.base_offset >= offset:
-                head = source.read(batch.position, HEADER_SIZE)
-                is_it = batch.base_offset == offset and len(head) == HEADER_SIZE and head[MAGIC_OFFSET] == 2
-                return parse_header(head).base_timestamp if is_it else None
-    return None
+def _timestamps_at(directory: Directory, offsets: Collection[int]) -> dict[int, int]:
+    """The timestamps (ms) of the magic 2 batches that begin at some offsets, in the logs before the start."""
+    logs = sorted((base_offset, name) for base_offset, name, _ in _logs(directory))
+    asked: dict[str, list[int]] = {}
+    for offset in sorted(offsets):
+        number = bisect_right(logs, offset, key=itemgetter(0))
+        if number:
+            asked.setdefault(logs[number - 1][1], []).append(offset)
+    found = {}
+    for name, wanted in asked.items():
+        number = 0
+        with ContentSource(name, directory.before[name]) as source, suppress(StartFailureError):
+            for batch in batches(source, 0):
+                # Offsets that are lower were passed over: they begin no batch.
+                number = bisect_left(wanted, batch.base_offset, number)
+                if number < len(wanted) and wanted[number] == batch.base_offset:
+                    head = batch.data[:HEADER_SIZE]
+                    if len(head) == HEADER_SIZE and head[MAGIC_OFFSET] == 2:
+                        found[batch.base_offset] = parse_header(head).base_timestamp
+                    number += 1
+                if number == len(wanted):
+                    break
+    return found
 
 
 def _swapped(directory: Directory) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ concatenated. A check of one row takes it as a tuple: a ``BatchRow`` with the sa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -202,6 +203,14 @@ def missing_inside(rows: NDArray[np.void]) -> int:
 def row_dtype() -> np.dtype[np.void]:
     """The fields of BatchRow as a native numpy dtype."""
     return np.dtype(list(_COLUMN_TYPES))
+
+
+def joined(parts: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
+    """The rows of some tables, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    # Without ``out`` numpy compares the fields of each part with those of the others.
+    return np.concatenate(parts, out=np.empty(sum(map(len, parts)), row_dtype())) if parts else np.empty(0, row_dtype())
 
 
 def first_offset(row: BatchRow) -> int:

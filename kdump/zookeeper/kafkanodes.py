@@ -47,7 +47,7 @@ class _KafkaNodes:
 
     def _children(self, path: str) -> list[str]:
         node = self._node(path)
-        return [] if node is None else sorted(node.children, key=_by_number)
+        return [] if node is None else sorted(node.children or (), key=_by_number)
 
     def _text(self, path: str) -> str:
         node = self._node(path)

@@ -88,7 +88,7 @@ def _of_snapshot(file: DataFile) -> Release | None:
 def _by_counts(tree: ZNodeTree) -> Release | None:
     """3.3 counts creations and deletions, so the count and the number of children are both even or both odd."""
     differences = {
-        node.cversion - len(node.children) for path, node in tree.nodes.items() if path not in ("/", "/zookeeper")
+        node.cversion - node.child_count for path, node in tree.nodes.items() if path not in ("/", "/zookeeper")
     }
     if differences <= {0}:
         return None

@@ -64,7 +64,13 @@ class ZNode:
         self.ctime = self.mtime = time
         self.version = self.cversion = self.aversion = 0
         self.owner = owner
-        self.children: set[str] = set()
+        self.children: set[str] | None = None
+        """Their names; None: it has none, as most nodes."""
+
+    @property
+    def child_count(self) -> int:
+        """How many children it has."""
+        return len(self.children or ())
 
 
 class ZNodeTree:
@@ -103,6 +109,8 @@ class ZNodeTree:
             parent = self.nodes.get(parent_of(path))
             if parent is None:
                 return False
+            if parent.children is None:
+                parent.children = set()
             parent.children.add(path.rpartition("/")[2])
         self.nodes[path] = node
         if node.owner and not self._is_special(node.owner):
@@ -180,7 +188,8 @@ class ZNodeTree:
         node = self.nodes.pop(path, None)
         parent = self.nodes.get(parent_of(path))
         if parent is not None and (node is not None or self.release >= Release.V36):
-            parent.children.discard(path.rpartition("/")[2])
+            if parent.children is not None:
+                parent.children.discard(path.rpartition("/")[2])
             parent.pzxid = max(parent.pzxid, zxid)
             if self.release is Release.V33:
                 parent.cversion += 1
@@ -201,7 +210,7 @@ class ZNodeTree:
         """All nodes by path, with the numbers that a client of this release is shown. ``data`` is bytes or None."""
         for path in sorted(self.nodes):
             node = self.nodes[path]
-            children = len(node.children)
+            children = node.child_count
             yield {
                 "path": path,
                 "data": node.data if show_secrets else data_without_secrets(path, node.data),

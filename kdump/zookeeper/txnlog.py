@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import Final, NamedTuple
 from zlib import adler32
 
 from kdump.codes import DamageError
+from kdump.wire.rangeadler import RangeAdler
 from kdump.zookeeper.datafiles import DataFile
 from kdump.zookeeper.jute import MAX_BUFFER, RefusedBytesError
 from kdump.zookeeper.transactions import Transaction, parse_transaction
@@ -99,14 +100,22 @@ class TxnLog:
         # The zeros after the last transaction are most of many logs.
         end = len(self.data.rstrip(b"\0"))
         read = self.end.position + 1
+        checksum = RangeAdler(self.data)
         for match in _STARTS.finditer(self.data, self.end.position, end):
             position = match.start()
-            while position >= read and isinstance(found := self._entry(position), LogEntry):
-                yield found
-                position += found.size
-                read = position
+            while position >= read and isinstance(size := self._size(position, checksum), int):
+                # Bytes with the right checksum are a transaction, also where they cannot be read.
+                found = self._parsed(position, size)
+                if isinstance(found, LogEntry):
+                    yield found
+                position = read = position + _ENTRY.size + size + 1
 
     def _entry(self, position: int) -> LogEntry | LogEnd:
+        size = self._size(position, lambda start, end: adler32(self.data[start:end]))
+        return self._parsed(position, size) if isinstance(size, int) else size
+
+    def _size(self, position: int, checksum_of: Callable[[int, int], int]) -> int | LogEnd:
+        """The bytes of the transaction at a position, if its checksum is right."""
         left = len(self.data) - position
         if not left:
             return LogEnd(position, EndKind.COMPLETE)
@@ -129,11 +138,15 @@ class TxnLog:
             )
         if self.data[end] != _END_MARK:
             return LogEnd(position, EndKind.QUIET, f"the end mark is 0x{self.data[end]:02x}")
-        content = self.data[start:end]
-        if adler32(content) != checksum:
+        if checksum_of(start, end) != checksum:
             return LogEnd(position, EndKind.FAILURE, "java.io.IOException: CRC check failed")
+        return int(size)
+
+    def _parsed(self, position: int, size: int) -> LogEntry | LogEnd:
+        """The transaction of so many bytes at a position."""
+        start = position + _ENTRY.size
         try:
-            transaction = parse_transaction(content, self._most)
+            transaction = parse_transaction(self.data[start : start + size], self._most)
         except RefusedBytesError as error:
             return LogEnd(position, EndKind.FAILURE, f"java.io.IOException: {error.message}")
         except DamageError as error:

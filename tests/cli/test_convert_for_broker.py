@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from kdump.log.siblings import read_topic_id
+from kdump.restore.target import TargetCluster
 from tests.harness.archives import unpack_cases
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.captures import FIXTURES
@@ -43,7 +46,8 @@ def test_a_partition_in_a_new_place(tmp_path: Path) -> None:
     assert kdump("verify", "--startup", "out/t-3", cwd=tmp_path).returncode == CLEAN
     manifest = text.split("--undo ")[1].strip()
     assert kdump("repair", "--undo", manifest, cwd=tmp_path).returncode == CLEAN
-    assert {Path(name).parts[1] for name in files(tmp_path / "out")} == {".kdump"}
+    # A broker would take what is left of the directory for one of a topic that is gone.
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_json_lines(tmp_path: Path) -> None:
@@ -60,7 +64,11 @@ def test_json_lines(tmp_path: Path) -> None:
     assert named == {
         "type": "restored", "topic": "t", "partition": 0, "topicId": ID, "logs": 5, "logEndOffset": 448, "linked": 0,
     }  # fmt: skip
-    status, text, error = convert(tmp_path, *words)
+    before = files(tmp_path / "out")
+    status, text, _ = convert(tmp_path, *words)
+    assert (status, rows(text)[-1], files(tmp_path / "out")) == (CLEAN, last, before)
+    assert "t-0: already restored in " in convert(tmp_path, *words[:-2])[1]
+    status, text, error = convert(tmp_path, *words, "--forget-producers")
     assert status == DAMAGE
     assert "--overwrite" in error
     assert "restored" not in [row["type"] for row in rows(text)]
@@ -204,3 +212,109 @@ def test_losses_of_a_conversion(tmp_path: Path) -> None:
     assert "of aborted transactions become visible" in text
     status, text, _ = convert(tmp_path, *words, "--overwrite", "--output", "jsonl")
     assert "aborted-records" in rows(text)[-1]["losses"]
+
+
+@pytest.fixture
+def metadata(tmp_path: Path) -> Path:
+    """The metadata of a cluster that has __transaction_state and mail, each with some partitions."""
+    return unpack_cases("metadata", tmp_path) / "cluster" / "n1"
+
+
+def old_log_directory(home: Path, topic_ids: dict[str, str | None]) -> Path:
+    old = home / "old"
+    for name, topic_id in topic_ids.items():
+        (old / name).mkdir(parents=True)
+        (old / name / f"{0:020}.log").write_bytes(v2_batch(plain_rows(2)))
+        if topic_id is not None:
+            (old / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+    return old
+
+
+def id_of(metadata: Path, topic: str) -> str:
+    found = TargetCluster(str(metadata), "nowhere").topic_id(topic)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("topic", ["__transaction_state", "__consumer_offsets", "__share_group_state"])
+@pytest.mark.parametrize("topic_id", [None, ID])
+def test_the_state_of_other_brokers_is_left_out(
+    tmp_path: Path, metadata: Path, topic: str, topic_id: str | None
+) -> None:
+    """It is no loss: --strict goes on. Named, it is restored with a note."""
+    old = old_log_directory(tmp_path, {f"{topic}-0": topic_id, "mail-0": ID})
+    words = ("-o", "out", "--for-broker", "--metadata", str(metadata))
+    status, text, _ = convert(tmp_path, *words, "--from-log-dir", str(old), "--strict", "--output", "jsonl")
+    found = rows(text)
+    left = [(row["topic"], row["isLoss"]) for row in found if row.get("kind") == "broker-state"]
+    assert (status, left) == (CLEAN, [(topic, False)])
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mail-0"]
+    (old / f"{topic}-0").rename(old / f"{topic}-7")
+    shutil.copytree(old / f"{topic}-7", old / f"{topic}-0")
+    text = convert(tmp_path, *words, "--from-log-dir", str(old))[1]
+    assert f"{topic}-0: left out: " in text
+    assert f"{topic}: 1 more left out" in text
+    assert "mail-0: already restored in" in text
+    if topic == "__transaction_state":
+        status, text, _ = convert(tmp_path, str(old / f"{topic}-0"), *words, "--topic", topic)
+        assert status == CLEAN
+        assert f"{topic}-0: state of brokers: " in text
+        assert (tmp_path / "out" / f"{topic}-0").exists()
+
+
+def test_the_state_of_the_same_topic(tmp_path: Path, metadata: Path) -> None:
+    """By its id; it comes from another disk of the cluster."""
+    old = old_log_directory(tmp_path, {"__transaction_state-0": id_of(metadata, "__transaction_state")})
+    words = ("-o", "out", "--for-broker", "--metadata", str(metadata), "--from-log-dir", str(old))
+    status, text, _ = convert(tmp_path, *words)
+    assert status == CLEAN
+    assert "__transaction_state-0: restored in" in text
+
+
+def test_metadata_whose_newest_snapshot_is_damaged(tmp_path: Path, metadata: Path) -> None:
+    """The older one counts where the log ends before it, and what may have changed since is said."""
+    inner = metadata / "__cluster_metadata-0"
+    newest = max(inner.glob("*.checkpoint"))
+    newest.write_bytes(newest.read_bytes()[:80])
+    old = old_log_directory(tmp_path, {"mail-0": ID})
+    words = ("-o", "out", "--for-broker", "--metadata", str(metadata), "--from-log-dir", str(old))
+    # The log has all that the snapshot had.
+    assert convert(tmp_path, *words)[::2] == (CLEAN, "")
+    shutil.rmtree(tmp_path / "out")
+    for log in inner.glob("*.log"):
+        log.unlink()
+    status, text, error = convert(tmp_path, *words)
+    assert status == CLEAN
+    assert "mail-0: restored in" in text
+    assert f"{newest.name}: cannot be loaded" in error
+
+
+def test_a_backup_in_the_source(tmp_path: Path, metadata: Path) -> None:
+    old = old_log_directory(tmp_path, {"mail-0": ID, "mail-1": ID})
+    (old / "meta.properties").write_text("version=1\ncluster.id=x\nnode.id=1\n")
+    (tmp_path / "link").symlink_to(old)
+    before = files(tmp_path)
+    whole = ("-o", "out", "--for-broker", "--metadata", str(metadata), "--from-log-dir", str(old))
+    for backup in ("old", "old/backup", "link/backup", "old/mail-0/backup", "old/mail-1"):
+        for words in (whole, (str(old / "mail-0"), "-o", "out", *ONE), (f"old/mail-0/{0:020}.log", "-o", "out", *ONE)):
+            status, _, error = convert(tmp_path, *words, "--backup-dir", backup)
+            assert (status, "is only read" in error) == (USAGE, True)
+    assert files(tmp_path) == before
+    assert convert(tmp_path, *whole, "--backup-dir", "backup")[0] == CLEAN
+
+
+def test_another_kdump_is_no_broker(tmp_path: Path) -> None:
+    """Its name stands in the message; whoever else holds the lock is called a broker."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "meta.properties").write_text("version=1\ncluster.id=x\nnode.id=1\n")
+    holder = "import sys; from kdump.log.lock import DirectoryLock; DirectoryLock('out'); print(1, flush=True); input()"
+    for name, said in (("kdump", "another kdump (process "), ("other", "a broker runs")):
+        (tmp_path / name).write_text(holder)
+        command = [sys.executable, str(tmp_path / name)]
+        with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdout
+            process.stdout.readline()
+            status, _, error = convert(tmp_path, str(SOURCE), "-o", "out", *ONE)
+            process.kill()
+        assert status != CLEAN
+        assert said in error

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdump import testing
+from tests.harness.archives import unpack_cases
 from tests.harness.captures import Captures, names_with_logs, partition_cases
 from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE
 from tests.harness.cli_runs import kdump as command
@@ -57,6 +58,8 @@ def test_captures(captures: Captures, partition: str, kind: str) -> None:
         ["--deep-iteration", "--fields", "offset,keySize"],
         ["--key-decoder", "text"],
         ["--batches", "--fields", "count"],
+        ["--batches", "--fields", "lastOffset,nextOffset"],
+        ["--records", "--fields", "nextOffset,offset"],
         ["--records", "--redact-key", "secret"],
     ],
     ids=" ".join,
@@ -69,6 +72,18 @@ def test_options(log: Path, form: str, options: list[str]) -> None:
     expected = dumped(*words, str(log), kind=kind)
     assert expected
     assert of_values(table_of(form, run.stdout).to_pylist()) == expected
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["records", "batches"])
+def test_logs_of_kafka_07_have_one_more_column(tmp_path: Path, form: str, kind: str) -> None:
+    path = str(unpack_cases("kafka07", tmp_path) / "snappy-0")
+    run = command("dump", "--log-format", "0.7", "--output", form, f"--{kind}", path, cwd=tmp_path)
+    expected = dumped("--log-format", "0.7", path, kind=kind)
+    assert run.returncode == CLEAN
+    assert "nextOffset" in expected[0]
+    table = table_of(form, run.stdout)
+    assert (of_values(table.to_pylist()), table.schema.names) == (expected, list(expected[0]))
 
 
 def test_types(log: Path) -> None:

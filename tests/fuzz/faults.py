@@ -28,12 +28,14 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
+from kdump.log.names import METADATA_DIRECTORY
 from tests.fuzz.__main__ import load_everything
 from tests.fuzz.case import Fault
 from tests.fuzz.forked import Done, Prepared, run
 from tests.fuzz.running import Ran, allow_timers, run_command
 from tests.fuzz.trees import Node, Nodes, empty, nodes_of, restore
 from tests.harness import killedrepairs
+from tests.harness.archives import unpack_cases
 from tests.harness.killing import Point, Trouble
 
 _LOGS: Final = "logs"
@@ -70,6 +72,8 @@ class Case:
     @property
     def command(self) -> str:
         """The kind of command, for counts."""
+        if self.is_restore:
+            return "convert --for-broker"
         if self.words[0] == "convert":
             return "convert"
         return "repair --in-place" if self.is_in_place else "repair -o"
@@ -77,12 +81,18 @@ class Case:
     @property
     def is_in_place(self) -> bool:
         """It changes the files themselves."""
-        return "--in-place" in self.words
+        return "--in-place" in self.words or self.is_restore
 
     @property
-    def target(self) -> str:
-        """The PATH of a repair."""
-        return self.words[-1]
+    def is_restore(self) -> bool:
+        """It makes partitions in a log directory."""
+        return "--for-broker" in self.words
+
+    @property
+    def going_on(self) -> tuple[str, ...]:
+        """The command that finishes it: a restore is run again."""
+        more = ("--backup-dir", _BACKUP) if _BACKUP in self.words else ()
+        return self.words if self.is_restore else ("repair", "--finish", self.words[-1], *more)
 
 
 # The files.
@@ -114,6 +124,52 @@ def _over(words: Sequence[str]) -> Callable[[Path], None]:
     return build
 
 
+def _target(root: Path) -> None:
+    """A log directory after a clean shutdown, in which a topic is new and empty, and a source beside it."""
+    shutil.copytree(killedrepairs.SOURCE, root / _SOURCE)
+    partition = root / _LOGS / "new-0"
+    partition.mkdir(parents=True)
+    (partition / f"{0:020}.log").touch()
+    (partition / "partition.metadata").write_text(f"version: 0\ntopic_id: {_ID}\n")
+    (root / _LOGS / "meta.properties").write_text("version=1\ncluster.id=x\nnode.id=1\n")
+    (root / _LOGS / killedrepairs.MARKER).touch()
+    for name in killedrepairs.CHECKPOINTS:
+        (root / _LOGS / name).write_text("0\n2\nother 0 9\nnew 0 0\n")
+    (root / _LOGS / ".lock").touch()
+
+
+def _target_without(root: Path) -> None:
+    """The partition is not there yet."""
+    _target(root)
+    shutil.rmtree(root / _LOGS / "new-0")
+
+
+def _target_with_records(root: Path) -> None:
+    """The partition has other records."""
+    _target(root)
+    partition = root / _LOGS / "new-0"
+    for path in sorted((root / _SOURCE).glob(f"{105:020}.*")):
+        shutil.copy(path, partition)
+    (partition / f"{0:020}.log").unlink()
+    (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 105\n")
+
+
+def _target_of_several(root: Path) -> None:
+    """A whole log directory is restored into one that has the metadata of its cluster."""
+    old = unpack_cases("metadata", root) / "cluster" / "n1" / METADATA_DIRECTORY
+    shutil.copytree(old, root / _METADATA / METADATA_DIRECTORY)
+    shutil.rmtree(root / "metadata")
+    for topic in ("mail", "orders", "payments"):
+        shutil.copytree(killedrepairs.SOURCE, root / _SOURCE / f"{topic}-0")
+    _target_without(root / "target")
+    for name in killedrepairs.CHECKPOINTS:
+        # The order of new lines is that in which partitions are restored.
+        lines = "".join(f"{topic} 0 0\n" for topic in ("mail", "other", "orders", "payments"))
+        (root / "target" / _LOGS / name).write_text(f"0\n4\n{lines}")
+    shutil.move(root / "target" / _LOGS, root / _LOGS)
+    shutil.rmtree(root / "target")
+
+
 def _run_whole(words: Sequence[str], root: Path) -> None:
     assert run(words, root).ran is not None
 
@@ -122,6 +178,11 @@ _CRASHED: Final = partial(killedrepairs.build, is_clean=False)
 _SALVAGE: Final = ("repair", "--salvage", "--in-place", "--txn", "leave")
 _CUT: Final = ("repair", "--like-broker", "--in-place")
 _GZIP: Final = ("convert", _PARTITION, "-o", f"{_OUT}/", "--codec", "gzip", "--skip-damaged")
+_SOURCE: Final = "source"
+_METADATA: Final = "known"
+_ID: Final = "kdumpkdumpkdumpkdumpkg"
+_RESTORE: Final = ("convert", _SOURCE, "--for-broker", "--topic", "new", "--topic-id", _ID, "-o", _LOGS)
+_RESTORE_ALL: Final = ("convert", "--for-broker", "--from-log-dir", _SOURCE, "--metadata", _METADATA, "-o", _LOGS)
 _ONE_LOG: Final = ("repair", "--salvage", "-o", _OUT, f"{_PARTITION}/{105:020}.log")
 
 
@@ -139,6 +200,11 @@ CASES: Final = (
     Case("cut-crash", _CRASHED, (*_CUT, _PARTITION)),
     Case("cut-backup", killedrepairs.build, (*_CUT, "--backup-dir", _BACKUP, _PARTITION)),
     Case("cut-all", _whole_directory, (*_CUT, _LOGS)),
+    Case("restore", _target, _RESTORE),
+    Case("restore-new", _target_without, (*_RESTORE, "--forget-producers", "--open-transactions", "abort")),
+    Case("restore-over", _target_with_records, (*_RESTORE, "--overwrite", "--backup-dir", _BACKUP)),
+    Case("restore-linked", _target, (*_RESTORE, "--link", "hard")),
+    Case("restore-all", _target_of_several, _RESTORE_ALL),
     Case("copy", killedrepairs.build, ("repair", "--salvage", "-o", _OUT, _PARTITION)),
     Case("copy-cut", killedrepairs.build, ("repair", "--like-broker", "-o", f"{_OUT}/new", _PARTITION)),
     Case("copy-all", _whole_directory, ("repair", "--salvage", "-o", _OUT, _LOGS)),
@@ -240,7 +306,7 @@ class Checker:
         faults: list[Fault] = []
         run_command(case.words, place, faults)
         for _, manifest in _manifests(place):
-            run_command(["repair", "--finish", case.target], place, faults)
+            run_command(case.going_on, place, faults)
             run_command(_undo(case, manifest), place, faults)
         assert not faults, faults
         gc.collect()
@@ -315,6 +381,7 @@ class _Inspection:
         calls = done.calls or known.calls
         number = job.points[-1].number
         self._call = calls[number - 1] if number <= len(calls) else "-"
+        self._call_before = calls[number - 2] if 2 <= number <= len(calls) else "-"
         self.faults: list[Fault] = []
 
     def _blame(self, promise: str, detail: object) -> None:
@@ -324,8 +391,9 @@ class _Inspection:
 
     @property
     def _may_leave(self) -> bool:
-        """Nothing more could be removed after the trouble, or just not that."""
-        return self._trouble in (Trouble.KILL, Trouble.GONE) or self._call in _REMOVING
+        """Nothing more could be removed after the trouble, or just not that, or not durably."""
+        is_removing = self._call in _REMOVING or (self._call == "fsync" and self._call_before in _REMOVING)
+        return self._trouble in (Trouble.KILL, Trouble.GONE) or is_removing
 
     def _check_error(self, ran: Ran) -> None:
         """It failed as the contract says."""
@@ -437,8 +505,7 @@ class _Inspection:
     def _finish(self) -> None:
         """To what an undisturbed repair gives."""
         after = self._known.after
-        more = ["--backup-dir", _BACKUP] if _BACKUP in self._job.case.words else []
-        words = ["repair", "--finish", self._job.case.target, *more]
+        words = self._job.case.going_on
         self._second(words)
         if _is_begun(self._root):
             self._run(words, (0,))

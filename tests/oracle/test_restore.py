@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import subprocess
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,17 +20,21 @@ from kdump.restore.run import Restore
 from kdump.restore.source import read_source
 from kdump.restore.target import TargetCluster, TargetPartition
 from tests.harness.batches import NOW, v2_batch
-from tests.harness.captures import LARGE, partition_names, unpack
+from tests.harness.captures import FIXTURES, LARGE, partition_names, unpack
 from tests.harness.cli_runs import kdump
 from tests.harness.fast_reference import Row
-from tests.oracle.kraft import Cluster
-from tests.oracle.toolchain import DUMP_RELEASE, ToolchainMissingError, java_command
+from tests.oracle.kraft import Cluster, Node
+from tests.oracle.toolchain import ToolchainMissingError
 
 pytestmark = pytest.mark.oracle
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
 MARKER = ".kafka_cleanshutdown"
 NEW = 3
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+TRANSACTIONS = "segments/v2-txn-0"
+WAIT_SECONDS = 120
 ENOUGH = 1_500_000
 """Bytes of a log that is being written, before its broker is killed: more than a segment."""
 Record = tuple[int, int, int]
@@ -44,9 +49,9 @@ class Served:
     ends: Mapping[str, int]
 
 
-def cluster_in(root: Path) -> Cluster:
+def cluster_in(root: Path, *, brokers: int = 1) -> Cluster:
     try:
-        return Cluster(root)
+        return Cluster(root, brokers=brokers)
     except ToolchainMissingError as error:
         pytest.skip(str(error))
 
@@ -114,15 +119,36 @@ def test_records_through_a_console_producer(tmp_path: Path) -> None:
         topics_client(cluster, "create", "-", "orders")
         settings = ("parse.headers=true", "parse.key=true", "headers.key.separator==", r"null.marker=\N")
         options = [word for setting in settings for word in ("--reader-property", setting)]
-        command = java_command(DUMP_RELEASE, "org.apache.kafka.tools.ConsoleProducer")
-        words = ("--bootstrap-server", cluster.server, "--topic", "orders", *options)
-        subprocess.run([*command, *words], input=lines, check=True, capture_output=True, timeout=120)
+        cluster.tool("org.apache.kafka.tools.ConsoleProducer", ["--topic", "orders", *options], lines)
         served = serve(cluster, "read_uncommitted", ["orders"]).records["orders"]
     expected = []
     for row in given:
         headers = [(b"timestamp", str(NOW + row.timestamp_delta).encode()), *row.headers]
         expected.append((row.offset_delta, sum_of(row.key, row.value, headers)))
     assert [(offset, crc) for offset, _, crc in served] == expected
+
+
+def test_records_through_kcat(tmp_path: Path) -> None:
+    """The recipe of kdump-restore(7): all bytes but the delimiters; no headers, and what is empty becomes null."""
+    program = shutil.which("kcat")
+    if program is None:
+        pytest.skip("kcat is not on the PATH")
+    cluster = cluster_in(tmp_path)
+    source = tmp_path / "orders-0"
+    source.mkdir()
+    pairs: list[tuple[bytes | None, bytes | None]] = [
+        (b"key", b"value"), (None, b"a\tb\r\n\xff\0"), (b"\n", None), (b"k", b""), (None, None), (b"", "żółć".encode()),
+    ]  # fmt: skip
+    rows = [Row(number, number, key, value, []) for number, (key, value) in enumerate(pairs)]
+    (source / f"{0:020}.log").write_bytes(v2_batch(rows, base_timestamp=NOW))
+    words = ("--print-data-log", "--isolation", "read_committed", "--no-control")
+    data = kdump("dump", *words, "--format", r"%k\x1f%v\x1e", ".", cwd=source).stdout
+    with cluster.broker():
+        topics_client(cluster, "create", "-", "orders")
+        command = [program, "-P", "-b", cluster.server, "-t", "orders", "-K", r"\x1f", "-D", r"\x1e", "-Z"]
+        subprocess.run(command, input=data, check=True, capture_output=True, timeout=WAIT_SECONDS)
+        served = serve(cluster, "read_uncommitted", ["orders"]).records["orders"]
+    assert [crc for _, _, crc in served] == [sum_of(key or None, value or None, []) for key, value in pairs]
 
 
 def sum_of(key: bytes | None, value: bytes | None, headers: Iterable[tuple[bytes, bytes | None]]) -> int:
@@ -213,3 +239,80 @@ def test_a_log_directory_of_a_killed_broker(tmp_path: Path) -> None:
         assert written == [f"{topic} {ends[topic] + number}" for topic in topics for number in range(NEW)]
         said = new.said
     assert not [line for line in said if any(f"{topic}-0" in line for topic in topics)]
+
+
+def several_epochs(home: Path) -> Path:
+    """A log whose leader changed: three segments of leader epochs 0, 3 and 9."""
+    source = home / "epochs-0"
+    source.mkdir(parents=True)
+    for number, epoch in enumerate((0, 3, 9)):
+        base = 10 * number
+        rows = [Row(at, at, b"key", b"%d" % (base + at), []) for at in range(10)]
+        batch = v2_batch(rows, base_offset=base, base_timestamp=NOW, partition_leader_epoch=epoch)
+        (source / f"{base:020}.log").write_bytes(batch)
+    return source
+
+
+def log_of(node: Node, topic: str) -> bytes:
+    """The batches of a partition; each replica rolls its own segments."""
+    return b"".join(path.read_bytes() for path in sorted((node.logs / f"{topic}-0").glob("*.log")))
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + WAIT_SECONDS
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.5)
+
+
+def test_several_replicas(tmp_path: Path) -> None:
+    """All replicas restored before any broker starts, or one that is extended later: both ways keep everything.
+
+    Restored on one replica beside an empty one that leads, it is lost: that is why nothing else is called safe.
+    """
+    cluster = cluster_in(tmp_path, brokers=3)
+    one, two, three = cluster.nodes
+    sources = {
+        "all": several_epochs(tmp_path),
+        "half": several_epochs(tmp_path / "half"),
+        "one": FIXTURES / TRANSACTIONS,
+    }
+    replicas = {"all": "1:2:3", "half": "2:3", "one": "2"}
+    with cluster.brokers():
+        for topic, assignment in replicas.items():
+            cluster.tool(TOPICS, ["--create", "--topic", topic, "--replica-assignment", assignment])
+    # The third broker stopped first: the second one is the last in-sync replica of "half".
+    for topic, nodes in (("all", cluster.nodes), ("one", [two]), ("half", [three])):
+        for node in nodes:
+            words = ("--for-broker", "--topic", topic, "--metadata", str(one.logs), "--forget-producers")
+            done = kdump("convert", str(sources[topic]), "-o", str(node.logs), *words, cwd=tmp_path)
+            assert done.returncode == 0, done.stderr
+    restored = {topic: log_of(two, topic) for topic in ("all", "one")}
+    assert log_of(one, "all") == log_of(three, "all") == restored["all"]
+    with cluster.brokers():
+        for isolation in ISOLATIONS:
+            served = serve(cluster, isolation, ["all", "one"])
+            for topic in ("all", "one"):
+                assert served.records[topic] == list(records_of(sources[topic], isolation))
+        wait_until(lambda: cluster.tool(TOPICS, ["--describe", "--under-replicated-partitions"]).strip() == "")
+        assert [log_of(node, "all") for node in cluster.nodes] == [restored["all"]] * 3
+        assert serve(cluster, "read_uncommitted", ["half"]).ends == {"half": 0}
+        assert log_of(three, "half") == b""
+        said = [line for node in cluster.nodes for line in node.said]
+        assert not [line for line in said if "all-0" in line or "one-0" in line]
+        extend(cluster, tmp_path, "one", [2, 3])
+        assert log_of(three, "one") == log_of(two, "one") == restored["one"]
+        ends = serve(cluster, "read_uncommitted", ["all", "one"]).ends
+        written = topics_client(cluster, "produce", str(NEW), "all", "one")
+        assert written == [f"{topic} {ends[topic] + number}" for topic in ("all", "one") for number in range(NEW)]
+        wait_until(lambda: log_of(one, "all") == log_of(two, "all") == log_of(three, "all"))
+        wait_until(lambda: log_of(two, "one") == log_of(three, "one"))
+
+
+def extend(cluster: Cluster, home: Path, topic: str, brokers: Sequence[int]) -> None:
+    """Give a topic more replicas, as kafka-reassign-partitions.sh does, and wait until they are there."""
+    wanted = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": list(brokers)}]}
+    (home / "wanted.json").write_text(json.dumps(wanted))
+    words = ["--reassignment-json-file", str(home / "wanted.json")]
+    cluster.tool(REASSIGN, [*words, "--execute"])
+    wait_until(lambda: "is completed" in cluster.tool(REASSIGN, [*words, "--verify", "--preserve-throttles"]))

@@ -6,8 +6,9 @@ never trims or creates a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from kdump.codes import Codes, DamageError
 from kdump.dump.text.batches import BatchSearch, Located, batch_at
@@ -85,12 +86,9 @@ class DumpedIndex:
         table = BatchSearch(self.log)
         timestamps = MaxTimestamps(self.log, limit)
         previous = NO_TIMESTAMP
-        used = list(used_entries(entries, self.base_offset))
-        for first in range(0, len(used), _ENTRIES_AT_A_TIME):
-            found = [
-                (entry, self._locate(number, entry, index, table))
-                for number, entry in used[first : first + _ENTRIES_AT_A_TIME]
-            ]
+        used = used_entries(entries, self.base_offset)
+        while part := list(islice(used, _ENTRIES_AT_A_TIME)):
+            found = [(entry, self._locate(number, entry, index, table)) for number, entry in part]
             timestamps.prepare(
                 batch for entry, batch in found if isinstance(batch, Located) and batch.last_offset == entry.offset
             )
@@ -109,7 +107,7 @@ class DumpedIndex:
                     yield f"timestamp: {entry.timestamp} offset: {entry.offset}\n"
                 previous = entry.timestamp
 
-    def check_time_entries(self, entries: list[TimeEntry]) -> None:
+    def check_time_entries(self, entries: Sequence[TimeEntry]) -> None:
         """The sanity check of a .timeindex. Raises DamageError INDEX."""
         if entries and entries[-1].timestamp < entries[0].timestamp:
             raise DamageError(
@@ -118,7 +116,7 @@ class DumpedIndex:
         self.check_last_offset(entries)
         self.check_size(TIME_ENTRY_SIZE)
 
-    def check_last_offset(self, entries: list[OffsetEntry] | list[TimeEntry]) -> None:
+    def check_last_offset(self, entries: Sequence[OffsetEntry] | Sequence[TimeEntry]) -> None:
         """Raises DamageError INDEX where the last entry lies below the base offset."""
         if entries and entries[-1].offset < self.base_offset:
             raise DamageError(
@@ -131,7 +129,7 @@ class DumpedIndex:
             raise DamageError(Codes.INDEX, f"{len(self.data)} bytes are not a multiple of {entry_size}")
 
     def _locate(
-        self, number: int, entry: TimeEntry, index: list[OffsetEntry], table: BatchSearch
+        self, number: int, entry: TimeEntry, index: Sequence[OffsetEntry], table: BatchSearch
     ) -> Located | DamageError | None:
         """The batch that a time index entry leads to; an error is given back, to be raised in its turn."""
         position = lookup(index, entry.offset)
@@ -143,7 +141,7 @@ class DumpedIndex:
             return error
 
 
-def lookup(index: list[OffsetEntry], offset: int) -> int:
+def lookup(index: Sequence[OffsetEntry], offset: int) -> int:
     """``OffsetIndex.lookup``: the position of the greatest entry at or below ``offset``, 0 when there is none.
 
     The search takes the steps of the broker, warm section first. Where entries do not rise (zero padding after the used
@@ -160,7 +158,7 @@ def lookup(index: list[OffsetEntry], offset: int) -> int:
     return index_search(index, offset, 0, first_warm)
 
 
-def index_search(index: list[OffsetEntry], offset: int, low: int, high: int) -> int:
+def index_search(index: Sequence[OffsetEntry], offset: int, low: int, high: int) -> int:
     """The position of the greatest entry at or below ``offset`` among ``low`` to ``high``, of which the first is."""
     while low < high:
         middle = (low + high + 1) >> 1

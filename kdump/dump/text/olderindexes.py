@@ -44,8 +44,9 @@ class IndexByFirstRecord(DumpedIndex):
             self.check_size(OFFSET_ENTRY_SIZE)
             yield f"{self.name} passed sanity check.\n"
             return
+        known: dict[int, tuple[int, int]] = {}
         for number, entry in enumerate(entries):
-            offset = self._first_offset(number, entry, options)
+            offset = self._first_offset(number, entry, options, known)
             if offset != entry.offset:
                 reports.index_mismatch(self.path, entry.offset, offset)
             if number and entry.offset == self.base_offset:
@@ -53,18 +54,33 @@ class IndexByFirstRecord(DumpedIndex):
             if not options.verify_index_only:
                 yield f"offset: {entry.offset} position: {entry.position}\n"
 
-    def _first_offset(self, number: int, entry: OffsetEntry, options: TextOptions) -> int:
-        """The offset of the first record from the position of an entry on. DamageError where there is none."""
+    def _first_offset(
+        self, number: int, entry: OffsetEntry, options: TextOptions, known: dict[int, tuple[int, int]]
+    ) -> int:
+        """The offset of the first record from the position of an entry on.
+
+        ``known``: what was found from positions, which entries may share: offset, and the end of the batch.
+
+        Raises:
+            DamageError: there is none.
+        """
         position, size = entry.position, self.log.size or 0
         end = min(position + options.max_message_size, size)
-        while position >= 0 and (batch := batch_at(self.log, position, end)) is not None:
+        passed = []
+        while position not in known and position >= 0 and (batch := batch_at(self.log, position, end)) is not None:
             self._require_known(position)
-            first = next(_offsets(memoryview(self.log.read(position, batch.size))), None)
-            if first is not None:
-                return first
-            # A cleaner leaves batches without records.
+            passed.append(position)
             position += batch.size
-        raise bad_entry(number, OFFSET_ENTRY_SIZE, f"no record from position {entry.position} of the log on")
+            first = next(_offsets(memoryview(self.log.read(batch.position, batch.size))), None)
+            if first is not None:
+                known[batch.position] = first, position
+                position = batch.position
+            # A cleaner leaves batches without records.
+        found = known.get(position)
+        if found is None or found[1] > end:
+            raise bad_entry(number, OFFSET_ENTRY_SIZE, f"no record from position {entry.position} of the log on")
+        known.update(dict.fromkeys(passed, found))
+        return found[0]
 
     def time_index_lines(self, options: TextOptions, reports: Reports, limit: int) -> Iterator[str]:
         """See DumpedIndex; an entry of zeros ends the list only where its batch begins the log."""

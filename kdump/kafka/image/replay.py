@@ -93,8 +93,8 @@ def replay(
     faults: list[Fault] = []
     loader, snapshot = ImageLoader(watch), None
     for candidate in () if alone else reversed(log.snapshots):
-        if refused and not log.start_offset:
-            # The whole log says more than older snapshots.
+        if refused and not log.start_offset and _reaches(log, candidate.end_offset, since=0):
+            # The whole log says as much as older snapshots, and how it came about.
             break
         try:
             if not (since or until).has(candidate):
@@ -121,8 +121,9 @@ def replay(
             result.end_offset = batch.last_offset + 1
     except UnreadableBatchError as error:
         result.unreadable = error
-    if snapshot is not None and log.segments and until == StatePoint() and result.end_offset == first:
-        result.beyond_log = _beyond(log, snapshot)
+    is_end_known = until == StatePoint() and result.end_offset == first
+    if snapshot is not None and log.segments and is_end_known and not _reaches(log, first, since=first):
+        result.beyond_log = snapshot
     if loader.quorum.leader is None:
         # A snapshot does not hold the election, which was before its end.
         loader.quorum.leader = leader_of(log, loader.image.provenance.epoch)
@@ -143,14 +144,15 @@ def _last_faults(loader: ImageLoader, result: Replayed) -> list[Fault]:
     return found
 
 
-def _beyond(log: MetadataLog, snapshot: SnapshotFile) -> SnapshotFile | None:
+def _reaches(log: MetadataLog, offset: int, *, since: int) -> bool:
+    """The batches from offset ``since`` on can be read, up to an offset at least."""
     end = log.start_offset
     try:
-        for batch in log.batches(snapshot.end_offset):
+        for batch in log.batches(since):
             end = batch.last_offset + 1
     except UnreadableBatchError:
         pass
-    return snapshot if end < snapshot.end_offset else None
+    return end >= offset
 
 
 def _odd(batches: Iterator[MetadataBatch], faults: list[Fault]) -> Iterator[MetadataBatch]:

@@ -136,6 +136,8 @@ class Manifest:
     ``logs`` says of each log what was kept, dropped, restored and made (see ``kdump.repair.account``); ``lines`` are
     the partition's own in the checkpoints of its log directory; ``bystanders`` is None in manifests that do not tell.
     ``replaced``: while it is undone, the name of the directory in the backup that keeps the files written since.
+    ``is_new``: the partition directory was made for it, and goes when it is undone. ``account``: what a restore was
+    asked for and came to (see ``kdump.restore.earlier``).
     """
 
     directory: str
@@ -150,6 +152,8 @@ class Manifest:
     lines: tuple[LineChange, ...] = ()
     bystanders: tuple[Bystander, ...] | None = None
     replaced: str | None = None
+    is_new: bool = False
+    account: Mapping[str, Any] | None = None
 
     def with_state(self, state: State) -> Manifest:
         """The manifest of the repair in another state."""

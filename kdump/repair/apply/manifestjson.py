@@ -6,7 +6,6 @@ in the journal's own directories, and every step must change a file that it list
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -31,6 +30,7 @@ from kdump.repair.apply.manifest import (
     State,
 )
 from kdump.repair.plan.plan import LineChange
+from kdump.wire.jsontext import read_json
 
 _DEPTH: Final = 16
 """Most levels of the JSON; kdump writes 6."""
@@ -45,10 +45,7 @@ def parse_manifest(data: bytes) -> Manifest:
     """The manifest in a file. Raises ValueError if it is none, or must not be followed."""
     if len(data) > MAX_SIZE:
         raise ValueError(f"it has more than {MAX_SIZE:,} bytes")
-    try:
-        members = json.loads(data, parse_int=_parsed_integer)
-    except RecursionError as error:
-        raise ValueError("its JSON is nested too deep") from error
+    members = read_json(data, _parsed_integer)
     _check_depth(members)
     return validate(members)
 
@@ -232,9 +229,15 @@ def _checkpoint(value: object) -> str:
 
 
 def _account(value: object) -> dict[str, Any]:
-    """What a repair did to a log; it is not used."""
+    """What a repair did to a log, or what a restore came to; no step follows from it."""
     if not isinstance(value, dict):
         raise ValueError("is no object")
+    return value
+
+
+def _bool(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("is neither true nor false")
     return value
 
 
@@ -318,5 +321,7 @@ _LATER: Final[Mapping[str, _Check]] = {
     "lines": _each(lambda value: LineChange(**_members(value, _LINE))),
     "bystanders": _optional(_each(lambda value: Bystander(**_members(value, _BYSTANDER)))),
     "replaced": _optional(_kept_directory),
+    "is_new": _bool,
+    "account": _optional(_account),
 }
 """Manifests of earlier versions do not have them."""

@@ -122,10 +122,18 @@ class Preparation:
     ) -> None:
         self.folders.close()
 
-    def begin(self, mode: str, logs: Iterable[Mapping[str, Any]], digests: Mapping[str, str]) -> Manifest:
+    def begin(
+        self,
+        mode: str,
+        logs: Iterable[Mapping[str, Any]],
+        digests: Mapping[str, str],
+        *,
+        is_new: bool = False,
+        account: Mapping[str, Any] | None = None,
+    ) -> Manifest:
         """The preparation is complete: write the manifest.
 
-        ``digests``: SHA-256 of logs by name, if they were read.
+        ``digests``: SHA-256 of logs by name, if they were read. ``is_new`` and ``account``: see ``Manifest``.
         """
         manifest = Manifest(
             self.directory,
@@ -139,6 +147,8 @@ class Preparation:
             tuple(logs),
             tuple(self._lines),
             tuple(self._bystanders(digests)),
+            is_new=is_new,
+            account=account,
         )
         journal.begin(self.folders, manifest)
         return manifest

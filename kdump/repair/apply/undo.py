@@ -17,12 +17,24 @@ from typing import Final, NamedTuple
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from kdump.log.names import Kind, parse_file_name
+from kdump.log.siblings import read_checkpoint
 from kdump.log.source import Source
 from kdump.repair.apply import disk
 from kdump.repair.apply.disk import DirectoryEntry, Folder
 from kdump.repair.apply.folders import Folders
-from kdump.repair.apply.journal import clear, close, copy_file, finish, pieces_of, remove, set_line, write_manifest
+from kdump.repair.apply.journal import (
+    clear,
+    close,
+    copy_file,
+    finish,
+    pieces_of,
+    remove,
+    remove_journal,
+    set_line,
+    write_manifest,
+)
 from kdump.repair.apply.manifest import (
+    HOME,
     KEPT,
     MANIFEST_NAME,
     MARKER,
@@ -132,7 +144,30 @@ def undo(folders: Folders, manifest: Manifest, *, replaces_changed: bool = False
     clear(folders.backup, OLD)
     close(folders, manifest.with_state(State.UNDONE))
     kept_in = None if manifest.replaced is None else os.path.join(folders.backup.path, manifest.replaced)
-    return Undone(marker, kept_in, kept, tuple(_differences(folders, manifest, written)))
+    undone = Undone(marker, kept_in, kept, tuple(_differences(folders, manifest, written)))
+    if manifest.is_new and kept_in is None:
+        _remove_partition(folders)
+    return undone
+
+
+def is_as_made(folders: Folders, manifest: Manifest) -> bool:
+    """All files that a repair changed are as it made them, and so are the lines of the partition."""
+    return all(_is(folders, change, change.after) for change in manifest.files) and all(
+        read_checkpoint(folders.partition.path, line.name) == line.after for line in manifest.lines
+    )
+
+
+def _remove_partition(folders: Folders) -> None:
+    """Remove the directory of a partition that was not there before, unless something else is in it.
+
+    A broker takes a directory without partition.metadata for one of a topic that is gone. The manifest goes with it,
+    unless it is in a backup elsewhere.
+    """
+    if set(folders.partition.names()) - {HOME}:
+        return
+    if folders.home is not None and folders.home.names() == [os.path.basename(folders.journal.path)]:
+        remove_journal(folders.journal)
+    disk.remove_made([folders.above.entry(os.path.basename(folders.partition.path)), folders.partition.entry(HOME)])
 
 
 def _settle_marker(folders: Folders, manifest: Manifest, written: int) -> tuple[Manifest, MarkerFate | None]:

@@ -339,7 +339,7 @@ def _refuse_foreign(source: Source) -> None:
 
 def _aborted(recovered: Recovered) -> list[AbortedTxn]:
     built = recovered.recovery.indexes
-    return parse_txn_index(built.txn_index or b"") if built is not None else []
+    return list(parse_txn_index(built.txn_index or b"")) if built is not None else []
 
 
 _LAST: Final = 2**63 - 1

@@ -17,7 +17,7 @@ from kdump.log.source import Source
 from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.inventory import Inventory, examine
 from kdump.repair.salvage.siblingcontext import SiblingContext, valid_rows
-from kdump.repair.salvage.table import BatchArrays, Column
+from kdump.repair.salvage.table import BatchArrays, Column, index_columns
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.indexes import offset_index_end, time_index_end
 from kdump.verify.table import BatchRow, cleaned, first_offset
@@ -139,7 +139,7 @@ def _by_indexes(around: SiblingContext, base_offset: int, ours: BatchArrays, goo
     if len(ours):
         yield indexed_end(around, base_offset, ours) or 0
     if around.time_index and len(good):
-        timestamp, offset = np.array(around.time_index, np.int64).T
+        timestamp, offset = index_columns(around.time_index)
         yield time_index_end(timestamp, offset, _view(base_offset, good)) or 0
 
 
@@ -147,7 +147,7 @@ def indexed_end(around: SiblingContext, base_offset: int, ours: BatchArrays) -> 
     """The offset after the last one of the .index, where that agrees with the good batches of the log; else None."""
     if not around.index:
         return None
-    offset, position = np.array(around.index, np.int64).T
+    offset, position = index_columns(around.index)
     return offset_index_end(offset, position, _view(base_offset, ours))
 
 

@@ -26,7 +26,7 @@ from kdump.format.index import OffsetEntry
 from kdump.repair.salvage.choice import heaviest_chain
 from kdump.repair.salvage.entry import Entry
 from kdump.repair.salvage.siblingcontext import SiblingContext
-from kdump.repair.salvage.table import BatchArrays, Column
+from kdump.repair.salvage.table import BatchArrays, Column, index_columns
 from kdump.verify.table import BatchRow
 
 NEIGHBOURS: Final = "the only offset that its neighbours leave"
@@ -197,13 +197,13 @@ class RoomIndex:
     An entry names the last offset of its batch; brokers up to 1.1 named the first. The good batches show which.
 
     Args:
-        entries: of the .index.
+        entries: of the .index; their positions rise.
         table: good batches in file order.
     """
 
     def __init__(self, entries: Sequence[OffsetEntry], table: BatchArrays) -> None:
-        self._offsets = {entry.position: entry.offset for entry in entries}
-        position, offset = np.array([(one.position, one.offset) for one in entries], np.int64).reshape(-1, 2).T
+        offset, position = index_columns(entries)
+        self._offset, self._position = offset, position
         place = np.searchsorted(table.position, position)
         place = np.minimum(place, max(0, len(table) - 1)) if len(table) else place[:0]
         is_there = table.position[place] == position[: place.size]
@@ -213,9 +213,10 @@ class RoomIndex:
 
     def first_offsets(self, entry: Entry) -> set[int]:
         """First offsets that the entry may have by the index; none where it does not have it."""
-        offset = self._offsets.get(entry.row.position)
-        if offset is None:
+        number = int(np.searchsorted(self._position, entry.row.position))
+        if number == self._position.size or self._position[number] != entry.row.position:
             return set()
+        offset = int(self._offset[number])
         by_last, by_first = offset - entry.span + 1, offset
         if self._names_last != self._names_first:
             return {by_last if self._names_last else by_first}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kdump.format.index import OffsetEntry, TimeEntry
 from kdump.verify.table import UNKNOWN_OFFSET, cleaned
 
 Column = NDArray[np.int64]
@@ -118,3 +120,9 @@ class BatchArrays:
             if is_all:
                 return self
         return BatchArrays(self.rows[numbers])
+
+
+def index_columns(entries: Sequence[OffsetEntry] | Sequence[TimeEntry]) -> tuple[Column, Column]:
+    """Both fields of the entries of an index file, each of shape (entries,)."""
+    fields = np.fromiter(chain.from_iterable(entries), np.int64, 2 * len(entries))
+    return fields[::2], fields[1::2]

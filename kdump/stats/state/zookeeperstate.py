@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kdump.stats.rowtable import row_table
+from kdump.stats.rowtable import row_table, table_parts
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
 from kdump.zookeeper.datafiles import DataSet
@@ -72,33 +72,42 @@ def zookeeper_rows(found: RestoredTree, files: DataSet, *, show_secrets: bool) -
         yield {"type": "node", **node}
 
 
-def zookeeper_page(found: RestoredTree, files: DataSet, *, show_secrets: bool, width: int, color: bool) -> str:
-    """What tree it is, and a table of its nodes."""
+def zookeeper_page(
+    found: RestoredTree, files: DataSet, *, show_secrets: bool, width: int, color: bool
+) -> Iterator[str]:
+    """What tree it is, what Kafka keeps in it, and a table of its nodes; in parts."""
     moment = "" if found.time is None else f" ({time_text(found.time)})"
     start = "an empty tree" if found.snapshot is None else found.snapshot.file_name
-    head = (
+    yield (
         f"{escaped(files.path)} after zxid 0x{found.last_zxid:x}{moment}\n"
         f"from {start} and {found.replayed:,} transactions; {len(found.tree.sessions):,} sessions\n\n"
     )
-    rows = [
-        {
-            **node,
-            "data": (node["data"] or b"").decode("utf-8", "replace")[:_MOST_CHARACTERS],
-            "version": str(node["version"]),
-            "modified": time_text(node["mtime"]) if node["mtime"] else "",
-            "mzxid": f"0x{node['mzxid']:x}",
-            "ephemeralOwner": f"0x{node['ephemeralOwner'] % (1 << 64):x}" if node["ephemeralOwner"] else "",
-        }
-        for node in found.tree.shown_nodes(show_secrets=show_secrets)
-    ]
     kinds: dict[str, list[dict[str, Any]]] = {}
     for row in kafka_rows(found.tree, show_secrets=show_secrets):
         if "port" in row:
             row["port"] = str(row["port"])
         kinds.setdefault(row["type"], []).append(row)
-    parts = [
-        f"{title}\n{row_table(columns, kinds[kind], width=width, color=color)}\n"
-        for kind, (title, columns) in _KAFKA.items()
-        if kind in kinds
-    ]
-    return head + "".join(parts) + "nodes\n" + row_table(_COLUMNS, rows, width=width, color=color)
+    for kind, (title, columns) in _KAFKA.items():
+        if kind in kinds:
+            yield f"{title}\n{row_table(columns, kinds[kind], width=width, color=color)}\n"
+    yield "nodes\n"
+    yield from table_parts(_COLUMNS, _NodeRows(found, show_secrets=show_secrets), width=width, color=color)
+
+
+class _NodeRows:
+    """The nodes as the table shows them, made anew each time: there may be a million."""
+
+    def __init__(self, found: RestoredTree, *, show_secrets: bool) -> None:
+        self._found = found
+        self._show_secrets = show_secrets
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for node in self._found.tree.shown_nodes(show_secrets=self._show_secrets):
+            yield {
+                **node,
+                "data": (node["data"] or b"").decode("utf-8", "replace")[:_MOST_CHARACTERS],
+                "version": str(node["version"]),
+                "modified": time_text(node["mtime"]) if node["mtime"] else "",
+                "mzxid": f"0x{node['mzxid']:x}",
+                "ephemeralOwner": f"0x{node['ephemeralOwner'] % (1 << 64):x}" if node["ephemeralOwner"] else "",
+            }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from kdump.diff import contents
 from kdump.diff.contents import ContentOptions, RecordDigests, read_digests, read_stored, same_records
+from kdump.format import record as format_record
 from tests.harness.batches import CODECS, CONTROL, NOW, TRANSACTIONAL, message, plain_rows, v2_batch, wrapper
 from tests.harness.fast_reference import Row
 from tests.harness.replicas import loaded
@@ -21,7 +23,9 @@ def digests(folder: Path, *entries: bytes, only_content: bool = False, limit: in
     path.write_bytes(b"".join(entries))
     copy = loaded(path)
     numbers = np.arange(copy.table.rows.size)
-    return read_digests(copy.table, numbers, copy.opened, ContentOptions(limit, only_content))
+    parts = list(read_digests(copy.table, numbers, copy.opened, ContentOptions(limit, only_content)))
+    columns = ([getattr(part, one.name) for part in parts] for one in fields(RecordDigests))
+    return RecordDigests(*(np.concatenate(several) for several in columns))
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -109,7 +113,6 @@ def test_batches_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_empty_batches_hold_nothing(tmp_path: Path) -> None:
     assert digests(tmp_path, v2_batch([], last_offset_delta=5)).offset.size == 0
-    assert digests(tmp_path).offset.size == 0
 
 
 def test_stored_records(tmp_path: Path) -> None:
@@ -140,3 +143,34 @@ def test_what_the_older_format_cannot_hold_is_no_content(tmp_path: Path) -> None
     assert not same_records(plain, headers, options).any()
     assert not same_records(late, headers, options).any()
     assert not same_records(other, headers, options).any()
+
+
+def test_the_records_come_in_the_order_of_the_rows(tmp_path: Path) -> None:
+    """Batches that the columns refuse stay at their places between the others, and a damaged one is one record."""
+    broken = bytearray(v2_batch(ROWS[:2], base_offset=8))
+    broken[-1] ^= 1
+    nonsense = v2_batch(body=b"nonsense", base_offset=7, record_count=3)
+    found = digests(
+        tmp_path, v2_batch(ROWS), message(1, 4, None, b"v"), v2_batch(ROWS[:2], base_offset=5), nonsense, bytes(broken)
+    )
+    assert found.offset.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    assert found.row.tolist() == [0, 0, 0, 0, 1, 2, 2, 3, 4]
+    assert found.is_readable.tolist() == [True] * 7 + [False] * 2
+
+
+@pytest.mark.parametrize("codec", [0, 4])
+def test_large_batches_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: int) -> None:
+    """Damage at their end makes them one record all the same."""
+    monkeypatch.setattr(format_record, "PIECE_RECORDS", 2)
+    monkeypatch.setattr(contents, "_HELD_PIECES", 2)
+    monkeypatch.setattr(contents, "_TOGETHER", 3)
+    # The columns refuse a record with more bytes than it says.
+    odd = v2_batch(plain_rows(20), codec=codec, record_count=21)
+    for entry, count in ((v2_batch(plain_rows(20), codec=codec), 20), (odd, 1)):
+        path = tmp_path / f"{0:020}.log"
+        path.write_bytes(entry)
+        copy = loaded(path)
+        parts = list(read_digests(copy.table, np.arange(1), copy.opened, ContentOptions()))
+        assert sum(part.offset.size for part in parts) == count
+        assert [part.is_readable.all() for part in parts] == [count > 1] * len(parts)
+        assert (len(parts) > 1) == (count > 1)

@@ -30,7 +30,7 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
         (str(file), file.stat().st_size, hashlib.sha256(file.read_bytes()).hexdigest()) for file in copy.iterdir()
     }
     (partition,) = found.partitions
-    assert (partition.path, partition.name, partition.log_end, partition.epochs) == (
+    assert (partition.path, partition.name, partition.log_end, tuple(partition.epochs)) == (
         str(copy),
         ("t", 0),
         10,
@@ -66,8 +66,15 @@ def test_ranges_know_no_segments(tmp_path: Path) -> None:
         '# {"type":"partition"}',
         '# {"type":"partition","path":"t-0","topic":"t","partition":0,"topicId":null,"clusterId":null,"nodeId":[],'
         '"logStart":0,"logEnd":0,"highWatermark":0,"epochs":[],"ranges":[]}',
+        '# {"type":"partition","path":"t-0","topic":"t","partition":0,"topicId":null,"clusterId":null,"nodeId":null,'
+        '"logStart":0,"logEnd":0,"highWatermark":0,"epochs":[],"ranges":[[0,0,1,1,"abc"]]}',
+        '# {"type":"partition","path":"t-0","topic":"t","partition":0,"topicId":null,"clusterId":null,"nodeId":null,'
+        '"logStart":0,"logEnd":0,"highWatermark":0,"epochs":[[1]],"ranges":[]}',
+        '# {"type":"file","path":"x","size":1,"more":[' + "[]," * 200_000 + "1]}",
+        "# " + "[" * 100_000,
         "0" * 63 + "  short",
     ],
+    ids=range(12),
 )
 def test_what_is_none_of_a_manifest(tmp_path: Path, line: str) -> None:
     path = tmp_path / "manifest"

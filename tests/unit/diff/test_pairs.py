@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from kdump.diff.contents import ContentOptions
-from kdump.diff.pairs import MISSING, CopyContents, CopyPair, Held, Intervals
+from kdump.diff.alignment import Offsets
+from kdump.diff.contents import ContentOptions, RecordDigests
+from kdump.diff.pairs import MISSING, ONLY, CopyContents, CopyPair, Held, Intervals
 from tests.harness.replicas import MadeBatch, loaded, make_copy
 
 
@@ -42,6 +44,10 @@ def pair(tmp_path: Path, ours: list[MadeBatch], theirs: list[MadeBatch]) -> Copy
     return CopyPair(first, second)
 
 
+def labelled(label: Held, records: RecordDigests) -> Offsets:
+    return np.full(records.offset.size, int(label), np.int64)
+
+
 def test_what_two_copies_hold(tmp_path: Path) -> None:
     ours = [MadeBatch(0), MadeBatch(5), MadeBatch(10), MadeBatch(15), MadeBatch(20), MadeBatch(30)]
     theirs = [MadeBatch(0), MadeBatch(5, epoch=2), MadeBatch(10, value=b"x"), MadeBatch(20, 2), MadeBatch(30)]
@@ -49,8 +55,8 @@ def test_what_two_copies_hold(tmp_path: Path) -> None:
     assert not found.are_equal(0, 40)
     assert found.are_equal(0, 5)
     assert found.are_equal(30, 35)
-    for keys in (False, True):
-        held = [(Held(label), first, last) for label, first, last, _ in found.held(0, 40, keys=keys).stretches()]
+    for judged in (None, (partial(labelled, ONLY[0]), partial(labelled, ONLY[1]))):
+        held = [(Held(label), first, last) for label, first, last, _ in found.held(0, 40, judged).stretches()]
         assert held == [
             (Held.SAME_BATCH, 0, 4),
             (Held.OTHER_EPOCH, 5, 9),
@@ -78,3 +84,21 @@ def test_an_empty_copy(tmp_path: Path) -> None:
     empty = CopyContents(loaded(tmp_path / "c" / "t-0"), ContentOptions())
     assert [one.held for one in CopyPair(found.first, empty).missing(None).stretches()] == [MISSING]
     assert CopyPair(empty, found.first).missing(None).first.size == 0
+
+
+def test_records_in_disorder_do_not_hide_others(tmp_path: Path) -> None:
+    """Records at offsets that their batch does not claim, or that another one has, are what one copy alone has."""
+    ours = [MadeBatch(0), MadeBatch(3), MadeBatch(10, header={"last_offset_delta": 2}), MadeBatch(20)]
+    theirs = [MadeBatch(0, value=b"x"), MadeBatch(10, value=b"x"), MadeBatch(20, value=b"x")]
+    found = pair(tmp_path, ours, theirs)
+    # The second time the records that were kept are taken.
+    for _ in range(2):
+        told = sorted((one.held, one.first, one.last, one.records) for one in found.held(0, 40).stretches())
+        assert told == [
+            (Held.OTHER_RECORD, 0, 4, 5),
+            (Held.OTHER_RECORD, 10, 12, 3),
+            (Held.OTHER_RECORD, 20, 24, 5),
+            (Held.ONLY_FIRST, 3, 7, 5),
+            (Held.ONLY_FIRST, 13, 14, 2),
+            (Held.ONLY_SECOND, 13, 14, 2),
+        ]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, DamageError
-from kdump.format.index import AbortedTxn, parse_offset_index, parse_time_index, parse_txn_index
+from kdump.format.index import AbortedTxn, parse_offset_index, parse_time_index, parse_txn_index, rising_part
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from tests.harness.fast_reference import INT32, INT64
 
@@ -33,20 +33,33 @@ def refused(data: bytes) -> DamageError:
 @given(st.lists(st.tuples(INT32, INT32), max_size=5), INT64, st.binary(max_size=7))
 def test_offset_index(entries: list[tuple[int, int]], base: int, rest: bytes) -> None:
     data = b"".join(struct.pack(">ii", *entry) for entry in entries) + rest
-    assert parse_offset_index(data, base) == [(base + relative, position) for relative, position in entries]
+    assert list(parse_offset_index(data, base)) == [(base + relative, position) for relative, position in entries]
 
 
 @given(st.lists(st.tuples(INT64, INT32), max_size=5), INT64, st.binary(max_size=11))
 def test_time_index(entries: list[tuple[int, int]], base: int, rest: bytes) -> None:
     data = b"".join(struct.pack(">qi", *entry) for entry in entries) + rest
-    assert parse_time_index(data, base) == [(timestamp, base + relative) for timestamp, relative in entries]
+    assert list(parse_time_index(data, base)) == [(timestamp, base + relative) for timestamp, relative in entries]
 
 
 @given(st.lists(st.tuples(INT64, INT64, INT64, INT64), max_size=5), st.integers(0, 255), st.binary(max_size=33))
 def test_txn_index(entries: list[tuple[int, int, int, int]], low: int, rest: bytes) -> None:
     # Only the first byte of the version counts: 1 reads as 0.
     data = b"".join(struct.pack(">Hqqqq", low, *entry) for entry in entries) + rest
-    assert parse_txn_index(data) == [AbortedTxn(0, *entry) for entry in entries]
+    assert list(parse_txn_index(data)) == [AbortedTxn(0, *entry) for entry in entries]
+
+
+def test_entries_are_a_sequence() -> None:
+    entries = parse_offset_index(struct.pack(">iiiiii", 1, 10, 2, 20, 3, 30) + b"rest", 100)
+    assert (len(entries), entries[0], entries[-1]) == (3, (101, 10), (103, 30))
+    assert list(entries[1:]) == [(102, 20), (103, 30)]
+    assert not entries[3:]
+    with pytest.raises(IndexError):
+        entries[3]
+    with pytest.raises(ValueError, match="step"):
+        entries[::2]
+    assert list(rising_part(entries[:2], lambda entry: entry.position, 100)) == [(101, 10), (102, 20)]
+    assert len(rising_part(entries, lambda entry: min(entry.position, 20), 100)) == 2
 
 
 def test_txn_index_of_another_version() -> None:

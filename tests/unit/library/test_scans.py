@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 import kdump
+from kdump.fast import policy
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import Captures, names_with_logs, partition_cases
 from tests.harness.scanned import Row, dumped, of_batches, of_records, of_values
@@ -202,6 +203,33 @@ def test_filters(captures: Captures, partition: str, number: int) -> None:
         check_raises(form, kdump.scan(path, **arguments))
 
 
+def passes(path: str, arguments: dict[str, Any]) -> list[Any]:
+    """All that scans of a path give: records and Arrow rows with every ``on_damage``, errors, findings, batches."""
+    found: list[Any] = []
+    for on_damage in ("raise", "skip", "mark"):
+        scan = kdump.scan(path, on_damage=on_damage, **arguments)
+        records, error = until_damage(scan)
+        found += [records, str(error), list(scan.findings)]
+        tables, error = until_damage(scan.to_reader())
+        found += [[row for table in tables for row in table.to_pylist()], str(error), list(scan.findings)]
+        if "keys" not in arguments and "headers" not in arguments:
+            batches, error = until_damage(scan.batches())
+            found += [batches, str(error)]
+    return found
+
+
+@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=64))
+def test_columns_give_the_same(captures: Captures, partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small logs are read row by row, large ones as columns. The filters take turns."""
+    path = logs(captures, partition)
+    turns: list[dict[str, Any]] = [{}, *(arguments for arguments, _ in FILTERS)]
+    arguments = turns[names_with_logs().index(partition) % len(turns)]
+    expected = passes(path, arguments)
+    for name in ("SHOWN_RECORDS", "SHOWN_BATCHES", "SHOWN_IN_CHUNK"):
+        monkeypatch.setattr(policy, name, 0)
+    assert passes(path, arguments) == expected
+
+
 @pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=64))
 def test_times(captures: Captures, partition: str) -> None:
     path = logs(captures, partition)
@@ -243,11 +271,24 @@ def test_a_store_gives_the_same(captures: Captures, store: CountingStore) -> Non
 
 @pytest.mark.slow
 def test_logs_of_kafka_07(tmp_path: Path) -> None:
-    """They have all columns but the one that only they have."""
+    """Objects have the column that only they have, and Arrow where it is named."""
     root = unpack_cases("kafka07", tmp_path)
     for folder in sorted(path.parent for path in root.glob("*/*.kafka")):
-        expected = [{name: value for name, value in row.items() if name != "nextOffset"} for row in dumped(str(folder))]
+        expected = dumped(str(folder))
         scan = kdump.scan(folder, on_damage="mark")
         assert of_records(scan, columns_of(expected)) == expected
+        named = kdump.scan(folder, columns=columns_of(expected), on_damage="mark")
+        unnamed = [{name: value for name, value in row.items() if name != "nextOffset"} for row in expected]
         for form in FORMS:
-            assert form(scan) == expected, form
+            assert form(named) == expected, form
+            assert form(scan) == unnamed, form
+        batches = dumped(str(folder), kind="batches")
+        assert of_batches(scan.batches(), list(batches[0]) if batches else []) == batches
+
+
+def test_next_offset_is_null_in_logs_of_today(captures: Captures) -> None:
+    path = logs(captures, names_with_logs()[0])
+    scan = kdump.scan(path, columns=["nextOffset", "offset"])
+    offsets = [record.offset for record in scan]
+    assert of_values(scan.to_arrow().to_pylist()) == [{"nextOffset": None, "offset": offset} for offset in offsets]
+    assert {record.next_offset for record in scan} == {None}

@@ -303,3 +303,14 @@ def test_json_as_text(data: bytes | None, text: str | None) -> None:
 def test_none_decodes_nothing() -> None:
     assert plain_decoder("none") is None
     assert PlainRecordDecoder.of("none", "none").decode(b"\xff", None) == (b"\xff", None)
+
+
+def test_messages_of_many_megabytes_stay_bytes() -> None:
+    """Lists of structs would become gigabytes."""
+    many = kdump.payloads.decode(OFFSETS, KEY, VALUE + bytes(9 << 20))
+    assert isinstance(many.value, bytes)
+    (error,) = many.findings
+    assert "kdump decodes 8,388,608 at most" in str(error)
+    topic = kdump.payloads.decode("__cluster_metadata", None, TOPIC_RECORD + bytes(9 << 20))
+    assert isinstance(topic.value, bytes)
+    assert "kdump decodes 8,388,608 at most" in str(topic.findings[0])

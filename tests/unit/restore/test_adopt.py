@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,86 @@ def test_commands_can_be_run(tmp_path: Path) -> None:
     assert [line.split()[2] for line in converted] == [f"{paths[1]}/a-0", f"{paths[1]}/b-1"]
 
 
+def test_steps_are_numbered_and_stop_at_a_failure(tmp_path: Path) -> None:
+    """Also without committed offsets; status 1 of a conversion goes on where the plan has told of losses."""
+    path = Path(broker(tmp_path, 1, {"t-0": 3, "u-0": 1}))
+    log = path / "t-0" / f"{0:020}.log"
+    data = bytearray(log.read_bytes())
+    data[70] ^= 1
+    log.write_bytes(data)
+    text = "".join(adoption_commands(planned(str(path))))
+    lines = text.splitlines()
+    assert [line[:4] for line in lines if line[2:3].isdigit()] == ["# 1.", "# 2.", "# 3.", "# 4."]
+    assert next(line for line in lines if not line.startswith("#")) == "set -eu"
+    assert [line.endswith("|| [ $? -eq 1 ]") for line in lines if line.startswith("kdump convert")] == [True, False]
+    (tmp_path / "restore.sh").write_text(text)
+    subprocess.run(["sh", "-n", "restore.sh"], cwd=tmp_path, check=True)
+    ran = subprocess.run(["sh", "restore.sh"], cwd=tmp_path, check=False, capture_output=True, env={"PATH": "/usr/bin"})
+    assert ran.returncode
+    assert b"SERVER" in ran.stderr
+
+
+def test_a_log_that_cannot_be_read(tmp_path: Path) -> None:
+    """It is listed as what cannot be restored, unless another copy can be."""
+    first, second = (Path(broker(tmp_path, node, {"t-0": 2, "t-1": 1, "u-0": 1})) for node in (1, 2))
+    for folder in ("t-0", "t-1", "u-0"):
+        (first / folder / f"{0:020}.log").unlink()
+        os.mkfifo(first / folder / f"{0:020}.log")
+    (second / "u-0" / f"{0:020}.log").unlink()
+    (second / "t-1" / f"{0:020}.log").unlink()
+    os.mkfifo(second / "t-1" / f"{0:020}.log")
+    errors: list[KdumpError] = []
+    plan = plan_adoption([str(first), str(second)], errors.append)
+    assert len(errors) == 4
+    assert [(topic.name, topic.partitions, topic.missing) for topic in plan.topics] == [("t", 2, ()), ("u", 1, ())]
+    assert [one.name for one in plan.partitions] == [("t", 0)]
+    directories = [first / "t-1", second / "t-1", first / "u-0", second / "u-0"]
+    assert [one.directory for one in plan.left] == list(map(str, directories))
+    assert not plan.is_whole
+    assert f"u-0: cannot be restored: {first / 'u-0'}: " in "".join(adoption_page(plan))
+    found = [(row["topic"], row["partition"], row["isLoss"]) for row in rows(plan) if row.get("kind") == "unreadable"]
+    assert found == [("t", 1, True), ("t", 1, True), ("u", 0, True), ("u", 0, True)]
+    lines = "".join(adoption_commands(plan)).splitlines()
+    assert not any("--topic u" in line for line in lines)
+    assert [line for line in lines if line.startswith("# u-0: cannot be restored")]
+
+
+def test_names_that_no_topic_can_have(tmp_path: Path) -> None:
+    path = Path(broker(tmp_path, 1, {"a-0": 1}))
+    (path / "a-0").rename(path / "a b-0")
+    (path / "replication-offset-checkpoint").write_text("0\n0\n")
+    (path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    plan = planned(str(path))
+    assert (plan.topics, plan.partitions) == ((), ())
+    assert [one.name for one in plan.left] == [("a b", 0)]
+    assert "a b-0: cannot be restored" in "".join(adoption_page(plan))
+    assert all(line.startswith(("#", "set")) for line in "".join(adoption_commands(plan)).splitlines())
+    done = kdump("repair", "--adopt", str(path), cwd=tmp_path)
+    assert done.returncode == DAMAGE
+    assert b"a b-0: cannot be restored" in done.stdout
+
+
+def test_the_same_directory_twice(tmp_path: Path) -> None:
+    path = broker(tmp_path, 1, {"t-0": 1})
+    (tmp_path / "again").symlink_to(path)
+    plan = planned(path, f"{path}/", str(tmp_path / "again"), f"{path}/t-0")
+    assert plan.topics[0].replication_factor == 1
+    assert [len(one.copies) for one in plan.partitions] == [1]
+
+
+def test_high_watermarks_that_are_not_known(tmp_path: Path) -> None:
+    """The checkpoint does not have it, or there is none."""
+    path = Path(broker(tmp_path, 1, {"t-0": 1, "u-0": 1}))
+    assert planned(str(path)).partitions[0].high_watermarks == (3,)
+    (path / "replication-offset-checkpoint").write_text("0\n1\nt 0 3\n")
+    shutil.copytree(path / "t-0", tmp_path / "t-0")
+    plan = planned(str(path), str(tmp_path / "t-0"))
+    assert [one.high_watermarks for one in plan.partitions] == [(3, None), (None,)]
+    assert "".join(adoption_page(plan)).count("high watermark not known") == 2
+    found = [copy["highWatermark"] for row in rows(plan) for copy in row.get("copies", ())]
+    assert found == [3, None, None]
+
+
 def test_damage_and_other_copies(tmp_path: Path) -> None:
     """The better copy has all records; what only the other one has is told."""
     paths = [broker(tmp_path, 1, {"t-0": 3}), broker(tmp_path, 2, {"t-0": 3})]
@@ -118,6 +200,8 @@ def test_with_the_metadata(tmp_path: Path) -> None:
     found = rows(plan)
     keep = next(row for row in found if row["type"] == "adoptedPartition" and row["topic"] == "keep-51")
     assert 2 in keep["replicas"]
+    several = [row for row in found if len(row.get("replicas", ())) > 1]
+    assert "".join(adoption_page(plan)).count(": had replicas on brokers ") == len(several)
     assert {row["type"] for row in found} >= {"adoptedTopic", "adoptedPartition"}
     assert "kdump convert" in "".join(adoption_commands(plan))
 

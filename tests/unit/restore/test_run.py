@@ -16,10 +16,12 @@ from kdump.format.batch import parse_header
 from kdump.format.checkpoint import parse_leader_epoch_checkpoint, parse_offset_checkpoint, parse_partition_metadata
 from kdump.format.snapshot import parse_snapshot
 from kdump.log.lock import DirectoryLock
+from kdump.reading.selection import Range
 from kdump.repair.begun import undo_repair
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.restore.plan import NoteKind, Placing, RestoreOptions, plan_restore
-from kdump.restore.run import Restore, RestoredPartition
+from kdump.restore.report import restored_lines
+from kdump.restore.run import Restore, RestoredBy, RestoredPartition
 from kdump.restore.source import read_source
 from kdump.restore.target import TargetPartition
 from kdump.verify.startcheck import StartCheck
@@ -411,3 +413,182 @@ def test_another_repair_was_begun(tmp_path: Path) -> None:
         restore(source, logs)
     assert refused.value.code is Codes.REPAIR_REFUSED
     assert "--finish" in refused.value.message
+
+
+def test_run_again(tmp_path: Path) -> None:
+    """What is done stays as it is, whatever is asked besides; what was asked for otherwise, or has changed, is not."""
+    logs, source = log_directory(tmp_path), plain_source(tmp_path)
+    first = restore(source, logs)
+    assert first.new is not None
+    made = (first.new.logs, first.new.log_start, first.new.log_end, first.new.size)
+    before = contents(tree(logs / "t-0"))
+    for options in (RestoreOptions(), RestoreOptions(overwrites=True), RestoreOptions(placing=Placing.HARD_LINK)):
+        again = restore(source, logs, options)
+        assert (again.by, again.manifest) == (RestoredBy.EARLIER, first.manifest)
+        assert again.new is not None
+        assert (again.new.logs, again.new.log_start, again.new.log_end, again.new.size) == made
+    assert contents(tree(logs / "t-0")) == before
+    for options in (RestoreOptions(forgets_producers=True), RestoreOptions(transactions=TxnPolicy.ABORT)):
+        with pytest.raises(KdumpError) as refused:
+            restore(source, logs, options)
+        assert refused.value.code is Codes.OUTPUT_EXISTS
+    log = source / f"{10:020}.log"
+    os.utime(log, ns=(0, 0))
+    with pytest.raises(KdumpError):
+        restore(source, logs)
+
+
+def test_run_again_after_the_broker_wrote(tmp_path: Path) -> None:
+    logs, source = log_directory(tmp_path), plain_source(tmp_path)
+    restore(source, logs)
+    with (logs / "t-0" / f"{16:020}.log").open("ab") as log:
+        log.write(v2_batch(plain_rows(1), base_offset=19))
+    with pytest.raises(KdumpError) as refused:
+        restore(source, logs)
+    assert refused.value.code is Codes.OUTPUT_EXISTS
+
+
+def test_run_again_with_a_backup_elsewhere(tmp_path: Path) -> None:
+    logs, source = log_directory(tmp_path), plain_source(tmp_path)
+    options = RestoreOptions(backup=str(tmp_path / "backup"))
+    first = restore(source, logs, options)
+    assert restore(source, logs, options).by is RestoredBy.EARLIER
+    undo_repair(first.manifest)
+    assert restore(source, logs, options).by is RestoredBy.THIS
+
+
+@pytest.mark.parametrize("backup", [None, "backup"])
+def test_an_undo_removes_a_directory_that_was_made(tmp_path: Path, backup: str | None) -> None:
+    """Also one that an interrupted run had made; not one in which something else has come."""
+    options = RestoreOptions(backup=backup and str(tmp_path / backup))
+    logs, source = log_directory(tmp_path, topic_id=None), plain_source(tmp_path)
+    (logs / "t-0").rmdir()
+    undo_repair(restore(source, logs, options).manifest)
+    assert not (logs / "t-0").exists()
+    (logs / "t-0" / ".kdump" / "20260101T000000.000000Z" / "new").mkdir(parents=True)
+    undo_repair(restore(source, logs, options).manifest)
+    assert not (logs / "t-0").exists()
+    restored = restore(source, logs, options)
+    (logs / "t-0" / "other").touch()
+    undo_repair(restored.manifest)
+    assert (logs / "t-0" / "other").exists()
+
+
+def in_place_of_the_directory(logs: Path) -> Path:
+    shutil.rmtree(logs / "t-0")
+    (logs / "t-0").touch()
+    return logs / "t-0"
+
+
+def pipe_as_a_checkpoint(logs: Path) -> Path:
+    (logs / CHECKPOINTS[1]).unlink()
+    os.mkfifo(logs / CHECKPOINTS[1])
+    return logs / CHECKPOINTS[1]
+
+
+def directory_as_a_checkpoint(logs: Path) -> Path:
+    (logs / "cleaner-offset-checkpoint").mkdir()
+    return logs / "cleaner-offset-checkpoint"
+
+
+def link_as_a_checkpoint(logs: Path) -> Path:
+    (logs / CHECKPOINTS[0]).rename(logs / "elsewhere")
+    (logs / CHECKPOINTS[0]).symlink_to("elsewhere")
+    return logs / CHECKPOINTS[0]
+
+
+def malformed_checkpoint(logs: Path) -> Path:
+    (logs / CHECKPOINTS[0]).write_text("0\n3\nt 0 1\n")
+    return logs / CHECKPOINTS[0]
+
+
+def pipe_as_a_log(logs: Path) -> Path:
+    os.mkfifo(logs / "t-0" / f"{7:020}.log")
+    return logs / "t-0" / f"{7:020}.log"
+
+
+def pipe_as_the_home_of_journals(logs: Path) -> Path:
+    os.mkfifo(logs / "t-0" / ".kdump")
+    return logs / "t-0" / ".kdump"
+
+
+def directory_as_a_log(logs: Path) -> Path:
+    (logs / "t-0" / f"{10:020}.log").mkdir()
+    return logs / "t-0" / f"{10:020}.log"
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        in_place_of_the_directory,
+        pipe_as_a_checkpoint,
+        directory_as_a_checkpoint,
+        link_as_a_checkpoint,
+        malformed_checkpoint,
+        pipe_as_a_log,
+        pipe_as_the_home_of_journals,
+        directory_as_a_log,
+    ],
+)
+def test_what_cannot_be_replaced(tmp_path: Path, spoiled: Made) -> None:
+    """It is found before anything is written, and named."""
+    logs, source = log_directory(tmp_path), plain_source(tmp_path)
+    path = spoiled(logs)
+    before = sorted(map(str, logs.rglob("*")))
+    with pytest.raises(KdumpError) as refused:
+        restore(source, logs)
+    assert refused.value.code is Codes.REPAIR_REFUSED
+    assert refused.value.path == str(path)
+    assert sorted(map(str, logs.rglob("*"))) == before
+
+
+@pytest.mark.parametrize("place", ["logs", "logs/backup", "logs/other-0"])
+@pytest.mark.parametrize("is_log_directory", [True, False])
+def test_a_backup_among_the_partitions(tmp_path: Path, place: str, *, is_log_directory: bool) -> None:
+    """A broker would load it, or not start because of it; also where the directory is none of a broker yet."""
+    logs = log_directory(tmp_path) if is_log_directory else tmp_path / "logs"
+    with pytest.raises(KdumpError) as refused:
+        restore(plain_source(tmp_path), logs, RestoreOptions(backup=str(tmp_path / place)))
+    assert refused.value.code is Codes.REPAIR_REFUSED
+
+
+def test_links_that_cannot_be_made_are_told(tmp_path: Path) -> None:
+    """Of another mode than the files of the target: a broker of another user could not open them."""
+    logs, source = log_directory(tmp_path), plain_source(tmp_path, epochs=(0, 0, 0))
+    (source / f"{10:020}.log").chmod(0o400)
+    restored = restore(source, logs, RestoreOptions(placing=Placing.HARD_LINK))
+    assert restored.new is not None
+    assert (restored.new.linked, sum(restored.new.unlinked.values())) == (1, 1)
+    assert "1 log is a copy: a second name would have" in "".join(restored_lines(restored))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "told"),
+    [(Range(), [442]), (Range(None, 440), None), (Range(445), [445]), (Range(448), [])],
+)
+def test_open_transactions_of_a_part(tmp_path: Path, offsets: Range, told: list[int] | None) -> None:
+    """Those that are open at the end of the part, which markers end; not those after it."""
+    logs = log_directory(tmp_path)
+    conversion = Conversion(offsets=offsets, keep_open=True)
+    options = RestoreOptions(conversion, is_converted=True, transactions=TxnPolicy.ABORT)
+    plan = plan_restore(read_source(str(TRANSACTIONAL)), TargetPartition("t", 0, ID), options)
+    found = [note.first_offset for note in plan.notes if note.kind is NoteKind.OPEN_TRANSACTION]
+    assert all(note in offsets for note in found if note is not None)
+    restored = restore(TRANSACTIONAL, logs, options)
+    assert restored.new is not None
+    assert restored.new.ended == len(found)
+    assert told in (None, found)
+
+
+@pytest.mark.parametrize("topic", ["__transaction_state", "__consumer_offsets", "__share_group_state"])
+def test_the_state_of_other_brokers(tmp_path: Path, topic: str) -> None:
+    """It is told, unless the target has the topic with the id of the source."""
+    source = plain_source(tmp_path)
+    for topic_id, is_told in ((None, True), (OTHER_ID, True), (ID, False)):
+        if topic_id is not None:
+            (source / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+        plan = plan_restore(read_source(str(source)), TargetPartition(topic, 0, ID), RestoreOptions())
+        found = [note.is_loss for note in plan.notes if note.kind is NoteKind.BROKER_STATE]
+        assert found == [False] * is_told
+    plan = plan_restore(read_source(str(source)), TargetPartition("t", 0, OTHER_ID), RestoreOptions())
+    assert NoteKind.BROKER_STATE not in {note.kind for note in plan.notes}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import pickle
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
@@ -57,12 +58,16 @@ def scalar(printer: RowPrinter) -> str:
     return "".join(text(printer.record(header, 0, True, record)) for record in read_records(header, memoryview(DATA)))
 
 
+def scalar_batch(printer: RowPrinter) -> str:
+    return text(printer.batch(parse_header(DATA), 0, True))
+
+
 def text(row: TextRow) -> str:
     return "".join(row.pieces) if isinstance(row, LongRow) else row
 
 
-def columnar(output: Output) -> str:
-    runs = record_runs(block(), RECORDS.names, HERE, output, table=RECORDS)
+def columnar(output: Output, fields: Sequence[str] = RECORDS.names, table: Table = RECORDS) -> str:
+    runs = record_runs(block(), fields, HERE, output, table=table)
     return b"".join(run.rows for run in runs if run.rows is not None).decode()
 
 
@@ -75,6 +80,18 @@ def test_lines(is_columnar: bool) -> None:
     assert [(row["offsetDelta"], row["attributes"]) for row in rows] == EXPECTED
     cells = list(csv.reader(made("csv").splitlines()))
     assert [tuple(map(int, row[-2:])) for row in cells] == EXPECTED
+
+
+def test_next_offset_is_null_in_logs_of_today() -> None:
+    """Only logs of Kafka 0.7 have it, and a run may read logs of both kinds."""
+    fields = ("offset", "nextOffset")
+    lines: dict[Output, str] = {"jsonl": '{"offset":5,"nextOffset":null}', "csv": "5,"}
+    for output, line in lines.items():
+        alone = scalar(RowPrinter(RowLines(output, fields, HERE), RECORD, None))
+        assert alone == columnar(output, fields, RECORD)
+        assert alone.splitlines()[0] == line
+    batch = scalar_batch(RowPrinter(RowLines("jsonl", ("lastOffset", "nextOffset"), HERE), BATCH, None))
+    assert batch == '{"lastOffset":7,"nextOffset":null}\n'
 
 
 def test_format_string_and_table() -> None:

@@ -89,6 +89,15 @@ def test_a_file_that_was_resident_stays(cold: Path) -> None:
     assert resident(cold) == about(SIZE)
 
 
+def test_a_kernel_that_does_not_count_pages(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pagecache, "_CACHESTAT", None)
+    read(cold)
+    assert resident(cold) == about(sum(map(len, HOT)))
+    cold.read_bytes()
+    read(cold)
+    assert resident(cold) == about(SIZE)
+
+
 def test_a_closed_file_that_was_not_read(cold: Path) -> None:
     open_source(str(cold)).close()
     assert resident(cold) == about(sum(map(len, HOT)))
@@ -111,7 +120,7 @@ def test_where_residency_is_unknown_nothing_goes_and_it_is_said_once(
 def test_the_first_small_files_need_no_ctypes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pagecache._Process, "opened", 0)
     asked: list[int] = []
-    monkeypatch.setattr(pagecache, "_mincore", lambda descriptor, size: asked.append(size) or b"\1")
+    monkeypatch.setattr(pagecache, "_may_ask", lambda status, descriptor: asked.append(status.st_size))
     paths = [tmp_path / f"{number}.log" for number in range(5)]
     for path in paths:
         path.write_bytes(bytes(MIB))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from kdump.codes import Finding, KdumpError
 from kdump.fast import policy
 from kdump.log.opening import open_source
+from kdump.log.paths import PartitionFolder
 from kdump.log.source import Source
 from kdump.verify.partition import PartitionCheck
 from kdump.verify.report import summary_line
@@ -87,7 +89,7 @@ def test_only_clean_logs_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for path, content in zip(paths, contents, strict=True):
         Path(path).write_bytes(content)
     small = SmallLogs(DEEP)
-    small.expect(paths)
+    small.expect([PartitionFolder(str(tmp_path), tuple(map(os.path.basename, paths)), True)])
     known = []
     for path in paths:
         with small.open(path) as source:
@@ -119,7 +121,7 @@ def test_every_log_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         return source
 
     small = SmallLogs(DEEP, noted)
-    small.expect(paths)
+    small.expect([PartitionFolder(str(tmp_path), tuple(map(os.path.basename, paths)), True)])
     small.open(paths[1]).close()
     assert closed == paths[1:2]
     small.expect(())

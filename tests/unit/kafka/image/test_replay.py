@@ -141,6 +141,38 @@ class Offsets:
         self.seen.append(offset)
 
 
+@pytest.mark.parametrize(
+    ("segments", "damage", "expected"),
+    [
+        ((0,), None, (None, 129)),
+        ((0,), "cut", (89, 89)),
+        ((0,), "bit", (89, 129)),
+        ((0, 129, 277), "bit", (89, 312)),
+        ((), None, (89, 89)),
+    ],
+)
+def test_the_newest_snapshot_is_damaged(
+    root: Path, tmp_path: Path, segments: tuple[int, ...], damage: str | None, expected: tuple[int | None, int]
+) -> None:
+    """The log alone where it can be read up to the older snapshot, else that snapshot and what is after it."""
+    directory = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(root / "cluster" / "n1" / "__cluster_metadata-0", directory)
+    newest = directory / f"{248:020}-{2:010}.checkpoint"
+    newest.write_bytes(newest.read_bytes()[:80])
+    for log in directory.glob("*.log"):
+        if int(log.stem) not in segments:
+            log.unlink()
+    if damage is not None:
+        log = directory / f"{0:020}.log"
+        data = bytearray(log.read_bytes())
+        data[3000] ^= 1
+        log.write_bytes(data if damage == "bit" else data[:3000])
+    found = replay(MetadataLog.of(str(directory)), StatePoint())
+    assert [one.end_offset for one, _ in found.refused] == [248]
+    snapshot = None if found.snapshot is None else found.snapshot.end_offset
+    assert (snapshot, found.end_offset) == expected
+
+
 def test_only_what_is_after_the_snapshot_is_read(root: Path) -> None:
     watch = Offsets()
     replay(metadata_log(root, "cluster/n1"), StatePoint(), watch)
