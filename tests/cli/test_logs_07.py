@@ -342,7 +342,7 @@ def test_resync_shows_what_comes_after_damage(kdump: Run) -> None:
 
 
 @pytest.mark.parametrize("magic", ["0", "1", "2"])
-@pytest.mark.parametrize("case", CLEAN)
+@pytest.mark.parametrize("case", sparse(CLEAN, fast=4))
 def test_converted_logs_have_the_same_values(case: str, magic: str, kdump: Run, tmp_path: Path) -> None:
     assert kdump("convert", case, "-o", str(tmp_path / case), "--to-magic", magic, "--offset-map").status == 0
     values = kdump("dump", "--output", "jsonl", "--records", case).rows
