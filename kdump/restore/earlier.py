@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from kdump.codes import KdumpError
+from kdump.codes import Codes, KdumpError
 from kdump.convert.losses import Losses, LossKind
 from kdump.repair.apply.folders import open_repair
 from kdump.repair.apply.manifest import HOME, MANIFEST_NAME, Manifest, State
@@ -37,11 +37,22 @@ class Earlier(NamedTuple):
 
 
 def request_of(plan: RestorePlan, options: RestoreOptions) -> str:
-    """The SHA-256 of all that decides what a partition becomes: the logs of the source, the target, the options."""
-    logs = [(os.path.realpath(one.path), one.size, os.stat(one.path).st_mtime_ns) for one in plan.segments]
+    """The SHA-256 of all that decides what a partition becomes: the logs of the source, the target, the options.
+
+    Raises:
+        KdumpError: a log is gone meanwhile.
+    """
+    logs = [(os.path.realpath(one.path), one.size, _modified(one.path)) for one in plan.segments]
     target = (plan.target.name, plan.target.topic_id)
     asked = (options.conversion_for(plan.target), options.is_converted, options.forgets_producers, options.transactions)
     return hashlib.sha256(repr((logs, plan.log_start, target, asked)).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _modified(log: str) -> int:
+    try:
+        return os.stat(log).st_mtime_ns
+    except OSError as error:
+        raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=log) from error
 
 
 def account_of(request: str, new: NewPartition) -> dict[str, Any]:

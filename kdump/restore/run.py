@@ -210,8 +210,10 @@ class Restore(TakesLocks):
         return RestoredPartition(plan, directory, os.path.join(manifest.backup, MANIFEST_NAME), new, start=start)
 
     def _is_linked(self, log: str, directory: str) -> bool:
-        """It needs no room."""
-        return self._options.placing is not Placing.COPY and os.stat(log).st_dev == os.stat(directory).st_dev
+        """It needs no room. What is gone meanwhile is an error when it is opened."""
+        with suppress(OSError):
+            return self._options.placing is not Placing.COPY and os.stat(log).st_dev == os.stat(directory).st_dev
+        return False
 
     def _directory(self, plan: RestorePlan) -> str:
         return os.path.join(self._log_directory, plan.target.name)

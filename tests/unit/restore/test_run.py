@@ -438,6 +438,20 @@ def test_run_again(tmp_path: Path) -> None:
         restore(source, logs)
 
 
+def test_a_log_of_the_source_is_gone_meanwhile(tmp_path: Path) -> None:
+    """A broker may run on the source."""
+    logs, source = log_directory(tmp_path), plain_source(tmp_path)
+    plan = plan_restore(read_source(str(source)), TargetPartition("t", 0, ID), RestoreOptions())
+    (source / f"{13:020}.log").unlink()
+    before = contents(tree(logs / "t-0"))
+    with Restore(str(logs), RestoreOptions(placing=Placing.HARD_LINK)) as job:
+        for step in (job.check, job.restore):
+            with pytest.raises(KdumpError) as refused:
+                step(plan)
+            assert refused.value.path == str(source / f"{13:020}.log")
+    assert contents(tree(logs / "t-0")) == before
+
+
 def test_run_again_after_the_broker_wrote(tmp_path: Path) -> None:
     logs, source = log_directory(tmp_path), plain_source(tmp_path)
     restore(source, logs)
