@@ -41,10 +41,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Python's garbage collector need not look at thousands of tests again and again, in forks neither."""
+    """Python's garbage collector need not look at thousands of tests again and again, in forks neither.
+
+    Nor need it look for garbage after each 700 objects: tests compare large lists of rows, which are none.
+    """
     gc.collect()
     gc.freeze()
     gc.enable()
+    gc.set_threshold(20_000, 10, 10)
 
 
 @pytest.fixture(scope="session")

@@ -88,6 +88,7 @@ def test_equal_outputs(logs: Path, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("words", [("verify",), ("stats", "--quick", "--output", "jsonl")], ids=" ".join)
+@pytest.mark.slow
 def test_partitions_of_small_logs(logs: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """One process reads them together, beside those that read the others."""
     one = kdump(*words, "-j", "1", ".", cwd=logs)

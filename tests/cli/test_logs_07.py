@@ -21,6 +21,7 @@ from kdump.stats import log07
 from tests.harness.archives import case_files, unpack_cases
 from tests.harness.cli_runs import kdump as run_in_process
 from tests.harness.dumpoptions import text_dump
+from tests.harness.examples import sparse
 
 NAME = "kafka07"
 FILES = case_files(NAME)
@@ -74,7 +75,7 @@ def golden(path: str) -> tuple[bytes, int, str]:
     return FILES[f"{stem}.out"], int(FILES[f"{stem}.rc"]), FILES[f"{stem}.err"].decode()
 
 
-@pytest.mark.parametrize("path", GOLDENS)
+@pytest.mark.parametrize("path", sparse(GOLDENS, fast=4))
 def test_the_text_is_that_of_its_tool(path: str, kdump: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     expected, status, error = golden(path)
     if "OutOfMemoryError" in error:
@@ -112,7 +113,7 @@ def digest(value: object) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-@pytest.mark.parametrize("path", ITERATIONS)
+@pytest.mark.parametrize("path", sparse(ITERATIONS, fast=4))
 def test_records_are_those_of_a_consumer(path: str, kdump: Run) -> None:
     case, _, name = path.removesuffix(".json").rpartition("/iteration/")
     listed = json.loads(FILES[f"{NAME}/{path}"])
@@ -137,7 +138,7 @@ def test_records_are_those_of_a_consumer(path: str, kdump: Run) -> None:
     assert all(row["offset"] <= row["nextOffset"] for row in got.rows if row["type"] == "record")
 
 
-@pytest.mark.parametrize("path", ITERATIONS)
+@pytest.mark.parametrize("path", sparse(ITERATIONS, fast=4))
 def test_batches_are_the_entries(path: str, kdump: Run) -> None:
     case, _, name = path.removesuffix(".json").rpartition("/iteration/")
     listed = json.loads(FILES[f"{NAME}/{path}"])["shallow"]
@@ -155,7 +156,7 @@ def test_batches_are_the_entries(path: str, kdump: Run) -> None:
 
 
 @pytest.mark.parametrize("stop", ["recovery", "cleanShutdown"])
-@pytest.mark.parametrize("case", RECOVERIES)
+@pytest.mark.parametrize("case", sparse(RECOVERIES, fast=4))
 def test_a_start_leaves_what_the_loader_leaves(case: str, stop: str, kdump: Run) -> None:
     truth = json.loads(FILES[f"{NAME}/{case}/recovery.json"])[stop]
     flag = "--unclean" if stop == "recovery" else "--clean"
@@ -171,7 +172,7 @@ def test_a_start_leaves_what_the_loader_leaves(case: str, stop: str, kdump: Run)
         assert len(row["segments"]) == truth["loaded"]["segments"]
 
 
-@pytest.mark.parametrize("case", RECOVERIES)
+@pytest.mark.parametrize("case", sparse(RECOVERIES, fast=4))
 def test_a_repair_writes_what_the_loader_leaves(case: str, kdump: Run, tmp_path: Path) -> None:
     truth = json.loads(FILES[f"{NAME}/{case}/recovery.json"])["recovery"]
     got = kdump("repair", "--like-broker", "--log-format", "0.7", "-o", str(tmp_path), case)
@@ -192,7 +193,7 @@ def test_a_repair_writes_what_the_loader_leaves(case: str, kdump: Run, tmp_path:
         assert (alone / name).read_bytes() == data
 
 
-@pytest.mark.parametrize("case", RECOVERIES)
+@pytest.mark.parametrize("case", sparse(RECOVERIES, fast=4))
 def test_a_repair_in_place_leaves_what_the_loader_leaves(case: str, kdump: Run, tmp_path: Path) -> None:
     truth = json.loads(FILES[f"{NAME}/{case}/recovery.json"])["recovery"]
     copy = tmp_path / case
@@ -261,7 +262,7 @@ def test_a_log_is_followed_to_the_next_one(tmp_path: Path) -> None:
     assert b"".join(out) == b"".join(whole)
 
 
-@pytest.mark.parametrize("case", RECOVERIES)
+@pytest.mark.parametrize("case", sparse(RECOVERIES, fast=4))
 def test_what_is_said_to_be_recovered_is_what_the_loader_cuts(case: str, kdump: Run) -> None:
     truth = json.loads(FILES[f"{NAME}/{case}/recovery.json"])["recovery"]
     if "exception" in truth or not truth["before"]:
@@ -341,7 +342,7 @@ def test_resync_shows_what_comes_after_damage(kdump: Run) -> None:
 
 
 @pytest.mark.parametrize("magic", ["0", "1", "2"])
-@pytest.mark.parametrize("case", CLEAN)
+@pytest.mark.parametrize("case", sparse(CLEAN, fast=4))
 def test_converted_logs_have_the_same_values(case: str, magic: str, kdump: Run, tmp_path: Path) -> None:
     assert kdump("convert", case, "-o", str(tmp_path / case), "--to-magic", magic, "--offset-map").status == 0
     values = kdump("dump", "--output", "jsonl", "--records", case).rows

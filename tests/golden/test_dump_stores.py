@@ -12,6 +12,7 @@ from kdump.log import files
 from tests.golden.goldens import applies
 from tests.harness import s3server
 from tests.harness.captures import Captures
+from tests.harness.examples import sparse
 from tests.harness.inprocess import Door, Way, run_in_process
 from tests.harness.outcome import differences
 
@@ -53,7 +54,7 @@ def differing(captures: Captures, partition: str, uri: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("partition", sparse(PARTITIONS, fast=4))
 def test_through_pyarrows_local_files(captures: Captures, partition: str) -> None:
     assert captures.goldens(partition)
     assert differing(captures, partition, files.strip_credentials(f"file://{captures.root}/{partition}")) == []

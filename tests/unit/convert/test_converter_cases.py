@@ -59,7 +59,7 @@ REFUSED = [result for result in results() if "exception" in result]
 OLD = [name for name in names() if f"convert/{name}/to-v2-each.log" in case_files("convert")]
 
 
-@pytest.mark.parametrize("case", CONVERTED, ids=of)
+@pytest.mark.parametrize("case", sparse(CONVERTED, fast=4), ids=of)
 def test_down(case: dict[str, Any], source: Path, tmp_path: Path) -> None:
     expected = case_files("convert")[f"convert/{case['base']}/to-v{case['to_magic']}.log"]
     got = converted(source, tmp_path / source.name, to_magic=case["to_magic"])

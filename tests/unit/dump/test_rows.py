@@ -33,7 +33,7 @@ def text_of(path: Path) -> Iterator[str]:
     assert not below, "records without a batch"
 
 
-@pytest.mark.parametrize("partition", partition_cases(fast=4))
+@pytest.mark.parametrize("partition", partition_cases(fast=16))
 def test_rows_hold_what_the_text_holds(captures: Captures, partition: str) -> None:
     compared = 0
     for golden in captures.goldens(partition):

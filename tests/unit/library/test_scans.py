@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
@@ -50,6 +50,14 @@ def by_polars(scan: kdump.Scan) -> list[Row]:
 def duckdb_connection() -> Any:
     """One for all: its threads cost more than most queries."""
     return import_module("duckdb").connect()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closes_duckdb() -> Iterator[None]:
+    yield
+    if duckdb_connection.cache_info().currsize:
+        duckdb_connection().close()
+        duckdb_connection.cache_clear()
 
 
 def by_duckdb(scan: kdump.Scan) -> list[Row]:

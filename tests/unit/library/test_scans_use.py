@@ -199,6 +199,7 @@ def test_wrong_arguments(log: Path, arguments: dict[str, Any], words: str) -> No
 
 
 @pytest.mark.parametrize("is_columnar", [False, True], ids=["scalar", "columnar"])
+@pytest.mark.slow
 def test_pandas_is_imported_only_when_asked_for(log: Path, is_columnar: bool) -> None:
     """It takes longer than reading 200 MB."""
     code = f"""

@@ -74,7 +74,7 @@ def test_no_row_twice_and_none_lost(big_log: Path, data: st.DataObject) -> None:
     path = big_log.with_name("00000000000000000000.log.deleted")
     path.write_bytes(damaged)
     expected = read(path, BATCH, len(damaged))
-    assert read(path, BATCH, data.draw(st.integers(25_000, len(damaged)))) == expected
+    assert read(path, BATCH, data.draw(st.integers(100_000, len(damaged)))) == expected
 
 
 @pytest.fixture(scope="module", params=["indexed", "alone"])

@@ -26,6 +26,7 @@ from kdump.verify.report import summary_line
 from kdump.verify.run import Verification
 from kdump.verify.segment import CheckOptions
 from kdump.verify.smalllogs import SmallLogs
+from tests.harness.examples import sparse
 from tests.harness.random_partitions import partition
 from tests.harness.small_partitions import SmallPartition, write_small_partitions
 from tests.harness.transaction_logs import random_partition
@@ -62,7 +63,7 @@ def clean_folders(directory: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", sparse(range(12), fast=6))
 def test_what_brokers_write_is_clean(tmp_path: Path, seed: int) -> None:
     directory = tmp_path / "logs"
     written = write_small_partitions(directory, Random(seed), 12)
@@ -103,7 +104,7 @@ def test_random_damage(seed: int, data: st.DataObject) -> None:
         assert said(directory, least=1) == said(directory, least=sys.maxsize)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", sparse(range(30), fast=10))
 def test_transactions_and_compaction(tmp_path: Path, seed: int) -> None:
     directory = tmp_path / "logs"
     write_small_partitions(directory, Random(seed), 3)
