@@ -11,7 +11,7 @@ from kdump.codes import KdumpError
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.fate import Fate, FolderFate
 from kdump.kafka.startup.outcome import StartOutcome
-from kdump.repair.startreport import modes_text
+from kdump.repair.startreport import possible_starts_text
 from kdump.system.blocks import escaped
 from kdump.verify.fates import start_fates
 from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck
@@ -103,9 +103,9 @@ def _text(item: Item, known: FolderFate | None, *, is_brief: bool) -> str:
 
 def _ways(check: StartCheck) -> str:
     """What repairs would change. Nothing where a log cannot be read: the start says why."""
-    from kdump.repair.plan.starts import start_modes
+    from kdump.repair.plan.starts import possible_starts
 
     try:
-        return modes_text(start_modes(check))
+        return possible_starts_text(possible_starts(check))
     except KdumpError:
         return ""

@@ -225,4 +225,6 @@ def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console:
         return run.judge()
     from kdump.stats.tasks import folding_judge
 
-    return folding_judge(paths, options, run, engine.run, min_tasks=engine.min_tasks)
+    # Only the pool keeps to a rate together with its processes.
+    takes_small = given.rate is not None
+    return folding_judge(paths, options, run, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)

@@ -202,7 +202,9 @@ def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, report
         return PartitionCheck(options)
     from kdump.verify.judging import pooled_judge
 
-    return pooled_judge(given.paths, options, engine.run, min_tasks=engine.min_tasks)
+    # Only the pool keeps to a rate together with its processes.
+    takes_small = given.rate is not None
+    return pooled_judge(given.paths, options, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)
 
 
 def _line(item: Item, output: str, *, color: bool) -> str:

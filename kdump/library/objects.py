@@ -186,7 +186,9 @@ class _ObjectBlocks:
             counts = shown.records.row_count[first:last].tolist()
             columns = [self._of_records(rows, name, part, contents) for name in _OWN_COLUMNS]
             columns.insert(_ORIGIN_AT, chain.from_iterable(map(repeat, origins[first:last], counts)))
-            yield BatchRun(first, last, map(tuple.__new__, repeat(LogRecord), zip(*columns, strict=True)))
+            # Faster than map(), which would make a tuple of the arguments for each record.
+            made = starmap(tuple.__new__, zip(repeat(LogRecord), zip(*columns, strict=True), strict=False))
+            yield BatchRun(first, last, made)
 
     def _of_records(self, rows: ColumnarRecords, name: str, part: slice, contents: _Contents) -> Iterable[Any]:
         column = _TABLE.column(name)

@@ -12,6 +12,8 @@ from kdump.log.names import TEXT_FILES, is_uri
 from kdump.log.source import FileSource, Source, StreamSource
 
 _PIECE_SIZE: Final = 1 << 20
+_STORED_PIECE: Final = 1 << 16
+"""Bytes of an index that are read at a time."""
 _MOST_TEXT: Final = 16 << 20
 """The largest text file: a line for each leader epoch, or for each of 50,000 partitions with the longest names."""
 _MOST_BINARY: Final = 128 << 20
@@ -56,16 +58,46 @@ def read_whole(path: str) -> bytes:
         KdumpError: FILE_SIZE, and as open_source and read_into do.
     """
     with open_source(path) as source:
-        if source.size is not None:
-            check_size(path, source.size)
-            return source.read(0, source.size)
-        parts: list[bytes] = []
-        position = 0
-        while part := source.read(position, _PIECE_SIZE):
-            parts.append(part)
-            position += len(part)
-            check_size(path, position)
-        return b"".join(parts)
+        return _read_all(source)
+
+
+def read_index(path: str, entry_size: int) -> bytes:
+    """All bytes of an .index or a .timeindex; of a preallocated one most of the zeros after its entries are left out.
+
+    A broker makes an index of segment.index.bytes (10 MiB), most of which its file system does not store, and cuts it
+    when it rolls the segment or stops. Some zeros are kept, as they show that this was not done.
+
+    Raises:
+        KdumpError: as ``read_whole``.
+    """
+    with open_source(path) as source:
+        size = source.size
+        if size is None or size <= _STORED_PIECE or size % entry_size or is_uri(path):
+            return _read_all(source)
+        check_size(path, size)
+        data = bytearray()
+        while (start := source.data_from(len(data))) < size:
+            data += bytes(start - len(data))
+            part = source.read(start, min(_STORED_PIECE, size - start))
+            data += part
+            if not part:
+                # The file has been cut since.
+                return bytes(data)
+        kept = min(size, (len(data) // entry_size + 2) * entry_size)
+        return bytes(data.ljust(kept, b"\0"))
+
+
+def _read_all(source: Source) -> bytes:
+    if source.size is not None:
+        check_size(source.path, source.size)
+        return source.read(0, source.size)
+    parts: list[bytes] = []
+    position = 0
+    while part := source.read(position, _PIECE_SIZE):
+        parts.append(part)
+        position += len(part)
+        check_size(source.path, position)
+    return b"".join(parts)
 
 
 def check_size(path: str, size: int) -> None:

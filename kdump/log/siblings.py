@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
+from typing import Final
 
 from kdump.codes import DamageError, KdumpError
 from kdump.format.checkpoint import (
@@ -18,6 +19,8 @@ from kdump.format.checkpoint import (
     parse_partition_metadata,
 )
 from kdump.format.index import (
+    OFFSET_ENTRY_SIZE,
+    TIME_ENTRY_SIZE,
     TXN_ENTRY_SIZE,
     AbortedTxn,
     TimeEntry,
@@ -29,7 +32,16 @@ from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log.files import absolute, listing
 from kdump.log.named import STDIN
 from kdump.log.names import CLEANER_STATES, Kind, is_uri, parse_file_name, parse_partition_directory, sibling
-from kdump.log.opening import read_whole
+from kdump.log.opening import read_index, read_whole
+
+_ENTRY_SIZES: Final = {Kind.INDEX: OFFSET_ENTRY_SIZE, Kind.TIME_INDEX: TIME_ENTRY_SIZE}
+
+
+def read_beside(path: str) -> bytes:
+    """All bytes of a file beside a log; see ``read_index``. Raises KdumpError as ``read_whole``."""
+    name = parse_file_name(path)
+    entry_size = None if name is None else _ENTRY_SIZES.get(name.kind)
+    return read_whole(path) if entry_size is None else read_index(path, entry_size)
 
 
 def read_time_index(path: str, base_offset: int | None) -> Sequence[TimeEntry]:

@@ -36,7 +36,7 @@ from kdump.repair.plan.location import PartitionLocation, is_metadata, log_direc
 from kdump.repair.plan.plan import Completion, PartitionPlan, RepairMode, RepairSettings
 from kdump.repair.plan.planner import Planner
 from kdump.repair.plan.repaireddirectory import RepairedDirectory
-from kdump.repair.plan.starts import StartMode, Starts, WorseStart, cut_lines, is_worse, start_after
+from kdump.repair.plan.starts import PossibleStart, Starts, WorseStart, cut_lines, is_worse, start_after
 from kdump.repair.refusals import (
     GOES_ON,
     TakesLocks,
@@ -239,7 +239,7 @@ class Repair(TakesLocks):
         worse = []
         if is_worse(repaired.start.check, before):
             worse.append(WorseStart(before, repaired.start.check))
-        starts = Starts(StartMode(None, before), repaired, plan.place.clean_shutdown, ())
+        starts = Starts(PossibleStart(None, before), repaired, plan.place.clean_shutdown, ())
         if starts.removes_marker:
             worse += _worse_beside(plan.place.directory)
         return replace(starts, worse=tuple(worse))

@@ -7,21 +7,21 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from kdump.kafka.startup.outcome import StartOutcome
-from kdump.repair.plan.starts import StartMode, Starts, WorseStart
+from kdump.repair.plan.starts import PossibleStart, Starts, WorseStart
 from kdump.repair.report import aligned
 from kdump.system.blocks import escaped
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startreport import lost_members
 
 
-def modes_text(modes: Sequence[StartMode]) -> str:
+def possible_starts_text(starts: Sequence[PossibleStart]) -> str:
     """The start as it is and after each repair, side by side; nothing without a repair."""
-    if len(modes) < 2:
+    if len(starts) < 2:
         return ""
-    path = escaped(modes[0].check.path)
+    path = escaped(starts[0].check.path)
     lines = [f"{path}: repairs that reduce the loss"]
-    lines += _side_by_side(["as it is", *(f"({number})" for number in range(1, len(modes)))], modes)
-    lines += [f"    ({number}) {escaped(mode.command or '')}" for number, mode in enumerate(modes) if number]
+    lines += _side_by_side(["as it is", *(f"({number})" for number in range(1, len(starts)))], starts)
+    lines += [f"    ({number}) {escaped(start.command or '')}" for number, start in enumerate(starts) if number]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -63,17 +63,17 @@ def _marker_lines(starts: Starts, *, is_done: bool) -> Iterator[str]:
 
 def worse_start(worse: WorseStart) -> str:
     """A partition, what its next start costs after a repair, and what without it."""
-    before, after = StartMode(None, worse.before), StartMode(None, worse.after)
+    before, after = PossibleStart(None, worse.before), PossibleStart(None, worse.after)
     return f"{escaped(worse.after.path)} {_cost(after)} (without the repair: {_cost(before)})"
 
 
-def _cost(mode: StartMode) -> str:
-    failure, served = mode.check.start.failure, mode.check.start.served
+def _cost(start: PossibleStart) -> str:
+    failure, served = start.check.start.failure, start.check.start.served
     if failure is not None:
-        return f"{_SHORT[mode.check.start.outcome]}: {escaped(failure.message)}"
-    parts = [f"loses {_lost(mode)} good records"]
-    if mode.check.forgotten:
-        parts.append(f"forgets {_forgotten(mode)} transactions")
+        return f"{_SHORT[start.check.start.outcome]}: {escaped(failure.message)}"
+    parts = [f"loses {_lost(start)} good records"]
+    if start.check.forgotten:
+        parts.append(f"forgets {_forgotten(start)} transactions")
     elif served is not None and served.is_forgotten:
         parts.append("forgets all producers")
     return ", ".join(parts)
@@ -105,38 +105,38 @@ def _summary(check: StartCheck) -> dict[str, Any]:
     }
 
 
-def _side_by_side(titles: Sequence[str], modes: Sequence[StartMode]) -> Iterator[str]:
-    rows = [["", *titles], *([title, *map(cell, modes)] for title, cell in _ROWS)]
-    if any(mode.records_corrected for mode in modes):
-        rows.append(["damaged records restored", *(f"{mode.records_corrected:,}" for mode in modes)])
+def _side_by_side(titles: Sequence[str], starts: Sequence[PossibleStart]) -> Iterator[str]:
+    rows = [["", *titles], *([title, *map(cell, starts)] for title, cell in _ROWS)]
+    if any(start.records_corrected for start in starts):
+        rows.append(["damaged records restored", *(f"{start.records_corrected:,}" for start in starts)])
     return aligned(rows)
 
 
-def _outcome(mode: StartMode) -> str:
-    return _SHORT[mode.check.start.outcome]
+def _outcome(start: PossibleStart) -> str:
+    return _SHORT[start.check.start.outcome]
 
 
-def _end_offset(mode: StartMode) -> str:
-    served = mode.check.start.served
+def _end_offset(start: PossibleStart) -> str:
+    served = start.check.start.served
     return "-" if served is None else str(served.end_offset)
 
 
-def _lost(mode: StartMode) -> str:
-    _, records, _ = mode.cost
-    return "-" if mode.check.start.served is None else f"{records:,}"
+def _lost(start: PossibleStart) -> str:
+    _, records, _ = start.cost
+    return "-" if start.check.start.served is None else f"{records:,}"
 
 
-def _segments(mode: StartMode) -> str:
-    served = mode.check.start.served
+def _segments(start: PossibleStart) -> str:
+    served = start.check.start.served
     return "-" if served is None else f"{len(served.segments):,}"
 
 
-def _forgotten(mode: StartMode) -> str:
-    return f"{len(mode.check.forgotten):,}"
+def _forgotten(start: PossibleStart) -> str:
+    return f"{len(start.check.forgotten):,}"
 
 
-def _bytes_read(mode: StartMode) -> str:
-    return f"{mode.check.bytes_read:,}"
+def _bytes_read(start: PossibleStart) -> str:
+    return f"{start.check.bytes_read:,}"
 
 
 _SHORT: Final = {

@@ -61,6 +61,8 @@ def _partition_lines(partition: AdoptedPartition) -> Iterator[str]:
             f"{escaped(name)}: {what}{node}: {escaped(copy.directory)}: offsets {copy.log_start} to {copy.log_end}, "
             f"high watermark {high_watermark}{epoch}{damage}\n"
         )
+    if len(partition.replicas) > 1:
+        yield f"{escaped(name)}: had replicas on brokers {', '.join(map(str, partition.replicas))}\n"
     for directory in partition.other_ids:
         yield f"{escaped(name)}: of another topic of this name: {escaped(directory)}\n"
     if partition.elsewhere:

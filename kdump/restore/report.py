@@ -38,7 +38,7 @@ def left_lines(partitions: Iterable[LeftPartition]) -> Iterator[str]:
             yield f"{escaped(_named(left.name))}: {what}: {escaped(left.directory)}: {escaped(left.note.message)}\n"
     for topic, count in shown.items():
         if count > 1:
-            yield f"{escaped(topic)}: {count - 1:,} more partitions are left out\n"
+            yield f"{escaped(topic)}: {count - 1:,} more left out\n"
 
 
 def note_lines(name: str, notes: Iterable[RestoreNote]) -> Iterator[str]:
@@ -83,13 +83,14 @@ def restored_lines(restored: RestoredPartition) -> Iterator[str]:
     if new is None:
         yield f"{name}: {done} {directory}\n"
     else:
-        what = f"{len(new.logs)} logs, {new.size:,} bytes, offsets {new.log_start} to {new.log_end}"
+        logs = "1 log" if len(new.logs) == 1 else f"{len(new.logs)} logs"
+        what = f"{logs}, {new.size:,} bytes, offsets {new.log_start} to {new.log_end}"
         linked = f", {new.linked} of them share their blocks with the source" if new.linked else ""
         ended = f", {new.ended} transactions ended" if new.ended else ""
         for loss, count in sorted(new.losses.items(), key=lambda item: item[0].label):
             yield f"{name}: {count:,} {loss.unit} {loss.sentence}\n"
         for reason, count in new.unlinked.items():
-            yield f"{name}: {count} logs are copies: {reason}\n"
+            yield f"{name}: {count} {'log is a copy' if count == 1 else 'logs are copies'}: {reason}\n"
         yield f"{name}: {done} {directory}: {what}{linked}{ended}\n"
     yield f"{name}: to undo: kdump repair --undo {escaped(shlex.quote(restored.manifest))}\n"
 

@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -115,7 +115,8 @@ class Restore(TakesLocks):
             raise refused(message, self._log_directory)
         place = place_of(directory)
         check_place(place, is_forced=self._options.force)
-        refuse_backup(place, self._options.backup)
+        # What is no log directory yet becomes one.
+        refuse_backup(replace(place, log_directory=self._log_directory), self._options.backup)
         self._locks.take(place)
         if not self._has_checkpoints:
             _check_checkpoints(place)
@@ -232,6 +233,9 @@ def _check_checkpoints(place: PartitionLocation) -> None:
 
 def _check_files(directory: str) -> None:
     """Raises KdumpError REPAIR_REFUSED for what must not be replaced in the directory of a partition."""
+    home = os.path.join(directory, HOME)
+    if os.path.lexists(home) and (os.path.islink(home) or not os.path.isdir(home)):
+        raise refused("is no directory", home)
     for name in os.listdir(directory):
         if parse_file_name(name) is not None or name in SIBLING_TEXT_FILES:
             _refuse_directory(os.path.join(directory, name))

@@ -15,9 +15,8 @@ NoTimestampType, 0 for CreateTime, 1 for LogAppendTime.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from functools import cached_property
-from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -34,6 +33,7 @@ from kdump.log.context import FileContext
 from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
 from kdump.reading.transactions import Transactions
+from kdump.rows.arrowarrays import constant_array, number_array, value_array
 from kdump.rows.columnar import (
     Choices,
     ColumnarBatches,
@@ -209,23 +209,27 @@ def row_batch(found: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
 
 def _values(found: Sequence[Row], field: pa.Field) -> pa.Array:
     values = [row.get(field.name) for row in found]
-    if field.type == _KEYS_TYPE:
-        values = [None if keys is None else list(map(decode_utf8, keys)) for keys in values]
-    return pa.array(values, field.type)
+    if field.type != _KEYS_TYPE:
+        return value_array(values, field.type)
+    keys = value_array([decode_utf8(key) for one in values for key in one or ()], pa.string())
+    return pa.ListArray.from_arrays(_list_bounds(values), keys, type=_KEYS_TYPE)
 
 
 def _header_lists(found: Sequence[Row]) -> pa.Array:
     """The headers of rows; null for a row without headers. They are not made as Python objects first."""
     headers = [row.get("headers") for row in found]
-    ends = list(accumulate((len(one or ()) for one in headers), initial=0))
     known = [one for one in headers if one is not None]
-    size = ends[-1]
-    keys = pa.array((decode_utf8(key) for one in known for key, _ in one), pa.string(), size=size)
-    values = pa.array((value for one in known for _, value in one), pa.binary(), size=size)
+    keys = value_array([decode_utf8(key) for one in known for key, _ in one], pa.string())
+    values = value_array([value for one in known for _, value in one], pa.binary())
     structs = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS_TYPE.value_type))
-    # A null offset makes a null list.
-    starts = [None if one is None else start for one, start in zip(headers, ends, strict=False)]
-    return pa.ListArray.from_arrays(pa.array([*starts, size], pa.int32()), structs, type=HEADERS_TYPE)
+    return pa.ListArray.from_arrays(_list_bounds(headers), structs, type=HEADERS_TYPE)
+
+
+def _list_bounds(lists: Sequence[Sized | None]) -> pa.Array:
+    """Where each list begins among the elements of all, and where the last one ends; null: there is no list."""
+    bounds = np.zeros(len(lists) + 1, np.int32)
+    np.cumsum([len(one or ()) for one in lists], out=bounds[1:])
+    return number_array(bounds, np.array([*(one is not None for one in lists), True]))
 
 
 def _as_spark(row: Row) -> Row:
@@ -327,8 +331,7 @@ class _RecordArrays:
 
     def _timestamps(self) -> pa.Array:
         microseconds = np.where(self._overflows, 0, self._milliseconds) * 1000
-        mask = self._overflows if self._overflows.any() else None
-        return pa.array(microseconds, mask=mask).view(_TIMESTAMP)
+        return number_array(microseconds, ~self._overflows if self._overflows.any() else None).view(_TIMESTAMP)
 
     def _with_overflows(self, problems: pa.Array) -> pa.Array:
         if not self._overflows.any():
@@ -336,7 +339,7 @@ class _RecordArrays:
         texts = problems.to_pylist()
         for row in np.flatnonzero(self._overflows).tolist():
             texts[row] = _with_overflow(texts[row], int(self._milliseconds[row]))
-        return pa.array(texts, pa.string())
+        return value_array(texts, pa.string())
 
 
 def _of_batches(column: Column, batches: ColumnarBatches, count: NDArray[np.int64], field: pa.Field) -> pa.Array:
@@ -345,7 +348,7 @@ def _of_batches(column: Column, batches: ColumnarBatches, count: NDArray[np.int6
         raise ValueError(f"no column {column.name} of batches")
     match column.of_batches(batches):
         case Constant(constant):
-            return pa.repeat(pa.scalar(constant, field.type), int(count.sum()))
+            return constant_array(constant, field.type, int(count.sum()))
         case Flags(flags):
             return _repeated(flags, count, field)
         case Choices(index, options):
@@ -353,29 +356,28 @@ def _of_batches(column: Column, batches: ColumnarBatches, count: NDArray[np.int6
                 codes = np.array([_TIMESTAMP_TYPES[option or ""] for option in options], np.int32)
                 return _repeated(codes.take(index.astype(np.intp)), count, field)
             if index.size and (index == index[0]).all():
-                return pa.repeat(pa.scalar(options[int(index[0])], field.type), int(count.sum()))
-            return pa.array(options, field.type).take(pa.array(index.astype(np.int32).repeat(count)))
+                return constant_array(options[int(index[0])], field.type, int(count.sum()))
+            return value_array(options, field.type).take(number_array(index.astype(np.int32).repeat(count)))
         case Numbers(numbers, is_set):
             if is_set is None:
                 return _repeated(numbers.astype(_NUMBERS[field.type]), count, field)
-            return pa.array(numbers.astype(_NUMBERS[field.type]).repeat(count), mask=~is_set.repeat(count))
+            return number_array(numbers.astype(_NUMBERS[field.type]).repeat(count), is_set.repeat(count))
 
 
 def _repeated(values: NDArray[Any], count: NDArray[np.int64], field: pa.Field) -> pa.Array:
     """The value of each batch for all its rows. Mostly it is the same for all."""
     if values.size and (values == values[0]).all():
-        return pa.repeat(pa.scalar(values[0].item(), field.type), int(count.sum()))
-    return pa.array(values.repeat(count))
+        return constant_array(values[0].item(), field.type, int(count.sum()))
+    return number_array(values.repeat(count))
 
 
 def _array(value: RowValue, field: pa.Field, count: int) -> pa.Array:
     """A column of ``count`` records."""
     match value:
         case Constant(constant):
-            return pa.repeat(pa.scalar(constant, field.type), count)
+            return constant_array(constant, field.type, count)
         case Numbers(numbers, is_set):
-            values = numbers.astype(_NUMBERS[field.type], copy=False)
-            return pa.array(values, mask=None if is_set is None else ~is_set)
+            return number_array(numbers.astype(_NUMBERS[field.type], copy=False), is_set)
         case Strings(arena, start, size):
             return _binaries(pa.py_buffer(arena), start, size)
         case JsonTexts(data, start, size):
@@ -387,7 +389,7 @@ def _array(value: RowValue, field: pa.Field, count: int) -> pa.Array:
 
 def _header_arrays(lists: HeaderLists, kind: pa.DataType) -> pa.Array:
     arena, headers = pa.py_buffer(lists.arena), lists.headers
-    bounds = pa.array(lists.bounds.astype(np.int32))
+    bounds = number_array(lists.bounds.astype(np.int32))
     keys = _texts(_binaries(arena, headers.key_start, headers.key_size))
     if not lists.with_values:
         return pa.ListArray.from_arrays(bounds, keys, type=kind)
@@ -402,7 +404,7 @@ def _binaries(arena: pa.Buffer, start: NDArray[np.int64], size: NDArray[np.integ
     All of them and what lies between are one array over the arena, of which every second element is taken.
     """
     if not start.size:
-        return pa.array([], pa.binary())
+        return value_array([], pa.binary())
     bounds = np.empty(2 * start.size + 1, np.int32)
     bounds[:-1:2] = start
     np.maximum(size, 0, out=bounds[1::2])
@@ -411,13 +413,13 @@ def _binaries(arena: pa.Buffer, start: NDArray[np.int64], size: NDArray[np.integ
     pieces = pa.BinaryArray.from_buffers(pa.binary(), 2 * start.size, [None, pa.py_buffer(bounds), arena])
     chosen = np.arange(0, 2 * start.size, 2, dtype=np.int32)
     is_null = size < 0
-    return pc.take(pieces, pa.array(chosen, mask=is_null if is_null.any() else None), boundscheck=False)
+    return pc.take(pieces, number_array(chosen, ~is_null if is_null.any() else None), boundscheck=False)
 
 
 def _json(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> pa.Array:
     """JSON texts, null for the empty ones."""
     made = pa.StringArray.from_buffers(bounds.size - 1, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(data))
-    return pc.if_else(pc.equal(pc.binary_length(made), 0), pa.scalar(None, pa.string()), made)
+    return pc.if_else(pc.equal(pc.binary_length(made), 0), pa.nulls(1, pa.string())[0], made)
 
 
 def _texts(data: pa.Array) -> pa.Array:
@@ -425,4 +427,4 @@ def _texts(data: pa.Array) -> pa.Array:
     try:
         return data.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([decode_utf8(key) for key in data.to_pylist()], pa.string())
+        return value_array([decode_utf8(key) for key in data.to_pylist()], pa.string())

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kdump.rows.arrow import ArrowRows, row_batch
+from kdump.rows.arrowarrays import number_array
 
 _ENOUGH_ROWS: Final = 8192
 _ENOUGH_BYTES: Final = 1 << 20
@@ -66,7 +67,7 @@ def in_order(parts: Sequence[ArrowRows], schema: pa.Schema) -> Iterator[pa.Recor
         else:
             order.append(np.arange(next_batch_row, next_batch_row + part.num_rows))
             next_batch_row += part.num_rows
-    yield pa.concat_batches([*batches, made]).take(pa.array(np.concatenate(order)))
+    yield pa.concat_batches([*batches, made]).take(number_array(np.concatenate(order)))
 
 
 def part_bytes(part: ArrowRows) -> int:

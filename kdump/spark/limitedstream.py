@@ -17,7 +17,7 @@ from kdump.rows.schema import Table
 from kdump.spark.options import StreamOptions
 from kdump.spark.partitions import PartitionLog
 from kdump.spark.positions import UNLIMITED, StreamTracker, status
-from kdump.spark.stream import LogStreamReader, from_json, to_json
+from kdump.spark.stream import LogStreamReader, deleted_meanwhile, from_json, to_json
 
 
 class LimitedStreamReader(LogStreamReader, SupportsTriggerAvailableNow):
@@ -50,5 +50,10 @@ class LimitedStreamReader(LogStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """See SupportsTriggerAvailableNow: the newest segments, as long as they are now, are the end."""
         self._frozen = self.listed()
-        newest = [log.path(log.newest) for log in self._frozen.values() if log.bases]
-        self._frozen_tracker = StreamTracker(self._on_loss, {path: status(path).size for path in newest})
+        sizes = {}
+        for log in self._frozen.values():
+            with deleted_meanwhile():
+                if log.bases:
+                    path = log.path(log.newest)
+                    sizes[path] = status(path).size
+        self._frozen_tracker = StreamTracker(self._on_loss, sizes)

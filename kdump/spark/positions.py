@@ -302,16 +302,11 @@ class StreamTracker:
         self._on_loss(f"{log.directory}: offsets {first} to {end - 1} were deleted before they were read")
 
 
-def shares(
-    tracker: StreamTracker, news: Mapping[str, tuple[PartitionLog, StreamPosition]], limits: Budget
-) -> dict[str, Budget]:
-    """The limits, shared among partitions in proportion to what each has after its place."""
-    if limits == UNLIMITED:
-        return dict.fromkeys(news, UNLIMITED)
-    pending = {name: tracker.pending(log, place, limits) for name, (log, place) in news.items()}
+def shares(pending: Mapping[str, Budget], limits: Budget) -> dict[str, Budget]:
+    """The limits, shared among partitions in proportion to what each has after its place (``pending``)."""
     sizes = _shared(limits.size, {name: each.size for name, each in pending.items()})
     offsets = _shared(limits.offsets, {name: each.offsets for name, each in pending.items()})
-    return {name: Budget(sizes[name], offsets[name]) for name in news}
+    return {name: Budget(sizes[name], offsets[name]) for name in pending}
 
 
 def _shared(limit: int | None, pending: Mapping[str, int | None]) -> dict[str, int | None]:

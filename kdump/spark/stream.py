@@ -81,11 +81,16 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         changed = [directory for directory in end if start.get(directory) != end[directory]]
         logs = self.listed() if changed else {}
         starts, ends = from_json(start), from_json(end)
-        byte_ranges = [
-            byte_range
-            for directory in changed
-            for byte_range in self._byte_ranges(directory, logs.get(directory), starts.get(directory), ends[directory])
-        ]
+        byte_ranges: list[ByteRange] = []
+        for directory in changed:
+            places = starts.get(directory), ends[directory]
+            try:
+                byte_ranges += list(self._byte_ranges(directory, logs.get(directory), *places))
+            except KdumpError as error:
+                if error.code is not Codes.MISSING:
+                    raise
+                # A file was deleted since it was listed.
+                byte_ranges += list(self._byte_ranges(directory, self.listed().get(directory), *places))
         total = sum(byte_range.size for byte_range in byte_ranges)
         split_bytes, open_cost = task_sizes(total, source.split_bytes, source.min_partitions)
         pieces = [piece for byte_range in byte_ranges for piece in byte_range.pieces(split_bytes)]
@@ -158,18 +163,19 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
             self._on_loss(_gone(directory))
         ends = dict(starts)
         changed: dict[str, tuple[PartitionLog, StreamPosition, _Seen]] = {}
+        pending: dict[str, Budget] = {}
         for directory, log in logs.items():
             start = starts.get(directory)
-            with _deleted_meanwhile():
+            with deleted_meanwhile():
                 if log.bases:
                     seen = _seen_files(log)
                     if start is None or self._seen.get(directory) != (seen, start):
                         place = tracker.earliest(log) if start is None else tracker.located(log, start)
+                        pending[directory] = tracker.pending(log, place, limits)
                         changed[directory] = log, place, seen
-        news = {directory: (log, place) for directory, (log, place, _) in changed.items()}
-        for directory, budget in shares(tracker, news, limits).items():
+        for directory, budget in shares(pending, limits).items():
             log, place, seen = changed[directory]
-            with _deleted_meanwhile():
+            with deleted_meanwhile():
                 ends[directory] = end = tracker.advanced(log, place, budget)
                 if budget == UNLIMITED:
                     self._seen[directory] = seen, end
@@ -231,7 +237,7 @@ def _gone(directory: str) -> str:
 
 
 @contextmanager
-def _deleted_meanwhile() -> Iterator[None]:
+def deleted_meanwhile() -> Iterator[None]:
     """Ignores a file that was deleted since it was listed. The next listing shows what became of it."""
     try:
         yield

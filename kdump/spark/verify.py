@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -72,10 +73,11 @@ class SparkJudge(DistributedCheck):
         here: Judge | None = None,
         split_bytes: int = SPLIT_BYTES,
     ) -> None:
-        def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Judgement]]:
+        def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Iterable[Judgement]]]:
             place = Workplace.of([path for path in paths if path != STDIN])
             items = judgements(spark, absolute(groups), options, place, split_bytes=split_bytes)
-            return iter(sorted(items, key=itemgetter(0)))
+            by_group = groupby(sorted(items, key=itemgetter(0)), itemgetter(0))
+            return ((number, map(itemgetter(1), own)) for number, own in by_group)
 
         super().__init__(paths, judged, here or PartitionCheck(options))
 

@@ -18,9 +18,9 @@ from kdump.log.extents import Extent, extents_of
 from kdump.log.named import is_stream
 from kdump.log.names import Kind, sibling
 from kdump.log.offsetindex import rising_entries
-from kdump.log.opening import read_whole
 from kdump.log.partition import segments_after
 from kdump.log.paths import Sibling, file_by_name
+from kdump.log.siblings import read_beside
 from kdump.log.source import Source
 from kdump.reading.outcomes import OPEN
 from kdump.reading.transactionreader import TransactionReader
@@ -330,7 +330,7 @@ def _see_indexes(part: PartFold, path: str, size: int | None) -> None:
 
 def _index_entries(log: str, base_offset: int) -> int | None:
     try:
-        entries = parse_offset_index(read_whole(sibling(log, Kind.INDEX)), base_offset)
+        entries = parse_offset_index(read_beside(sibling(log, Kind.INDEX)), base_offset)
     except KdumpError:
         return None
     return sum(1 for _ in used_entries(entries, base_offset))
@@ -338,7 +338,7 @@ def _index_entries(log: str, base_offset: int) -> int | None:
 
 def _time_index_entries(log: str, base_offset: int) -> int | None:
     try:
-        entries = parse_time_index(read_whole(sibling(log, Kind.TIME_INDEX)), base_offset)
+        entries = parse_time_index(read_beside(sibling(log, Kind.TIME_INDEX)), base_offset)
     except KdumpError:
         return None
     return sum(1 for _ in used_entries(entries, base_offset))

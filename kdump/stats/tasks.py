@@ -14,7 +14,7 @@ from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, listed_logs, plan
 from kdump.tasks.work import Runner, Work
 from kdump.verify.gaps import NextSegment
-from kdump.verify.judging import DistributedCheck, judge
+from kdump.verify.judging import DistributedCheck, has_small_logs, judged_groups
 from kdump.verify.partition import Judgement
 from kdump.verify.readings import (
     PIECE_CLASSES,
@@ -53,6 +53,7 @@ def folding_judge(
     run: Runner,
     *,
     min_tasks: int = 1,
+    takes_small: bool = False,
 ) -> Judge:
     """A judge of partitions whose logs are read by a runner, and folded ``into`` the figures in the same pass.
 
@@ -63,12 +64,13 @@ def folding_judge(
         run: reads the logs.
         min_tasks: see ``plan_readings``. Sketches of records are merged from the same splits everywhere, so these do
             not become smaller.
+        takes_small: see ``pooled_judge``.
     """
 
     def take(split: FoldedSplit) -> None:
         into.take_split(split.log, split.first, split.fold)
 
-    def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Judgement]]:
+    def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Iterable[Judgement]]]:
         tasks = plan_readings(groups, min_tasks=min_tasks, cuts_smaller=not options.with_records)
         work = Work(
             partial(_read_and_fold, options=options),
@@ -78,9 +80,11 @@ def folding_judge(
             size=split_size,
             shared_file=file_of,
         )
-        return judge(absolute(groups), run(tasks, work), options.checks, read=into.read, take=take)
+        return judged_groups(absolute(groups), run(tasks, work), options.checks, read=into.read, take=take)
 
-    return DistributedCheck(paths, judged, into.judge())
+    # Logs of which records are decoded are not read together.
+    leaves_out = (lambda group: False) if takes_small or options.with_records else has_small_logs
+    return DistributedCheck(paths, judged, into.judge(), leaves_out=leaves_out)
 
 
 def _read_and_fold(task: ReadingTask, options: StatsOptions) -> Iterator[ReadingPiece]:

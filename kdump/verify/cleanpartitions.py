@@ -7,7 +7,7 @@ check. A partition that is not accepted is checked by itself: it may be clean, t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
@@ -19,8 +19,7 @@ from kdump.codes import KdumpError, Severity
 from kdump.format.batch import CONTROL
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA, FileName, Kind, parse_file_name
-from kdump.log.opening import open_source, read_whole
-from kdump.log.siblings import read_snapshot
+from kdump.log.siblings import read_beside, read_snapshot
 from kdump.verify.indexes import OFFSET_ENTRY, TIME_ENTRY
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.prefilter import by_producer, continues, out_of_range
@@ -31,8 +30,6 @@ from kdump.verify.siblings import EpochRange, LogSummary, check_listed_files, te
 from kdump.verify.summary import SegmentSummary
 from kdump.verify.table import UNKNOWN_OFFSET, cleaned, joined, row_at
 
-_SMALL: Final = 1 << 20
-"""Bytes of the largest file beside a log that is read here. Preallocated indexes are larger."""
 _NO_FINDINGS: Final = dict.fromkeys(Severity, 0)
 _SUFFIXES: Final = ((Kind.INDEX.value, None), (Kind.TIME_INDEX.value, None), (Kind.TXN_INDEX.value, b""))
 """Of the index files, and what stands for a file that is not there."""
@@ -77,19 +74,27 @@ class CleanPartition:
         yield self.extent
 
 
+class _UsedEntries(NamedTuple):
+    """The used entries of the index files of a log, and their numbers; see CleanLog."""
+
+    offsets: bytes
+    times: bytes
+    offset_count: int | None
+    time_count: int | None
+
+
+_NO_INDEXES: Final = _UsedEntries(b"", b"", None, None)
+
+
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A partition as it is on disk.
-
-    ``indexes`` and ``time_indexes``: contents, one for each log; empty for an empty log.
-    """
+    """A partition as it is on disk."""
 
     folder: str
     names: Mapping[str, FileName | None]
     logs: Sequence[SmallLog]
     bases: Sequence[int]
-    indexes: Sequence[bytes]
-    time_indexes: Sequence[bytes]
+    indexes: Sequence[_UsedEntries]
 
 
 def clean_partitions(found: Iterable[tuple[str, Sequence[SmallLog]]]) -> Iterator[tuple[str, CleanPartition]]:
@@ -129,37 +134,54 @@ def _candidate(folder: str, logs: Sequence[SmallLog]) -> _Candidate | None:
     if count != len(logs):
         return None
     bases: list[int] = []
-    indexes: list[bytes] = []
-    time_indexes: list[bytes] = []
+    indexes: list[_UsedEntries] = []
     for log in logs:
-        directory, _, own = log.path.rpartition("/")
+        own = log.path.rpartition("/")[2]
         name = names.get(own)
         if name is None or name.base_offset is None:
             return None
-        contents: tuple[bytes | None, ...] = (b"", b"", b"")
-        if log.size:
-            contents = tuple(
-                _small_content(f"{directory}/{name.stem}{suffix}") if name.stem + suffix in names else missing
-                for suffix, missing in _SUFFIXES
-            )
-        index, time_index, transactions = contents
-        if index is None or time_index is None or transactions != b"":
-            return None
-        if len(index) % OFFSET_ENTRY.itemsize or len(time_index) % TIME_ENTRY.itemsize:
+        found = _indexes(log, name.stem, names) if log.size else _NO_INDEXES
+        if found is None:
             return None
         bases.append(name.base_offset)
-        indexes.append(index)
-        time_indexes.append(time_index)
-    return _Candidate(folder, names, logs, bases, indexes, time_indexes)
+        indexes.append(found)
+    return _Candidate(folder, names, logs, bases, indexes)
 
 
-def _small_content(path: str) -> bytes | None:
-    """The bytes of a small file; None if it cannot be read."""
+def _indexes(log: SmallLog, stem: str, names: Container[str]) -> _UsedEntries | None:
+    """The index files beside a log that has batches; None if one is missing, cannot be read, or is unusual."""
+    before = log.path[: log.path.rfind("/") + 1]
+    index, time_index, transactions = (
+        _content(before + stem + suffix) if stem + suffix in names else missing for suffix, missing in _SUFFIXES
+    )
+    if index is None or time_index is None or transactions != b"":
+        return None
+    if len(index) % OFFSET_ENTRY.itemsize or len(time_index) % TIME_ENTRY.itemsize:
+        return None
+    offsets, times = _used(index, OFFSET_ENTRY.itemsize), _used(time_index, TIME_ENTRY.itemsize)
+    if max(len(offsets), len(times)) > log.size:
+        # No batch is so small. The indexes of all logs are held at a time.
+        return None
+    # An entry of zeros counts if it is the first one; see ``format.index.used_entries``.
+    counts = (
+        max(len(offsets) // OFFSET_ENTRY.itemsize, min(1, len(index))),
+        max(len(times) // TIME_ENTRY.itemsize, min(1, len(time_index))),
+    )
+    return _UsedEntries(offsets, times, *counts)
+
+
+def _content(path: str) -> bytes | None:
+    """The bytes of a file beside a log; None if it cannot be read."""
     try:
-        with open_source(path) as source:
-            return None if source.size is None or source.size > _SMALL else source.read(0, source.size)
+        return read_beside(path)
     except KdumpError:
         return None
+
+
+def _used(data: bytes, entry_size: int) -> bytes:
+    """The entries of an index file without the zeros that a running or killed broker leaves after them."""
+    filled = len(data.rstrip(b"\0"))
+    return data[: -(-filled // entry_size) * entry_size]
 
 
 class _Table:
@@ -184,8 +206,7 @@ class _Table:
         last_offset[is_filled] = rows["last_offset"][self._end[is_filled] - 1]
         self._last_offset: list[int] = last_offset.tolist()
         """Of each log; an empty one ends before its base offset."""
-        self._indexes = [data for candidate in candidates for data in candidate.indexes]
-        self._time_indexes = [data for candidate in candidates for data in candidate.time_indexes]
+        self._indexes = [indexes for candidate in candidates for indexes in candidate.indexes]
         self._is_doubtful = np.zeros(count.size, np.bool_)
         """Of each log."""
         if rows.size:
@@ -227,11 +248,9 @@ class _Table:
         if any(True for _ in check_listed_files(folder, candidate.names, texts, summary)):
             return None
         logs = [
-            CleanLog(*log, base, last, len(index) // OFFSET_ENTRY.itemsize, len(time_index) // TIME_ENTRY.itemsize)
-            if log.size
-            else CleanLog(*log, None, None, None, None)
-            for log, base, last, index, time_index in zip(
-                candidate.logs, candidate.bases, lasts, candidate.indexes, candidate.time_indexes, strict=True
+            CleanLog(*log, *((base, last) if log.size else (None, None)), *counts)
+            for log, base, last, (_, _, *counts) in zip(
+                candidate.logs, candidate.bases, lasts, candidate.indexes, strict=True
             )
         ]
         return CleanPartition(logs, PartitionExtent(candidate.bases[0], end, candidate.bases[-1], end))
@@ -249,7 +268,7 @@ class _Table:
 
     def _doubt_indexes(self) -> None:
         """Doubt logs with an entry in the .index that is not the start and the last offset of a batch."""
-        log, entries = _entries(self._indexes, OFFSET_ENTRY)
+        log, entries = _entries([one.offsets for one in self._indexes], OFFSET_ENTRY)
         rows, position = self._rows, entries["position"].astype(np.int64)
         row, is_found = _found(self._keys(rows["position"]), (log << _OF_LOG) + position)
         doubtful = ~is_found | (position <= 0) | (rows["last_offset"][row] != entries["offset"] + self._base[log])
@@ -261,13 +280,14 @@ class _Table:
 
         In a log that another one follows, the last entry has the largest timestamp.
         """
-        log, entries = _entries(self._time_indexes, TIME_ENTRY)
+        log, entries = _entries([one.times for one in self._indexes], TIME_ENTRY)
         rows, timestamp = self._rows, entries["timestamp"].astype(np.int64)
-        offset = entries["offset"].astype(np.int64)
+        relative = entries["offset"].astype(np.int64)
+        offset = relative + self._base[log]
         lasts = self._keys(rows["last_offset"] - self._base[self._log])
-        row = np.minimum(np.searchsorted(lasts, (log << _OF_LOG) + offset), rows.size - 1)
+        row = np.minimum(np.searchsorted(lasts, (log << _OF_LOG) + relative), rows.size - 1)
         largest = self._largest_timestamps()
-        doubtful = (self._log[row] != log) | (rows["base_offset"][row] > offset + self._base[log]) | (offset < 0)
+        doubtful = (self._log[row] != log) | (rows["base_offset"][row] > offset) | (rows["last_offset"][row] < offset)
         doubtful |= (rows["max_timestamp"][row] != timestamp) | (largest[row] != timestamp) | (timestamp <= 0)
         doubtful[1:] |= (log[1:] == log[:-1]) & ((timestamp[1:] <= timestamp[:-1]) | (offset[1:] < offset[:-1]))
         self._is_doubtful[log[doubtful]] = True
@@ -289,9 +309,12 @@ class _Table:
 
     def _largest_timestamps(self) -> NDArray[np.int64]:
         """The largest timestamp in the log up to each row."""
-        values, rank = np.unique(self._rows["max_timestamp"], return_inverse=True)
-        before = self._log * values.size
-        largest: NDArray[np.int64] = values[np.maximum.accumulate(before + rank) - before]
+        times = self._rows["max_timestamp"]
+        order = np.argsort(times)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(order.size)
+        before = self._log * order.size
+        largest: NDArray[np.int64] = times[order[np.maximum.accumulate(before + rank) - before]]
         return largest
 
     def _epoch_ranges(self, partitions: int) -> list[list[EpochRange]]:
@@ -344,4 +367,4 @@ def _read(folder: str, name: str, texts: Mapping[str, bytes | KdumpError | None]
     content = texts.get(name)
     if isinstance(content, KdumpError):
         raise content
-    return read_whole(os.path.join(folder, name)) if content is None else content
+    return read_beside(os.path.join(folder, name)) if content is None else content

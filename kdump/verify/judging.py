@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from kdump.codes import Finding, KdumpError
+from kdump.log import files
 from kdump.log.paths import PartitionFolder
 from kdump.log.source import Source
 from kdump.tasks.work import Runner
@@ -33,28 +33,40 @@ from kdump.verify.readings import (
 from kdump.verify.run import Judge
 from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
 
+SMALL_LOG: Final = 16 << 10
+"""Bytes of a log, on the average of a partition."""
+
 
 class DistributedCheck:
     """Checks partitions as ``PartitionCheck`` does, with the logs of all paths read by other processes.
 
     Args:
         paths: as they will be given to ``Verification.path``, in that order.
-        judge: says of groups, made ``absolute``, what is to be said: (number, item). The numbers rise.
-        here: checks what nobody has read (an empty segment, a new one, a stream) in this process.
+        judge: says of groups, made ``absolute``, what is to be said: (number, items). The numbers rise. The items of a
+            group are made when they are asked for.
+        fallback: checks in this process what nobody else reads: a stream, a new partition, what is left out.
+        leaves_out: which groups are for ``fallback``.
     """
 
     def __init__(
-        self, paths: Iterable[str], judge: Callable[[Sequence[Group]], Iterator[tuple[int, Judgement]]], fallback: Judge
+        self,
+        paths: Iterable[str],
+        judge: Callable[[Sequence[Group]], Iterator[tuple[int, Iterable[Judgement]]]],
+        fallback: Judge,
+        *,
+        leaves_out: Callable[[Group], bool] = lambda group: False,
     ) -> None:
         self._fallback = fallback
         # A path that is given twice is judged once.
-        self._groups = list(dict.fromkeys(group for path in paths for group in groups_of(path)))
+        groups = dict.fromkeys(group for path in paths for group in groups_of(path))
+        self._groups = [group for group in groups if not leaves_out(group)]
         self._numbers = {_name(group): number for number, group in enumerate(self._groups)}
-        self._coming = groupby(judge(self._groups), itemgetter(0))
+        self._coming = judge(self._groups)
         self._judged: dict[int, list[Judgement]] = {}
 
     def expect(self, partitions: Sequence[PartitionFolder], *, is_live: bool = False) -> None:
-        """See PartitionCheck. Other processes read the logs."""
+        """See PartitionCheck. Other processes read the logs of all other partitions."""
+        self._fallback.expect([one for one in partitions if one.path not in self._numbers], is_live=is_live)
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """Check the segments of one partition; see PartitionCheck."""
@@ -69,10 +81,10 @@ class DistributedCheck:
         found = None if wanted is None else self._judged.get(wanted)
         return self._fallback.segments(segments, folder) if found is None else iter(found)
 
-    def _noted(self, number: int, items: Iterable[tuple[int, Judgement]]) -> Iterator[Judgement]:
+    def _noted(self, number: int, items: Iterable[Judgement]) -> Iterator[Judgement]:
         """The items of a group as they come, with the paths as they are in this process."""
         noted = self._judged[number] = []
-        for _, item in items:
+        for item in items:
             noted.append(self._groups[number].as_given(item))
             yield noted[-1]
 
@@ -83,6 +95,7 @@ def pooled_judge(
     run: Runner,
     *,
     min_tasks: int = 1,
+    takes_small: bool = False,
 ) -> Judge:
     """A judge of partitions whose logs are read by a runner.
 
@@ -91,13 +104,28 @@ def pooled_judge(
         options: how deep.
         run: reads the logs.
         min_tasks: see ``plan_readings``.
+        takes_small: the runner also reads small logs, which this process reads for less.
     """
 
-    def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Judgement]]:
+    def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Iterable[Judgement]]]:
         pieces = run(plan_readings(groups, min_tasks=min_tasks), reading_work(options))
-        return judge(absolute(groups), pieces, options)
+        return judged_groups(absolute(groups), pieces, options)
 
-    return DistributedCheck(paths, judged, PartitionCheck(options))
+    leaves_out = (lambda group: False) if takes_small else has_small_logs
+    return DistributedCheck(paths, judged, PartitionCheck(options), leaves_out=leaves_out)
+
+
+def has_small_logs(group: Group) -> bool:
+    """Whether a group is a partition whose logs cost less to read here than to take from another process.
+
+    This process reads them together with others.
+    """
+    if group.folder is None:
+        return False
+    try:
+        return sum(map(files.size, group.segments)) <= SMALL_LOG * len(group.segments)
+    except KdumpError:
+        return False
 
 
 def _name(group: Group) -> str | tuple[str, ...]:
@@ -106,14 +134,23 @@ def _name(group: Group) -> str | tuple[str, ...]:
 
 
 def judge(
+    groups: Sequence[Group], pieces: Iterable[ReadingPiece], options: CheckOptions
+) -> Iterator[tuple[int, Judgement]]:
+    """(number of the group, item) for all groups that have pieces; see ``judged_groups``."""
+    for number, items in judged_groups(groups, pieces, options):
+        for item in items:
+            yield number, item
+
+
+def judged_groups(
     groups: Sequence[Group],
     pieces: Iterable[ReadingPiece],
     options: CheckOptions,
     *,
     read: SegmentReader | None = None,
     take: Callable[[Any], None] = lambda made: None,
-) -> Iterator[tuple[int, Judgement]]:
-    """(number of the group, item) for all groups that have pieces.
+) -> Iterator[tuple[int, Iterable[Judgement]]]:
+    """(number of the group, its items) for all groups that have pieces.
 
     Args:
         groups: all of them.
@@ -124,8 +161,7 @@ def judge(
     """
     read_here = read or (lambda source, following: SegmentReading(source, following, options))
     for number, own in groupby(pieces, key=lambda piece: piece.group):
-        for item in _judge(groups[number], own, options, read_here=read_here, take=take):
-            yield number, item
+        yield number, _judge(groups[number], own, options, read_here=read_here, take=take)
 
 
 def _judge(

@@ -37,8 +37,7 @@ from kdump.format.checkpoint import (
 from kdump.format.snapshot import parse_snapshot
 from kdump.log import files
 from kdump.log.names import INDEX_KINDS, FileName, Kind, is_uri, parse_file_name, parse_partition_directory
-from kdump.log.opening import read_whole
-from kdump.log.siblings import checkpoint_offsets, parse_leader_epochs
+from kdump.log.siblings import checkpoint_offsets, parse_leader_epochs, read_beside
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.indexes import index_end, indexed_end, is_near, without_appended
 
@@ -151,7 +150,7 @@ class PartitionEvidence:
             names = [entry.name for entry in files.listing(directory) if not entry.is_directory]
         except KdumpError:
             names = []
-        return cls(directory, names, lambda name: read_whole(os.path.join(directory, name)))
+        return cls(directory, names, lambda name: read_beside(os.path.join(directory, name)))
 
     def ends(self, end: int) -> Iterator[Witness]:
         """The files that name an offset above ``end`` and are no index files of a segment."""

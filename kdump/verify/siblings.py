@@ -29,8 +29,8 @@ from kdump.log.names import (
     parse_file_name,
     sibling,
 )
-from kdump.log.opening import read_whole
 from kdump.log.partition import has_gone
+from kdump.log.siblings import read_beside
 from kdump.verify.grouping import grouped
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.indexes import check_offset_index, check_time_index, without_appended
@@ -215,7 +215,7 @@ def _contents(path: str) -> Content:
     """The bytes of a file, or why it cannot be read; None without a file."""
     for _ in range(2):
         try:
-            return read_whole(path)
+            return read_beside(path)
         except KdumpError as error:
             failed = error
         if has_gone(path, failed):

@@ -17,8 +17,9 @@ import pytest
 from kdump.cli import engine_options
 from kdump.convert import tasks as convert_tasks
 from kdump.dump import tasks as dump_tasks
+from kdump.fast import policy
 from kdump.tasks import pool
-from kdump.verify import readings
+from kdump.verify import judging, readings
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import FIXTURES, LARGE, Captures
 from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, kdump
@@ -49,6 +50,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory, captures: Captures) -> Path:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small logs are work for a pool too, and are cut. Processes are forks, which see what is patched."""
     monkeypatch.setattr(engine_options, "LEAST_FOR_POOL", 0)
+    monkeypatch.setattr(judging, "SMALL_LOG", -1)
     monkeypatch.setattr(dump_tasks, "PART_BYTES", 5000)
     monkeypatch.setattr(pool, "_may_fork", lambda: True)
 
@@ -83,6 +85,17 @@ def test_equal_outputs(logs: Path, words: tuple[str, ...]) -> None:
         several = kdump(*words, "-j", jobs, *paths, cwd=logs)
         assert (several.returncode, several.stdout) == (one.returncode, one.stdout)
         assert sorted(several.stderr.splitlines()) == sorted(one.stderr.splitlines())
+
+
+@pytest.mark.parametrize("words", [("verify",), ("stats", "--quick", "--output", "jsonl")], ids=" ".join)
+def test_partitions_of_small_logs(logs: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process reads them together, beside those that read the others."""
+    one = kdump(*words, "-j", "1", ".", cwd=logs)
+    monkeypatch.setattr(policy, "CHECKED_LOGS", 1)
+    monkeypatch.setattr(judging, "SMALL_LOG", 12_000)
+    for jobs in ("1", "2"):
+        several = kdump(*words, "-j", jobs, ".", cwd=logs)
+        assert (several.returncode, several.stdout) == (one.returncode, one.stdout)
 
 
 def written(folder: Path) -> dict[str, bytes]:
@@ -221,6 +234,7 @@ def test_a_signal_leaves_neither_processes_nor_files(partitions: Path, number: s
     assert not (partitions / "out").exists()
 
 
+@pytest.mark.slow
 def test_small_logs_start_no_process(partitions: Path) -> None:
     """Nothing is imported for it either."""
     code = "import sys; from kdump.cli.main import _run; status = _run(); print(*sys.modules); sys.exit(status)"

@@ -101,6 +101,7 @@ DAMAGES = {"KD304": cut_short, "KD305": break_crc, "KD314": break_entry}
     ("way", "offset", "code"),
     [("--like-broker", 105, "KD304"), ("--salvage", END, "KD305"), ("--indexes", 297, "KD314")],
 )
+@pytest.mark.slow
 def test_a_damaged_one_is_rebuilt(partition: Path, way: str, offset: int, code: str) -> None:
     healthy = state(partition)
     DAMAGES[code](partition / snapshot(offset))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import signal
 from pathlib import Path
 from random import Random
 
@@ -19,7 +17,7 @@ from tests.fuzz.forked import Prepared
 from tests.fuzz.running import allow_timers, run_command
 from tests.fuzz.trees import nodes_of, restore
 from tests.harness.examples import fuzz_seed
-from tests.harness.killing import Point, Trouble, in_child
+from tests.harness.killing import Point, Trouble, in_child, limit_files
 
 pytestmark = pytest.mark.slow
 
@@ -149,8 +147,7 @@ def test_files_that_cannot_grow(name: str, tmp_path: Path) -> None:
     before = nodes_of(tmp_path)
 
     def limited() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+        limit_files(600)
         allow_timers()
         faults: list[Fault] = []
         ran = run_command(case.words, tmp_path, faults)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -17,10 +17,10 @@ from tests.harness import ROOT
 CASES = ROOT / "fixtures" / "cases"
 
 
-def unpack_archive(archive: Path, target: Path) -> None:
-    """All that is in it, into ``target``."""
+def unpack_archive(archive: Path, target: Path, is_wanted: Callable[[str], bool] = lambda name: True) -> None:
+    """What is wanted of it, by the names in it, into ``target``."""
     with _opened(archive) as tar:
-        tar.extractall(target, filter=_ours)
+        tar.extractall(target, (item for item in tar if is_wanted(item.name)), filter=_ours)
 
 
 def archived_names(archive: Path) -> list[str]:
@@ -29,9 +29,9 @@ def archived_names(archive: Path) -> list[str]:
         return [item.name for item in tar]
 
 
-def unpack_cases(name: str, target: Path) -> Path:
+def unpack_cases(name: str, target: Path, is_wanted: Callable[[str], bool] = lambda name: True) -> Path:
     """The cases of ``fixtures/cases/NAME.tar.zst``, unpacked; where ``results.jsonl`` is."""
-    unpack_archive(CASES / f"{name}.tar.zst", target)
+    unpack_archive(CASES / f"{name}.tar.zst", target, is_wanted)
     return target / name
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -182,6 +183,14 @@ def start_child(work: Callable[[], None]) -> int:
         finally:
             os._exit(status)
     return child
+
+
+def limit_files(size: int) -> None:
+    """From now on no file of this process gets more bytes; a write fails with EFBIG."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    # Python 3.11 leaves a part of a module's bytecode there, and no later process could import it.
+    sys.dont_write_bytecode = True
 
 
 def exit_status_of(status: int) -> int | None:

@@ -24,6 +24,7 @@ if (_missing := why_not()) is not None:
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from kdump.spark.options import parse_stream_options
+from kdump.spark.partitions import PartitionLog
 from kdump.spark.sources import stream_reader_class
 from kdump.spark.stream import ByteRangePartition, LogStreamReader, UnlimitedStreamReader
 
@@ -277,6 +278,51 @@ def test_large_stretches_are_cut_into_tasks(tmp_path: Path) -> None:
 def test_wrong_options(options: dict[str, str], what: str) -> None:
     with pytest.raises(ValueError, match=what):
         parse_stream_options({"path": "/logs", **options})
+
+
+@pytest.mark.parametrize("limits", [{}, {"maxBytesPerTrigger": "1m"}, {"maxOffsetsPerTrigger": "1000"}])
+@pytest.mark.parametrize("at", ["latestOffset", "partitions"])
+def test_a_segment_that_is_deleted_after_it_was_listed(tmp_path: Path, limits: dict[str, str], at: str) -> None:
+    """By retention, or because the topic is. The next listing shows what is left."""
+    directory = tmp_path / "a-0"
+    for base in (0, 4, 8):
+        append(directory, base, batches(base, base + 4))
+    stream = ByHand(OWN, tmp_path, failOnDataLoss="false", **limits)
+    listed = stream.reader.listed
+
+    def listed_before() -> dict[str, PartitionLog]:
+        found = listed()
+        (directory / f"{4:020}.log").unlink(missing_ok=True)
+        return found
+
+    if at == "latestOffset":
+        stream.reader.listed = listed_before  # type: ignore[method-assign]
+        stream.take()
+    else:
+        end = stream.latest()
+        stream.reader.listed = listed_before  # type: ignore[method-assign]
+        stream.rows += stream.read(end)
+        stream.place = end
+    stream.take()
+    assert stream.rows == of("a-0", [*range(4), *range(8, 12)])
+
+
+def test_a_log_that_is_deleted_before_a_stream_ends_where_it_is(tmp_path: Path) -> None:
+    append(tmp_path / "a-0", 0, batches(0, 4))
+    append(tmp_path / "b-0", 0, batches(0, 4))
+    stream = ByHand(OWN, tmp_path, failOnDataLoss="false")
+    if isinstance(stream.reader, UnlimitedStreamReader):
+        pytest.skip("pyspark 4.1 has no Trigger.AvailableNow")
+    listed = stream.reader.listed
+
+    def listed_before() -> dict[str, PartitionLog]:
+        found = listed()
+        (tmp_path / "a-0" / f"{0:020}.log").unlink(missing_ok=True)
+        return found
+
+    stream.reader.listed = listed_before  # type: ignore[method-assign]
+    stream.limited.prepareForTriggerAvailableNow()
+    assert stream.take() == of("b-0", range(4))
 
 
 def test_old_spark_is_told_that_limits_are_not_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import kdump
@@ -14,10 +14,9 @@ ROOT = Path(kdump.__file__).parent
 MODULES = {str(path.relative_to(ROOT)): path.read_text() for path in sorted(ROOT.rglob("*.py"))}
 
 
-def class_names(text: str) -> Iterator[str]:
+def class_names(text: str) -> list[str]:
     """Names of all classes of a module, nested ones too."""
-    if "class " in text:
-        yield from (node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef))
+    return re.findall(r"^ *class (\w+)", text, re.MULTILINE)
 
 
 def shared_names(modules: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

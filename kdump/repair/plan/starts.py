@@ -31,7 +31,7 @@ from kdump.verify.startcheck import StartCheck, check_start
 from kdump.verify.swapped import exchanged_logs
 
 
-class StartMode(NamedTuple):
+class PossibleStart(NamedTuple):
     """A start, perhaps after a repair.
 
     ``command``: the repair; None: the start as it is. ``records_dropped``: good records that the repair itself drops.
@@ -56,7 +56,7 @@ _RANKS: Final = {StartOutcome.STARTS: 0, StartOutcome.DIR_OFFLINE: 1, StartOutco
 
 def is_worse(check: StartCheck, other: StartCheck) -> bool:
     """The start ends worse than the other one, or loses more records, or forgets more transactions or all producers."""
-    return StartMode(None, check).cost > StartMode(None, other).cost or _forgets_producers(check, other)
+    return PossibleStart(None, check).cost > PossibleStart(None, other).cost or _forgets_producers(check, other)
 
 
 def _forgets_producers(check: StartCheck, other: StartCheck) -> bool:
@@ -68,7 +68,7 @@ def _forgets_producers(check: StartCheck, other: StartCheck) -> bool:
 class RepairedStart(NamedTuple):
     """The start after a repair in place, and what that repair does beside the logs."""
 
-    start: StartMode
+    start: PossibleStart
     completion: Completion
 
 
@@ -90,7 +90,7 @@ class Starts:
         worse: the partitions of the log directory whose start ends worse.
     """
 
-    without: StartMode
+    without: PossibleStart
     repaired: RepairedStart
     marker: str | None
     worse: tuple[WorseStart, ...]
@@ -121,8 +121,8 @@ def start_after(repaired: RepairedDirectory, before: StartCheck, command: str | 
     def start(*, keeps_marker: bool) -> RepairedStart:
         predicted = predicted_start(repaired, before.settings, keeps_marker=keeps_marker)
         check = check_start(predicted.directory, predicted.known)
-        mode = StartMode(command, check, 0 if loss is None else loss.records, plan.corrected)
-        return RepairedStart(mode, predicted.completion)
+        possible = PossibleStart(command, check, 0 if loss is None else loss.records, plan.corrected)
+        return RepairedStart(possible, predicted.completion)
 
     kept = start(keeps_marker=True)
     if not (before.settings.is_clean and plan.changes_any_log):
@@ -225,13 +225,13 @@ def _newest_dropped(plan: PartitionPlan, end_offset: int | None) -> tuple[int, s
     return None
 
 
-def start_modes(check: StartCheck) -> list[StartMode]:
+def possible_starts(check: StartCheck) -> list[PossibleStart]:
     """The start without a repair, then the repairs in place that reduce its loss.
 
     Raises:
         KdumpError: a file cannot be read.
     """
-    as_it_is = StartMode(None, check)
+    as_it_is = PossibleStart(None, check)
     if is_uri(check.path):
         return [as_it_is]
     settings = RepairSettings()

@@ -177,6 +177,7 @@ TIME = st.none() | st.integers(NOW, NOW + 22)
 
 @given(logs().filter(lambda log: log.segments), st.builds(Range, BOUND, BOUND), st.builds(Range, TIME, TIME), st.data())
 @examples(300)
+@pytest.mark.slow
 def test_parts_show_what_the_source_does(
     tmp_path: Path, log: Log, offsets: Range, times: Range, chosen: st.DataObject
 ) -> None:

@@ -24,6 +24,7 @@ def offsets(ranges: Iterable[Iterable[int]]) -> set[int]:
     return {offset for first, last in ranges for offset in range(first, last + 1)}
 
 
+@pytest.mark.slow
 def test_healthy_copies_have_no_finding(replicas: Truth) -> None:
     seen = 0
     for line in once_per_pair(replicas):
@@ -80,6 +81,7 @@ def incident(replicas: Truth, scenario: str, partition: str, *nodes: str) -> lis
         ("s09-crafted-1", ("record", 44, 46)),
     ],
 )
+@pytest.mark.slow
 def test_damage_of_one_copy(replicas: Truth, partition: str, finding: tuple[str, int, int]) -> None:
     line = next(
         line
@@ -100,6 +102,7 @@ def test_damage_of_one_copy(replicas: Truth, partition: str, finding: tuple[str,
     assert [(one.kind.word, one.first_offset, one.last_offset) for one in found] == [(finding[0], first, last)]
 
 
+@pytest.mark.slow
 def test_topic_ids(replicas: Truth) -> None:
     line = next(line for line in replicas.lines if line["topicIdsDiffer"])
     assert "topic-id" in [one[0] for one in told(replicas.comparison(line).differences())]

@@ -12,6 +12,7 @@ from kdump.diff.places import copies_of
 from tests.harness.replicas import MadeBatch, Truth, fail, loaded, make_copy, make_log_directory
 
 
+@pytest.mark.slow
 def test_state_after_the_start(replicas: Truth) -> None:
     for line in replicas.lines:
         for name, copy in zip(("leaderState", "followerState"), replicas.pair(line), strict=True):

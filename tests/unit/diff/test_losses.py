@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from kdump.diff.comparison import Comparison, DifferenceKind
 from kdump.diff.contents import ContentOptions
 from kdump.diff.losses import CopyTruncation, recommended, truncations
 from tests.harness.replicas import MadeBatch, Truth, loaded, make_copy
 
 
+@pytest.mark.slow
 def test_every_pair_of_real_copies(replicas: Truth) -> None:
     wrong = []
     for line in replicas.lines:

@@ -134,6 +134,7 @@ def changed(data: bytes, random: Random) -> bytes:
 @pytest.mark.parametrize("resync", SLOW_FALSE)
 @pytest.mark.parametrize("with_records", SLOW_FALSE)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
+@pytest.mark.slow
 def test_damage_ends_a_log_or_is_gone_past_as_in_one_run(
     tmp_path: Path, resync: bool, with_records: bool, seed: int
 ) -> None:

@@ -9,6 +9,7 @@ from kdump.kafka.fetcher import EpochCache, FetchedBatches, FollowerOutcome, Rep
 from tests.harness.replicas import Truth
 
 
+@pytest.mark.slow
 def test_every_pair_of_real_copies(replicas: Truth) -> None:
     wrong = []
     for line in replicas.lines:

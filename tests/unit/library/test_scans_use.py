@@ -40,6 +40,7 @@ def open_files() -> int:
 
 
 class TestLeft:
+    @pytest.mark.slow
     def test_at_any_record(self, log: Path) -> None:
         before = open_files()
         for count in (1, 99, 100, 101, 4999):
@@ -195,6 +196,21 @@ class TestTables:
 def test_wrong_arguments(log: Path, arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         kdump.scan(log, **arguments)
+
+
+@pytest.mark.parametrize("is_columnar", [False, True], ids=["scalar", "columnar"])
+def test_pandas_is_imported_only_when_asked_for(log: Path, is_columnar: bool) -> None:
+    """It takes longer than reading 200 MB."""
+    code = f"""
+import sys, kdump
+from kdump.fast import policy
+if {is_columnar}:
+    policy.SHOWN_RECORDS = policy.SHOWN_IN_CHUNK = 0
+scan = kdump.scan(sys.argv[1], columns=[*kdump.scan(sys.argv[1]).schema.names, "headerKeys", "nextOffset"])
+print(scan.to_arrow().num_rows, "pandas" in sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", code, str(log)], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    assert run.stdout.split() == [b"5000", b"False"]
 
 
 def test_no_path() -> None:

@@ -192,6 +192,7 @@ def rows(plan: AdoptionPlan) -> list[dict[str, Any]]:
     return [json.loads(line) for line in adoption_rows(plan)]
 
 
+@pytest.mark.slow
 def test_with_the_metadata(tmp_path: Path) -> None:
     old = unpack_cases("strays", tmp_path) / "bad-name" / "n2-d0"
     plan = planned(str(old))
@@ -199,10 +200,13 @@ def test_with_the_metadata(tmp_path: Path) -> None:
     found = rows(plan)
     keep = next(row for row in found if row["type"] == "adoptedPartition" and row["topic"] == "keep-51")
     assert 2 in keep["replicas"]
+    several = [row for row in found if len(row.get("replicas", ())) > 1]
+    assert "".join(adoption_page(plan)).count(": had replicas on brokers ") == len(several)
     assert {row["type"] for row in found} >= {"adoptedTopic", "adoptedPartition"}
     assert "kdump convert" in "".join(adoption_commands(plan))
 
 
+@pytest.mark.slow
 def test_committed_offsets(tmp_path: Path) -> None:
     unpack_archive(CAPTURES / "4.3.1.tar.zst", tmp_path)
     captures = tmp_path / "4.3.1"

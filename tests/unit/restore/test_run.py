@@ -507,6 +507,11 @@ def pipe_as_a_log(logs: Path) -> Path:
     return logs / "t-0" / f"{7:020}.log"
 
 
+def pipe_as_the_home_of_journals(logs: Path) -> Path:
+    os.mkfifo(logs / "t-0" / ".kdump")
+    return logs / "t-0" / ".kdump"
+
+
 def directory_as_a_log(logs: Path) -> Path:
     (logs / "t-0" / f"{10:020}.log").mkdir()
     return logs / "t-0" / f"{10:020}.log"
@@ -521,6 +526,7 @@ def directory_as_a_log(logs: Path) -> Path:
         link_as_a_checkpoint,
         malformed_checkpoint,
         pipe_as_a_log,
+        pipe_as_the_home_of_journals,
         directory_as_a_log,
     ],
 )
@@ -536,6 +542,16 @@ def test_what_cannot_be_replaced(tmp_path: Path, spoiled: Made) -> None:
     assert sorted(map(str, logs.rglob("*"))) == before
 
 
+@pytest.mark.parametrize("place", ["logs", "logs/backup", "logs/other-0"])
+@pytest.mark.parametrize("is_log_directory", [True, False])
+def test_a_backup_among_the_partitions(tmp_path: Path, place: str, *, is_log_directory: bool) -> None:
+    """A broker would load it, or not start because of it; also where the directory is none of a broker yet."""
+    logs = log_directory(tmp_path) if is_log_directory else tmp_path / "logs"
+    with pytest.raises(KdumpError) as refused:
+        restore(plain_source(tmp_path), logs, RestoreOptions(backup=str(tmp_path / place)))
+    assert refused.value.code is Codes.REPAIR_REFUSED
+
+
 def test_links_that_cannot_be_made_are_told(tmp_path: Path) -> None:
     """Of another mode than the files of the target: a broker of another user could not open them."""
     logs, source = log_directory(tmp_path), plain_source(tmp_path, epochs=(0, 0, 0))
@@ -543,7 +559,7 @@ def test_links_that_cannot_be_made_are_told(tmp_path: Path) -> None:
     restored = restore(source, logs, RestoreOptions(placing=Placing.HARD_LINK))
     assert restored.new is not None
     assert (restored.new.linked, sum(restored.new.unlinked.values())) == (1, 1)
-    assert "1 logs are copies: a second name would have" in "".join(restored_lines(restored))
+    assert "1 log is a copy: a second name would have" in "".join(restored_lines(restored))
 
 
 @pytest.mark.parametrize(

@@ -197,17 +197,21 @@ def test_limits_are_shared_by_what_is_new(tmp_path: Path) -> None:
         partition.append(0, batches(0, 2 * count))
         log = Reader(partition).log()
         logs[str(number)] = log, tracker.earliest(log)
-    assert shares(tracker, logs, Budget(20 * size)) == {
+
+    def shared(limits: Budget) -> dict[str, Budget]:
+        return shares({name: tracker.pending(log, place, limits) for name, (log, place) in logs.items()}, limits)
+
+    assert shared(Budget(20 * size)) == {
         "0": Budget(0),
         "1": Budget(5 * size),
         "2": Budget(15 * size),
     }
-    assert shares(tracker, logs, Budget(None, 8)) == {
+    assert shared(Budget(None, 8)) == {
         "0": Budget(None, 0),
         "1": Budget(None, 2),
         "2": Budget(None, 6),
     }
-    assert shares(tracker, logs, Budget(100 * size, 1000)) == dict.fromkeys("012", UNLIMITED)
+    assert shared(Budget(100 * size, 1000)) == dict.fromkeys("012", UNLIMITED)
 
 
 def test_retention(partition: Partition) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sys
@@ -139,8 +140,6 @@ def begin_earlier(one: SmallPartition) -> None:
 
 
 UNUSUAL: dict[str, Callable[[SmallPartition], object]] = {
-    "an offset index with zeros after its entries": append(".index", bytes(8)),
-    "a time index with zeros after its entries": append(".timeindex", bytes(12)),
     "half an entry": append(".index", bytes(3)),
     "no time index": lambda one: indexed(one, ".timeindex").unlink(),
     "a transaction index": lambda one: indexed(one, ".log").with_suffix(".txnindex").write_bytes(bytes(34)),
@@ -163,6 +162,18 @@ def test_what_is_unusual_is_not_accepted(tmp_path: Path, unusual: str) -> None:
     assert written[1].first
     UNUSUAL[unusual](written[1])
     assert clean_folders(directory) == {written[0].folder.name, written[2].folder.name}
+    assert said(directory, least=1) == said(directory, least=sys.maxsize)
+
+
+def test_indexes_of_a_killed_broker(tmp_path: Path) -> None:
+    """They are preallocated, and most of them is not stored."""
+    directory = tmp_path / "logs"
+    written = write_small_partitions(directory, Random(3), 3)
+    for one in written:
+        newest = max(one.folder.glob("*.log"))
+        os.truncate(newest.with_suffix(".index"), 10 << 20)
+        os.truncate(newest.with_suffix(".timeindex"), (10 << 20) // 12 * 12)
+    assert clean_folders(directory) == {one.folder.name for one in written}
     assert said(directory, least=1) == said(directory, least=sys.maxsize)
 
 

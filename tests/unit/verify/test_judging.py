@@ -11,12 +11,13 @@ import pytest
 from kdump.cli import engine_options
 from kdump.cli.main import cli
 from kdump.codes import Codes, Finding, KdumpError
+from kdump.fast import policy
 from kdump.tasks.pool import ProcessPool
 from kdump.tasks.work import in_process
 from kdump.verify import judging, readings
-from kdump.verify.judging import pooled_judge
+from kdump.verify.judging import has_small_logs, pooled_judge
 from kdump.verify.partition import PartitionCheck
-from kdump.verify.readings import ReaderDied, reading_work
+from kdump.verify.readings import ReaderDied, groups_of, reading_work
 from kdump.verify.report import summary_line
 from kdump.verify.run import Judge, Verification
 from kdump.verify.segment import CheckOptions
@@ -48,6 +49,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small logs are work for a pool too."""
     monkeypatch.setattr(engine_options, "LEAST_FOR_POOL", 0)
+    monkeypatch.setattr(judging, "SMALL_LOG", -1)
 
 
 def said(judge: Judge, *paths: Path) -> tuple[list[str], list[str]]:
@@ -69,7 +71,20 @@ def test_equal_with_any_number_of_processes(logs: Path, deep: bool) -> None:
     expected = said(PartitionCheck(options), *paths)
     assert len(expected[0]) > 100
     for run, min_tasks in ((in_process, 8), (ProcessPool(2), 8), (ProcessPool(7), 28)):
-        assert said(pooled_judge(map(str, paths), options, run, min_tasks=min_tasks), *paths) == expected
+        judge = pooled_judge(map(str, paths), options, run, min_tasks=min_tasks, takes_small=True)
+        assert said(judge, *paths) == expected
+
+
+def test_partitions_of_small_logs_are_checked_here(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of larger logs among them are read elsewhere."""
+    monkeypatch.setattr(judging, "SMALL_LOG", 12_000)
+    monkeypatch.setattr(policy, "CHECKED_LOGS", 1)
+    options = CheckOptions()
+    folders = {Path(group.segments[0]).parent.name for group in groups_of(str(logs)) if not has_small_logs(group)}
+    assert {"damaged-crc-0", "v0-snappy-0"} <= folders
+    assert "v2-txn-0" not in folders
+    judge = pooled_judge([str(logs)], options, ProcessPool(2))
+    assert said(judge, logs) == said(PartitionCheck(options), logs)
 
 
 def test_relative_paths_and_a_rate(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +92,9 @@ def test_relative_paths_and_a_rate(logs: Path, monkeypatch: pytest.MonkeyPatch) 
     paths = Path("v2-txn-0"), Path("damaged-crc-0") / NAME
     options = CheckOptions()
     expected = said(PartitionCheck(options), *paths)
-    assert said(pooled_judge(map(str, paths), options, ProcessPool(2, rate=1 << 30)), *paths) == expected
+    assert (
+        said(pooled_judge(map(str, paths), options, ProcessPool(2, rate=1 << 30), takes_small=True), *paths) == expected
+    )
 
 
 def test_who_dies_names_the_file_and_the_others_are_read(logs: Path) -> None:
@@ -105,6 +122,7 @@ def test_starts(logs: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("output", ["text", "jsonl", "junit"])
+@pytest.mark.slow
 def test_the_command(logs: Path, capfdbinary: pytest.CaptureFixture[bytes], output: str) -> None:
     run = partial(cli.main, standalone_mode=False)
     outputs = []

@@ -25,6 +25,7 @@ def rows(directory: Path, zxid: int, kind: str) -> list[dict[str, Any]]:
     return [row for row in kafka_rows(tree, show_secrets=False) if row["type"] == kind]
 
 
+@pytest.mark.slow
 def test_topics_below_a_chroot(root: Path) -> None:
     """As kafka-topics.sh --describe of 1.1.1 shows them."""
     found = rows(root / "1.1.1" / "data", 0x170, "partition")

@@ -40,6 +40,7 @@ def mutants(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack_cases("zookeepermutants", tmp_path_factory.mktemp("cases"))
 
 
+@pytest.mark.slow
 def test_live_trees(root: Path) -> None:
     moments = live_moments(root)
     assert len(moments) > 30
@@ -190,6 +191,7 @@ def test_every_cut_of_a_log_ends_quietly(root: Path) -> None:
         assert log.end.kind is not EndKind.FAILURE
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_of_a_file_is_no_traceback(root: Path, tmp_path: Path) -> None:
     (tmp_path / "version-2").mkdir()
     for name in ("snapshot.b9", "log.ba"):

@@ -34,6 +34,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack_cases("metadata", tmp_path_factory.mktemp("cases")) / "cluster"
 
 
+@pytest.mark.slow
 def test_in_the_log_directory(strays: Path) -> None:
     for place in (strays / "n2-d0" / "keep-51-0", strays / "n2-d0" / "keep-51-0" / "partition.metadata"):
         names = TopicNames([str(place)])

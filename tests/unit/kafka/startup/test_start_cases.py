@@ -82,15 +82,26 @@ def options(params: dict[str, Any]) -> list[str]:
 TRAPS = re.findall(r"^\.\\\" trap: (s\d+)$", (ROOT / "man" / "kdump-startup.7").read_text(), flags=re.MULTILINE)
 
 
+@pytest.fixture(scope="module")
+def traps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The few cases that the manual shows."""
+    folders = {f"startup/cases/{name}" for name in TRAPS}
+    return unpack_cases(
+        "startup",
+        tmp_path_factory.mktemp("traps"),
+        lambda path: path == "startup/results.jsonl" or path[: len("startup/cases/s0000")] in folders,
+    )
+
+
 @pytest.mark.parametrize("name", TRAPS)
-def test_traps_of_the_manual(root: Path, name: str) -> None:
+def test_traps_of_the_manual(traps: Path, name: str) -> None:
     """Every worked example is a case, and shows what kdump prints for it, lines folded."""
-    case = next(case for case in cases(root) if case["id"] == name)
+    case = next(case for case in cases(traps) if case["id"] == name)
     page = (ROOT / "man" / "kdump-startup.7").read_text()
     shown = page.partition(f'.\\" trap: {name}\n')[2].partition(".EX\n")[2].partition(".EE")[0]
     command, _, output = shown.replace("\\-", "-").partition("\n")
     words = command.removeprefix("$ ").split()[1:]
-    directory = (root / case["dir"]).parent
+    directory = (traps / case["dir"]).parent
     run = kdump(
         *words, "--now", str(NOW), "--segment-index-bytes", str(case["params"]["segment_index_bytes"]), cwd=directory
     )
@@ -106,6 +117,7 @@ def test_traps_of_the_manual(root: Path, name: str) -> None:
         assert " ".join(line.split()) in printed
 
 
+@pytest.mark.slow
 def test_command_line(root: Path) -> None:
     for case in list(cases(root))[::60]:
         directory = root / case["dir"]

@@ -345,6 +345,7 @@ def test_search_in_an_index(offsets: list[int], wanted: int) -> None:
     assert file.last_offset() == offsets[-1]
 
 
+@pytest.mark.slow
 def test_a_clean_start_reads_the_end_only(tmp_path: Path) -> None:
     log = b"".join(batch(offset) for offset in range(0, 60_000, 3))
     last = len(log) - len(batch(0))

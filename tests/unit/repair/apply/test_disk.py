@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -29,6 +27,7 @@ from kdump.system import mounts
 from tests.harness import batches
 from tests.harness.cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, kdump
 from tests.harness.killedrepairs import build, contents, manifests, repair, tree
+from tests.harness.killing import limit_files
 
 
 def run(options: RepairOptions, path: Path, opened: Callable[[str], Source] = open_source) -> list[Repaired]:
@@ -67,8 +66,7 @@ def test_files_that_cannot_grow(tmp_path: Path, mode: RepairMode, limit: int) ->
     before = tree(partition)
 
     def limited() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        limit_files(limit)
         run(RepairOptions(mode, in_place=True, decides_transactions=True), partition)
 
     assert in_child(limited) == UNREADABLE
@@ -76,8 +74,7 @@ def test_files_that_cannot_grow(tmp_path: Path, mode: RepairMode, limit: int) ->
     assert not list(partition.glob(f"{HOME}/*"))
 
     def limited_copy() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        limit_files(limit)
         run(RepairOptions(mode, output=str(tmp_path / "out")), partition)
 
     assert in_child(limited_copy) == UNREADABLE

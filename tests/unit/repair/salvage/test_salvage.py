@@ -355,6 +355,7 @@ class TestLegacy:
 
     @pytest.mark.parametrize("magic", [0, 1])
     @pytest.mark.parametrize("kind", ["messages", "wrappers"])
+    @pytest.mark.slow
     def test_every_flipped_bit_is_corrected(self, magic: int, kind: str) -> None:
         batches = getattr(self, kind)(magic)
         data = joined(batches)
