@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.fast import blocks
+from kdump.format import record as format_record
 from kdump.verify.coordinators import coordinator_states
 from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.batches import CONTROL, GZIP, NOW, TRANSACTIONAL, v2_batch
@@ -101,6 +103,19 @@ def test_committed_offsets(tmp_path_factory: pytest.TempPathFactory, steps: list
     assert {row["group"]: row["offset"] for row in state.rows} == expected(steps, until)
     (state,) = states(path, None)
     assert {row["group"]: row["offset"] for row in state.rows} == expected(steps, 99)
+
+
+@pytest.mark.parametrize("codec", [0, GZIP])
+def test_a_batch_that_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: int) -> None:
+    monkeypatch.setattr(format_record, "PIECE_RECORDS", 4)
+    monkeypatch.setattr(blocks, "_LARGEST_BODY", 100)
+    rows = [replace(commit(f"group-{number % 7}", offset=number), offset_delta=number) for number in range(10)]
+    log = tmp_path / "__consumer_offsets-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    log.write_bytes(v2_batch(rows, codec=codec) + v2_batch(rows[:1], base_offset=10))
+    (state,) = states(log.parent, None)
+    found = {row["group"]: row["offset"] for row in state.rows}
+    assert found == {f"group-{number % 7}": number for number in range(1, 10)} | {"group-0": 0}
 
 
 def test_commits_of_an_open_transaction_are_told(tmp_path: Path) -> None:
