@@ -35,6 +35,10 @@ class Entries:
         """Batches of magic 2, with their headers."""
         return self.groups.headers is not None
 
+    def record_groups(self) -> Iterator[RecordGroups]:
+        """The records in order: all at once, or those of a large entry in pieces, each a group of one or more."""
+        yield self.groups
+
     def extents(
         self, numbers: NDArray[np.intp] | slice
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -66,6 +70,10 @@ class LargeEntry(Entries):
     first_offset: int
     last_offset: int
     """Of the first and the last record, or of the batch."""
+
+    def record_groups(self) -> Iterator[RecordGroups]:
+        """See Entries."""
+        return self.pieces()
 
     def extents(
         self, numbers: NDArray[np.intp] | slice

@@ -14,6 +14,7 @@ tests/oracle/test_maintenance.py compares both. The rules:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -24,7 +25,7 @@ from kdump.fast.hashing import digest_ranges
 from kdump.fast.headers import native_column
 from kdump.fast.recordtable import RecordGroups
 from kdump.format import control
-from kdump.format.batch import CONTROL, DELETE_HORIZON, TRANSACTIONAL
+from kdump.format.batch import CONTROL, DELETE_HORIZON, MAGIC, TRANSACTIONAL
 from kdump.format.legacy import NO_TIMESTAMP
 
 DELETE_RETENTION_MS: Final = 86_400_000
@@ -150,6 +151,8 @@ class Retained:
 
     rows: NDArray[np.bool_]
     """Shape (rows,): the records that stay."""
+    left: NDArray[np.int64]
+    """Shape (groups,): how many of each stay."""
     is_rewritten: NDArray[np.bool_]
     """Shape (groups,): some records stay, and the batch is not copied as it is."""
     is_emptied: NDArray[np.bool_]
@@ -158,6 +161,28 @@ class Retained:
     """Base timestamps of the rewritten batches (ms), shape (groups,); the delete horizon if there is one."""
     is_gone: NDArray[np.bool_]
     """Shape (groups,)."""
+
+
+class _KeptRecords(NamedTuple):
+    """The records that stay of some entries, or of a piece of one; the arrays but ``rows`` have the shape (groups,)."""
+
+    rows: NDArray[np.bool_]
+    """Shape (rows,)."""
+    left: NDArray[np.int64]
+    loses_rows: NDArray[np.bool_]
+    has_tombstones: NDArray[np.bool_]
+    first_timestamp: NDArray[np.int64]
+    """Of the first record that stays (ms), -1 without one."""
+
+    def with_more(self, other: _KeptRecords) -> _KeptRecords:
+        """With those of the next piece of the same entry."""
+        return _KeptRecords(
+            np.append(self.rows, other.rows),
+            self.left + other.left,
+            self.loses_rows | other.loses_rows,
+            self.has_tombstones | other.has_tombstones,
+            np.where(self.left > 0, self.first_timestamp, other.first_timestamp),
+        )
 
 
 class Cleaning:
@@ -193,14 +218,48 @@ class Cleaning:
         self.tombstones = 0
         """How many tombstones stay until their delete horizon."""
 
-    def filter(self, groups: RecordGroups, is_aborted: NDArray[np.bool_]) -> Retained:
-        """What stays of the next entries. ``is_aborted``: of aborted transactions, shape (groups,)."""
-        table, rows = groups.table, groups.rows
+    def filter(self, pieces: Iterable[RecordGroups], is_aborted: NDArray[np.bool_]) -> Retained:
+        """What stays of the next entries.
+
+        Args:
+            pieces: the records of the entries; those of one large entry may come in several pieces.
+            is_aborted: the entries are of aborted transactions, shape (groups,).
+        """
+        pieces = iter(pieces)
+        groups = next(pieces)
         is_control, horizon = groups.is_control, _horizons(groups)
         is_passed = (horizon != NO_TIMESTAMP) & (horizon <= self._now)
         is_spent = self._spent_markers(groups, is_control)
         is_discarded = np.where(is_control, is_spent & is_passed, is_aborted)
+        kept = self._kept(groups, is_discarded, is_passed)
+        for piece in pieces:
+            kept = kept.with_more(self._kept(piece, is_discarded, is_passed))
 
+        left, is_there = kept.left, kept.left > 0
+        needs_horizon = (kept.has_tombstones | is_spent) & (horizon == NO_TIMESTAMP)
+        is_rewritten = is_there & (kept.loses_rows | needs_horizon | (groups.magic < MAGIC))
+        base = np.where(needs_horizon, self._now + self._delete_retention_ms, horizon)
+        is_emptied = ~is_there & self._keeps_empty(groups, is_control)
+        return Retained(
+            kept.rows,
+            left,
+            is_rewritten,
+            is_emptied,
+            np.where(base == NO_TIMESTAMP, kept.first_timestamp, base),
+            ~is_there & ~is_emptied,
+        )
+
+    def _kept(
+        self, groups: RecordGroups, is_discarded: NDArray[np.bool_], is_passed: NDArray[np.bool_]
+    ) -> _KeptRecords:
+        """The records that stay.
+
+        Args:
+            groups: the records.
+            is_discarded: no record stays, shape (groups,).
+            is_passed: the delete horizon is over, shape (groups,).
+        """
+        table, rows, is_control = groups.table, groups.rows, groups.is_control
         is_newest = np.zeros(table.rows, np.bool_)
         if self._offsets.size:
             at = np.minimum(np.searchsorted(self._offsets, table.offset), self._offsets.size - 1)
@@ -212,23 +271,11 @@ class Cleaning:
         kept = np.where(np.repeat(is_control, rows), True, stays) & ~np.repeat(is_discarded, rows)
 
         left = _per_group(groups, kept)
-        has_tombstones = _per_group(groups, kept & is_tombstone) > 0
         self.tombstones += int(np.count_nonzero(kept & is_tombstone & is_data))
-        needs_horizon = (has_tombstones | is_spent) & (horizon == NO_TIMESTAMP)
-        is_legacy = groups.magic < 2
-        is_rewritten = (left > 0) & ((left < rows) | needs_horizon | is_legacy)
         first_kept = np.full(groups.count, NO_TIMESTAMP)
         kept_rows = np.flatnonzero(kept)
         first_kept[left > 0] = table.timestamp[kept_rows[(np.cumsum(left) - left)[left > 0]]]
-        base = np.where(needs_horizon, self._now + self._delete_retention_ms, horizon)
-        is_emptied = (left == 0) & self._keeps_empty(groups, is_control)
-        return Retained(
-            kept,
-            is_rewritten,
-            is_emptied,
-            np.where(base == NO_TIMESTAMP, first_kept, base),
-            (left == 0) & ~is_emptied,
-        )
+        return _KeptRecords(kept, left, left < rows, _per_group(groups, kept & is_tombstone) > 0, first_kept)
 
     def _spent_markers(self, groups: RecordGroups, is_control: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which batches are markers of transactions that have no batch left; shape (groups,)."""

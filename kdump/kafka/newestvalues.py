@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.fast.entries import Entries, LargeEntry
+from kdump.fast.entries import Entries
 from kdump.fast.hashing import digest_ranges
 from kdump.fast.headers import native_column
 from kdump.fast.recordtable import RecordGroups, RecordTable
@@ -51,7 +51,7 @@ class NewestValues:
 
     def update(self, entries: Entries) -> None:
         """Add the next entries."""
-        for groups in entries.pieces() if isinstance(entries, LargeEntry) else (entries.groups,):
+        for groups in entries.record_groups():
             self._add(groups)
 
     def _add(self, groups: RecordGroups) -> None:

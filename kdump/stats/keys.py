@@ -28,6 +28,8 @@ _MOST_OF_A_CHUNK: Final = 1024
 """A key with a smaller share of a chunk's bytes is left out of the sketch of heavy keys."""
 _STANDARD_DEVIATIONS: Final = 3
 _SLOTS: Final = 1 << 13
+_MOST_OPEN: Final = 1000
+"""Groups whose sketches are ready for more keys."""
 _LONGEST_NAME: Final = 128
 """Longest prefix of a key in bytes; a longer key is its prefix and a hash."""
 _HASH_MARK: Final = "\N{HORIZONTAL ELLIPSIS}#"
@@ -53,6 +55,14 @@ class HeavyKey(NamedTuple):
     most: int
 
 
+class _Packed(NamedTuple):
+    """The sketches of one group, serialized."""
+
+    distinct: bytes
+    heavy: bytes
+    unseen: int
+
+
 @dataclass(slots=True)
 class _Sketches:
     """The sketches of one group.
@@ -64,6 +74,20 @@ class _Sketches:
     heavy: frequent_strings_sketch
     merged: theta_sketch | None = None
     unseen: int = 0
+
+    @classmethod
+    def unpacked(cls, packed: _Packed) -> _Sketches:
+        """The sketches that were packed."""
+        from datasketches import compact_theta_sketch, frequent_strings_sketch
+
+        own = _new()
+        own.merged, own.unseen = compact_theta_sketch.deserialize(packed.distinct), packed.unseen
+        own.heavy = frequent_strings_sketch.deserialize(packed.heavy)
+        return own
+
+    def packed(self) -> _Packed:
+        """The sketches in the least bytes."""
+        return _Packed(self.all_distinct().serialize(), self.heavy.serialize(), self.unseen)
 
     def all_distinct(self) -> theta_sketch:
         """The distinct keys of all folds; independent of the order of merges."""
@@ -89,10 +113,16 @@ class _Keys:
 
 
 class KeySketches:
-    """The keys of records, by group."""
+    """The keys of records, by group.
+
+    There may be a group per batch. So only the sketches of the groups that were used last are open: the tables of open
+    ones take several times the bytes of what is in them.
+    """
 
     def __init__(self) -> None:
-        self._groups: dict[int, _Sketches] = {}
+        self._open: dict[int, _Sketches] = {}
+        """Those used last come last."""
+        self._packed: dict[int, _Packed] = {}
 
     def add(
         self,
@@ -117,9 +147,7 @@ class KeySketches:
         keys = _Keys(start, size, weight, weight).take(rows)
         keys = replace(keys, hashes=hash_ranges(arena, keys.start, keys.size))
         for group, part in _parts(assigned.rows(rows)):
-            sketches = self._groups.get(group)
-            if sketches is None:
-                sketches = self._groups[group] = _new()
+            sketches = self._use(group)
             own = keys if part is None else keys.take(part)
             update = sketches.distinct.update
             for value in own.hashes.tolist():
@@ -128,22 +156,24 @@ class KeySketches:
 
     def merge(self, other: KeySketches, ids: NDArray[np.int64]) -> None:
         """Merge the sketches of other groups, whose ids here are ``ids``."""
-        distinct: dict[int, list[theta_sketch]] = {}
-        for group, theirs in other._groups.items():
-            number = int(ids[group])
-            own = self._groups.get(number)
-            if own is None:
-                own = self._groups[number] = _new()
-            distinct.setdefault(number, [] if own.merged is None else [own.merged]).append(theirs.all_distinct())
-            own.heavy.merge(theirs.heavy)
-            own.unseen += theirs.unseen
-        for number, sketches in distinct.items():
+        by_number: dict[int, list[int]] = {}
+        for group in sorted((*other._packed, *other._open)):
+            by_number.setdefault(int(ids[group]), []).append(group)
+        for number, groups in by_number.items():
+            own = self._use(number)
+            distinct = [] if own.merged is None else [own.merged]
+            for group in groups:
+                theirs = other._look(group)
+                assert theirs is not None, "the group has keys"
+                distinct.append(theirs.all_distinct())
+                own.heavy.merge(theirs.heavy)
+                own.unseen += theirs.unseen
             # All at once, as many groups may become one.
-            self._groups[number].merged = _union(*sketches) if len(sketches) > 1 else sketches[0]
+            own.merged = _union(*distinct) if len(distinct) > 1 else distinct[0]
 
     def distinct(self, group: int) -> DistinctKeys:
         """The number of different keys of a group."""
-        sketches = self._groups.get(group)
+        sketches = self._look(group)
         if sketches is None:
             return DistinctKeys(0, 0, 0)
         sketch = sketches.all_distinct()
@@ -153,7 +183,7 @@ class KeySketches:
 
     def heaviest(self, group: int, most: int) -> list[HeavyKey]:
         """Keys of a group whose bytes are known within a factor of two, the heaviest first."""
-        sketches = self._groups.get(group)
+        sketches = self._look(group)
         if sketches is None:
             return []
         from datasketches import frequent_items_error_type
@@ -166,21 +196,30 @@ class KeySketches:
         return [_heavy_key(*item) for item in known[:most]]
 
     def __getstate__(self) -> list[tuple[int, bytes, bytes, int]]:
-        return [
-            (group, sketches.all_distinct().serialize(), sketches.heavy.serialize(), sketches.unseen)
-            for group, sketches in self._groups.items()
-        ]
+        packed = self._packed | {group: sketches.packed() for group, sketches in self._open.items()}
+        return [(group, *sketches) for group, sketches in packed.items()]
 
     def __setstate__(self, state: list[tuple[int, bytes, bytes, int]]) -> None:
-        self._groups = {}
-        if not state:
-            return
-        from datasketches import compact_theta_sketch, frequent_strings_sketch
-
+        self._open, self._packed = {}, {}
         for group, distinct, heavy, unseen in state:
-            own = self._groups[group] = _new()
-            own.merged, own.unseen = compact_theta_sketch.deserialize(distinct), unseen
-            own.heavy = frequent_strings_sketch.deserialize(heavy)
+            self._packed[group] = _Packed(distinct, heavy, unseen)
+
+    def _look(self, group: int) -> _Sketches | None:
+        """The sketches of a group, to be read; None without a key."""
+        packed = self._packed.get(group)
+        return self._open.get(group) if packed is None else _Sketches.unpacked(packed)
+
+    def _use(self, group: int) -> _Sketches:
+        """The sketches of a group, to be changed before the next call."""
+        sketches = self._open.pop(group, None)
+        if sketches is None:
+            packed = self._packed.pop(group, None)
+            sketches = _new() if packed is None else _Sketches.unpacked(packed)
+        self._open[group] = sketches
+        if len(self._open) > _MOST_OPEN:
+            oldest = next(iter(self._open))
+            self._packed[oldest] = self._open.pop(oldest).packed()
+        return sketches
 
 
 def _new() -> _Sketches:

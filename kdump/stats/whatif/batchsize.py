@@ -55,14 +55,17 @@ class BatchSizeQuestion:
         sizes, groups = entries.sizes, entries.groups
         self._now += int(sizes.sum())
         self._batches_now += groups.count
-        self._records += groups.table.rows
+        self._records += int(groups.rows.sum())
         is_data = (groups.rows > 0) & ~groups.is_control
         self._fixed += int(sizes[~is_data].sum())
         self._fixed_batches += int(np.count_nonzero(~is_data))
         for codec in np.unique(groups.codec[is_data]).tolist():
             chosen = is_data & (groups.codec == codec)
             state = self._codecs.setdefault(codec, _Codec(codec, [_Batcher(size) for size in self._sizes]))
-            state.update(groups.select(chosen).table, int(sizes[chosen].sum()) - HEADER_SIZE * int(chosen.sum()))
+            stored = int(sizes[chosen].sum()) - HEADER_SIZE * int(chosen.sum())
+            for part in entries.record_groups():
+                table = part.select(chosen).table
+                state.update(table, stored * table.rows // int(groups.rows[chosen].sum()))
 
     def answer(self) -> Answer:
         """The number and bytes of batches for each batch size."""

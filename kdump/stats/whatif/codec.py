@@ -79,9 +79,10 @@ class CodecQuestion:
         sizes, groups = entries.sizes, entries.groups
         self._now += int(sizes.sum())
         if groups.headers is None:
-            batches = as_batches(groups)
-            data, bounds = batch_bodies(batches, *first_of_each(batches))
-            self._take(data, bounds[:-1], bounds[1:])
+            for part in entries.record_groups():
+                batches = as_batches(part)
+                data, bounds = batch_bodies(batches, *first_of_each(batches))
+                self._take(data, bounds[:-1], bounds[1:])
             return
         is_fixed = groups.is_control | (groups.rows == 0)
         self._fixed += int(sizes[is_fixed].sum())

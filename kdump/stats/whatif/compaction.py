@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.entries import Entries
+from kdump.fast.headers import native_column
+from kdump.fast.recordtable import RecordGroups
 from kdump.format.batch import HEADER_SIZE
 from kdump.kafka.compaction import Retained
 from kdump.stats.whatif.answer import Answer, than_now
-from kdump.stats.whatif.sizes import batch_sizes, first_of_each, message_bytes
+from kdump.stats.whatif.sizes import body_sizes, first_of_each, message_bytes
 from kdump.system.units import bytes_text, counted
 
 
 class CompactionSizes:
     """Counts what one run of the log cleaner leaves of a partition.
 
-    Rewritten batches keep their codec, at Kafka's default level.
+    Rewritten batches keep their codec, at Kafka's default level. A batch that is read in pieces is compressed in
+    pieces, which takes a little more.
     """
 
     def __init__(self) -> None:
@@ -45,7 +48,7 @@ class CompactionSizes:
     def keep(self, entries: Entries) -> None:
         """Add entries of a segment that is not cleaned."""
         size = int(entries.sizes.sum())
-        self._count(entries, np.ones(entries.groups.table.rows, np.bool_))
+        self._count(entries, entries.groups.rows)
         self.batches += entries.groups.count
         self._bytes_as_they_are += size
         self.bytes_as_v2 += size
@@ -53,7 +56,7 @@ class CompactionSizes:
     def clean(self, entries: Entries, retained: Retained) -> None:
         """Add entries of a segment that is cleaned."""
         sizes = entries.sizes
-        self._count(entries, retained.rows)
+        self._count(entries, retained.left)
         is_left = ~(retained.is_gone | retained.is_emptied)
         self.batches += int(np.count_nonzero(~retained.is_gone))
         self.empty_batches += int(np.count_nonzero(retained.is_emptied))
@@ -63,13 +66,13 @@ class CompactionSizes:
         self.bytes_as_v2 += as_v2
         self._bytes_as_they_are += as_v2 if entries.is_v2 else self._in_their_format(entries, retained, is_left)
 
-    def _count(self, entries: Entries, rows: NDArray[np.bool_]) -> None:
+    def _count(self, entries: Entries, left: NDArray[np.int64]) -> None:
         groups = entries.groups
-        self.records_now += groups.table.rows
+        self.records_now += int(groups.rows.sum())
         self.batches_now += groups.count
         self.bytes_now += int(entries.sizes.sum())
-        self.records += int(np.count_nonzero(rows))
-        self.control_records += int(np.count_nonzero(rows & np.repeat(groups.is_control, groups.rows)))
+        self.records += int(left.sum())
+        self.control_records += int(left[groups.is_control].sum())
 
     @staticmethod
     def _rewritten(entries: Entries, retained: Retained) -> int:
@@ -77,21 +80,32 @@ class CompactionSizes:
         chosen = retained.is_rewritten
         if not chosen.any():
             return 0
-        part = entries.groups.select_rows(retained.rows).select(chosen)
-        first_offset = first_of_each(part)[0]
-        base_offset = first_offset if part.headers is None else part.headers["base_offset"].astype(np.int64)
-        return int(batch_sizes(part, base_offset, retained.base_timestamp[chosen]).sum())
+        size = HEADER_SIZE * int(np.count_nonzero(chosen))
+        for kept in _kept_groups(entries, retained):
+            is_there = chosen & (kept.rows > 0)
+            part = kept.select(is_there)
+            base_offset = first_of_each(part)[0] if part.headers is None else native_column(part.headers, "base_offset")
+            size += int(body_sizes(part, base_offset, retained.base_timestamp[is_there]).sum())
+        return size
 
     @staticmethod
     def _in_their_format(entries: Entries, retained: Retained, is_left: NDArray[np.bool_]) -> int:
         """Bytes of what stays of messages of magic 0 and 1; what stays of a wrapper is in a smaller wrapper."""
         groups = entries.groups
-        kept = groups.select_rows(retained.rows)
-        is_whole = kept.rows == groups.rows
+        is_whole = retained.left == groups.rows
         size = int(entries.sizes[is_left & is_whole].sum())
-        for magic in (0, 1):
-            size += message_bytes(kept.select(is_left & ~is_whole & (groups.magic == magic)), magic)
+        for kept in _kept_groups(entries, retained):
+            for magic in (0, 1):
+                size += message_bytes(kept.select(is_left & ~is_whole & (groups.magic == magic)), magic)
         return size
+
+
+def _kept_groups(entries: Entries, retained: Retained) -> Iterator[RecordGroups]:
+    """The records that stay, in the groups they were in; those of a large entry in pieces."""
+    end = 0
+    for groups in entries.record_groups():
+        first, end = end, end + groups.table.rows
+        yield groups.select_rows(retained.rows[first:end])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from typing import Final
 import numpy as np
 
 from kdump.fast.entries import Entries
-from kdump.format.batch import MAGIC
+from kdump.fast.recordtable import RecordGroups
+from kdump.format.batch import HEADER_SIZE, MAGIC
 from kdump.stats.whatif.answer import Answer, than_now
-from kdump.stats.whatif.sizes import as_batches, batch_sizes, first_of_each, message_bytes
+from kdump.stats.whatif.sizes import as_batches, body_sizes, first_of_each, message_bytes
 from kdump.system.units import bytes_text, counted
 from kdump.wire import compression
 
@@ -21,7 +22,8 @@ class MagicQuestion:
 
     Entries keep their codec, at Kafka's default level if they are rewritten. An entry of the wanted format counts
     as it is. Messages that are no wrappers are batched as by a producer with a batch.size of 16 KiB. Markers and
-    batches without records exist in magic 2 only.
+    batches without records exist in magic 2 only. Each piece of an entry that is read in pieces counts as a wrapper
+    or batch of its own in another format.
     """
 
     name = "magic"
@@ -36,21 +38,24 @@ class MagicQuestion:
         """Add the next entries."""
         sizes, groups = entries.sizes, entries.groups
         self._now += int(sizes.sum())
-        self._records[MAGIC] += groups.table.rows
+        self._records[MAGIC] += int(groups.rows.sum())
         if groups.headers is not None:
             self._bytes[MAGIC] += int(sizes.sum())
-            data = groups.select(~groups.is_control)
-            self._zstd_batches += int(np.count_nonzero(data.codec == compression.ZSTD))
-            for magic in (0, 1):
-                self._records[magic] += data.table.rows
-                self._bytes[magic] += message_bytes(data, magic)
-            return
-        batches = as_batches(groups)
-        self._bytes[MAGIC] += int(batch_sizes(batches, *first_of_each(batches)).sum())
+            self._zstd_batches += int(np.count_nonzero((groups.codec == compression.ZSTD) & ~groups.is_control))
         for magic in (0, 1):
-            is_same = groups.magic == magic
-            self._records[magic] += groups.table.rows
-            self._bytes[magic] += int(sizes[is_same].sum()) + message_bytes(groups.select(~is_same), magic)
+            self._records[magic] += int(groups.rows[~groups.is_control].sum())
+            self._bytes[magic] += int(sizes[groups.magic == magic].sum())
+        for part in entries.record_groups():
+            self._add_records(part)
+
+    def _add_records(self, groups: RecordGroups) -> None:
+        """Add the bytes that the records take in other formats than their own."""
+        if groups.headers is None:
+            batches = as_batches(groups)
+            self._bytes[MAGIC] += HEADER_SIZE * batches.count
+            self._bytes[MAGIC] += int(body_sizes(batches, *first_of_each(batches)).sum())
+        for magic in (0, 1):
+            self._bytes[magic] += message_bytes(groups.select(~groups.is_control & (groups.magic != magic)), magic)
 
     def answer(self) -> Answer:
         """The bytes in each format."""

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from kdump.codes import Codes, KdumpError
 from kdump.fast.entries import Entries
-from kdump.fast.headers import native_column
 from kdump.format.batch import TRANSACTIONAL
 from kdump.format.checkpoint import LOG_START_CHECKPOINT, parse_offset_checkpoint
 from kdump.format.legacy import NO_TIMESTAMP
@@ -141,7 +140,9 @@ class WhatIfRun:
                 if entries.groups.headers is not None:
                     producers.see(entries.groups.headers)
                 if log in cleaned:
-                    newest.see(entries.groups, _is_aborted(transactions, log, entries))
+                    aborted = _is_aborted(transactions, log, entries)
+                    for groups in entries.record_groups():
+                        newest.see(groups, aborted)
         cleaning = Cleaning(
             newest,
             end=rest[0].base_offset or 0 if rest else next_offset,
@@ -155,7 +156,7 @@ class WhatIfRun:
             for entries in self._logs.of(log):
                 if log in cleaned:
                     aborted = _is_aborted(transactions, log, entries)
-                    sizes.clean(entries, cleaning.filter(entries.groups, aborted))
+                    sizes.clean(entries, cleaning.filter(entries.record_groups(), aborted))
                 else:
                     sizes.keep(entries)
         context = partition.logs[0].context
@@ -219,11 +220,7 @@ def _is_aborted(transactions: TransactionReader, log: LogFile, entries: Entries)
 
 def _next_offset(entries: Entries) -> int:
     """The offset after the last of the entries."""
-    headers, offset = entries.groups.headers, entries.groups.table.offset
-    if headers is None:
-        return int(offset.max(initial=-1)) + 1
-    last = native_column(headers, "base_offset") + native_column(headers, "last_offset_delta")
-    return int(last.max(initial=-1)) + 1
+    return int(entries.extents(slice(None))[1].max(initial=-1)) + 1
 
 
 def _log_start_offset(partition: Partition) -> int | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kdump.fast.messageruns import message_runs
 from kdump.fast.recordtable import RecordGroups
 from kdump.fast.writerecords import write_records
-from kdump.format.batch import HEADER_SIZE, MAGIC
+from kdump.format.batch import MAGIC
 from kdump.kafka.downconvert import convert_down
 from kdump.wire import compression
 
@@ -49,12 +49,12 @@ def compressed_sizes(data: NDArray[np.uint8], bounds: NDArray[np.int64], codec: 
     return sizes
 
 
-def batch_sizes(
+def body_sizes(
     groups: RecordGroups, base_offset: NDArray[np.int64], base_timestamp: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Bytes of each group as a batch in its own codec; shape (groups,). Arguments as ``batch_bodies``."""
+    """Bytes of each group as records of a batch in its own codec; shape (groups,). Arguments as ``batch_bodies``."""
     data, bounds = batch_bodies(groups, base_offset, base_timestamp)
-    return HEADER_SIZE + compressed_sizes(data, bounds, groups.codec)
+    return compressed_sizes(data, bounds, groups.codec)
 
 
 def as_batches(groups: RecordGroups) -> RecordGroups:

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.fast import blocks
+from kdump.format import record as format_record
 from kdump.kafka.compaction import DELETE_RETENTION_MS, PRODUCER_EXPIRATION_MS, NewestOffsets
 from kdump.stats.whatif.answer import Cell
 from kdump.stats.whatif.run import WhatIfRun
@@ -56,6 +58,37 @@ def marker(offset: int, producer: int, kind: int, **header: int) -> bytes:
 
 def data(offset: int, producer: int, *pairs: tuple[bytes | None, bytes | None], **header: int) -> bytes:
     return batch(offset, *pairs, attributes=TRANSACTIONAL, producer_id=producer, producer_epoch=0, **header)
+
+
+# --- Batches that are read in pieces ---
+
+MANY = [(b"key-%d" % (number % 7), None if number % 5 == 4 else b"value") for number in range(30)]
+
+
+@pytest.mark.parametrize("codec", [0, GZIP])
+@pytest.mark.parametrize("age", [0, 2 * DELETE_RETENTION_MS])
+@pytest.mark.parametrize("magic", [1, 2])
+def test_an_entry_that_is_read_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, magic: int, age: int, codec: int
+) -> None:
+    large = batch(0, *MANY, (None, b"no key"), codec=codec, base_timestamp=NOW - age)
+    if magic == 1:
+        large = wrapper(1, 30, [message(1, at, *pair) for at, pair in enumerate([*MANY, (None, b"no key")])])
+    segments = large + batch(31, (b"key-3", b"new")), batch(32, (b"a", b"active"))
+    whole = compacted(tmp_path, *segments)
+    monkeypatch.setattr(format_record, "PIECE_RECORDS", 4)
+    monkeypatch.setattr(blocks, "_LARGEST_BODY", 100)
+    in_pieces = compacted(tmp_path, *segments)
+    in_bytes = ("bytes", "bytesAsV2")
+    assert {key: in_pieces[key] for key in whole if key not in in_bytes} == {
+        key: whole[key] for key in whole if key not in in_bytes
+    }
+    assert whole["keys"] == 7
+    assert whole["withoutKey"] == 1
+    for name in in_bytes:
+        if magic == 2 and codec == 0:
+            assert in_pieces[name] == whole[name]
+        assert whole[name] <= in_pieces[name] + 100 <= whole[name] + 900
 
 
 KEYS = st.sampled_from([b"", b"a", b"b", b"key-9", b"k" * 20, b"k" * 600]) | st.binary(max_size=2)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kdump.fast.hashing import digest_ranges, hash_ranges
+from kdump.stats import keys as stats_keys
 from kdump.stats.grouping import Assigned
 from kdump.stats.keys import KeySketches
 from kdump.stats.sizes import QUANTILES, RELATIVE_ERROR, Sizes
@@ -68,6 +69,28 @@ def add(sketches: KeySketches, keys: Keys, weight: NDArray[np.int64], chunk: int
     for first in range(0, len(keys), chunk):
         own = keys[first : first + chunk]
         sketches.add(ONE, *columns(own), weight[first : first + chunk])
+
+
+@pytest.mark.parametrize("count", [1, 30, 2000])
+def test_only_some_groups_have_open_sketches(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Groups take turns, so each is packed and opened again in every chunk; the figures stay."""
+    random, groups = Random(count), 12
+    chunks = [skewed(random, count) for _ in range(3)]
+    assigned = Assigned(np.arange(groups), np.array([number % groups for number in range(count)]))
+    found = []
+    for most_open in (groups, 2):
+        monkeypatch.setattr(stats_keys, "_MOST_OPEN", most_open)
+        sketches, total = KeySketches(), KeySketches()
+        for keys in chunks:
+            sketches.add(assigned, *columns(keys), np.full(count, 7))
+        assert len(sketches._open) <= most_open
+        sent: KeySketches = pickle.loads(pickle.dumps(sketches))
+        total.merge(sketches, np.zeros(groups, np.int64))
+        found += [
+            [(one.distinct(group), one.heaviest(group, 9), total.distinct(0)) for group in range(groups)]
+            for one in (sketches, sent)
+        ]
+    assert all(other == found[0] for other in found)
 
 
 @pytest.mark.parametrize("count", [1, 900, 40_000])

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.fast import blocks
+from kdump.format import record as format_record
 from kdump.log.opening import open_source
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.batchsize import BatchSizeQuestion
@@ -55,6 +57,33 @@ def asked(question: Any, directory: Path, data: bytes) -> Answer:
 
 def sizes(answer: Answer, key: str) -> dict[Any, Any]:
     return {row[key]: row["bytes"] for row in answer.rows}
+
+
+# --- Entries that are read in pieces ---
+
+PIECE = 4
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP])
+@pytest.mark.parametrize("magic", [1, 2])
+@pytest.mark.parametrize("question", [MagicQuestion, CodecQuestion, BatchSizeQuestion])
+def test_an_entry_that_is_read_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: Any, magic: int, codec: int
+) -> None:
+    if magic == 2:
+        log = v2_batch(plain_rows(50), codec=codec)
+    else:
+        log = wrapper(1, 49, [message(1, number, b"key", b"value%d" % number) for number in range(50)])
+    whole = asked(question(), tmp_path, log)
+    monkeypatch.setattr(format_record, "PIECE_RECORDS", PIECE)
+    monkeypatch.setattr(blocks, "_LARGEST_BODY", 100)
+    in_pieces = asked(question(), tmp_path, log)
+    assert [row.get("records") for row in in_pieces.rows] == [row.get("records") for row in whole.rows]
+    assert [row["bytesNow"] for row in in_pieces.rows] == [row["bytesNow"] for row in whole.rows]
+    for one, other in zip(in_pieces.rows, whole.rows, strict=True):
+        if codec == NONE and magic == 2 and question is not CodecQuestion:
+            assert one == other
+        assert one["bytes"] <= other["bytes"] + (50 // PIECE + 1) * 100
 
 
 # --- Formats ---
