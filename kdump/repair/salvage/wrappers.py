@@ -38,6 +38,9 @@ def look_into_wrappers(source: Source, found: Inventory, around: SiblingContext,
     for number in np.flatnonzero(is_wrapper).tolist():
         row = row_at(rows, number)
         data = memoryview(source.read(row.position, row.size))
+        if len(data) < row.size:
+            # The file was cut meanwhile. Who opens it next sees that.
+            continue
         contents = check_entry(data, row.position, limit)
         errors = [finding for finding in contents.findings if finding.severity is Severity.ERROR]
         if contents.first_offset is not None and not errors:
