@@ -34,6 +34,7 @@ from kdump.format.batch import (
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.format.record import Record, most_headers
 from kdump.kafka.downconvert import convert_down
+from kdump.log.lines import lines_of
 from kdump.log.source import Source
 from kdump.reading.outcomes import OUTCOMES
 from kdump.wire import compression
@@ -116,7 +117,7 @@ class JsonLog(EncodedLog):
     def _parsed(self) -> Iterator[_Line]:
         offset = 0
         last: _Line | None = None
-        for number, text in enumerate(self._read_lines(), 1):
+        for number, text in enumerate(lines_of(self._of), 1):
             if not text or text.isspace():
                 continue
             try:
@@ -130,20 +131,6 @@ class JsonLog(EncodedLog):
                 last = line
                 yield line
                 offset = line.record.offset + 1
-
-    def _read_lines(self) -> Iterator[bytes]:
-        position = 0
-        # A line may be many blocks long.
-        pieces: list[bytes] = []
-        while block := self._of.read(position, _BLOCK):
-            position += len(block)
-            first, *others = block.split(b"\n")
-            pieces.append(first)
-            if others:
-                yield b"".join(pieces)
-                yield from others[:-1]
-                pieces = others[-1:]
-        yield b"".join(pieces)
 
 
 def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:

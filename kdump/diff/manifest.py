@@ -25,6 +25,7 @@ from kdump.diff.copies import LoadedCopy, load
 from kdump.diff.places import PartitionName, copies_of
 from kdump.kafka.startup.content import Content, sha256
 from kdump.log import files
+from kdump.log.lines import lines_of
 from kdump.log.opening import open_source
 from kdump.log.paths import PathDirectory, is_zookeeper, resolve
 from kdump.rows.scalarlines import json_text
@@ -37,7 +38,6 @@ _VERSION: Final = 1
 _MARK: Final = b'# {"type":"manifest",'
 _MOST: Final = 1 << 30
 """Bytes of a manifest: 300 for each range of 4,096 offsets."""
-_BLOCK: Final = 1 << 20
 _EPOCH: Final = struct.Struct(">qq")
 _RANGE: Final = struct.Struct(">qqqq32s")
 """The fields of RangeDigest."""
@@ -167,18 +167,7 @@ def _lines(path: str) -> Iterator[bytes]:
         size = source.size or 0
         if size > _MOST:
             raise KdumpError(Codes.FILE_SIZE, f"has {size:,} bytes, {_MOST:,} are the most of a manifest", path=path)
-        position = 0
-        # A line may be many blocks long.
-        pieces: list[bytes] = []
-        while block := source.read(position, min(_BLOCK, size - position)):
-            position += len(block)
-            first, *others = block.split(b"\n")
-            pieces.append(first)
-            if others:
-                yield b"".join(pieces)
-                yield from others[:-1]
-                pieces = others[-1:]
-        yield b"".join(pieces)
+        yield from lines_of(source, size)
 
 
 def ranges_of(copy: LoadedCopy, first: int, end: int) -> Iterator[RangeDigest]:
