@@ -16,9 +16,8 @@ from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions
 from kdump.dump.run import DumpRun, PartBounds, ReadLog
 from kdump.dump.targets import Target
-from kdump.format.index import OffsetEntry
 from kdump.log import files
-from kdump.log.extents import Extent, extent_of
+from kdump.log.extents import Extent, LogCuts
 from kdump.log.offsetindex import rising_entries
 from kdump.log.source import Source
 from kdump.reading.printing import Emit, TextBytes
@@ -28,7 +27,7 @@ from kdump.tasks.slots import SLOT_BYTES
 from kdump.tasks.splits import OPEN_COST, SPLIT_BYTES, split_starts
 from kdump.tasks.work import Work, Workplace
 
-PART_BYTES: Final = 4 << 20
+PART_BYTES: Final = 8 << 20
 """Bytes of a log that one process of several dumps at a time. Rows are many times as large, and wait for their turn."""
 _PIECE_BYTES: Final = SLOT_BYTES - 1
 """One byte is put before it."""
@@ -185,8 +184,7 @@ class PartDump:
         self._pieces: list[DumpPiece] = []
         self._rows = bytearray()
         self._path = ""
-        self._index: Sequence[OffsetEntry] = []
-        self._known = 0
+        self._cuts = LogCuts(())
 
     def __call__(self, part: DumpPart) -> Iterator[DumpPiece]:
         """The pieces of a part as they are made."""
@@ -211,8 +209,7 @@ class PartDump:
 
     def _begin_log(self, run: DumpRun, target: Target) -> None:
         self._path = target.path
-        self._index = rising_entries(target.path, target.base_offset) if target.is_log else []
-        self._known = 0
+        self._cuts = LogCuts(rising_entries(target.path, target.base_offset) if target.is_log else ())
         folder = os.path.dirname(target.path)
         for path in takewhile(lambda path: path != target.path, self._logs):
             if os.path.dirname(path) == folder:
@@ -221,9 +218,7 @@ class PartDump:
     def _bounds(self, part: DumpPart) -> PartBounds:
         def extent(source: Source) -> Extent:
             assert part.last is not None, "the log is cut"
-            found = extent_of(source, part.first, part.last, self._index, self._known)
-            self._known = found.start
-            return found
+            return self._cuts.extent(source, part.first, part.last)
 
         return PartBounds(part.size, extent)
 

@@ -16,7 +16,6 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kdump.format.batch import HEADER_SIZE, LENGTH_OFFSET, MAGIC_OFFSET
@@ -78,39 +77,48 @@ def _first_entries(chunk: CheckedChunk, end: int) -> CheckedChunk:
     return CheckedChunk(chunk.data, chunk.position, chunk.starts[:count], chunk.starts[count], damaged)
 
 
-def extent_of(source: Source, first: int, last: int, index: Sequence[OffsetEntry], known: int = 0) -> Extent:
-    """Where to read what starts at file positions ``first`` to ``last`` (exclusive).
-
-    Every process finds the same ranges: each ends where the next one begins.
+class LogCuts:
+    """Finds where a log can be cut. It remembers the last cut, and how far the lengths of entries were followed.
 
     Args:
-        source: a file.
-        first: 0 begins the log.
-        last: the size of the file, or more, ends it.
-        index: the entries of the .index beside it, positions rising; none: lengths are hopped over.
-        known: the start or the end of another range of the log. Lengths need not be hopped over before it.
-
-    Raises:
-        KdumpError: the file cannot be read.
+        index: the entries of the .index beside the log, positions rising; none: lengths are followed.
     """
-    leads = _IndexLeads(source, index) if index else _HopLeads(source, known)
-    start = _cut(source, first, leads)
-    return Extent(start.position, max(start.position, _cut(source, last, leads).position), start.previous_offset)
 
+    def __init__(self, index: Sequence[OffsetEntry]) -> None:
+        self._index = index
+        self._followed = 0
+        self._last: tuple[int, _ExtentPosition] | None = None
 
-def extents_of(source: Source, starts: Sequence[int], index: Sequence[OffsetEntry]) -> list[Extent]:
-    """A whole log in ranges that begin at ``starts``: what ``extent_of`` says of each, a cut only looked for once.
+    def extent(self, source: Source, first: int, last: int) -> Extent:
+        """Where to read what starts at file positions ``first`` to ``last`` (exclusive).
 
-    Raises:
-        KdumpError: the file cannot be read.
-    """
-    leads = _IndexLeads(source, index) if index else _HopLeads(source)
-    end = source.size or 0
-    cuts = [_cut(source, position, leads) for position in (*starts, end)]
-    return [
-        Extent(cut.position, max(cut.position, following.position), cut.previous_offset)
-        for cut, following in pairwise(cuts)
-    ]
+        Every process finds the same ranges: each ends where the next one begins.
+
+        Args:
+            source: the log, of the same size each time.
+            first: 0 begins the log.
+            last: the size of the file, or more, ends it.
+
+        Raises:
+            KdumpError: the file cannot be read.
+        """
+        start = self._cut(source, first)
+        end = self._cut(source, last)
+        return Extent(start.position, max(start.position, end.position), start.previous_offset)
+
+    def start(self, source: Source, first: int) -> int:
+        """Where the extent starts that begins at ``first``. Raises as ``extent``."""
+        return self._cut(source, first).position
+
+    def _cut(self, source: Source, position: int) -> _ExtentPosition:
+        if self._last is not None and self._last[0] == position:
+            return self._last[1]
+        leads = _IndexLeads(source, self._index) if self._index else _LengthLeads(source, self._followed)
+        cut = _cut(source, position, leads)
+        if isinstance(leads, _LengthLeads):
+            self._followed = leads.followed
+        self._last = position, cut
+        return cut
 
 
 def leads(source: Source, index: Sequence[OffsetEntry], position: int) -> Iterator[int]:
@@ -217,29 +225,34 @@ class _IndexLeads(_Leads):
         return entry.position + len(raw) == head.end and head.checksum(memoryview(raw)[head.crc_start :]) == head.crc
 
 
-class _HopLeads(_Leads):
-    """Positions by the lengths of all entries from the start of the log, up to the first wrong one."""
+class _LengthLeads(_Leads):
+    """Positions by the lengths of all entries from the start of the log, up to the first wrong one.
 
-    def __init__(self, source: Source, known: int = 0) -> None:
+    Args:
+        source: the log.
+        followed: one of these positions; only after it lengths are followed, where that is enough.
+    """
+
+    def __init__(self, source: Source, followed: int = 0) -> None:
         self._source = source
-        self._known = known
+        self.followed = followed
 
     def up_to(self, position: int) -> int:
         """See _Leads."""
         if position <= 0:
             return 0
-        last = self._known if self._known <= position else 0
-        for place in self._hops(last):
+        last = self.followed if self.followed <= position else 0
+        for place in self._places(last):
             if place > position:
                 break
             last = place
-        self._known = last
+        self.followed = last
         return last
 
     def after(self, position: int) -> int | None:
         """See _Leads. ``position`` is one of the positions."""
-        return next((place for place in self._hops(position) if place > position), None)
+        return next((place for place in self._places(position) if place > position), None)
 
-    def _hops(self, start: int) -> Iterator[int]:
+    def _places(self, start: int) -> Iterator[int]:
         for chunk in Walk(self._source, start=start).chunks():
             yield from (chunk.position + place for place in (*chunk.starts, chunk.end))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
-from kdump.log.extents import Extent, extent_of
+from kdump.log.extents import Extent, LogCuts
 from kdump.log.named import is_named
 from kdump.log.offsetindex import rising_entries
 from kdump.log.source import Source
@@ -64,9 +64,9 @@ class ByteRange(Split):
             return
         first = self.first
         with self.open() as source:
-            index = rising_entries(self.log.path, self.log.base_offset)
+            cuts = LogCuts(rising_entries(self.log.path, self.log.base_offset))
             for aim in range(first + split_bytes, self.last, split_bytes):
-                end = extent_of(source, aim, self.last, index).start
+                end = cuts.start(source, aim)
                 if first < end < self.last:
                     yield replace(self, first=first, last=end)
                     first = end

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.format.index import parse_offset_index, parse_time_index, used_entries
 from kdump.log import files
 from kdump.log.context import FileContext
-from kdump.log.extents import Extent, extents_of
+from kdump.log.extents import Extent, LogCuts
 from kdump.log.named import is_stream
 from kdump.log.names import Kind, sibling
 from kdump.log.offsetindex import rising_entries
@@ -264,7 +265,9 @@ class _FoldingReading:
         if len(starts) < 2:
             yield 0, None
             return
-        extents = extents_of(self._source, starts, rising_entries(place.file, place.base_offset))
+        cuts = LogCuts(rising_entries(place.file, place.base_offset))
+        # All of them are looked for before the first part is read.
+        extents = [cuts.extent(self._source, first, last) for first, last in pairwise((*starts, size or 0))]
         yield from zip(starts, extents, strict=True)
 
 

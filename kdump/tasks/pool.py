@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate, pairwise
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkContext, ForkServerContext
@@ -40,9 +41,11 @@ _LEAST_FOR_SLOT: Final = 1 << 15
 """Bytes. Smaller results go through the pipe."""
 _ERROR: Final = PlainData(())
 _RESULT, _STORED, _OVER, _FAILED, _BROKEN = b"r", b"s", b"o", b"f", b"b"
-"""How a message of a process begins: a result, the slot of one, the end of an item, a KdumpError, another error."""
-_PLACE: Final = struct.Struct("cBI")
-"""Of a stored result: _STORED, the number of the slot, and the bytes in it."""
+"""How a message of a process begins: a result, a slot with some, the end of an item, a KdumpError, another error.
+
+After _STORED come the number of the slot (a byte) and the sizes of the results in it (_SIZE).
+"""
+_SIZE: Final = struct.Struct("<I")
 
 
 class ProcessPool:
@@ -84,11 +87,17 @@ class ProcessPool:
 
 
 class _InSlot(NamedTuple):
-    """A packed result in a slot."""
+    """Packed results that lie one after the other in a slot, by their sizes."""
 
     slots: Slots
     slot: int
-    size: int
+    sizes: Sequence[int]
+
+    def results(self) -> Iterator[memoryview]:
+        """Each of them. It must not be used once the next one is asked for."""
+        for start, end in pairwise(accumulate(self.sizes, initial=0)):
+            yield self.slots.part(self.slot, start, end).toreadonly()
+        self.slots.release(self.slot)
 
 
 class _Task(Generic[ItemT]):
@@ -146,11 +155,10 @@ class _Job(Generic[ItemT, ResultT]):
             match result:
                 case bytes():
                     yield self._work.unpack(result)
-                case _InSlot(slots, slot, size):
-                    stored = slots.get(slot, size)
+                case _InSlot():
                     # Only who says that results are large knows that they do not stay.
-                    yield self._work.unpack(stored if self._work.is_large else bytes(stored))
-                    slots.release(slot)
+                    stays = memoryview if self._work.is_large else bytes
+                    yield from (self._work.unpack(stays(stored)) for stored in result.results())
                 case _:
                     yield from result()
 
@@ -201,8 +209,9 @@ class _Job(Generic[ItemT, ResultT]):
                         self._put(task, message[1:])
                         continue
                     if message[:1] == _STORED:
-                        count += 1
-                        self._put(task, worker.stored(message))
+                        stored = worker.stored(message)
+                        count += len(stored.sizes)
+                        self._put(task, stored)
                         continue
                     if message[:1] == _FAILED:
                         raise _ERROR.unpack(message[1:])
@@ -270,10 +279,9 @@ class _Worker:
         self._start(get_context("fork"), self._slots)
 
     def stored(self, message: bytes) -> _InSlot:
-        """What a message says of a stored result."""
+        """What a message says of stored results."""
         assert self._slots is not None, "the process has slots"
-        _, slot, size = _PLACE.unpack(message)
-        return _InSlot(self._slots, slot, size)
+        return _InSlot(self._slots, message[1], [size for (size,) in _SIZE.iter_unpack(message[2:])])
 
     def send(self, task: bytes) -> None:
         """Send a task. Raises OSError where the process is gone."""
@@ -345,13 +353,14 @@ def _work(connection: Connection, slots: Slots | None) -> None:
     with suppress(EOFError, OSError):
         function, pack, place = pickle.loads(connection.recv_bytes())
         with place.entered():
+            outbox = _Outbox(connection, slots)
             while True:
                 items, shared = pickle.loads(connection.recv_bytes())
                 share(shared)
                 for item in items:
                     try:
                         for result in function(item):
-                            _send(connection, pack(result), slots)
+                            outbox.put(pack(result))
                     except KdumpError as error:
                         end = _FAILED + _ERROR.pack(error)
                     except ConnectionError:
@@ -360,14 +369,43 @@ def _work(connection: Connection, slots: Slots | None) -> None:
                         end = _BROKEN + traceback.format_exc().encode()
                     else:
                         end = _OVER
-                    connection.send_bytes(end)
+                    outbox.send(end)
 
 
-def _send(connection: Connection, packed: bytes, slots: Slots | None) -> None:
-    if slots is not None and _LEAST_FOR_SLOT <= len(packed) <= SLOT_BYTES:
-        connection.send_bytes(_PLACE.pack(_STORED, slots.put(packed), len(packed)))
-    else:
-        connection.send_bytes(_RESULT + packed)
+class _Outbox:
+    """Sends results from a process. Large ones are gathered in a slot where there are slots."""
+
+    def __init__(self, connection: Connection, slots: Slots | None) -> None:
+        self._connection = connection
+        self._slots = slots
+        self._slot = 0
+        self._end = 0
+        self._sizes: list[int] = []
+
+    def put(self, packed: bytes) -> None:
+        """Send a result, or keep it until the slot is full. Raises OSError where nobody takes it."""
+        if self._slots is None or not _LEAST_FOR_SLOT <= len(packed) <= SLOT_BYTES:
+            self.send(_RESULT + packed)
+            return
+        if self._end + len(packed) > SLOT_BYTES:
+            self._send_slot()
+        if not self._sizes:
+            self._slot = self._slots.take()
+        self._slots.part(self._slot, self._end, self._end + len(packed))[:] = packed
+        self._end += len(packed)
+        self._sizes.append(len(packed))
+
+    def send(self, message: bytes) -> None:
+        """Send a message after all results that were kept. Raises as ``put``."""
+        self._send_slot()
+        self._connection.send_bytes(message)
+
+    def _send_slot(self) -> None:
+        if self._sizes:
+            sizes = b"".join(map(_SIZE.pack, self._sizes))
+            self._connection.send_bytes(_STORED + bytes((self._slot,)) + sizes)
+            self._end = 0
+            self._sizes = []
 
 
 def _end_with_parent() -> None:

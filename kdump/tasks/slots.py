@@ -11,8 +11,8 @@ import os
 from contextlib import suppress
 from typing import Final
 
-SLOT_BYTES: Final = 1 << 20
-_SLOTS: Final = 24
+SLOT_BYTES: Final = 4 << 20
+_SLOTS: Final = 6
 
 
 class Slots:
@@ -23,17 +23,15 @@ class Slots:
         self._free, self._freed = os.pipe()
         os.write(self._freed, bytes(range(_SLOTS)))
 
-    def put(self, data: bytes) -> int:
-        """Fill a slot with at most SLOT_BYTES, and give its number. This waits until a slot is free."""
+    def take(self) -> int:
+        """The number of a free slot. This waits until there is one."""
         [slot] = os.read(self._free, 1)
-        first = slot * SLOT_BYTES
-        self._memory[first : first + len(data)] = data
         return slot
 
-    def get(self, slot: int, size: int) -> memoryview:
-        """What is in a slot, until it is freed."""
+    def part(self, slot: int, start: int, end: int) -> memoryview:
+        """These bytes of a slot, until it is freed."""
         first = slot * SLOT_BYTES
-        return self._memory[first : first + size].toreadonly()
+        return self._memory[first + start : first + end]
 
     def release(self, slot: int) -> None:
         """Nobody needs what is in the slot any more."""

@@ -16,7 +16,7 @@ from typing import Final, Protocol, TypeVar
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
-from kdump.log.extents import Extent, extent_of
+from kdump.log.extents import Extent, LogCuts
 from kdump.log.named import is_named
 from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
@@ -73,7 +73,7 @@ class Split:
         """The range to read. KdumpError when the file cannot be read."""
         if self.first == 0 and self.last >= self.log.size:
             return Extent(0, self.log.size)
-        return extent_of(source, self.first, self.last, rising_entries(self.log.path, self.log.base_offset))
+        return LogCuts(rising_entries(self.log.path, self.log.base_offset)).extent(source, self.first, self.last)
 
     def open(self) -> Source:
         """The log, up to the size that it had when the split was planned. A live log has grown since.
