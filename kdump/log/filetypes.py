@@ -27,11 +27,18 @@ _HEAD_SIZE: Final = 4096
 _BLOCK: Final = 512
 """Bytes of a header of tar; the sizes of its members are rounded up to them."""
 _PIECE: Final = 1 << 10
-"""Compressed bytes at a time. It bounds what comes out of them (32 MiB for zstd, the most)."""
+"""Compressed bytes at a time. It bounds what comes out of them (32 MiB for zstd; see ``_PART``)."""
+_PART: Final = 1 << 20
+"""Most bytes of output at a time of decoders that can hold back the rest: for bzip2, 1 KiB becomes 1 GiB."""
 _LONGEST_LOOK: Final = 1 << 20
 """Compressed bytes from which some output must come: more than the largest block of zstd, gzip, xz and bzip2."""
+_LARGEST_WINDOW: Final = 128 << 20
+"""Most memory of a decoder: zstd's own limit. xz -9 needs 65 MiB; a file may ask for 4 GiB."""
 _MOST_OUTPUT: Final = 1 << 32
-"""Bytes of output after which data count as whole: a bomb is a compressed file too."""
+_FREE_OUTPUT: Final = 16 << 20
+_OUTPUT_PER_BYTE: Final = 64
+"""Data count as whole after ``_MOST_OUTPUT`` bytes of output, or when they are a bomb, which is a compressed file too:
+after ``_FREE_OUTPUT`` bytes and as many more for each byte of the file."""
 
 
 class FileType(NamedTuple):
@@ -124,11 +131,11 @@ def _decoded(make: Callable[[], Any], pieces: Iterator[bytes]) -> Iterator[bytes
     decoder = make()
     for piece in pieces:
         rest = piece
-        while rest:
+        while rest or _holds_back(decoder):
             if decoder.eof:
                 decoder = make()
             try:
-                yield decoder.decompress(rest)
+                yield decoder.decompress(rest, _PART) if hasattr(decoder, "needs_input") else decoder.decompress(rest)
             except Exception:
                 # Each library has its own errors; some are plain RuntimeErrors.
                 yield None
@@ -136,6 +143,11 @@ def _decoded(make: Callable[[], Any], pieces: Iterator[bytes]) -> Iterator[bytes
             rest = decoder.unused_data if decoder.eof else b""
     if not decoder.eof:
         yield None
+
+
+def _holds_back(decoder: Any) -> bool:
+    """More output can come without more input."""
+    return not decoder.eof and not getattr(decoder, "needs_input", True)
 
 
 def _gzip() -> Any:
@@ -153,7 +165,7 @@ def _bzip2() -> Any:
 def _xz() -> Any:
     import lzma
 
-    return lzma.LZMADecompressor(lzma.FORMAT_AUTO)
+    return lzma.LZMADecompressor(lzma.FORMAT_AUTO, memlimit=_LARGEST_WINDOW)
 
 
 def _zstd() -> Any:
@@ -171,12 +183,13 @@ def _lz4() -> Any:
 def _compressed(name: str, program: str, decoder: Callable[[], Any]) -> FileType:
     def covers(source: Source) -> bool:
         size = source.size or 0
+        most = min(_MOST_OUTPUT, _FREE_OUTPUT + _OUTPUT_PER_BYTE * size)
         total = 0
         for part in _decoded(decoder, (source.read(at, _PIECE) for at in range(0, size, _PIECE))):
             if part is None:
                 return False
             total += len(part)
-            if total > _MOST_OUTPUT:
+            if total > most:
                 break
         return True
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import json
 import struct
+from functools import cache
 from random import Random
 from typing import Any, Final
 
@@ -33,9 +35,17 @@ _LONGEST_DECOMPRESSED: Final = 1 << 20
 
 def damage_log(data: bytes, random: Random) -> bytes:
     """A log with one or two entries that are wrong."""
+    if random.random() < 0.02:
+        return _bomb() + data
     if random.random() < 0.15:
         return data + random.choice((bytes(random.choice((1, 16, 17, 61, 4096))), random.randbytes(61)))
     return mutate(data, random, LOG_MUTATIONS)[1]
+
+
+@cache
+def _bomb() -> bytes:
+    """5 KB of another type of file that become 4 GiB."""
+    return bz2.compress(bytes(64 << 20)) * 64
 
 
 def damage_entry(entry: bytes, random: Random) -> bytes:

@@ -27,21 +27,16 @@ def file_name(offset: int, suffix: str) -> str:
     return f"{offset:0{20 if offset >= 0 else 21}d}{suffix}"
 
 
+@lru_cache(1 << 16)
 def offset_of(name: str) -> int:
-    """The number before the first dot.
+    """The number before the first dot. It is cached: each recovery of a segment lists the snapshots again.
 
     Raises:
         StartFailureError: there is none.
     """
     if "." not in name:
         raise StartFailureError(STRING_INDEX, f"the file name {name} has no dot")
-    offset = _leading_number(name)
+    offset = parse_long(name.partition(".")[0])
     if offset is None:
         raise StartFailureError(NUMBER_FORMAT, f"the file name {name} does not begin with an offset")
     return offset
-
-
-@lru_cache(1 << 16)
-def _leading_number(name: str) -> int | None:
-    """The number at the start of a name. It is cached: each recovery of a segment lists the snapshots again."""
-    return parse_long(name.partition(".")[0])

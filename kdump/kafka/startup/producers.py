@@ -117,7 +117,8 @@ class ProducerManager:
         return name + suffix
 
     def _listed(self) -> dict[int, str]:
-        return {offset_of(name): name for name in self._directory.ending_in(SNAPSHOT)}
+        names = self._directory.ending_in(SNAPSHOT)
+        return dict(zip(map(offset_of, names), names, strict=True))
 
     def _drop(self, offset: int) -> None:
         self._directory.remove(self._snapshots.pop(offset))

@@ -6,7 +6,7 @@ LocalLog.splitOverflowedSegment).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
 from kdump.format.batch import MAGIC, MAGIC_OFFSET, MAX_INT32
@@ -72,14 +72,11 @@ def _made_parts(loading: Loading, segment: StartSegment) -> list[StartSegment]:
     directory = loading.directory
     log = directory[segment.log_name]
     made = []
-    position = 0
     with directory.open(segment.log_name) as source:
-        while position < log.size:
-            base_offset, end, indexes = _part_at(source, position, loading.settings.max_index_size)
+        for base_offset, start, end, indexes in _parts(source, log.size, loading.settings.max_index_size):
             contents = indexes.contents()
             assert contents is not None, "the entries are kept"
-            made.append((base_offset, log.part(position, end), contents))
-            position = end
+            made.append((base_offset, log.part(start, end), contents))
     for base_offset, content, contents in made:
         directory[file_name(base_offset, LOG) + CLEANED] = content
         directory[file_name(base_offset, INDEX) + CLEANED] = Content.of_bytes(contents.index)
@@ -87,34 +84,40 @@ def _made_parts(loading: Loading, segment: StartSegment) -> list[StartSegment]:
     return [loading.open_segment(base_offset, CLEANED) for base_offset, *_ in made]
 
 
-def _part_at(source: Source, position: int, max_index_size: int) -> tuple[int, int, IndexBuilder]:
-    """The base offset of the part that begins at ``position``, its end, and its index entries."""
+def _parts(source: Source, size: int, max_index_size: int) -> Iterator[tuple[int, int, int, IndexBuilder]]:
+    """The base offset of each part, where it begins and ends, and its index entries."""
     indexes: IndexBuilder | None = None
-    base_offset, end = 0, position
-    for batch in batches(source, position):
+    base_offset = start = end = 0
+    for batch in batches(source, 0):
         last_offset = batch.last_offset
+        if indexes is not None and not 0 <= last_offset - base_offset <= MAX_INT32:
+            yield base_offset, start, end, _finished(indexes)
+            indexes = None
         if indexes is None:
-            base_offset = batch.base_offset
+            base_offset, start = batch.base_offset, end
+            if not 0 <= last_offset - base_offset <= MAX_INT32:
+                raise StartFailureError(ILLEGAL_STATE, f"the batch at position {start} fits no segment")
             indexes = IndexBuilder(base_offset, interval=DEFAULT_INDEX_INTERVAL, size=max_index_size, keep=True)
-        if not 0 <= last_offset - base_offset <= MAX_INT32:
-            break
         if batch.data[MAGIC_OFFSET] > MAGIC:
             # Unlike the code that reads a log for recovery, the copying code checks the magic byte.
             raise StartFailureError(CORRUPT_RECORD, f"the batch at position {batch.position} is of no known magic")
         try:
-            indexes.add_batch(end - position, last_offset, _max_timestamp(batch))
+            indexes.add_batch(end - start, last_offset, _max_timestamp(batch))
         except KafkaFailureError as error:
             raise StartFailureError.of(error) from None
         end = batch.position + batch.size
-    if indexes is None:
-        raise StartFailureError(NO_SUCH_ELEMENT, f"what is left at position {position} is no whole batch")
-    if end == position:
-        raise StartFailureError(ILLEGAL_STATE, f"the batch at position {position} fits no segment")
+    if indexes is not None:
+        yield base_offset, start, end, _finished(indexes)
+    if end < size:
+        raise StartFailureError(NO_SUCH_ELEMENT, f"what is left at position {end} is no whole batch")
+
+
+def _finished(indexes: IndexBuilder) -> IndexBuilder:
     try:
         indexes.finish()
     except KafkaFailureError as error:
         raise StartFailureError.of(error) from None
-    return base_offset, end, indexes
+    return indexes
 
 
 def _max_timestamp(batch: StoredBatch) -> int:

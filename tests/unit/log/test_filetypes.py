@@ -11,8 +11,11 @@ import random
 import sqlite3
 import struct
 import tarfile
+import tracemalloc
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lz4.frame
 import pytest
@@ -231,3 +234,47 @@ def test_what_to_do() -> None:
     program = identify(MemorySource("0.log", b"\x7fELF" + struct.pack("<4i", 1, 2, 3, 4)))
     assert program is not None
     assert "put the file that belongs here in its place" in program.message("0.log")
+
+
+def bzip2_bomb() -> bytes:
+    """Its first 1 KiB becomes 192 MiB."""
+    return bz2.compress(bytes(192 << 20))
+
+
+def lzma_bomb() -> bytes:
+    """It asks for a window of 1 GiB, and fills 96 MiB of it."""
+    data = lzma.compress(bytes(96 << 20), lzma.FORMAT_ALONE, preset=0)
+    return data[:1] + struct.pack("<I", 1 << 30) + data[5:]
+
+
+@pytest.mark.parametrize("bomb", [bzip2_bomb, lzma_bomb])
+def test_a_bomb_takes_little_memory(bomb: Callable[[], bytes]) -> None:
+    data = bomb() + LOG
+    tracemalloc.start()
+    identify(MemorySource("0.log", data))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 << 20
+
+
+def test_a_bomb_takes_little_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes out is in proportion to the file; 4 GiB would be 16 seconds for each small file of a directory."""
+    outputs: list[int] = []
+    make = bz2.BZ2Decompressor
+
+    class Decompressor:
+        def __init__(self) -> None:
+            self._inner = make()
+
+        def decompress(self, data: bytes, *most: int) -> bytes:
+            part = self._inner.decompress(data, *most)
+            outputs.append(len(part))
+            return part
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+    data = bz2.compress(bytes(64 << 20)) * 10 + LOG
+    monkeypatch.setattr(bz2, "BZ2Decompressor", Decompressor)
+    assert type_of(data) == "a bzip2 file"
+    assert sum(outputs) < 32 << 20

@@ -439,6 +439,19 @@ def test_a_segment_that_is_split(is_loaded: bool) -> None:
     assert bool(check.start.deleted_later) is is_loaded
 
 
+def test_a_log_is_read_once_for_all_its_parts(tmp_path: Path) -> None:
+    """Each batch becomes a segment; every part had the chunk after it read again."""
+    log = b"".join(batch(number * 2**32) for number in range(200))
+    path = tmp_path / "t-0"
+    path.mkdir()
+    (path / file_name(0, ".log")).write_bytes(log)
+    found = Directory.on_disk(str(path))
+    result = start(found, UNCLEAN)
+    assert result.served is not None
+    assert len(result.served.segments) == 200
+    assert found.bytes_read < 6 * len(log)
+
+
 def test_segments_that_cannot_be_split() -> None:
     far = 2**31 + 10
     assert outcome(start(directory(segment(0, batch(0), batch(far), batch(6))), UNCLEAN)) == ILLEGAL
