@@ -195,9 +195,14 @@ class KeySketches:
         known.sort(key=lambda item: (-item[1], item[0]))
         return [_heavy_key(*item) for item in known[:most]]
 
+    def pack(self) -> None:
+        """Pack all sketches. It changes the order in which they drop keys."""
+        self._packed |= {group: sketches.packed() for group, sketches in self._open.items()}
+        self._open = {}
+
     def __getstate__(self) -> list[tuple[int, bytes, bytes, int]]:
-        packed = self._packed | {group: sketches.packed() for group, sketches in self._open.items()}
-        return [(group, *sketches) for group, sketches in packed.items()]
+        self.pack()
+        return [(group, *sketches) for group, sketches in self._packed.items()]
 
     def __setstate__(self, state: list[tuple[int, bytes, bytes, int]]) -> None:
         self._open, self._packed = {}, {}
