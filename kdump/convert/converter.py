@@ -7,7 +7,7 @@ wrappers are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum, auto
 from itertools import pairwise
@@ -41,8 +41,7 @@ from kdump.format.batch import (
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.kafka.downconvert import convert_down, convert_large
 from kdump.log.names import MAX_OFFSET
-from kdump.reading.outcomes import ABORTED, OPEN, STATES
-from kdump.reading.transactions import Transactions
+from kdump.reading.outcomes import ABORTED, OPEN, STATES, Outcomes
 from kdump.verify.validentries import EntryReader
 from kdump.wire import compression
 
@@ -65,7 +64,7 @@ class Converter:
     Args:
         reader: yields its entries.
         conversion: the options; ``renumber`` is the first offset of this log.
-        transactions: reads those that touch the log, if they matter; None: they cannot be followed (a stream).
+        outcomes: of the log's transactions; None: they cannot be followed (a stream).
         part: the transactions of the part that is kept; None: no part, or one without markers.
         stretches: take old and new offsets where the log is renumbered.
 
@@ -77,14 +76,14 @@ class Converter:
         self,
         reader: EntryReader,
         conversion: Conversion,
-        transactions: Callable[[], Transactions] | None,
+        outcomes: Outcomes | None,
         part: SliceTransactions | None = None,
         stretches: OffsetStretches | None = None,
     ) -> None:
         self._stretches = stretches
         self._reader = reader
         self._conversion = conversion
-        self._transactions = transactions
+        self._outcomes = outcomes
         self._part = part
         self._next_offset = conversion.renumber
         self._to_magic = conversion.to_magic
@@ -258,10 +257,10 @@ class Converter:
         is_unmarked = (attributes & TRANSACTIONAL != 0) & ~is_control & ~is_dropped
         if not is_unmarked.any():
             return is_dropped, is_unmarked
-        if self._transactions is None:
+        if self._outcomes is None:
             self._lose(LossKind.UNDECIDED, np.repeat(is_unmarked, kept))
         else:
-            state = self._transactions().column(headers)
+            state = self._outcomes.column(headers)
             is_aborted = is_unmarked & (state == STATES.index(ABORTED))
             if conversion.read_committed:
                 self.left_out += int(kept[is_aborted].sum())

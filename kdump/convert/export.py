@@ -20,10 +20,10 @@ from kdump.log.gaps import Gap
 from kdump.log.names import base_of_07, parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.source import Source
+from kdump.reading.outcomes import LateOutcomes, Outcomes
 from kdump.reading.printing import Emit
 from kdump.reading.selection import Selection
 from kdump.reading.transactionreader import TransactionReader
-from kdump.reading.transactions import Transactions
 from kdump.reading.view import LogView, ViewOptions
 from kdump.rows.printers import RowLines, RowPrinter
 from kdump.rows.scalarlines import Output
@@ -115,11 +115,11 @@ def _to_text(
 ) -> None:
     order = _order(job)
     with open_source(job.source) as source:
-        transactions = _transactions(job, source, followed)
-        counts = OutcomeCounts(transactions)
+        outcomes = _outcomes(job, source, followed)
+        counts = OutcomeCounts(outcomes)
         view = _view_type(job)(
             source,
-            CountedPrinter(RowPrinter(lines, job.table, transactions and transactions()), counts),
+            CountedPrinter(RowPrinter(lines, job.table, outcomes), counts),
             emit,
             _view_options(job, result, followed),
             # In a log of Kafka 0.7 the messages of a wrapper have one offset.
@@ -140,9 +140,9 @@ def _to_parquet(
 
     order = _order(job)
     with open_source(job.source) as source, ParquetRecords(path) as records:
-        transactions = _transactions(job, source, followed)
-        counts = OutcomeCounts(transactions)
-        printer = ArrowPrinter(job.table, ROW_SCHEMA, FileContext.of(job.source), transactions=transactions)
+        outcomes = _outcomes(job, source, followed)
+        counts = OutcomeCounts(outcomes)
+        printer = ArrowPrinter(job.table, ROW_SCHEMA, FileContext.of(job.source), outcomes=outcomes)
         view = _view_type(job)(
             source,
             CountedPrinter(printer, counts),
@@ -172,8 +172,8 @@ def _view_type(job: ExportJob) -> Callable[..., LogView[Any, Any]]:
     return partial(LogView07[Any, Any], base_of_07(job.source))
 
 
-def _transactions(job: ExportJob, source: Source, followed: TransactionReader) -> Callable[[], Transactions] | None:
-    return None if source.size is None or job.is_07 else partial(followed.of, job.source)
+def _outcomes(job: ExportJob, source: Source, followed: TransactionReader) -> Outcomes | None:
+    return None if source.size is None or job.is_07 else LateOutcomes(partial(followed.of, job.source))
 
 
 def _order(job: ExportJob) -> OffsetOrder:

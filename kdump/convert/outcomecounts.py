@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Generic
 from kdump.format.batch import CONTROL, TRANSACTIONAL, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
-from kdump.reading.outcomes import ABORTED, OPEN, STATES
+from kdump.reading.outcomes import ABORTED, OPEN, STATES, Outcomes
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, Printer, RowsT, RowT
-from kdump.reading.transactions import Transactions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,17 +26,17 @@ class OutcomeCounts:
     """Counts records by the outcome of their transaction.
 
     Args:
-        transactions: returns those of the log; None: they cannot be followed.
+        outcomes: of the log's transactions; None: they cannot be followed.
     """
 
-    def __init__(self, transactions: Callable[[], Transactions] | None) -> None:
-        self._transactions = transactions
+    def __init__(self, outcomes: Outcomes | None) -> None:
+        self._outcomes = outcomes
         self._records: Counter[str | None] = Counter()
 
     def see(self, header: BatchHeader) -> None:
         """Count a record of a batch."""
         if header.is_transactional and not header.is_control:
-            self._records[self._transactions().state(header) if self._transactions else _UNDECIDED] += 1
+            self._records[self._outcomes.state(header) if self._outcomes else _UNDECIDED] += 1
 
     def see_block(self, block: BatchBlock, is_shown: NDArray[np.bool_]) -> None:
         """Count all records of some batches of a block; ``is_shown``: shape (batches,)."""
@@ -48,10 +47,10 @@ class OutcomeCounts:
         if not is_data.any():
             return
         headers, counts = block.headers[is_data], block.records.row_count[is_data]
-        if self._transactions is None:
+        if self._outcomes is None:
             self._records[_UNDECIDED] += int(counts.sum())
             return
-        by_state = np.bincount(self._transactions().column(headers), counts, len(STATES))
+        by_state = np.bincount(self._outcomes.column(headers), counts, len(STATES))
         for state, count in zip(STATES, by_state.astype(int).tolist(), strict=True):
             self._records[state] += count
 
@@ -67,7 +66,7 @@ class OutcomeCounts:
             if (count := self._records[state])
         ]
         if found:
-            hint = "" if self._transactions is None else "; --isolation read_committed leaves them out"
+            hint = "" if self._outcomes is None else "; --isolation read_committed leaves them out"
             yield f"{' and '.join(found)} in the export (see txnState){hint}"
 
 

@@ -23,9 +23,9 @@ from kdump.log.named import STDIN
 from kdump.log.names import Kind, base_of_07, parse_file_name, partition_of_file, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.source import Source
+from kdump.reading.outcomes import LateOutcomes, Outcomes
 from kdump.reading.selection import Range
 from kdump.reading.transactionreader import TransactionReader
-from kdump.reading.transactions import Transactions
 from kdump.system.files import Staged, discard, status_of
 from kdump.verify.validentries import EntryReader
 from kdump.wire import compression
@@ -172,7 +172,7 @@ def convert_segment(
         reader = job.reader(source, conversion)
         part = _part(job, source, conversion, followed)
         stretches = OffsetStretches(offsets) if job.first_07 is None and job.offset_map is not None else None
-        converter = Converter(reader, conversion, _transactions(job, source, followed), part, stretches)
+        converter = Converter(reader, conversion, _outcomes(job, source, followed), part, stretches)
         producers = partial(_producers, job, conversion, part)
         with OutputSegments(
             job.target, job.base_offset, conversion.split_bytes, producers, job.like or status_of(job.source)
@@ -217,14 +217,14 @@ def count_records(job: SegmentJob, followed: TransactionReader) -> int:
     conversion = replace(job.conversion, to_magic=None, codec=compression.NONE, level=None)
     with job.open() as source:
         conversion = SegmentResult(job.source).up_to_open(conversion, followed)
-        converter = Converter(job.reader(source, conversion), conversion, _transactions(job, source, followed))
+        converter = Converter(job.reader(source, conversion), conversion, _outcomes(job, source, followed))
         for _ in converter.entries():
             pass
     return converter.records
 
 
-def _transactions(job: SegmentJob, source: Source, followed: TransactionReader) -> Callable[[], Transactions] | None:
-    return None if source.size is None else partial(followed.of, job.source)
+def _outcomes(job: SegmentJob, source: Source, followed: TransactionReader) -> Outcomes | None:
+    return None if source.size is None else LateOutcomes(partial(followed.of, job.source))
 
 
 def _part(

@@ -17,7 +17,7 @@ from kdump.reading.selection import RowBudget
 from kdump.reading.view import ViewOptions
 
 if TYPE_CHECKING:
-    from kdump.reading.transactions import Transactions
+    from kdump.reading.outcomes import Outcomes
 
 Undecoded: TypeAlias = Callable[[int, KdumpError], None]
 """Takes the offset of a record whose key or value does not decode, and the reason."""
@@ -99,18 +99,16 @@ class DumpOutput(ABC, Generic[RowT, RowsT]):
         """Show what comes before the rows of a log. KdumpError when the name of the file does not tell it."""
 
     @abstractmethod
-    def printer(
-        self, target: Target, transactions: Callable[[], Transactions | None], undecoded: Undecoded
-    ) -> Printer[RowT, RowsT]:
+    def printer(self, target: Target, outcomes: Outcomes, undecoded: Undecoded) -> Printer[RowT, RowsT]:
         """The printer of a log's rows.
 
         Args:
             target: the log.
-            transactions: gives those that touch the log; None: the log is a stream.
+            outcomes: of the log's transactions.
             undecoded: takes what does not decode.
 
         Raises:
-            KdumpError: a decoder cannot be loaded, or transactions cannot be read.
+            KdumpError: a decoder cannot be loaded.
         """
 
     def observer(self) -> OffsetObserver | None:

@@ -20,7 +20,7 @@ from kdump.rows.tables07 import table_07
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kdump.reading.transactions import Transactions
+    from kdump.reading.outcomes import Outcomes
     from kdump.rows.arrow import ArrowPrinter, ArrowRows
 
 
@@ -30,11 +30,11 @@ class PrinterMaker(Protocol[RowT, RowsT]):
     def __call__(
         self,
         target: Target,
-        transactions: Callable[[], Transactions | None],
+        outcomes: Outcomes,
         decoder: RecordDecoder | None,
         on_undecoded: Callable[[Row, PayloadError], None],
     ) -> Printer[RowT, RowsT]:
-        """Args: the log, its transactions (None: a stream), its decoder, and who takes what does not decode."""
+        """Args: the log, the outcomes of its transactions, its decoder, and who takes what does not decode."""
 
 
 class PrintedOutput(DumpOutput[RowT, RowsT], Generic[RowT, RowsT]):
@@ -69,16 +69,14 @@ class PrintedOutput(DumpOutput[RowT, RowsT], Generic[RowT, RowsT]):
     def begin_log(self, target: Target) -> None:
         """See DumpOutput: rows have no headings."""
 
-    def printer(
-        self, target: Target, transactions: Callable[[], Transactions | None], undecoded: Undecoded
-    ) -> Printer[RowT, RowsT]:
+    def printer(self, target: Target, outcomes: Outcomes, undecoded: Undecoded) -> Printer[RowT, RowsT]:
         """See DumpOutput."""
 
         def report(row: Row, error: PayloadError) -> None:
             undecoded(row["offset"], error)
             self.skipped(Finding(error.code, f"offset {row['offset']}: {error.message}", row["position"]))
 
-        return self._make_printer(target, transactions, self.options.decoding.decoder(target.topic), report)
+        return self._make_printer(target, outcomes, self.options.decoding.decoder(target.topic), report)
 
     def begin_entries(self, chunk: Chunk | None) -> None:
         """See DumpOutput: rows have no headings."""
@@ -116,7 +114,7 @@ def arrow_printer(
 
     def make(
         target: Target,
-        transactions: Callable[[], Transactions | None],
+        outcomes: Outcomes,
         decoder: RecordDecoder | None,
         on_undecoded: Callable[[Row, PayloadError], None],
     ) -> ArrowPrinter:
@@ -124,7 +122,7 @@ def arrow_printer(
             table_07(table) if target.is_07 else table,
             schema,
             FileContext.of(target.path),
-            transactions=transactions,
+            outcomes=outcomes,
             decoder=decoder,
             on_undecoded=on_undecoded,
             is_plain=True,

@@ -26,7 +26,7 @@ from kdump.rows.tables import BATCH
 if TYPE_CHECKING:
     from kdump.kafka.image.names import TopicNames
     from kdump.payloads.decoded import RecordDecoder
-    from kdump.reading.transactions import Transactions
+    from kdump.reading.outcomes import Outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,7 @@ class RowOutput(DumpOutput[TextRow, TextBytes]):
         """See DumpOutput."""
         self._title(self._table(target))
 
-    def printer(
-        self, target: Target, transactions: Callable[[], Transactions | None], undecoded: Undecoded
-    ) -> RowPrinter:
+    def printer(self, target: Target, outcomes: Outcomes, undecoded: Undecoded) -> RowPrinter:
         """See DumpOutput."""
         options = self._row_options
         decoding = None
@@ -102,7 +100,7 @@ class RowOutput(DumpOutput[TextRow, TextBytes]):
         if table.is_decoded:
             decoding = Decoding(self._decoder(target), undecoded)
         shows_transactions = options.shows_txn_state and not target.is_07
-        return RowPrinter(self._lines, table, transactions() if shows_transactions else None, decoding)
+        return RowPrinter(self._lines, table, outcomes if shows_transactions else None, decoding)
 
     def _decoder(self, target: Target) -> RecordDecoder | None:
         choice, names = self.options.decoding, self._row_options.names

@@ -19,6 +19,7 @@ from kdump.log.files import exists
 from kdump.log.gaps import Gap
 from kdump.log.source import Source, keep_size
 from kdump.log.walk import Chunk
+from kdump.reading.outcomes import LateOutcomes, Outcomes
 from kdump.reading.printing import Printer, RowsT, RowT
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
@@ -27,7 +28,6 @@ from kdump.reading.view import LogView
 if TYPE_CHECKING:
     from kdump.log.extents import Extent
     from kdump.reading.transactionreader import TransactionReader
-    from kdump.reading.transactions import Transactions
 
 
 class ReadLog(NamedTuple):
@@ -134,10 +134,11 @@ class DumpRun:
 
     def pass_over(self, path: str) -> None:
         """Another run dumps this log: only follow its transactions, as if it was dumped here."""
-        if self._options.read_committed or self._output.shows_transactions:
+        if self._output.shows_transactions:
+            self._transactions.announce(path)
+        if self._options.read_committed:
             with suppress(KdumpError):
-                self._transactions.of(path)
-                if self._options.read_committed and (found := self._transactions.first_open(path)) is not None:
+                if (found := self._transactions.first_open(path)) is not None:
                     self._reported_open.add((os.path.dirname(path), *found))
 
     def ignore(self, name: str) -> None:
@@ -207,14 +208,17 @@ class DumpRun:
         if options.read_committed:
             view_options = replace(view_options, selection=self._committed(view_options.selection, target.path))
 
-        def transactions() -> Transactions | None:
+        if output.shows_transactions:
+            self._transactions.announce(target.path)
+
+        def read_transactions() -> Outcomes | None:
             return None if source.size is None else self._transactions.of(target.path)
 
         def skip(finding: Finding) -> None:
             self.reporter.note(f"{target.path}: skipped {finding}")
             output.skipped(finding)
 
-        printer = output.printer(target, transactions, self._note_undecoded)
+        printer = output.printer(target, LateOutcomes(read_transactions), self._note_undecoded)
         make_view = LogView[Any, Any] if not target.is_07 else _view_07(target.base_offset or 0)
         return make_view(
             source,

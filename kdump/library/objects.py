@@ -10,14 +10,14 @@ from operator import getitem
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kdump.codes import Codes
-from kdump.format.batch import TRANSACTIONAL, BatchHeader
+from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.library.records import LogBatch, LogRecord, RecordOrigin
 from kdump.log.context import FileContext
 from kdump.payloads.decoded import PayloadError, RecordDecoder
+from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
-from kdump.reading.transactions import Transactions
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row, malformed
 from kdump.rows.schema import Row, Table
 from kdump.rows.tables import BATCH, RECORD_DECODED, WRONG_CRC
@@ -57,7 +57,7 @@ class ObjectPrinter:
     Args:
         context: where they come from.
         with_records: records; False: batches.
-        transactions: gives the transactions of the log, when a record is in one; None from it: ``txn_state`` is None.
+        outcomes: of the log's transactions.
         decoder: of keys and values; None: nothing is decoded.
         on_malformed: see ArrowPrinter.
         on_undecoded: see ArrowPrinter.
@@ -69,7 +69,7 @@ class ObjectPrinter:
         context: FileContext,
         *,
         with_records: bool,
-        transactions: Callable[[], Transactions | None],
+        outcomes: Outcomes,
         decoder: RecordDecoder | None,
         on_malformed: Callable[[int, Codes, str], bool],
         on_undecoded: Callable[[Row, PayloadError], None],
@@ -78,7 +78,7 @@ class ObjectPrinter:
         self.context = context
         self._table = table_07(_TABLE) if is_07 else _TABLE
         self._batches = table_07(BATCH) if is_07 else BATCH
-        self.transactions = transactions
+        self.outcomes = outcomes
         self.decoder = decoder
         self.on_malformed = on_malformed
         self._on_undecoded = on_undecoded
@@ -93,8 +93,7 @@ class ObjectPrinter:
 
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> LogRecord | None:
         """See Printer."""
-        transactions = self.transactions() if header.is_transactional and not header.is_control else None
-        state = None if transactions is None else transactions.state(header)
+        state = self.outcomes.state(header)
         return self._record(self._rows.row(header, position, is_valid, record, state), is_valid)
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> LogBatch | None:
@@ -176,7 +175,7 @@ class _ObjectBlocks:
             return
         shown = shown_records(block, block.records, self.leaves(block), self._is_kept)
         rows = ColumnarRecords(block, shown.records, self._printer.decoder)
-        of = ColumnarBatches(block, _TABLE.type, self._printer.context, self._states(block))
+        of = ColumnarBatches(block, _TABLE.type, self._printer.context, self._printer.outcomes.column(block.headers))
         origins = list(map(RecordOrigin, *(_of_batches(of, _TABLE, name) for name in _ORIGIN_COLUMNS)))
         contents = _Contents(block.arena)
         for first, last, part in shown.runs:
@@ -194,12 +193,6 @@ class _ObjectBlocks:
         column = _TABLE.column(name)
         assert column.of_records is not None
         return _values(column.of_records(rows, part), contents, part.stop - part.start)
-
-    def _states(self, block: BatchBlock) -> NDArray[np.int8] | None:
-        if not (block.headers["attributes"] & TRANSACTIONAL).any():
-            return None
-        transactions = self._printer.transactions()
-        return None if transactions is None else transactions.column(block.headers)
 
     def _is_kept(self, position: int) -> bool:
         return self._printer.on_malformed(position, Codes.BATCH_CRC, WRONG_CRC)

@@ -37,10 +37,10 @@ from kdump.log.files import strip_credentials
 from kdump.log.paths import expanded
 from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.decoded import PayloadError, RecordDecoder
+from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import RowsT
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Selection
-from kdump.reading.transactions import Transactions
 from kdump.reading.view import ViewOptions
 from kdump.rows.schema import Row, Table
 from kdump.rows.tables import RECORD, RECORD_DECODED
@@ -271,14 +271,14 @@ class Scan:
 
         def make_printer(
             target: Target,
-            transactions: Callable[[], Transactions | None],
+            outcomes: Outcomes,
             decoder: RecordDecoder | None,
             on_undecoded: Callable[[Row, PayloadError], None],
         ) -> ObjectPrinter:
             return ObjectPrinter(
                 FileContext.of(target.path),
                 with_records=with_records,
-                transactions=transactions,
+                outcomes=outcomes,
                 decoder=decoder,
                 on_malformed=partial(going.malformed, target.path),
                 on_undecoded=on_undecoded,

@@ -15,7 +15,7 @@ from kdump.format.record import Headers, Record
 from kdump.reading.outcomes import ABORTED
 
 if TYPE_CHECKING:
-    from kdump.reading.transactions import Transactions
+    from kdump.reading.outcomes import Outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Selection:
     """Only records with a key and without a value."""
     coordinated: re.Pattern[bytes] | None = None
     """Given: only records of one group or transactional id, by their keys."""
-    committed: Transactions | None = None
+    committed: Outcomes | None = None
     """Given: batches of aborted transactions are left out."""
 
     @property
@@ -88,10 +88,10 @@ class Selection:
         """All rows are shown."""
         return self == _EVERYTHING
 
-    def read_committed(self, transactions: Transactions, first_open: int | None) -> Selection:
+    def read_committed(self, outcomes: Outcomes, first_open: int | None) -> Selection:
         """The selection for a reader of committed transactions, up to the offset of the first open one."""
         ends = [end for end in (self.offsets.end, first_open) if end is not None]
-        return replace(self, committed=transactions, offsets=Range(self.offsets.first, min(ends, default=None)))
+        return replace(self, committed=outcomes, offsets=Range(self.offsets.first, min(ends, default=None)))
 
     @property
     def by_contents(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.named import reads_once
@@ -22,6 +23,15 @@ class TransactionReader:
 
     def __init__(self) -> None:
         self._partitions: dict[str, _PartitionSegments] = {}
+        self._announced: dict[str, dict[str, None]] = {}
+
+    def announce(self, path: str) -> None:
+        """Begin no later than with this segment, once a segment of its directory is asked for.
+
+        Where the end of a transaction is lost, what is open in a segment depends on those that were read before it. So
+        what is found is the same whether the segments before need to be read or not.
+        """
+        self._announced.setdefault(os.path.dirname(path), {})[path] = None
 
     def of(self, path: str) -> Transactions:
         """The transactions that touch the segment at ``path``.
@@ -50,6 +60,12 @@ class TransactionReader:
         return dict(self._partition(path).open_before(path))
 
     def _partition(self, path: str) -> _PartitionSegments:
+        for announced in self._announced.pop(os.path.dirname(path), ()):
+            with suppress(KdumpError):
+                self._around(announced).read_through(announced)
+        return self._around(path)
+
+    def _around(self, path: str) -> _PartitionSegments:
         if reads_once(path):
             raise KdumpError(Codes.UNREADABLE, "transactions cannot be followed in a stream", path=path)
         partition = self._partitions.get(os.path.dirname(path))

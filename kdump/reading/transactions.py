@@ -20,7 +20,6 @@ from kdump.format import control
 from kdump.format import record as v2
 from kdump.format.batch import (
     ATTRIBUTES_LOW_BYTE,
-    CONTROL,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
@@ -38,7 +37,7 @@ from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import read_snapshot, read_txn_index
 from kdump.log.source import Source
 from kdump.reading.lostmarkers import ends_of
-from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN, STATES
+from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN, Outcomes
 from kdump.reading.transactionevidence import SegmentIndex, Snapshot, TransactionEvidence, are_valid
 from kdump.reading.transactionremains import LostOffsets, RemainingMarker, TransactionFollower, TransactionRemains
 
@@ -50,8 +49,7 @@ _LARGEST_REPAIRED: Final = 1 << 24
 _NO_END: Final = 2**63
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 
 class _Judged(NamedTuple):
@@ -105,7 +103,7 @@ class AbortedRanges:
         )
 
 
-class Transactions:
+class Transactions(Outcomes):
     """The markers of some segments of one partition, read in offset order."""
 
     def __init__(self) -> None:
@@ -176,23 +174,6 @@ class Transactions:
         self._open_before = frozenset(self._followed.open)
         return True
 
-    def state(self, header: BatchHeader) -> str | None:
-        """The outcome of a batch's transaction; None for batches outside of any, and for markers."""
-        if not header.is_transactional or header.is_control:
-            return None
-        return self.outcome(header.producer_id, header.base_offset)
-
-    def column(self, headers: NDArray[np.void]) -> NDArray[np.int8]:
-        """``state`` of every batch as an index of STATES; shape (batches,)."""
-        import numpy as np
-
-        states = np.zeros(headers.size, np.int8)
-        is_data = headers["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL
-        for row in np.flatnonzero(is_data).tolist():
-            outcome = self.outcome(int(headers["producer_id"][row]), int(headers["base_offset"][row]))
-            states[row] = STATES.index(outcome)
-        return states
-
     def end(self, producer_id: int, offset: int) -> int | None:
         """Offset of the marker that ends the transaction of a producer's batch at ``offset``.
 
@@ -210,7 +191,7 @@ class Transactions:
         return markers[following][0]
 
     def outcome(self, producer_id: int, offset: int) -> str:
-        """The outcome of a producer's transactional batch at an offset."""
+        """See Outcomes."""
         judged = self._over_gap(producer_id, offset)
         if judged is not None:
             return judged.outcome or OPEN

@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 
 from kdump.codes import Codes
 from kdump.fast.blocks import BatchBlock
-from kdump.format.batch import NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES, TRANSACTIONAL, BatchHeader
+from kdump.format.batch import NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.log.context import FileContext
 from kdump.payloads.decoded import PayloadError, RecordDecoder
+from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
-from kdump.reading.transactions import Transactions
 from kdump.rows.arrowarrays import constant_array, number_array, value_array
 from kdump.rows.columnar import (
     Choices,
@@ -112,8 +112,7 @@ class ArrowPrinter:
         table: BATCH, RECORD or RECORD_DECODED.
         schema: some columns of ``arrow_schema(table)``, in any order; with ``is_plain`` of ``row_schema(table)``.
         context: where the rows come from.
-        transactions: gives the transactions of the log, when a row is in one; None, also from the callable:
-            ``txnState`` is null.
+        outcomes: of the log's transactions; None: ``txnState`` is null.
         decoder: of keys and values, for RECORD_DECODED; None: nothing is decoded.
         on_malformed: takes the position of an entry whose rows are not valid (a wrong CRC, a control record that cannot
             be read), and what is wrong as a code and in words, before they are emitted. False leaves such rows out.
@@ -127,7 +126,7 @@ class ArrowPrinter:
         schema: pa.Schema,
         context: FileContext,
         *,
-        transactions: Callable[[], Transactions | None] | None = None,
+        outcomes: Outcomes | None = None,
         decoder: RecordDecoder | None = None,
         on_malformed: OnMalformed = lambda position, code, what: True,
         on_undecoded: Callable[[Row, PayloadError], None] = lambda row, error: None,
@@ -138,7 +137,7 @@ class ArrowPrinter:
         self._with_records = table.type == "record"
         self._file = {"type": table.type, **context.columns()}
         self.context = context
-        self.transactions = transactions if "txnState" in schema.names else None
+        self.outcomes = outcomes if "txnState" in schema.names else None
         self.decoder = decoder
         self.on_malformed = on_malformed
         self.is_plain = is_plain
@@ -154,10 +153,7 @@ class ArrowPrinter:
 
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> Row:
         """See Printer."""
-        state = None
-        if self.transactions is not None and header.is_transactional and not header.is_control:
-            transactions = self.transactions()
-            state = None if transactions is None else transactions.state(header)
+        state = None if self.outcomes is None else self.outcomes.state(header)
         return self._row(self._records.row(header, position, is_valid, record, state), is_entry_valid=is_valid)
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> Row:
@@ -286,10 +282,8 @@ class _ArrowBlocks:
             yield BatchRun(first, last, None if part is None else made.slice(part.start, part.stop - part.start))
 
     def _batches(self, block: BatchBlock) -> ColumnarBatches:
-        states = None
-        if self._printer.transactions is not None and (block.headers["attributes"] & TRANSACTIONAL).any():
-            transactions = self._printer.transactions()
-            states = None if transactions is None else transactions.column(block.headers)
+        outcomes = self._printer.outcomes
+        states = None if outcomes is None else outcomes.column(block.headers)
         return ColumnarBatches(block, self._printer.table.type, self._printer.context, states)
 
     def _is_kept(self, position: int) -> bool:

@@ -126,7 +126,8 @@ class ColumnarBatches:
 
     def txn_states(self) -> BatchValue:
         """The outcomes of the batches' transactions."""
-        return Constant(None) if self._txn_state is None else Choices(self._txn_state, STATES)
+        states = self._txn_state
+        return Constant(None) if states is None or not states.any() else Choices(states, STATES)
 
     def constant(self, name: str) -> Constant:
         """A column of ``tables.FILE``."""

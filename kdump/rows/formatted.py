@@ -24,8 +24,8 @@ from kdump.rows.schema import Column, ColumnType, Row, Table
 from kdump.rows.tables import RECORD, RECORD_DECODED
 
 if TYPE_CHECKING:
+    from kdump.reading.outcomes import Outcomes
     from kdump.reading.printing import BlockPrinter, TextBytes
-    from kdump.reading.transactions import Transactions
     from kdump.rows.printers import Decoding
 
 _TOKEN: Final = re.compile(r"%(.)|\\(x[0-9a-fA-F]{2}|.)|([^%\\]+)|(.)", re.DOTALL)
@@ -140,7 +140,7 @@ class FormatLines:
         return ""
 
     def block_printer(
-        self, table: Table, transactions: Transactions | None, decoding: Decoding | None
+        self, table: Table, outcomes: Outcomes | None, decoding: Decoding | None
     ) -> BlockPrinter[TextBytes] | None:
         """None: a format string is filled in row by row."""
         return None

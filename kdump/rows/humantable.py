@@ -18,8 +18,8 @@ from kdump.system.units import time_text
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from kdump.reading.outcomes import Outcomes
     from kdump.reading.printing import BlockPrinter, TextBytes
-    from kdump.reading.transactions import Transactions
     from kdump.rows.printers import Decoding
 
 _PAGE_ROWS: Final = 200
@@ -60,7 +60,7 @@ class HumanTable:
         return ""
 
     def block_printer(
-        self, table: Table, transactions: Transactions | None, decoding: Decoding | None
+        self, table: Table, outcomes: Outcomes | None, decoding: Decoding | None
     ) -> BlockPrinter[TextBytes] | None:
         """None: a table is made of single rows."""
         return None

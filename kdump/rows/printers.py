@@ -11,8 +11,8 @@ from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.log.context import FileContext
+from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, LongRow, TextBytes, TextRow, TextRows
-from kdump.reading.transactions import Transactions
 from kdump.rows import longrows
 from kdump.rows.filetables import FINDING
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row
@@ -51,7 +51,7 @@ class Lines(Protocol):
         """The rows that were held back."""
 
     def block_printer(
-        self, table: Table, transactions: Transactions | None, decoding: Decoding | None
+        self, table: Table, outcomes: Outcomes | None, decoding: Decoding | None
     ) -> BlockPrinter[TextBytes] | None:
         """The columnar form, None where there is none."""
 
@@ -103,10 +103,10 @@ class RowLines:
         return ""
 
     def block_printer(
-        self, table: Table, transactions: Transactions | None, decoding: Decoding | None
+        self, table: Table, outcomes: Outcomes | None, decoding: Decoding | None
     ) -> BlockPrinter[TextBytes]:
         """See Lines."""
-        return _RowBlocks(self, table, transactions, decoding)
+        return _RowBlocks(self, table, outcomes, decoding)
 
 
 class RowPrinter(TextRows):
@@ -115,18 +115,16 @@ class RowPrinter(TextRows):
     Args:
         lines: how a row is written.
         table: which rows.
-        transactions: of the partition, where their outcome is shown.
+        outcomes: of the log's transactions, where they are shown.
         decoding: for RECORD_DECODED.
     """
 
-    def __init__(
-        self, lines: Lines, table: Table, transactions: Transactions | None, decoding: Decoding | None = None
-    ) -> None:
+    def __init__(self, lines: Lines, table: Table, outcomes: Outcomes | None, decoding: Decoding | None = None) -> None:
         self._lines = lines
         self._table = table
         self._with_records = table.type == "record"
         self._records = RecordRows(table)
-        self._transactions = transactions
+        self._outcomes = outcomes
         self._decoding = decoding
 
     def batch(self, header: BatchHeader, position: int, is_valid: bool) -> TextRow:
@@ -137,7 +135,7 @@ class RowPrinter(TextRows):
 
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> TextRow:
         """See Printer."""
-        txn_state = self._transactions.state(header) if self._transactions else None
+        txn_state = None if self._outcomes is None else self._outcomes.state(header)
         return self._record(self._records.row(header, position, is_valid, record, txn_state))
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
@@ -158,7 +156,7 @@ class RowPrinter(TextRows):
 
     def columns(self) -> BlockPrinter[TextBytes] | None:
         """See Printer."""
-        return self._lines.block_printer(self._table, self._transactions, self._decoding)
+        return self._lines.block_printer(self._table, self._outcomes, self._decoding)
 
     def _record(self, row: Row) -> TextRow:
         """The row of a record, and then a report of what does not decode."""
@@ -178,13 +176,11 @@ class RowPrinter(TextRows):
 
 
 class _RowBlocks:
-    def __init__(
-        self, lines: RowLines, table: Table, transactions: Transactions | None, decoding: Decoding | None
-    ) -> None:
+    def __init__(self, lines: RowLines, table: Table, outcomes: Outcomes | None, decoding: Decoding | None) -> None:
         self._lines = lines
         self._table = table
         self._fields = table.names if lines.fields is None else lines.fields
-        self._transactions = transactions
+        self._outcomes = outcomes
         self._decoder = None if decoding is None else decoding.decoder
 
     def batches(self, block: BatchBlock) -> TextBytes:
@@ -204,8 +200,8 @@ class _RowBlocks:
         from kdump.rows.columnarlines import record_runs
 
         txn_state = None
-        if self._transactions is not None and "txnState" in self._fields:
-            txn_state = self._transactions.column(block.headers)
+        if self._outcomes is not None and "txnState" in self._fields:
+            txn_state = self._outcomes.column(block.headers)
         return record_runs(
             block,
             self._fields,

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.payloads.choice import DecoderChoice
+from kdump.reading.outcomes import LateOutcomes
 from kdump.reading.selection import Range, Selection
 from kdump.reading.transactionreader import TransactionReader
 from kdump.reading.view import DecodePath, LogView, ViewOptions
@@ -96,7 +97,7 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
                 table_07(options.table) if log.is_07 else options.table,
                 options.schema,
                 log.context,
-                transactions=lambda: transactions.of(log.path),
+                outcomes=LateOutcomes(lambda: transactions.of(log.path)),
                 decoder=options.decoding.decoder(log.context.topic),
                 on_malformed=on_malformed,
             ),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kdump.dump.text.decoders import TextDecoding
     from kdump.dump.text.indexes import DumpedIndex
     from kdump.format.index import AbortedTxn
-    from kdump.reading.transactions import Transactions
+    from kdump.reading.outcomes import Outcomes
 
 _Read = TypeVar("_Read")
 
@@ -115,9 +115,7 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
         else:
             self._heading(_checkpoint_heading(target.file_name))
 
-    def printer(
-        self, target: Target, transactions: Callable[[], Transactions | None], undecoded: Undecoded
-    ) -> Printer[TextRow, TextBytes]:
+    def printer(self, target: Target, outcomes: Outcomes, undecoded: Undecoded) -> Printer[TextRow, TextBytes]:
         """See DumpOutput."""
         if target.is_07:
             from kdump.dump.text.printer07 import TextPrinter07  # not needed by a dump of today's logs
