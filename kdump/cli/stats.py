@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -150,7 +150,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
         except KdumpError as error:
             status.fail(error.located(path))
     report = run.report()
-    console.out.write(_text(report, options, given.output, console).encode("utf-8", "surrogateescape"))
+    _write(report, options, given, console)
     if page is not None:
         # The report may go to the same place.
         console.out.flush()
@@ -199,14 +199,19 @@ def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
         console.note(f"{finding.path}: {finding.message}")
 
 
-def _text(report: FiguresReport, options: StatsOptions, output: str, console: Console) -> str:
-    if output == "jsonl":
+def _write(report: FiguresReport, options: StatsOptions, given: StatsArguments, console: Console) -> None:
+    """Write a line per group, or the page."""
+    texts: Iterable[str]
+    if given.output == "jsonl":
         from kdump.stats.report import stats_json
 
-        return "".join(stats_json(figures, options.by, options.header) for figures in report.groups)
-    from kdump.stats.page import stats_page
+        texts = (stats_json(figures, options.by, options.header) for figures in report.groups)
+    else:
+        from kdump.stats.page import stats_page
 
-    return stats_page(report, options.by, width=console.width, color=console.color)
+        texts = (stats_page(report, options.by, width=console.width, color=console.color),)
+    for text in texts:
+        console.out.write(text.encode("utf-8", "surrogateescape"))
 
 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -19,7 +20,7 @@ from kdump.stats.keys import KeySketches
 from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
 from kdump.stats.order import RangeEnds, Runs, missing_offsets, steps_back
 from kdump.stats.places import RangeStart
-from kdump.stats.producers import Producers, ProducerStats
+from kdump.stats.producers import Producers
 from kdump.stats.sizes import Sizes
 from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
 from kdump.stats.timeline import Timeline
@@ -51,6 +52,8 @@ MOSTS: Final = ("offset", "timestamp", "step_back")
 SIZES: Final = ("batch", "record", "key", "value")
 _TOGETHER: Final = 4096
 """Batches of several small logs that are counted together."""
+_FILE_BITS: Final = 32
+_LAST_FILE: Final = (1 << _FILE_BITS) - 1
 _CODEC_BITS: Final = 3
 _MAGIC_BITS: Final = 8
 _TYPE_BITS: Final = 2
@@ -99,7 +102,10 @@ class StatsFold:
         self.header = header.encode("utf-8", "surrogateescape")
         self.with_records = with_records
         self.groups = Groups(MOST_CONTENTS if by.is_of_contents else None)
-        self.files: set[tuple[int, str]] = set()
+        self.paths: dict[str, int] = {}
+        """The numbers of the files that were read."""
+        self.files: set[int] = set()
+        """Pairs of a group and a file in it, as the number ``group << _FILE_BITS | file``."""
         self.sums = Columns(SUMS, 0, np.add)
         self.least = Columns(LEASTS, MOST, np.minimum)
         self.most = Columns(MOSTS, LEAST, np.maximum)
@@ -138,7 +144,8 @@ class StatsFold:
             ids = np.full(len(other.groups.keys), self.groups.id_of(None))
         else:
             ids = self.groups.taken_in(other.groups)
-        self.files |= {(int(ids[group]), path) for group, path in other.files}
+        numbers, groups = [self._file(path) for path in other.paths], ids.tolist()
+        self.files |= {groups[pair >> _FILE_BITS] << _FILE_BITS | numbers[pair & _LAST_FILE] for pair in other.files}
         for mine, theirs in ((self.sums, other.sums), (self.least, other.least), (self.most, other.most)):
             mine.merge(theirs, ids)
         for name, sizes in self.sizes.items():
@@ -153,6 +160,18 @@ class StatsFold:
             self.offset_times.merge(other.offset_times)
         self._runs.merge(other._runs, ids)
         self._transactions.merge(other._transactions, ids)
+
+    def note_file(self, assigned: Assigned, path: str) -> None:
+        """Note that the groups have rows of a file."""
+        number = self._file(path)
+        self.files.update(group << _FILE_BITS | number for group in assigned.ids.tolist())
+
+    def files_of_groups(self) -> Counter[int]:
+        """How many files each group has rows of."""
+        return Counter(pair >> _FILE_BITS for pair in self.files)
+
+    def _file(self, path: str) -> int:
+        return self.paths.setdefault(path, len(self.paths))
 
     def count_later(self, rows: NDArray[np.void], assigned: Assigned) -> None:
         """Add batches of one group to the figures that no other batch changes, together with others."""
@@ -233,7 +252,7 @@ class StatsFold:
 
 
 FOLD_CLASSES: Final = (
-    By, Columns, Groups, KeySketches, OffsetTimes, Producers, ProducerStats, RangeEnds, RangeStart, Runs, Sizes,
+    By, Columns, Groups, KeySketches, OffsetTimes, Producers, RangeEnds, RangeStart, Runs, Sizes,
     StatsFold, Tally, Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES, *TRANSACTION_CLASSES,
 )  # fmt: skip
 """The classes inside of a fold, for those who send one to another process."""
@@ -426,8 +445,7 @@ class PartFold:
         return assign_headers(fold.groups, table, fold.header, is_control)
 
     def _note_file(self, assigned: Assigned) -> None:
-        path = self._part.file
-        self._fold.files.update((group, path) for group in assigned.ids.tolist())
+        self._fold.note_file(assigned, self._part.file)
 
 
 def _header_bytes(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, overload
 
 from kdump.format.batch import NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES, codec_name
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.fold import StatsFold
 from kdump.stats.grouping import Key
 from kdump.stats.keys import DistinctKeys, HeavyKey
-from kdump.stats.producers import ProducerStats
+from kdump.stats.producers import GroupProducers
 from kdump.stats.sizes import SizeSummary
 from kdump.stats.timeline import TimelineStep
 
@@ -71,7 +72,7 @@ class Figures:
     """Number of records."""
     transactions: dict[str, OutcomeShare]
     """Transactions by outcome."""
-    producers: tuple[ProducerStats, ...]
+    producers: GroupProducers
     """Producers, those with the most bytes first."""
     distinct_keys: DistinctKeys | None
     heaviest_keys: tuple[HeavyKey, ...]
@@ -118,7 +119,7 @@ class Damage:
 class FiguresReport:
     """The figures of all groups in order, and of all of them together."""
 
-    groups: tuple[Figures, ...]
+    groups: Sequence[Figures]
     total: Figures
 
 
@@ -133,23 +134,42 @@ def report(fold: StatsFold, damage: dict[Key, Damage], total_damage: Damage) -> 
     total = StatsFold(fold.by, with_records=fold.with_records)
     total.groups.id_of(None)
     total.merge(fold, into_one=True)
-    figures = _Figures(fold)
-    groups = []
-    for group, key in fold.groups.in_order(fold.by):
-        own = damage.get(key, Damage()) if fold.by.is_of_files else None
-        groups.append(figures.of(group, fold.by.label(key), own))
+    groups: Sequence[Figures] = _GroupFigures(fold, damage)
     if fold.by.is_of_contents:
-        groups.sort(key=lambda each: (-each.sums["bytes"], each.group))
-    return FiguresReport(tuple(groups), _Figures(total).of(0, None, total_damage))
+        groups = sorted(groups, key=lambda each: (-each.sums["bytes"], each.group))
+    return FiguresReport(groups, _Figures(total).of(0, None, total_damage))
+
+
+class _GroupFigures(Sequence[Figures]):
+    """The figures of each group. They are made when they are asked for: those of a group take kilobytes."""
+
+    def __init__(self, fold: StatsFold, damage: dict[Key, Damage]) -> None:
+        self._by = fold.by
+        self._figures = _Figures(fold)
+        self._groups = fold.groups.in_order(fold.by)
+        self._damage = damage
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    @overload
+    def __getitem__(self, number: int) -> Figures: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Figures]: ...
+    def __getitem__(self, number: int | slice) -> Figures | list[Figures]:
+        if isinstance(number, slice):
+            return [self._of(*each) for each in self._groups[number]]
+        return self._of(*self._groups[number])
+
+    def _of(self, group: int, key: Key) -> Figures:
+        own = self._damage.get(key, Damage()) if self._by.is_of_files else None
+        return self._figures.of(group, self._by.label(key), own)
 
 
 class _Figures:
     def __init__(self, fold: StatsFold) -> None:
         self._fold = fold
-        self._producers = fold.producers.by_group()
-        self._files: dict[int, int] = {}
-        for group, _ in fold.files:
-            self._files[group] = self._files.get(group, 0) + 1
+        self._files = fold.files_of_groups()
 
     def of(self, group: int, label: str | None, damage: Damage | None) -> Figures:
         fold = self._fold
@@ -162,7 +182,7 @@ class _Figures:
         types, counts = fold.timestamp_types.of(group)
         return Figures(
             group=label,
-            files=self._files.get(group, 0),
+            files=self._files[group],
             sums=sums,
             min_offset=offsets[0],
             max_offset=offsets[1],
@@ -190,7 +210,7 @@ class _Figures:
                 )
                 for outcome in (COMMITTED, ABORTED, OPEN)
             },
-            producers=tuple(self._producers.get(group, ())),
+            producers=fold.producers.of(group),
             distinct_keys=fold.keys.distinct(group) if fold.with_records else None,
             heaviest_keys=tuple(fold.keys.heaviest(group, HEAVY_KEYS)),
             timeline=tuple(fold.timeline.of(group)),

@@ -8,8 +8,9 @@ they give the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -94,8 +95,8 @@ class _Sketches:
         # A union needs a table of 64 KiB for a moment, and there may be a group per batch: not for a single sketch.
         if self.merged is None:
             is_small = self.distinct.num_retained <= 1 << _LG_DISTINCT
-            return self.distinct.compact() if is_small else _union(self.distinct)
-        return self.merged if self.distinct.is_empty() else _union(self.distinct, self.merged)
+            return self.distinct.compact() if is_small else _united((self.distinct,))
+        return self.merged if self.distinct.is_empty() else _united((self.distinct, self.merged))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +162,18 @@ class KeySketches:
             by_number.setdefault(int(ids[group]), []).append(group)
         for number, groups in by_number.items():
             own = self._use(number)
-            distinct = [] if own.merged is None else [own.merged]
-            for group in groups:
-                theirs = other._look(group)
-                assert theirs is not None, "the group has keys"
-                distinct.append(theirs.all_distinct())
-                own.heavy.merge(theirs.heavy)
-                own.unseen += theirs.unseen
-            # All at once, as many groups may become one.
-            own.merged = _union(*distinct) if len(distinct) > 1 else distinct[0]
+            own.merged = _joined(self._taken(own, map(other._look, groups)))
+
+    @staticmethod
+    def _taken(own: _Sketches, others: Iterable[_Sketches | None]) -> Iterator[theta_sketch]:
+        """The distinct keys of ``own`` from other folds, then those of ``others``, whose heavy keys it takes in."""
+        if own.merged is not None:
+            yield own.merged
+        for theirs in others:
+            assert theirs is not None, "the group has keys"
+            own.heavy.merge(theirs.heavy)
+            own.unseen += theirs.unseen
+            yield theirs.all_distinct()
 
     def distinct(self, group: int) -> DistinctKeys:
         """The number of different keys of a group."""
@@ -195,9 +199,14 @@ class KeySketches:
         known.sort(key=lambda item: (-item[1], item[0]))
         return [_heavy_key(*item) for item in known[:most]]
 
+    def pack(self) -> None:
+        """Pack all sketches. It changes the order in which they drop keys."""
+        self._packed |= {group: sketches.packed() for group, sketches in self._open.items()}
+        self._open = {}
+
     def __getstate__(self) -> list[tuple[int, bytes, bytes, int]]:
-        packed = self._packed | {group: sketches.packed() for group, sketches in self._open.items()}
-        return [(group, *sketches) for group, sketches in packed.items()]
+        self.pack()
+        return [(group, *sketches) for group, sketches in self._packed.items()]
 
     def __setstate__(self, state: list[tuple[int, bytes, bytes, int]]) -> None:
         self._open, self._packed = {}, {}
@@ -228,7 +237,14 @@ def _new() -> _Sketches:
     return _Sketches(update_theta_sketch(_LG_DISTINCT), frequent_strings_sketch(_LG_HEAVY))
 
 
-def _union(*sketches: Any) -> Any:
+def _joined(sketches: Iterator[theta_sketch]) -> theta_sketch:
+    """The only sketch, or the union. There may be one per batch, so they are not held together."""
+    first = next(sketches)
+    second = next(sketches, None)
+    return first if second is None else _united(chain((first, second), sketches))
+
+
+def _united(sketches: Iterable[Any]) -> Any:
     from datasketches import theta_union
 
     union = theta_union(_LG_DISTINCT)

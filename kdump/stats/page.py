@@ -227,13 +227,13 @@ def _producers(total: Figures) -> _Panel | None:
     for name in ("producer", "epoch", "last seq.", "bytes"):
         rows.add_column(name, justify="right", no_wrap=True)
     for stats in total.producers[:_MOST_LINES]:
-        epochs = sorted(stats.epochs)
+        epochs = stats.epochs
         epoch = str(epochs[0]) if len(epochs) == 1 else f"{epochs[0]}..{epochs[-1]}"
         sequence = "" if stats.last_sequence < 0 else str(stats.last_sequence)
         rows.add_row(str(stats.producer_id), epoch, sequence, short_bytes(stats.size))
     left = len(total.producers) - _MOST_LINES
     if left > 0:
-        rest = sum(stats.size for stats in total.producers[_MOST_LINES:])
+        rest = int(total.producers.size[_MOST_LINES:].sum())
         rows.add_row(f"{left:,} more", "", "", short_bytes(rest))
     return _Panel("producers", rows)
 

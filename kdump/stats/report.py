@@ -118,7 +118,7 @@ def _ratio(share: Share) -> Row:
 def _producer(stats: ProducerStats) -> Row:
     return {
         "producerId": stats.producer_id,
-        "epochs": sorted(stats.epochs),
+        "epochs": list(stats.epochs),
         "batches": stats.batches,
         "records": stats.records,
         "bytes": stats.size,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.format.index import parse_offset_index, parse_time_index, used_entries
@@ -25,13 +25,12 @@ from kdump.log.siblings import read_beside
 from kdump.log.source import Source
 from kdump.reading.outcomes import OPEN
 from kdump.reading.transactionreader import TransactionReader
-from kdump.stats.fold import FOLD_CLASSES, LogPart, PartFold, StatsFold
+from kdump.stats.fold import LogPart, PartFold, StatsFold
 from kdump.stats.groupfigures import Damage, FiguresReport, report
 from kdump.stats.grouping import By, Key
 from kdump.stats.offsettimes import CurveStep
 from kdump.stats.places import RangeStart
 from kdump.stats.reading import StatsReading, segment_reading
-from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, Split, split_starts
 from kdump.verify.cleanpartitions import CleanPartition
 from kdump.verify.gaps import NextSegment
@@ -43,8 +42,6 @@ from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from kdump.format.message07 import Message07
-
-_FOLD: Final = PlainData(FOLD_CLASSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +249,9 @@ class _FoldingReading:
                 yield from reading.items()
             finally:
                 if fold is not self._fold:
-                    # As another process would get it: packing changes the order in which a sketch drops keys.
-                    self._fold.merge(repacked(fold))
+                    # As another process would get them: packing changes the order in which a sketch drops keys.
+                    fold.keys.pack()
+                    self._fold.merge(fold)
             if extent is None or extent.start < extent.end:
                 self.ends_in_gap = reading.ends_in_gap
 
@@ -300,12 +298,6 @@ def split_reading(
         _see_indexes(part, log.path, log.size)
     seen = segment_reading(source, following, extent, part, with_records=options.with_records, limit=options.limit)
     return StatsReading(seen, part)
-
-
-def repacked(fold: StatsFold) -> StatsFold:
-    """The fold as it would reach another process."""
-    made: StatsFold = _FOLD.unpack(_FOLD.pack(fold))
-    return made
 
 
 def _log_of(path: str) -> str:

@@ -26,34 +26,42 @@ class Columns:
 
     def __init__(self, fields: Sequence[str], initial: int, combine: Callable[..., Any]) -> None:
         self._fields = tuple(fields)
-        self._number = {name: number for number, name in enumerate(fields)}
         self._initial = initial
         self._combine = combine
-        self._data = np.full((0, len(self._fields)), initial, np.int64)
+        self._data: dict[str, NDArray[np.int64]] = {}
+        """The numbers of the groups by field. Groups and fields that were never added have ``initial``."""
 
     def add(self, ids: NDArray[np.int64], **values: NDArray[np.int64]) -> None:
         """Add a number per group to some fields; ``ids`` are distinct, all shapes (ids,)."""
-        self._grow(int(ids.max(initial=-1)) + 1)
+        count = int(ids.max(initial=-1)) + 1
         for name, column in values.items():
-            own = self._data[:, self._number[name]]
-            own[ids] = self._combine(own[ids], column)
+            if (column != self._initial).any():
+                own = self._grown(name, count)
+                own[ids] = self._combine(own[ids], column)
 
     def merge(self, other: Self, ids: NDArray[np.int64]) -> None:
         """Merge numbers of other groups, whose ids here are ``ids``; several may have become one."""
-        count = min(len(other._data), ids.size)
-        self._grow(int(ids.max(initial=-1)) + 1)
-        self._combine.at(self._data, ids[:count], other._data[:count])  # type: ignore[attr-defined]
+        largest = int(ids.max(initial=-1)) + 1
+        for name, column in other._data.items():
+            count = min(column.size, ids.size)
+            self._combine.at(self._grown(name, largest), ids[:count], column[:count])  # type: ignore[attr-defined]
 
     def of(self, group: int) -> dict[str, int]:
         """The numbers of a group by field."""
-        row = self._data[group].tolist() if group < len(self._data) else [self._initial] * len(self._fields)
-        return dict(zip(self._fields, row, strict=True))
+        found = dict.fromkeys(self._fields, self._initial)
+        for name, column in self._data.items():
+            if group < column.size:
+                found[name] = int(column[group])
+        return found
 
-    def _grow(self, count: int) -> None:
-        missing = count - len(self._data)
-        if missing > 0:
-            more = max(missing, len(self._data))
-            self._data = np.vstack((self._data, np.full((more, len(self._fields)), self._initial, np.int64)))
+    def _grown(self, name: str, count: int) -> NDArray[np.int64]:
+        """The numbers of a field, of ``count`` groups or more."""
+        own = self._data.get(name)
+        size = 0 if own is None else own.size
+        if own is None or size < count:
+            more = np.full(max(count - size, size // 4), self._initial, np.int64)
+            own = self._data[name] = more if own is None else np.concatenate((own, more))
+        return own
 
 
 class Tally:
@@ -70,7 +78,7 @@ class Tally:
         self._sums = np.empty((0, width), np.int64)
         self._pending: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         self._pending_rows = 0
-        self._bounds: list[int] | None = None
+        self._bounds: NDArray[np.intp] | None = None
         """Where each group begins among the keys, and where the last one ends; None: not known."""
 
     def add(self, group: NDArray[np.int64], bucket: NDArray[np.int64], *sums: NDArray[np.int64]) -> None:
@@ -94,9 +102,9 @@ class Tally:
         bounds = self._bounds
         if bounds is None:
             groups = int(self._keys[-1] >> self._bits) + 1 if self._keys.size else 0
-            bounds = np.searchsorted(self._keys, np.arange(groups + 1) << self._bits).tolist()
+            bounds = np.searchsorted(self._keys, np.arange(groups + 1) << self._bits)
             self._bounds = bounds
-        first, last = bounds[group : group + 2] if group + 1 < len(bounds) else (0, 0)
+        first, last = bounds[group : group + 2].tolist() if group + 1 < bounds.size else (0, 0)
         return self._keys[first:last] & (1 << self._bits) - 1, self._sums[first:last]
 
     def coarsen(self, factor: int) -> None:

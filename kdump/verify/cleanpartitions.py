@@ -20,7 +20,7 @@ from kdump.format.batch import CONTROL
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA, FileName, Kind, parse_file_name
 from kdump.log.siblings import read_beside, read_snapshot
-from kdump.verify.indexes import OFFSET_ENTRY, TIME_ENTRY
+from kdump.verify.indexcolumns import OFFSET_ENTRY, TIME_ENTRY
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.prefilter import by_producer, continues, out_of_range
 from kdump.verify.producers import ProducerChecks

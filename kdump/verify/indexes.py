@@ -9,7 +9,7 @@ by the time of the append (seen with 0.11.0.3 and 2.4.1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -20,10 +20,9 @@ from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TXN_ENTRY_SIZ
 from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.names import Kind
 from kdump.verify.grouping import grouped
+from kdump.verify.indexcolumns import OFFSET_ENTRY, TIME_ENTRY, IndexBlock, IndexColumns, used_count
 from kdump.verify.indexedlog import Column, IndexedLog
 
-OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
-TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 _TXN_ENTRY: Final = np.dtype(
     {"names": ["producer", "offset"], "formats": [">i8"] * 2, "offsets": [2, 18], "itemsize": TXN_ENTRY_SIZE}
 )
@@ -45,41 +44,52 @@ def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:
     if not data and log.size <= _LEAST_SPARSE:
         return
     yield from _check_size(data, OFFSET_ENTRY_SIZE)
-    offset, position = _entries(Kind.INDEX, data, log.base_offset)
-    relative = offset - log.base_offset
-    unordered = (relative <= _before(relative, -1)) | (position <= _before(position, -1))
+    entries = IndexColumns.of_file(Kind.INDEX, data, log.base_offset)
+    is_indexed = np.zeros(log.position.size, np.bool_)
+    blocks = entries.blocks(before=(log.base_offset - 1, -1), after=log.size)
+    unordered, beyond, astray, later, wrong = _joined(_offset_masks(block, log, is_indexed) for block in blocks)
     yield from _findings(
         unordered,
         OFFSET_ENTRY_SIZE,
         Codes.INDEX_ORDER,
-        lambda i: f"offset {offset[i]}, position {position[i]}" + _after(i, offset, position),
+        lambda i: "offset {}, position {}".format(*entries.entry(i)) + _after(entries.entry(i - 1) if i else ()),
     )
-    number, begins = log.batch_at(position)
-    beyond = _tail((position >= log.size) & (offset > log.end_offset))
-    beyond = _believed(beyond, offset, position, log, offset_index_end)
-    yield from _beyond(beyond, offset, log, OFFSET_ENTRY_SIZE)
-    lost = ~begins & ~beyond & ~log.in_gap(position)
-    yield from _findings(
-        lost, OFFSET_ENTRY_SIZE, Codes.INDEX_ENTRY, lambda i: _where(int(offset[i]), int(position[i]), log)
-    )
+    beyond = _believed(_tail(beyond), entries, log, offset_index_end)
+    yield from _beyond(beyond, entries, log, OFFSET_ENTRY_SIZE)
+    lost = astray & ~beyond
+    yield from _findings(lost, OFFSET_ENTRY_SIZE, Codes.INDEX_ENTRY, lambda i: _where(*entries.entry(i), log))
     if not log.position.size:
         return
-    is_last = offset == log.last[number]
-    later = begins & (offset > log.last[number]) & _names_later_batch(offset, position, log)
-    wrong = begins & ~is_last & ~later & ((offset != log.first[number]) & _is_no_first_offset(number, offset, log))
-    wrong |= begins & (offset <= log.before[number])
-    # A first batch is never indexed: no broker writes an entry of zeros before real ones.
-    wrong[:1] |= position[:1] == 0
+    if len(entries) and entries.entry(0)[1] == 0:
+        # A first batch is never indexed: no broker writes an entry of zeros before real ones.
+        wrong[0] = True
     yield from _findings(
-        wrong & ~lost,
-        OFFSET_ENTRY_SIZE,
-        Codes.INDEX_ENTRY,
-        lambda i: (
-            f"offset {offset[i]}, but the batch at {position[i]} holds {log.first[number[i]]}..{log.last[number[i]]}"
-        ),
+        wrong & ~lost, OFFSET_ENTRY_SIZE, Codes.INDEX_ENTRY, lambda i: _other_batch(*entries.entry(i), log)
     )
     yield from _later(later & ~wrong & ~unordered)
-    yield from _sparse(position[begins & ~wrong], log)
+    yield from _sparse(is_indexed, log)
+
+
+def _offset_masks(block: IndexBlock, log: IndexedLog, is_indexed: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], ...]:
+    """What there is to say of the entries of an .index; each of shape (entries,).
+
+    They are out of order; they lead beyond the end of the log and name offsets there; they lead to no batch; they name
+    the last offset of a later batch; they name an offset that is not of their batch. ``is_indexed``: the batches to
+    which right entries lead are marked in it.
+    """
+    offset, position = block.offset, block.other
+    unordered = (offset <= block.offset_before) | (position <= block.other_before)
+    number, begins = log.batch_at(position)
+    beyond = (position >= log.size) & (offset > log.end_offset)
+    astray = ~begins & ~log.in_gap(position)
+    if not log.position.size:
+        return unordered, beyond, astray, begins, begins
+    is_last = offset == log.last[number]
+    later = begins & (offset > log.last[number]) & _names_later_batch(block, log)
+    wrong = begins & ~is_last & ~later & ((offset != log.first[number]) & _is_no_first_offset(number, offset, log))
+    wrong |= begins & (offset <= log.before[number])
+    is_indexed[number[begins & ~wrong]] = True
+    return unordered, beyond, astray, later, wrong
 
 
 def check_time_index(data: bytes, log: IndexedLog, *, is_closed: bool = False) -> Iterator[Finding]:
@@ -91,43 +101,61 @@ def check_time_index(data: bytes, log: IndexedLog, *, is_closed: bool = False) -
         is_closed: nothing is appended to the segment any more, so its last entry has the largest timestamp.
     """
     yield from _check_size(data, TIME_ENTRY_SIZE)
-    offset, timestamp = _entries(Kind.TIME_INDEX, data, log.base_offset)
-    relative = offset - log.base_offset
+    entries = IndexColumns.of_file(Kind.TIME_INDEX, data, log.base_offset)
+    largest = np.maximum.accumulate(log.max_timestamp)
+    blocks = entries.blocks(before=(log.base_offset, -1))
+    unordered, beyond, elsewhere, of_append, wrong = _joined(_time_masks(block, log, largest) for block in blocks)
+
+    def timed(number: int) -> str:
+        offset, timestamp = entries.entry(number)
+        return f"timestamp {timestamp}, offset {offset}"
+
     yield from _findings(
-        (timestamp <= _before(timestamp, -1)) | (relative < _before(relative, 0)),
+        unordered,
         TIME_ENTRY_SIZE,
         Codes.INDEX_ORDER,
-        lambda i: f"timestamp {timestamp[i]}, offset {offset[i]}" + _after(i, timestamp, offset),
+        lambda i: timed(i) + _after(reversed(entries.entry(i - 1)) if i else ()),
     )
-    beyond = _believed(_tail(offset > log.end_offset), timestamp, offset, log, time_index_end)
-    yield from _beyond(beyond, offset, log, TIME_ENTRY_SIZE)
-    number, held = log.batch_of(offset)
+    beyond = _believed(_tail(beyond), entries, log, time_index_end)
+    yield from _beyond(beyond, entries, log, TIME_ENTRY_SIZE)
     if not log.has_gaps:
         yield from _findings(
-            ~held & ~beyond, TIME_ENTRY_SIZE, Codes.TIME_INDEX_ENTRY, lambda i: f"no batch holds offset {offset[i]}"
+            elsewhere & ~beyond,
+            TIME_ENTRY_SIZE,
+            Codes.TIME_INDEX_ENTRY,
+            lambda i: f"no batch holds offset {entries.entry(i)[0]}",
         )
     if not log.position.size:
         return
-    largest = np.maximum.accumulate(log.max_timestamp)
-    of_append = held & (largest[number] < 0) & (offset == log.last[number])
     yield from _of_append(of_append)
     yield from _findings(
-        held & ~of_append & ((log.max_timestamp[number] != timestamp) | (largest[number] > timestamp)),
-        TIME_ENTRY_SIZE,
-        Codes.TIME_INDEX_ENTRY,
-        lambda i: (
-            f"timestamp {timestamp[i]} for offset {offset[i]}, whose batch has at most {log.max_timestamp[number[i]]}, "
-            f"those up to it {largest[number[i]]}"
-        ),
+        wrong, TIME_ENTRY_SIZE, Codes.TIME_INDEX_ENTRY, lambda i: _other_time(*entries.entry(i), log, largest)
     )
     # 0 also without an entry: an entry of timestamp 0 for the first offset looks like the zeros after the entries.
-    indexed = int(timestamp.max()) if timestamp.size else 0
+    indexed = entries.largest_other()
     if is_closed and indexed < largest[-1]:
         yield Finding(
             Codes.TIME_INDEX_SHORT,
             f"the last entry has timestamp {indexed}, the log {largest[-1]}",
-            timestamp.size * TIME_ENTRY_SIZE,
+            len(entries) * TIME_ENTRY_SIZE,
         )
+
+
+def _time_masks(block: IndexBlock, log: IndexedLog, largest: Column) -> tuple[NDArray[np.bool_], ...]:
+    """What there is to say of the entries of a .timeindex; each of shape (entries,).
+
+    They are out of order; they name offsets after the end of the log; they name offsets of no batch; they have the time
+    of an append; they have a timestamp that is not of their batch. ``largest``: the largest timestamp up to each batch.
+    """
+    offset, timestamp = block.offset, block.other
+    unordered = (timestamp <= block.other_before) | (offset < block.offset_before)
+    number, held = log.batch_of(offset)
+    beyond = offset > log.end_offset
+    if not log.position.size:
+        return unordered, beyond, ~held, held, held
+    of_append = held & (largest[number] < 0) & (offset == log.last[number])
+    wrong = held & ~of_append & ((log.max_timestamp[number] != timestamp) | (largest[number] > timestamp))
+    return unordered, beyond, ~held, of_append, wrong
 
 
 def without_appended(data: bytes, kind: Kind, log: IndexedLog, size: int) -> bytes:
@@ -141,11 +169,10 @@ def without_appended(data: bytes, kind: Kind, log: IndexedLog, size: int) -> byt
             leads beyond them is a fault.
     """
     layout = _LAYOUTS[kind]
-    first, second = _columns(data, layout)
-    used = _used(first, second)[0].size
+    used = used_count(data, layout.itemsize)
     entries = np.frombuffer(data, layout, used)
     base_offset = 0 if kind is Kind.TXN_INDEX else log.base_offset
-    is_appended = entries["offset"].astype(np.int64) + base_offset > log.end_offset
+    is_appended = entries["offset"] > np.int64(log.end_offset - base_offset)
     if kind is Kind.INDEX:
         is_appended &= entries["position"] < size
     kept = used - np.count_nonzero(_tail(is_appended))
@@ -158,44 +185,54 @@ def is_near(offset: int, start: int, end: int) -> bool:
     return offset - end <= max(_NEAR, _FAR * (end - start))
 
 
-def offset_index_end(offset: Column, position: Column, log: IndexedLog) -> int | None:
+def offset_index_end(entries: IndexColumns, log: IndexedLog) -> int | None:
     """The end offset that an .index claims, if a broker could have made all its entries for this log; else None.
 
     They rise in steps that batches and index.interval.bytes allow. An entry that leads into a valid batch leads to its
     start and names no offset before it. Elsewhere the offsets per byte stay near those of the log.
     """
-    if not offset.size:
+    if not len(entries):
         return None
     has_batches = bool(log.position.size)
-    step = np.diff(offset, prepend=(int(log.first[0]) if has_batches else log.base_offset) - 1)
-    distance = np.diff(position, prepend=0)
-    is_right = (step > 0) & (distance > 0) & (distance <= LARGEST_ENTRY)
     density = 1 / _USUAL_RECORD
-    is_inside = np.zeros(offset.size, np.bool_)
+    order = np.argsort(log.position, kind="stable")
+    by_position = log.position[order]
     if has_batches:
-        order = np.argsort(log.position, kind="stable")
-        place = np.searchsorted(log.position[order], position, side="right") - 1
-        number = order[np.maximum(place, 0)]
-        is_inside = (place >= 0) & (position < log.end[number])
-        is_right &= ~is_inside | ((position == log.position[number]) & (offset >= log.first[number]))
         density = max((int(log.last[-1] - log.first[0]) + 1) / int((log.end - log.position).sum()), density)
-    is_right &= is_inside | (step <= _DENSER * density * distance)
-    return int(offset[-1]) + 1 if is_right.all() else None
+
+    def is_right(block: IndexBlock) -> NDArray[np.bool_]:
+        offset, position = block.offset, block.other
+        step, distance = offset - block.offset_before, position - block.other_before
+        right = (step > 0) & (distance > 0) & (distance <= LARGEST_ENTRY)
+        is_inside = np.zeros(offset.size, np.bool_)
+        if has_batches:
+            place = np.searchsorted(by_position, position, side="right") - 1
+            number = order[np.maximum(place, 0)]
+            is_inside = (place >= 0) & (position < log.end[number])
+            right &= ~is_inside | ((position == log.position[number]) & (offset >= log.first[number]))
+        return right & (is_inside | (step <= _DENSER * density * distance))
+
+    before = (int(log.first[0]) if has_batches else log.base_offset) - 1, 0
+    return entries.entry(-1)[0] + 1 if entries.are_all(is_right, before=before) else None
 
 
-def time_index_end(timestamp: Column, offset: Column, log: IndexedLog) -> int | None:
+def time_index_end(entries: IndexColumns, log: IndexedLog) -> int | None:
     """The end offset that a .timeindex claims, if it rises and has the right timestamps of batches; else None.
 
     It proves less than an .index: it does not tell where in the file an offset is.
     """
-    if not offset.size:
+    if not len(entries):
         return None
-    is_rising = (timestamp > _before(timestamp, -1)) & (offset >= _before(offset, log.base_offset))
-    number, held = log.batch_of(offset)
-    is_wrong = held & (log.max_timestamp[number] != timestamp) if log.position.size else held
-    if not is_rising.all() or is_wrong.any() or not is_near(int(offset[-1]), log.base_offset, log.end_offset + 1):
+
+    def is_right(block: IndexBlock) -> NDArray[np.bool_]:
+        right = (block.other > block.other_before) & (block.offset >= block.offset_before)
+        number, held = log.batch_of(block.offset)
+        return right & ~(held & (log.max_timestamp[number] != block.other) if log.position.size else held)
+
+    last_offset, _ = entries.entry(-1)
+    if not is_near(last_offset, log.base_offset, log.end_offset + 1):
         return None
-    return int(offset[-1]) + 1
+    return last_offset + 1 if entries.are_all(is_right, before=(log.base_offset, -1)) else None
 
 
 def index_end(kind: Kind, data: bytes, log: IndexedLog) -> int | None:
@@ -206,12 +243,10 @@ def index_end(kind: Kind, data: bytes, log: IndexedLog) -> int | None:
     """
     if kind is Kind.TXN_INDEX:
         return _txn_index_end(data, log)
-    offset, other = _entries(kind, data, log.base_offset)
-    if offset.size < len(data) // _ENTRY_SIZES[kind]:
+    entries = IndexColumns.of_file(kind, data, log.base_offset)
+    if len(entries) < len(data) // _ENTRY_SIZES[kind]:
         return None
-    if kind is Kind.INDEX:
-        return offset_index_end(offset, other, log)
-    return time_index_end(other, offset, log)
+    return offset_index_end(entries, log) if kind is Kind.INDEX else time_index_end(entries, log)
 
 
 def indexed_end(kind: Kind, data: bytes, base_offset: int) -> int:
@@ -221,8 +256,7 @@ def indexed_end(kind: Kind, data: bytes, base_offset: int) -> int:
             return max((entry.last_offset + 1 for entry in parse_txn_index(data)), default=base_offset)
         except DamageError:
             return base_offset
-    offset, _ = _entries(kind, data, base_offset)
-    return int(offset.max(initial=base_offset - 1)) + 1
+    return IndexColumns.of_file(kind, data, base_offset).largest_offset() + 1
 
 
 _ENTRY_SIZES: Final = {Kind.INDEX: OFFSET_ENTRY_SIZE, Kind.TIME_INDEX: TIME_ENTRY_SIZE}
@@ -243,31 +277,23 @@ def _txn_index_end(data: bytes, log: IndexedLog) -> int | None:
     return last_offset + 1 if entries else None
 
 
-def _entries(kind: Kind, data: bytes, base_offset: int) -> tuple[Column, Column]:
-    """Offsets of the used entries of an .index or a .timeindex, and their positions or timestamps."""
-    if kind is Kind.INDEX:
-        relative, other = _used(*_columns(data, OFFSET_ENTRY))
-    else:
-        other, relative = _used(*_columns(data, TIME_ENTRY))
-    return relative + base_offset, other
-
-
-def _columns(data: bytes, dtype: np.dtype[np.void]) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
-    """Both fields of all whole entries."""
-    entries = np.frombuffer(data, dtype, len(data) // dtype.itemsize)
-    first, second = dtype.names or ()
-    return entries[first], entries[second]
+def _joined(parts: Iterable[tuple[NDArray[np.bool_], ...]]) -> tuple[NDArray[np.bool_], ...]:
+    """The masks of all blocks."""
+    return tuple(np.concatenate(masks) for masks in zip(*parts, strict=True))
 
 
 def _believed(
-    beyond: NDArray[np.bool_], first: Column, second: Column, log: IndexedLog, end_of: Callable[..., int | None]
+    beyond: NDArray[np.bool_],
+    entries: IndexColumns,
+    log: IndexedLog,
+    end_of: Callable[[IndexColumns, IndexedLog], int | None],
 ) -> NDArray[np.bool_]:
     """``beyond`` if offsets may be lost after this log and the index can be believed; else all False.
 
     An index of garbage proves nothing, and no offsets are lost where the next segment begins at the end of this one.
     """
     is_followed = log.next_base is not None and log.next_base <= log.end_offset + 1
-    if beyond.any() and (is_followed or end_of(first, second, log) is None):
+    if beyond.any() and (is_followed or end_of(entries, log) is None):
         return np.zeros(beyond.size, np.bool_)
     return beyond
 
@@ -279,28 +305,15 @@ def _check_size(data: bytes, entry_size: int) -> Iterator[Finding]:
         yield Finding(Codes.INDEX, message, len(data) - rest, rest)
 
 
-def _used(first: NDArray[np.generic], second: NDArray[np.generic]) -> tuple[Column, Column]:
-    """Both fields as int64, up to the zeros that a running or killed broker leaves after the entries."""
-    filled = np.flatnonzero((first != 0) | (second != 0))
-    used = int(filled[-1]) + 1 if filled.size else 0
-    return first[:used].astype(np.int64), second[:used].astype(np.int64)
-
-
-def _before(column: Column, least: int) -> Column:
-    """The value of the entry before each, shape (entries,); ``least`` before the first."""
-    return np.concatenate((np.array([least], np.int64), column[:-1]))[: column.size]
-
-
 def _tail(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """``mask`` with only its last run of true values."""
     return np.asarray(np.logical_and.accumulate(mask[::-1])[::-1])
 
 
-def _names_later_batch(offset: Column, position: Column, log: IndexedLog) -> NDArray[np.bool_]:
+def _names_later_batch(block: IndexBlock, log: IndexedLog) -> NDArray[np.bool_]:
     """Whether each offset is the last one of some batch before the position of the next entry."""
-    number, held = log.batch_of(offset)
-    following = np.append(position[1:], log.size)
-    return np.asarray(held & (log.last[number] == offset) & (log.position[number] < following))
+    number, held = log.batch_of(block.offset)
+    return np.asarray(held & (log.last[number] == block.offset) & (log.position[number] < block.other_after))
 
 
 def _is_no_first_offset(number: Column, offset: Column, log: IndexedLog) -> NDArray[np.bool_]:
@@ -308,8 +321,10 @@ def _is_no_first_offset(number: Column, offset: Column, log: IndexedLog) -> NDAr
     return np.asarray(~((log.first[number] == log.last[number]) & log.holds(number, offset)))
 
 
-def _after(entry: int, *columns: Column) -> str:
-    return " after " + ", ".join(str(column[entry - 1]) for column in columns) if entry else ""
+def _after(fields: Iterable[int]) -> str:
+    """Names the entry before, if there is one."""
+    text = ", ".join(map(str, fields))
+    return text and f" after {text}"
 
 
 def _where(offset: int, position: int, log: IndexedLog) -> str:
@@ -317,17 +332,31 @@ def _where(offset: int, position: int, log: IndexedLog) -> str:
     return f"offset {offset} leads to position {position}, {place}"
 
 
-def _beyond(beyond: NDArray[np.bool_], offset: Column, log: IndexedLog, entry_size: int) -> Iterator[Finding]:
+def _other_batch(offset: int, position: int, log: IndexedLog) -> str:
+    (number,), _ = log.batch_at(np.array([position]))
+    return f"offset {offset}, but the batch at {position} holds {log.first[number]}..{log.last[number]}"
+
+
+def _other_time(offset: int, timestamp: int, log: IndexedLog, largest: Column) -> str:
+    (number,), _ = log.batch_of(np.array([offset]))
+    return (
+        f"timestamp {timestamp} for offset {offset}, whose batch has at most {log.max_timestamp[number]}, "
+        f"those up to it {largest[number]}"
+    )
+
+
+def _beyond(beyond: NDArray[np.bool_], entries: IndexColumns, log: IndexedLog, entry_size: int) -> Iterator[Finding]:
     if not beyond.any():
         return
     first = int(beyond.argmax())
     yield Finding(
         Codes.INDEX_BEYOND_LOG,
-        f"{beyond.size - first} entries up to offset {offset.max()}, and the log ends with {log.end_offset}",
+        f"{beyond.size - first} entries up to offset {entries.largest_offset()}, and the log ends with "
+        f"{log.end_offset}",
         first * entry_size,
         (beyond.size - first) * entry_size,
         first_offset=log.end_offset + 1,
-        last_offset=_bounded(int(offset[first:].max()), log.next_base),
+        last_offset=_bounded(entries.largest_offset(first), log.next_base),
     )
 
 
@@ -348,14 +377,18 @@ def _of_append(of_append: NDArray[np.bool_]) -> Iterator[Finding]:
         yield Finding(Codes.TIME_INDEX_ENTRY, message, int(of_append.argmax()) * TIME_ENTRY_SIZE, graded=Severity.INFO)
 
 
-def _sparse(position: Column, log: IndexedLog) -> Iterator[Finding]:
+def _sparse(is_indexed: NDArray[np.bool_], log: IndexedLog) -> Iterator[Finding]:
     """The longest byte range without an entry, if it is far longer than the others.
 
     A batch is indexed when more than an interval lies between it and the batch indexed last. So the last batch without
     an entry tells how long the interval is at least, however large the batches are.
+
+    Args:
+        is_indexed: whether an entry leads to each batch, shape (batches,).
+        log: has these batches.
     """
-    indexed = np.searchsorted(log.position, position)
-    indexed = np.unique(np.append(indexed[indexed < log.position.size], 0))
+    is_indexed[0] = True
+    indexed = np.flatnonzero(is_indexed)
     following = np.append(indexed[1:], log.position.size)
     interval = log.position[following - 1] - log.position[indexed]
     longest = int(interval.argmax())

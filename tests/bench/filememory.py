@@ -1,4 +1,4 @@
-"""``python -m tests.bench.filememory [NAME ...] [--size BYTES]``: memory of every command over files that become much.
+"""``python -m tests.bench.filememory [NAME ...] [--size BYTES] [-c COMMAND ...]``: memory of commands over large files.
 
 ``memory`` does so for logs of one entry.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -115,7 +116,7 @@ def measured(name: str, command: str, folder: Path) -> Usage:
     _, group, path = FILES[name]
     place = folder / path
     directory = place if place.is_dir() else place.parent
-    output = CACHE / "hostilefiles" / "output"
+    output = CACHE / "hostilefiles" / f"output-{os.getpid()}"
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
     words: list[str] = []
@@ -144,11 +145,16 @@ def measured(name: str, command: str, folder: Path) -> Usage:
     return run(program, Path("/dev/null"), statuses=_STATUSES)
 
 
-def lines(names: Sequence[str], size: int) -> Iterator[str]:
-    """MiB of the largest resident set and seconds of each command; a run that fails is marked."""
+def lines(names: Sequence[str], size: int, commands: Sequence[str] = ()) -> Iterator[str]:
+    """MiB of the largest resident set and seconds of each command; a run that fails is marked.
+
+    ``commands``: those to run; () for all.
+    """
     for name in names:
         folder = made(name, size)
         for command in COMMANDS[FILES[name][1]]:
+            if commands and command not in commands:
+                continue
             try:
                 usage = measured(name, command, folder)
                 yield f"{name:24}{command:12}{usage.resident / _MIB:7.0f} MiB{usage.cpu:8.1f} s"
@@ -160,6 +166,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", default=tuple(FILES))
     parser.add_argument("--size", type=int, default=SIZE)
+    parser.add_argument("-c", "--commands", nargs="+", default=())
     arguments = parser.parse_args()
-    for line in lines(arguments.names, arguments.size):
+    for line in lines(arguments.names, arguments.size, arguments.commands):
         print(line, flush=True)

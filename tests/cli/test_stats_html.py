@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 
 from kdump.stats.charts import _doubling_bars
 from kdump.stats.offsettimes import OffsetTimes
-from kdump.stats.run import StatsOptions, StatsRun, fold_split, repacked
+from kdump.stats.run import StatsOptions, StatsRun, fold_split
 from kdump.tasks.splits import Split, find_logs
 from kdump.verify.run import Verification
 from tests.harness.batches import GZIP, v2_batch
 from tests.harness.captures import Captures
 from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, kdump, shell
 from tests.harness.fast_reference import Row
+from tests.harness.folds import repacked
 
 EVIL = "</script><script>alert(1)</script><b>&amp;\x1b[31m\x00"
 

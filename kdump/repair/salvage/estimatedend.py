@@ -18,6 +18,7 @@ from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.inventory import Inventory, examine
 from kdump.repair.salvage.siblingcontext import SiblingContext, valid_rows
 from kdump.repair.salvage.table import BatchArrays, Column, index_columns
+from kdump.verify.indexcolumns import IndexColumns
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.indexes import offset_index_end, time_index_end
 from kdump.verify.table import BatchRow, cleaned, first_offset
@@ -140,7 +141,7 @@ def _by_indexes(around: SiblingContext, base_offset: int, ours: BatchArrays, goo
         yield indexed_end(around, base_offset, ours) or 0
     if around.time_index and len(good):
         timestamp, offset = index_columns(around.time_index)
-        yield time_index_end(timestamp, offset, _view(base_offset, good)) or 0
+        yield time_index_end(IndexColumns(offset, timestamp), _view(base_offset, good)) or 0
 
 
 def indexed_end(around: SiblingContext, base_offset: int, ours: BatchArrays) -> int | None:
@@ -148,7 +149,7 @@ def indexed_end(around: SiblingContext, base_offset: int, ours: BatchArrays) -> 
     if not around.index:
         return None
     offset, position = index_columns(around.index)
-    return offset_index_end(offset, position, _view(base_offset, ours))
+    return offset_index_end(IndexColumns(offset, position), _view(base_offset, ours))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pickle
 import struct
+import tracemalloc
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,13 +22,15 @@ from kdump.stats.grouping import By
 from kdump.stats.places import RangeStart
 from kdump.stats.reading import StatsReading, segment_reading
 from kdump.stats.report import stats_row
-from kdump.stats.run import StatsOptions, fold_split, repacked
+from kdump.stats.run import StatsOptions, fold_split
 from kdump.tasks.splits import find_logs, plan
+from kdump.verify.table import row_dtype
 from kdump.wire.compression import DEFAULT_LIMIT
 from tests.harness.batches import CODECS, CONTROL, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
 from tests.harness.captures import FIXTURES
 from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
+from tests.harness.folds import repacked
 
 EVERY_BY = st.sampled_from(list(By))
 
@@ -172,3 +176,26 @@ def test_groups_become_one() -> None:
     for name in ("group", "indexEntries", "timeIndexEntries", "bytesPerIndexEntry", "errors", "warnings"):
         del expected[name]
     assert {name: stats_row(total, By.CODEC)[name] for name in expected} == expected
+
+
+def test_memory_of_many_groups() -> None:
+    count = 20_000
+    rows = np.zeros(count, row_dtype())
+    rows["producer_id"] = rows["base_offset"] = rows["last_offset"] = np.arange(count)
+    rows["size"], rows["record_count"], rows["magic"], rows["is_valid"] = 70, 1, 2, True
+    tracemalloc.start()
+    try:
+        fold = StatsFold(By.PRODUCER, with_records=False)
+        part = fold.part(LogPart("log", "orders", 0, RangeStart("", 0, "log", 0)))
+        for start in range(0, count, 1000):
+            part.see_batches(rows[start : start + 1000])
+        fold.settle()
+        groups = report(fold, {}, Damage()).groups
+        assert [figures.group for figures in groups[-2:]] == [str(count - 2), str(count - 1)]
+        assert groups[5].producers[0].producer_id == 5
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The figures of a group take kilobytes.
+    assert len(groups) == count
+    assert most < 1500 * count

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from kdump.format.batch import parse_header
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
+from kdump.verify import indexcolumns
 from kdump.verify.grouping import MOST_FINDINGS
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.indexes import check_offset_index, check_time_index
@@ -525,3 +527,37 @@ def test_a_log_cut_between_batches(captures: Captures, tmp_path: Path) -> None:
     errors = {finding.code for finding in check_partition(tmp_path) if finding.severity is Severity.ERROR}
     assert errors == {Codes.INDEX_BEYOND_LOG, Codes.SNAPSHOT_BEYOND_LOG}
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("check", "data"),
+    [
+        (check_offset_index, np.arange(1, 1 << 21, dtype=">i4").repeat(2).tobytes()),
+        (check_time_index, np.arange(1, 1 << 21, dtype=">i4").repeat(3).tobytes()),
+    ],
+)
+def test_memory_of_a_large_index(check: Callable[[bytes, IndexedLog], Iterator[Finding]], data: bytes) -> None:
+    tracemalloc.start()
+    try:
+        assert Codes.INDEX_ORDER not in codes(check(data, log()))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # As int64 the columns of all entries would take ten times the bytes of the file.
+    assert most < 5 * len(data)
+
+
+def test_entries_on_both_sides_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    offsets = [(BASE + 9 + 10 * number, number * SIZE) for number in range(1, 20)]
+    times = [(50 + number, BASE + 9 + 10 * number) for number in range(20)]
+    for odd in range(1, 19):
+        swapped = [*offsets[: odd - 1], offsets[odd], offsets[odd - 1], *offsets[odd + 1 :]]
+        later = [*times[: odd - 1], times[odd], times[odd - 1], *times[odd + 1 :]]
+        cases = [(check_offset_index, index(*swapped)), (check_time_index, time_index(*later))]
+        cases += [(check_offset_index, index(*offsets)), (check_time_index, time_index(*times))]
+        for check, data in cases:
+            whole = list(check(data, log()))
+            for size in (1, 2, 3, 7):
+                with monkeypatch.context() as patch:
+                    patch.setattr(indexcolumns, "BLOCK_ENTRIES", size)
+                    assert list(check(data, log())) == whole
