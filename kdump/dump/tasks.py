@@ -25,7 +25,7 @@ from kdump.reading.reporter import Reporter
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.slots import SLOT_BYTES
 from kdump.tasks.splits import OPEN_COST, SPLIT_BYTES, split_starts
-from kdump.tasks.work import Work, Workplace
+from kdump.tasks.work import Packed, Work, Workplace
 
 PART_BYTES: Final = 8 << 20
 """Bytes of a log that one process of several dumps at a time. Rows are many times as large, and wait for their turn."""
@@ -145,9 +145,9 @@ def _size(part: DumpPart) -> int:
     return part.size if part.last is None else part.last - part.first
 
 
-def _packed(piece: DumpPiece) -> bytes:
+def _packed(piece: DumpPiece) -> Packed:
     """Output is most of the result, and stays as it is."""
-    return b"".join((bytes((piece.kind,)), piece.data))
+    return bytes((piece.kind,)), piece.data
 
 
 def _unpacked(data: bytes | memoryview) -> DumpPiece:

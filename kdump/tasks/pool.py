@@ -29,7 +29,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.system.pagecache import SharedPages, share
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.slots import SLOT_BYTES, Slots
-from kdump.tasks.work import ItemT, ResultT, Work
+from kdump.tasks.work import ItemT, Packed, ResultT, Work
 
 MOST_HELD: Final = 16 << 20
 """Bytes of results for each process that are held until it is their turn, beside those in slots."""
@@ -382,18 +382,21 @@ class _Outbox:
         self._end = 0
         self._sizes: list[int] = []
 
-    def put(self, packed: bytes) -> None:
+    def put(self, packed: Packed) -> None:
         """Send a result, or keep it until the slot is full. Raises OSError where nobody takes it."""
-        if self._slots is None or not _LEAST_FOR_SLOT <= len(packed) <= SLOT_BYTES:
-            self.send(_RESULT + packed)
+        pieces = (packed,) if isinstance(packed, bytes) else packed
+        size = sum(map(len, pieces))
+        if self._slots is None or not _LEAST_FOR_SLOT <= size <= SLOT_BYTES:
+            self.send(b"".join((_RESULT, *pieces)))
             return
-        if self._end + len(packed) > SLOT_BYTES:
+        if self._end + size > SLOT_BYTES:
             self._send_slot()
         if not self._sizes:
             self._slot = self._slots.take()
-        self._slots.part(self._slot, self._end, self._end + len(packed))[:] = packed
-        self._end += len(packed)
-        self._sizes.append(len(packed))
+        for piece in pieces:
+            self._slots.part(self._slot, self._end, self._end + len(piece))[:] = piece
+            self._end += len(piece)
+        self._sizes.append(size)
 
     def send(self, message: bytes) -> None:
         """Send a message after all results that were kept. Raises as ``put``."""
