@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,16 @@ _STANDARD_DEVIATIONS: Final = 3
 _SLOTS: Final = 1 << 13
 _MOST_OPEN: Final = 1000
 """Groups whose sketches are ready for more keys."""
+_MANY: Final = 64
+"""Groups in a chunk, of which those with one key are looked for."""
+_NO_KEY, _MORE_KEYS = -1, -2
 _LONGEST_NAME: Final = 128
 """Longest prefix of a key in bytes; a longer key is its prefix and a hash."""
 _HASH_MARK: Final = "\N{HORIZONTAL ELLIPSIS}#"
+
+
+_State: TypeAlias = tuple[list[tuple[int, bytes, bytes, int]], list[NDArray[np.int64]], bytes]
+"""Packed sketches by group; groups with one key, and its columns; the names of these keys."""
 
 
 class DistinctKeys(NamedTuple):
@@ -113,14 +120,82 @@ class _Keys:
         return _Keys(self.start[rows], self.size[rows], self.weight[rows], self.hashes[rows])
 
 
+class _SingleKeys:
+    """The groups with one key so far, in arrays by group: they have no sketches yet."""
+
+    def __init__(self) -> None:
+        self.hash = np.empty(0, np.int64)
+        self.weight = np.empty(0, np.int64)
+        """Bytes of the records."""
+        self.size = np.empty(0, np.int64)
+        """Bytes of the key, or one of _NO_KEY and _MORE_KEYS."""
+        self.start = np.empty(0, np.int64)
+        """Where the beginning of the key is in ``names``."""
+        self.names = bytearray()
+
+    def groups(self) -> NDArray[np.int64]:
+        """The groups that have one key, rising."""
+        return np.flatnonzero(self.size >= 0)
+
+    def can_have(self, groups: NDArray[np.int64], hashes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether each group, which occurs once, has no key but one with this hash; shapes (groups,)."""
+        self._grow(int(groups.max(initial=-1)) + 1)
+        size = self.size[groups]
+        found: NDArray[np.bool_] = (size == _NO_KEY) | (size >= 0) & (self.hash[groups] == hashes)
+        return found
+
+    def add(self, groups: NDArray[np.int64], arena: NDArray[np.uint8] | bytearray, keys: _Keys) -> None:
+        """Add a key to each of some groups that can have it; ``keys``: of each, in ``arena``."""
+        self.weight[groups] += keys.weight
+        is_new = self.size[groups] == _NO_KEY
+        groups, keys = groups[is_new], keys.take(np.flatnonzero(is_new))
+        self.hash[groups], self.size[groups] = keys.hashes, keys.size
+        stored = np.minimum(keys.size, _LONGEST_NAME)
+        self.start[groups] = len(self.names) + np.cumsum(stored) - stored
+        for begin, length in zip(keys.start.tolist(), stored.tolist(), strict=True):
+            self.names += bytes(arena[begin : begin + length])
+
+    def of(self, groups: NDArray[np.int64]) -> _Keys:
+        """The keys of some groups that have one, in ``names``."""
+        return _Keys(self.start[groups], self.size[groups], self.weight[groups], self.hash[groups])
+
+    def has(self, group: int) -> bool:
+        """Whether a group has one key."""
+        return group < self.size.size and bool(self.size[group] >= 0)
+
+    def sketches(self, group: int) -> _Sketches:
+        """The sketches of a group that has one key."""
+        made = _new()
+        value, weight = int(self.hash[group]), int(self.weight[group])
+        made.distinct.update(value)
+        if weight:
+            made.heavy.update(_name(self.names, int(self.start[group]), int(self.size[group]), value), weight)
+        return made
+
+    def leave(self, group: int) -> None:
+        """The group has sketches from now on."""
+        self._grow(group + 1)
+        self.size[group] = _MORE_KEYS
+
+    def _grow(self, count: int) -> None:
+        more = count - self.size.size
+        if more > 0:
+            more = max(more, self.size.size // 8)
+            self.hash, self.weight, self.start = (
+                np.concatenate((column, np.zeros(more, np.int64))) for column in (self.hash, self.weight, self.start)
+            )
+            self.size = np.concatenate((self.size, np.full(more, _NO_KEY)))
+
+
 class KeySketches:
     """The keys of records, by group.
 
-    There may be a group per batch. So only the sketches of the groups that were used last are open: the tables of open
-    ones take several times the bytes of what is in them.
+    There may be a group per batch. So groups with one key have no sketches, and only the sketches of the groups that
+    were used last are open: the tables of open ones take several times the bytes of what is in them.
     """
 
     def __init__(self) -> None:
+        self._single = _SingleKeys()
         self._open: dict[int, _Sketches] = {}
         """Those used last come last."""
         self._packed: dict[int, _Packed] = {}
@@ -147,7 +222,8 @@ class KeySketches:
             return
         keys = _Keys(start, size, weight, weight).take(rows)
         keys = replace(keys, hashes=hash_ranges(arena, keys.start, keys.size))
-        for group, part in _parts(assigned.rows(rows)):
+        parts = _parts(assigned.rows(rows))
+        for group, part in parts if assigned.ids.size <= _MANY else self._without_single(parts, arena, keys):
             sketches = self._use(group)
             own = keys if part is None else keys.take(part)
             update = sketches.distinct.update
@@ -155,10 +231,33 @@ class KeySketches:
                 update(value)
             _add_heavy(sketches, arena, own)
 
+    def _without_single(
+        self, parts: Iterable[tuple[int, NDArray[np.intp] | None]], arena: NDArray[np.uint8], keys: _Keys
+    ) -> list[tuple[int, NDArray[np.intp]]]:
+        """Add the rows of the groups that have one key; returns the other groups with their rows."""
+        found = [(group, part) for group, part in parts if part is not None]
+        groups = np.array([group for group, _ in found])
+        order = np.concatenate([part for _, part in found])
+        first = np.cumsum([0, *(part.size for _, part in found[:-1])])
+        hashes = keys.hashes[order]
+        is_single = np.minimum.reduceat(hashes, first) == np.maximum.reduceat(hashes, first)
+        is_single &= self._single.can_have(groups, hashes[first])
+        own = keys.take(order[first])
+        own = replace(own, weight=np.add.reduceat(keys.weight[order], first)).take(np.flatnonzero(is_single))
+        self._single.add(groups[is_single], arena, own)
+        return [found[number] for number in np.flatnonzero(~is_single).tolist()]
+
     def merge(self, other: KeySketches, ids: NDArray[np.int64]) -> None:
         """Merge the sketches of other groups, whose ids here are ``ids``."""
+        single = other._single.groups()
+        has_more = sorted((*other._packed, *other._open))
+        targets, keys = ids[single], other._single.of(single)
+        # Several groups that become one are merged in their order.
+        fits = np.bincount(np.append(targets, ids[has_more]).astype(np.int64), minlength=1)[targets] == 1
+        fits &= self._single.can_have(targets, keys.hashes)
+        self._single.add(targets[fits], other._single.names, keys.take(np.flatnonzero(fits)))
         by_number: dict[int, list[int]] = {}
-        for group in sorted((*other._packed, *other._open)):
+        for group in sorted((*has_more, *single[~fits].tolist())):
             by_number.setdefault(int(ids[group]), []).append(group)
         for number, groups in by_number.items():
             own = self._use(number)
@@ -204,17 +303,30 @@ class KeySketches:
         self._packed |= {group: sketches.packed() for group, sketches in self._open.items()}
         self._open = {}
 
-    def __getstate__(self) -> list[tuple[int, bytes, bytes, int]]:
+    def __getstate__(self) -> _State:
         self.pack()
-        return [(group, *sketches) for group, sketches in self._packed.items()]
+        single = self._single.groups()
+        columns = self._single.of(single)
+        return (
+            [(group, *sketches) for group, sketches in self._packed.items()],
+            [single, columns.start, columns.size, columns.weight, columns.hashes],
+            bytes(self._single.names),
+        )
 
-    def __setstate__(self, state: list[tuple[int, bytes, bytes, int]]) -> None:
-        self._open, self._packed = {}, {}
-        for group, distinct, heavy, unseen in state:
+    def __setstate__(self, state: _State) -> None:
+        self._open, self._packed, self._single = {}, {}, _SingleKeys()
+        packed, (single, *columns), names = state
+        keys = _Keys(*columns)
+        self._single.can_have(single, keys.hashes)
+        self._single.add(single, bytearray(names), keys)
+        for group, distinct, heavy, unseen in packed:
             self._packed[group] = _Packed(distinct, heavy, unseen)
+            self._single.leave(group)
 
     def _look(self, group: int) -> _Sketches | None:
         """The sketches of a group, to be read; None without a key."""
+        if self._single.has(group):
+            return self._single.sketches(group)
         packed = self._packed.get(group)
         return self._open.get(group) if packed is None else _Sketches.unpacked(packed)
 
@@ -223,7 +335,11 @@ class KeySketches:
         sketches = self._open.pop(group, None)
         if sketches is None:
             packed = self._packed.pop(group, None)
-            sketches = _new() if packed is None else _Sketches.unpacked(packed)
+            if self._single.has(group):
+                sketches = self._single.sketches(group)
+            else:
+                sketches = _new() if packed is None else _Sketches.unpacked(packed)
+            self._single.leave(group)
         self._open[group] = sketches
         if len(self._open) > _MOST_OPEN:
             oldest = next(iter(self._open))
@@ -282,11 +398,13 @@ def _add_heavy(sketches: _Sketches, arena: NDArray[np.uint8], keys: _Keys) -> No
         sketches.unseen += least
     update = sketches.heavy.update
     for row, bytes_of_key in zip(order[first[heavy]].tolist(), sums[heavy].tolist(), strict=True):
-        begin, length = int(keys.start[row]), int(keys.size[row])
-        name = arena[begin : begin + min(length, _LONGEST_NAME)].tobytes().decode("latin-1")
-        if length > _LONGEST_NAME:
-            name += f"{_HASH_MARK}{int(hashes[row]):x}"
-        update(name, bytes_of_key)
+        update(_name(arena, int(keys.start[row]), int(keys.size[row]), int(hashes[row])), bytes_of_key)
+
+
+def _name(arena: NDArray[np.uint8] | bytearray, start: int, size: int, hashed: int) -> str:
+    """A key as text: its bytes, or the first of them and its hash."""
+    name = bytes(arena[start : start + min(size, _LONGEST_NAME)]).decode("latin-1")
+    return f"{name}{_HASH_MARK}{hashed:x}" if size > _LONGEST_NAME else name
 
 
 def _heavy_key(name: str, least: int, most: int) -> HeavyKey:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kdump.format.batch import CONTROL, MAX_INT32
 from kdump.stats.grouping import Assigned
-from kdump.stats.tally import LEAST, most_pending, narrowed
+from kdump.stats.tally import LEAST, joined_narrow, most_pending
 from kdump.verify.table import NO_PRODUCER
 
 NO_SEQUENCE: Final = -1
@@ -139,9 +139,9 @@ class Producers:
     def _settled(self) -> _Table:
         """All rows."""
         if self._pending:
-            columns = list(zip(self._table, *self._pending, strict=True))
+            columns = zip(self._table, *self._pending, strict=True)
             self._pending, self._pending_rows = [], 0
-            self._table, self._bounds = _summed([narrowed(np.concatenate(column)) for column in columns]), None
+            self._table, self._bounds = _summed([joined_narrow(column) for column in columns]), None
         return self._table
 
     def __getstate__(self) -> _Table:

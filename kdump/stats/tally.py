@@ -134,7 +134,7 @@ class Tally:
         if self._pending:
             keys, sums = zip((self._keys, self._sums), *self._pending, strict=True)
             self._pending, self._pending_rows = [], 0
-            self._keys, own = _summed(np.concatenate(keys), np.concatenate(sums))
+            self._keys, own = _summed(np.concatenate(keys), joined_narrow(sums))
             self._sums = narrowed(own)
             self._bounds = None
 
@@ -152,7 +152,8 @@ def _summed(keys: NDArray[np.int64], sums: NDArray[Any]) -> tuple[NDArray[np.int
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     first = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
-    return keys[first], np.add.reduceat(sums[order], first, axis=0, dtype=np.int64) if first.size else sums
+    sums = sums[order]
+    return keys[first], sums if first.size == order.size else np.add.reduceat(sums, first, axis=0, dtype=np.int64)
 
 
 def most_pending(rows: int) -> int:
@@ -160,9 +161,16 @@ def most_pending(rows: int) -> int:
     return max(FEW_ROWS, rows // 4)
 
 
-def narrowed(column: NDArray[Any]) -> NDArray[Any]:
-    """The numbers of a long column in the fewest bytes that hold each of them."""
-    if len(column) <= FEW_ROWS:
+def joined_narrow(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The columns one after the other; many rows in as few bytes as hold each number."""
+    if sum(map(len, columns)) > FEW_ROWS:
+        columns = [narrowed(column, few=0) for column in columns]
+    return np.concatenate(columns)
+
+
+def narrowed(column: NDArray[Any], *, few: int = FEW_ROWS) -> NDArray[Any]:
+    """The numbers of a column of more than ``few`` rows in the fewest bytes that hold each of them."""
+    if len(column) <= few:
         return column
     least, most = int(column.min()), int(column.max())
     for kind in (np.int8, np.int16, np.int32):
