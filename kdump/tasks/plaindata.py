@@ -44,7 +44,8 @@ class PlainData:
     def unpack(self, data: bytes | memoryview) -> Any:
         """The value that was packed. Raises KdumpError UNREADABLE where ``data`` are no such value."""
         try:
-            return self._unpacked(json.loads(bytes(data)))
+            # A large result is not copied as bytes first.
+            return self._unpacked(json.loads(str(data, "ascii")))
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, EOFError) as error:
             raise KdumpError(Codes.UNREADABLE, f"the result of a worker is not readable: {error}") from error
 

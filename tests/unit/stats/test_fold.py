@@ -198,4 +198,36 @@ def test_memory_of_many_groups() -> None:
         tracemalloc.stop()
     # The figures of a group take kilobytes.
     assert len(groups) == count
-    assert most < 1500 * count
+    assert most < 1000 * count
+
+
+def test_memory_of_a_fold_with_a_group_per_batch() -> None:
+    """Numbers of many groups are held in few bytes, also after they were sent and merged with others."""
+    count = 160_000
+    tracemalloc.start()
+    try:
+        folds = []
+        for producer_id in (np.arange(count), np.arange(count)[::-1] + count // 2):
+            fold = StatsFold(By.PRODUCER, with_records=False)
+            part = fold.part(LogPart("log", "orders", 0, RangeStart("", 0, "log", producer_id[0])))
+            for start in range(0, count, 10_000):
+                rows = np.zeros(10_000, row_dtype())
+                rows["producer_id"] = producer_id[start : start + 10_000]
+                rows["base_offset"] = rows["last_offset"] = np.arange(start, start + 10_000)
+                rows["size"], rows["record_count"], rows["magic"], rows["is_valid"] = 70, 1, 2, True
+                part.see_batches(rows)
+            folds.append(repacked(fold))
+        del fold, part
+        into = StatsFold(By.PRODUCER, with_records=False)
+        for _ in range(2):
+            into.merge(folds.pop(0))
+        into.settle()
+        left, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    made = report(into, {}, Damage())
+    assert len(made.groups) == count * 3 // 2
+    assert made.total.sums["batches"] == 2 * count
+    assert [int(figures.group or 0) for figures in made.groups[:3]] == [0, 1, 2]
+    assert [figures.sums["batches"] for figures in made.groups[count // 2 - 1 : count // 2 + 1]] == [1, 2]
+    assert left < 300 * len(made.groups)

@@ -93,6 +93,38 @@ def test_only_some_groups_have_open_sketches(monkeypatch: pytest.MonkeyPatch, co
     assert all(other == found[0] for other in found)
 
 
+def test_groups_with_one_key_have_no_sketches() -> None:
+    """A group gets them with its second key. They give what sketches would."""
+    count = 1000
+    keys = [b"%d" % (number % 7) * (1 if number % 2 else 99) for number in range(count)]
+    weight, assigned = np.arange(count) % 5, Assigned(np.arange(count), np.arange(count))
+    many, alone = KeySketches(), KeySketches()
+    for _ in range(2):
+        many.add(assigned, *columns(keys), weight)
+        for number in range(count):
+            alone.add(
+                Assigned(np.array([number]), None), *columns(keys[number : number + 1]), weight[number : number + 1]
+            )
+    assert not many._open
+    assert not many._packed
+    assert len(alone._open) + len(alone._packed) == count
+    sent: KeySketches = pickle.loads(pickle.dumps(many))
+    merged, total, total_alone = KeySketches(), KeySketches(), KeySketches()
+    merged.merge(sent, np.arange(count)[::-1])
+    assert not merged._open
+    for into, of in ((total, many), (total_alone, alone)):
+        into.merge(of, np.zeros(count, np.int64))
+    assert (total.distinct(0), total.heaviest(0, 9)) == (total_alone.distinct(0), total_alone.heaviest(0, 9))
+    merged.merge(sent, np.roll(np.arange(count)[::-1], 1))
+    assert merged._open
+    for group in range(count):
+        expected = alone.distinct(group), alone.heaviest(group, 9)
+        assert (many.distinct(group), many.heaviest(group, 9)) == expected
+        assert (sent.distinct(group), sent.heaviest(group, 9)) == expected
+        both = {keys[count - 1 - group], keys[(count - group) % count]}
+        assert merged.distinct(group).estimate == len(both)
+
+
 @pytest.mark.parametrize("count", [1, 900, 40_000])
 @pytest.mark.parametrize("kind", KINDS)
 def test_keys(kind: object, count: int) -> None:
