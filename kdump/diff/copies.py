@@ -146,8 +146,8 @@ class _State:
 
 def _logs(directory: Directory) -> list[tuple[int, str]]:
     found = []
-    for name in directory.ending_in(Kind.LOG.value):
-        parsed = parse_file_name(name)
+    for name in directory.names():
+        parsed = parse_file_name(name) if name.endswith(Kind.LOG.value) else None
         if parsed is not None and parsed.base_offset is not None:
             found.append((parsed.base_offset, name))
     return found

@@ -81,6 +81,11 @@ def _segments(folder: Path, count: int) -> None:
         (folder / f"{3 * number:020d}.log").write_bytes(data)
 
 
+def _sound_segments(folder: Path, count: int) -> None:
+    for number in range(count):
+        (folder / f"{number:020d}.log").write_bytes(_batch(number))
+
+
 def _sparse(folder: Path, count: int) -> None:
     """A few batches before and after ``count`` MiB that are not stored."""
     with (folder / _LOG).open("wb") as log:
@@ -103,6 +108,7 @@ _LOGS: Final = tuple(
         ("damage", 3_000, lambda number, count: _batch(number) + b"\0" * 5),
         ("openlost", 1_000, lambda number, count: _transaction(3 * number, number) + b"\0" * 20),
         ("endlost", 1_000, _ended_after_damage),
+        ("split", 2_000, lambda number, count: _batch(number << 31)),
         ("dup", 20_000, lambda number, count: _batch(0)),
         ("down", 20_000, lambda number, count: _batch(count - number)),
         ("junk", 100_000, lambda number, count: Random(number).randbytes(61)),
@@ -110,7 +116,12 @@ _LOGS: Final = tuple(
         ("nested", 100_000, lambda number, count: struct.pack(">qiib44x", number, (count - number) * 61 - 12, 0, 2)),
     )
 )
-KINDS: Final = (*_LOGS, Kind("segments", 100, _segments), Kind("sparse", 250, _sparse))
+KINDS: Final = (
+    *_LOGS,
+    Kind("segments", 100, _segments),
+    Kind("sound", 1_000, _sound_segments),
+    Kind("sparse", 250, _sparse),
+)
 
 _OUTPUT: Final = "OUTPUT"
 COMMANDS: Final = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -18,10 +19,12 @@ from kdump.format import control
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import SegmentRecovery
 from kdump.kafka.segmentindexes import IndexBuilder
-from kdump.kafka.startup import epochs
+from kdump.kafka.startup import byoffset, epochs
+from kdump.kafka.startup.byoffset import ByOffset
 from kdump.kafka.startup.content import Content, ContentPiece, ContentSource
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.names import offset_of
 from kdump.log.gaps import Gap as Bytes
 from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
@@ -65,6 +68,49 @@ def test_epochs_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     expected = f"0\n{MANY}\n" + "".join(f"{n} {n}\n" for n in range(MANY))
     assert directory.read("leader-epoch-checkpoint") == expected.encode()
     assert written == [b"", expected.encode()]
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_offsets_are_not_listed_for_each_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_split: bool
+) -> None:
+    """Segments that are recovered one after the other, or split off one: each looks at a few offsets."""
+    looks = 0
+
+    class Counted(list[int]):
+        def __iter__(self) -> Iterator[int]:
+            nonlocal looks
+            looks += len(self)
+            return super().__iter__()
+
+        def __getitem__(self, at: Any) -> Any:
+            nonlocal looks
+            found = super().__getitem__(at)
+            looks += len(found) if isinstance(at, slice) else 1
+            return found
+
+    def made(self: ByOffset[object]) -> None:
+        self.offsets, self._values = Counted(), {}
+
+    def numbered(name: str) -> int:
+        nonlocal looks
+        looks += 1
+        return offset_of(name)
+
+    monkeypatch.setattr(ByOffset, "__init__", made)
+    monkeypatch.setattr(byoffset, "offset_of", numbered)
+    counts = []
+    for count in (MANY, 4 * MANY):
+        looks = 0
+        entries = [v2_batch(plain_rows(1), base_offset=number << 31) for number in range(count)]
+        logs = {LOG: b"".join(entries)} if is_split else {f"{n << 31:020}.log": one for n, one in enumerate(entries)}
+        directory = Directory(str(tmp_path), {name: Content.of_bytes(data) for name, data in logs.items()})
+        check = check_start(directory, LoadSettings(is_clean=False))
+        assert {one.base_offset for one in check.start.recovered} == {number << 31 for number in range(count)}
+        assert len(directory.snapshots.offsets) == count
+        counts.append(looks)
+    # Four times as many, and a search takes two steps more.
+    assert counts[1] < 6 * counts[0]
 
 
 def damaged_segments(folder: Path, count: int) -> list[str]:

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
+from kdump.kafka.startup.byoffset import SnapshotNames
 from kdump.kafka.startup.content import Content, ContentSource
 from kdump.kafka.startup.errors import OUT_OF_MEMORY, StartFailureError
+from kdump.kafka.startup.names import SNAPSHOT
 from kdump.log import files
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name
 from kdump.log.opening import check_size, open_source
@@ -56,10 +58,7 @@ class Directory:
         self._before = dict(contents)
         self._files = dict(contents)
         self._former_names = {name: name for name in contents}
-        # Names as keys, mostly in their order: sorting them again costs little.
-        self._by_suffix: dict[str, dict[str, None]] = {}
-        for name in sorted(contents):
-            self._note(name)
+        self._snapshots: SnapshotNames | None = None
 
     @classmethod
     def on_disk(cls, path: str) -> Directory:
@@ -91,7 +90,8 @@ class Directory:
     def __setitem__(self, name: str, content: Content) -> None:
         self._files[name] = content
         self._former_names.setdefault(name, name)
-        self._note(name)
+        if self._snapshots is not None and name.endswith(SNAPSHOT):
+            self._snapshots.add(name)
 
     @property
     def before(self) -> Mapping[str, Content]:
@@ -102,15 +102,25 @@ class Directory:
         """The names of all files, in byte order, in which a broker loads them."""
         return sorted(self._files, key=os.fsencode)
 
-    def ending_in(self, suffix: str) -> list[str]:
-        """The names with this last suffix (with its dot), in order; quick for a few files among many."""
-        return sorted(self._by_suffix.get(suffix, ()))
+    @property
+    def snapshots(self) -> SnapshotNames:
+        """The names of all snapshots, now and after each change of the directory.
+
+        A broker lists them anew for each segment that it recovers.
+
+        Raises:
+            StartFailureError: a name without a number.
+        """
+        if self._snapshots is None:
+            self._snapshots = SnapshotNames(sorted(name for name in self._files if name.endswith(SNAPSHOT)))
+        return self._snapshots
 
     def remove(self, name: str) -> None:
         """Delete a file if it is there."""
         if self._files.pop(name, None) is not None:
             del self._former_names[name]
-            del self._by_suffix[_suffix(name)][name]
+            if self._snapshots is not None and name.endswith(SNAPSHOT):
+                self._snapshots.discard(name)
 
     def rename(self, name: str, new_name: str) -> None:
         """Rename a file if it is there, over another one of that name."""
@@ -165,13 +175,5 @@ class Directory:
             return FileAction.KEPT
         return FileAction.CUT if content.starts_as(before) else FileAction.REBUILT
 
-    def _note(self, name: str) -> None:
-        self._by_suffix.setdefault(_suffix(name), {})[name] = None
-
     def _count(self, count: int) -> None:
         self.bytes_read += count
-
-
-def _suffix(name: str) -> str:
-    """The suffix of a name, from its last dot on."""
-    return name[name.rfind(".") :] if "." in name else ""

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
+from kdump.kafka.startup.byoffset import ByOffset
 from kdump.kafka.startup.clock import Clock
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.epochs import LeaderEpochs
@@ -42,18 +43,18 @@ class Loading:
     def __init__(self, directory: Directory, settings: LoadSettings) -> None:
         self.directory = directory
         self.settings = settings
-        self.segments: dict[int, StartSegment] = {}
+        self.segments: ByOffset[StartSegment] = ByOffset()
         self.deleted_later: list[str] = []
         self.recovered: list[RecoveredSegment] = []
         self.removed: dict[int, RemovalReason] = {}
         self.epochs = LeaderEpochs(directory)
         self._clock = Clock(directory, settings.now)
-        self.producers = ProducerManager(directory, self._clock)
+        self.producers = ProducerManager(directory, self._clock, directory.snapshots.known())
 
     @property
     def last_segment(self) -> StartSegment:
         """The segment with the highest base offset."""
-        return self.segments[max(self.segments)]
+        return self.segments[self.segments.offsets[-1]]
 
     def open_segment(self, base_offset: int, suffix: str = "") -> StartSegment:
         """Open a segment; see StartSegment."""

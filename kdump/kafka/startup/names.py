@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 from kdump.kafka.startup.errors import NUMBER_FORMAT, STRING_INDEX, StartFailureError
@@ -27,9 +26,8 @@ def file_name(offset: int, suffix: str) -> str:
     return f"{offset:0{20 if offset >= 0 else 21}d}{suffix}"
 
 
-@lru_cache(1 << 16)
 def offset_of(name: str) -> int:
-    """The number before the first dot. It is cached: each recovery of a segment lists the snapshots again.
+    """The number before the first dot.
 
     Raises:
         StartFailureError: there is none.

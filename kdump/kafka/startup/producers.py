@@ -7,7 +7,7 @@ UnifiedLog.rebuildProducerState).
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -19,11 +19,12 @@ from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
 from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates
 from kdump.kafka.startup.batches import StoredBatch, batches_of, chunks
+from kdump.kafka.startup.byoffset import ByOffset, SnapshotNames
 from kdump.kafka.startup.clock import Clock
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import INDEX_OUT_OF_BOUNDS, INVALID_RECORD, StartFailureError
-from kdump.kafka.startup.names import SNAPSHOT, file_name, offset_of
+from kdump.kafka.startup.names import SNAPSHOT, file_name
 from kdump.kafka.startup.segment import StartSegment
 from kdump.log.source import Source
 
@@ -35,14 +36,16 @@ class ProducerManager:
     """The producers at ``states.end_offset``, and the snapshots known by their offsets.
 
     Args:
-        directory: of the partition; its snapshots are listed.
+        directory: of the partition.
         clock: producers without an open transaction that are a day older are forgotten.
+        snapshots: the known ones. None: all of the directory, which is right for one ``rebuild`` only, because a
+            manager does not see snapshots that were made without it.
 
     Raises:
         StartFailureError: the name of a snapshot without a number.
     """
 
-    def __init__(self, directory: Directory, clock: Clock) -> None:
+    def __init__(self, directory: Directory, clock: Clock, snapshots: SnapshotNames | None = None) -> None:
         self.states = ProducerStates()
         self.is_forgotten = False
         """Whether it is a clean start without snapshots, at which nothing was read."""
@@ -50,21 +53,21 @@ class ProducerManager:
         self._clock = clock
         self._completed: dict[int, int] = {}
         self._snapshot_offset = 0
-        self._snapshots = self._listed()
+        self._snapshots = directory.snapshots if snapshots is None else snapshots
 
     @property
     def first_undecided_offset(self) -> int | None:
         """The least first offset of the open transactions, and of those that ended after the snapshot loaded."""
         return min((*self.states.ongoing, *self._completed), default=None)
 
-    def rebuild(self, segments: Mapping[int, StartSegment], start: int, end: int, *, is_clean: bool) -> None:
+    def rebuild(self, segments: ByOffset[StartSegment], start: int, end: int, *, is_clean: bool) -> None:
         """Bring the state to ``end``: from the newest snapshot, over the segments after it.
 
         Raises:
             StartFailureError: a segment cannot be applied.
         """
-        bases = sorted(segments)
-        if is_clean and not self._snapshots:
+        bases = segments.offsets
+        if is_clean and not self._snapshots.offsets:
             self.is_forgotten = end > start
             for offset in (*bases[-2:], end):
                 self.states.end_offset = offset
@@ -75,7 +78,7 @@ class ProducerManager:
         if self.states.end_offset < end and not is_there:
             holding = max(bisect_right(bases, self.states.end_offset) - 1, 0)
             for base in bases[holding : bisect_left(bases, end)]:
-                self._replay(segments, base, bases, start, end)
+                self._replay(segments, base, start, end)
         self.states.end_offset = end
         self.take_snapshot()
 
@@ -89,60 +92,73 @@ class ProducerManager:
         # The file is opened, but not truncated.
         old = self._directory[name] if name in self._directory else Content.of_bytes(b"")
         self._directory[name] = old.overwritten(data)
-        self._snapshots[offset] = name
+        self._snapshots.add(name)
         self._snapshot_offset = offset
 
     def truncate_fully(self, offset: int) -> None:
         """Forget all producers and delete all known snapshots."""
-        for known in list(self._snapshots):
-            self._drop(known)
+        self._drop(self._snapshots.offsets)
         self._reset(offset)
         self._snapshot_offset = 0
 
-    def remove_strays(self, bases: Mapping[int, StartSegment]) -> None:
+    def remove_strays(self, segments: ByOffset[StartSegment]) -> None:
         """Of the snapshots at no segment's base offset keep only the newest, and only after the last base offset."""
-        self._snapshots = self._listed()
-        strays = sorted(self._snapshots.keys() - bases.keys())
-        if strays and strays[-1] > max(bases):
+        self._snapshots = self._directory.snapshots.known()
+        strays = [offset for offset in self._snapshots.offsets if offset not in segments]
+        if strays and strays[-1] > segments.offsets[-1]:
             strays.pop()
-        for offset in strays:
-            self._drop(offset)
+        self._drop(strays)
 
     def rename_snapshot(self, offset: int, suffix: str) -> str | None:
         """Rename the snapshot at this offset; returns the new name, None if the snapshot is gone."""
-        name = self._snapshots.pop(offset, None)
-        if name is None or name not in self._directory:
+        name = self._snapshots.name_of(offset)
+        if name is None:
+            return None
+        self._snapshots.discard(name)
+        if name not in self._directory:
             return None
         self._directory.rename(name, name + suffix)
         return name + suffix
 
-    def _listed(self) -> dict[int, str]:
-        names = self._directory.ending_in(SNAPSHOT)
-        return dict(zip(map(offset_of, names), names, strict=True))
+    def _drop(self, offsets: Iterable[int]) -> None:
+        """Delete the known snapshots at these offsets, which rise."""
+        for offset in reversed(list(offsets)):
+            name = self._snapshots.name_of(offset)
+            assert name is not None, "its offset is known"
+            self._directory.remove(name)
+            self._snapshots.discard(name)
 
-    def _drop(self, offset: int) -> None:
-        self._directory.remove(self._snapshots.pop(offset))
+    def _newest(self, start: int, end: int) -> int | None:
+        """The offset of the last known snapshot after ``start``, at ``end`` or before."""
+        offsets = self._snapshots.offsets
+        number = bisect_right(offsets, end)
+        return offsets[number - 1] if number and offsets[number - 1] > start else None
 
     def _reset(self, offset: int) -> None:
         self.states = ProducerStates(offset)
         self._completed.clear()
 
     def _truncate_and_reload(self, start: int, end: int) -> None:
-        for offset in [known for known in self._snapshots if known > end or known <= start]:
-            self._drop(offset)
+        known = self._snapshots.offsets
+        first = bisect_right(known, start)
+        self._drop([*known[:first], *known[max(first, bisect_right(known, end)) :]])
         if end == self.states.end_offset:
             self._completed = {first: last for first, last in self._completed.items() if last >= start}
             self.states.end_offset = max(end, start)
-            self._snapshot_offset = max(self._snapshots, default=start)
+            newest = self._newest(start, end)
+            self._snapshot_offset = start if newest is None else newest
             return
         self._reset(start)
         self._snapshot_offset = start
-        while self._snapshots:
-            offset = max(self._snapshots)
+        while (offset := self._newest(start, end)) is not None:
+            name = self._snapshots.name_of(offset)
+            assert name is not None, "its offset is known"
             try:
-                entries = parse_snapshot(self._directory.read(self._snapshots[offset]))
+                entries = parse_snapshot(self._directory.read(name))
             except DamageError:
-                self._drop(offset)
+                self._drop([offset])
+                # Another snapshot at the same offset was not known.
+                end = offset - 1
                 continue
             alive = (
                 entry
@@ -153,8 +169,8 @@ class ProducerManager:
             self._snapshot_offset = offset
             return
 
-    def _replay(self, segments: Mapping[int, StartSegment], base: int, bases: list[int], start: int, end: int) -> None:
-        segment = segments[base]
+    def _replay(self, segments: ByOffset[StartSegment], base: int, start: int, end: int) -> None:
+        segment, bases = segments[base], segments.offsets
         offset = self.states.end_offset = max(base, self.states.end_offset, start)
         if base in bases[-2:]:
             self.take_snapshot()

@@ -5,6 +5,7 @@ Source: docs/spec/startup.md#4-recovery-of-the-log (rules 13 to 18; LogLoader.re
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Final
 
 from kdump.kafka.failures import KafkaFailureError
@@ -30,7 +31,7 @@ def recover_log(loading: Loading) -> tuple[int, int]:
     if loading.segments:
         end = loading.last_segment.next_offset()
         if end < settings.log_start_offset:
-            loading.remove_segments(sorted(loading.segments), RemovalReason.LOG_START)
+            loading.remove_segments(list(loading.segments), RemovalReason.LOG_START)
             loading.epochs.clear()
             loading.producers.truncate_fully(settings.log_start_offset)
             end = None
@@ -58,12 +59,11 @@ def _recover_segments(loading: Loading) -> None:
 
 
 def _unflushed(loading: Loading) -> list[int]:
-    bases = sorted(loading.segments)
     point = loading.settings.recovery_point
     if point == _LONG_MAX:
         return []
-    first = max((base for base in bases if base <= point), default=None)
-    return [base for base in bases if first is None or base >= first]
+    bases = loading.segments.offsets
+    return bases[max(bisect_right(bases, point) - 1, 0) :]
 
 
 def _recover(loading: Loading, segment: StartSegment) -> int:

@@ -6,6 +6,7 @@ Source: docs/spec/startup.md#3-loading-the-segments (rules 7, 8 and 10; LogLoade
 from __future__ import annotations
 
 from kdump.kafka.failures import KafkaFailureError
+from kdump.kafka.startup.byoffset import ByOffset
 from kdump.kafka.startup.errors import StartFailureError
 from kdump.kafka.startup.loading import Loading
 from kdump.kafka.startup.names import INDEX_SUFFIXES, LOG, file_name, offset_of
@@ -19,7 +20,7 @@ def load_segments(loading: Loading) -> None:
         StartFailureError: a name without an offset; a segment that cannot be opened or recovered.
     """
     directory = loading.directory
-    loading.segments.clear()
+    loading.segments = ByOffset()
     for name in directory.names():
         if name not in directory:
             continue

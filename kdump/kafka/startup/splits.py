@@ -56,12 +56,15 @@ def _split(loading: Loading, segment: StartSegment) -> None:
     is_loaded = segment.base_offset in loading.segments
     for part in reversed(made):
         part.rename(CLEANED, SWAP)
-        loading.segments[part.base_offset] = part
+    parts = {part.base_offset: part for part in reversed(made)}
+    # In order, because a segment that is put before others moves them.
+    for base_offset in sorted(parts):
+        loading.segments[base_offset] = parts[base_offset]
     if is_loaded:
         if segment.base_offset != made[0].base_offset:
             del loading.segments[segment.base_offset]
         loading.delete_later(segment.rename("", DELETED))
-        if segment.base_offset not in {part.base_offset for part in made}:
+        if segment.base_offset not in parts:
             loading.remove_snapshot(segment.base_offset)
     for part in sorted(made, key=lambda part: part.base_offset):
         part.rename(SWAP, "")

@@ -6,8 +6,11 @@ LogManager.loadLog).
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.producers import ProducerStates
+from kdump.kafka.startup.byoffset import ByOffset
 from kdump.kafka.startup.clock import Clock
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import KAFKA, StartFailureError
@@ -93,8 +96,8 @@ def producers_at_end(directory: Directory, settings: LoadSettings) -> ProducerSt
         segments = _segments(directory, settings)
         if not segments:
             return None
-        end = segments[max(segments)].next_offset()
-        start_offset = max(settings.log_start_offset, min(segments))
+        end = segments[segments.offsets[-1]].next_offset()
+        start_offset = max(settings.log_start_offset, segments.offsets[0])
         if end <= start_offset:
             return None
         producers = ProducerManager(directory, Clock(directory, settings.now))
@@ -108,9 +111,11 @@ def producers_at_end(directory: Directory, settings: LoadSettings) -> ProducerSt
     return producers.states
 
 
-def _segments(directory: Directory, settings: LoadSettings) -> dict[int, StartSegment]:
-    bases = [offset_of(name) for name in directory.names() if name.endswith(LOG)]
-    return {base: StartSegment(directory, base, settings.max_index_size) for base in bases}
+def _segments(directory: Directory, settings: LoadSettings) -> ByOffset[StartSegment]:
+    segments: ByOffset[StartSegment] = ByOffset()
+    for base in [offset_of(name) for name in directory.names() if name.endswith(LOG)]:
+        segments[base] = StartSegment(directory, base, settings.max_index_size)
+    return segments
 
 
 def _open(producers: ProducerManager) -> tuple[OpenTransaction, ...]:
@@ -127,7 +132,7 @@ def _load(loading: Loading) -> Served:
     last.index.grow()
     last.time_index.grow()
     loading.epochs.cut_end(end)
-    log_start = max(settings.log_start_offset, min(loading.segments))
+    log_start = max(settings.log_start_offset, loading.segments.offsets[0])
     loading.epochs.cut_start(settings.log_start_offset)
     producers.remove_strays(loading.segments)
     producers.rebuild(loading.segments, log_start, end, is_clean=settings.is_clean)
@@ -139,7 +144,7 @@ def _load(loading: Loading) -> Served:
         max(recovery_point, log_start),
         end,
         first_unstable,
-        tuple((base, loading.segments[base].size) for base in sorted(loading.segments)),
+        tuple((base, loading.segments[base].size) for base in loading.segments),
         last.visible_size,
         _open(producers),
         producers.is_forgotten,
@@ -151,11 +156,11 @@ def _batch_offset(loading: Loading, offset: int, end: int) -> int:
 
     A broker looks it up in the log, and stops if the log cannot be read on the way.
     """
-    bases = sorted(loading.segments)
-    first = max((base for base in bases if base <= offset), default=None)
-    if offset >= end or first is None:
+    bases = loading.segments.offsets
+    number = bisect_right(bases, offset)
+    if offset >= end or not number:
         return offset
-    for base in bases[bases.index(first) :]:
+    for base in bases[number - 1 :]:
         found = loading.segments[base].find(offset)
         if found is not None:
             return found.base_offset
