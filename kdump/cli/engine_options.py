@@ -207,12 +207,12 @@ def _choice(given: EngineArguments, paths: Sequence[str], only_here: str | None)
 
 
 def _log_bytes(paths: Iterable[str], enough: int) -> int:
-    """The bytes of the logs that paths stand for. Nothing more is looked at once they are ``enough``."""
+    """The bytes on disk of the logs that paths stand for. Nothing more is looked at once they are ``enough``."""
     total = 0
     for log in logs_of(paths):
         # What is wrong with it is said when its turn comes.
         with suppress(KdumpError):
-            total += files.size(log)
+            total += files.allocated(log)
         if total >= enough:
             break
     return total

@@ -20,6 +20,8 @@ DirectoryState: TypeAlias = tuple[int, int, int, int]
 """Device, inode and both times (ns) of a directory."""
 
 _MOST_LISTINGS: Final = 80
+_BLOCK: Final = 512
+"""Bytes that ``st_blocks`` counts by (stat(2))."""
 _SETTLED_NS: Final = 2_000_000_000
 """A directory that changed so long ago has a new time when it changes again, however coarse its times are."""
 _listings: Final[dict[str, tuple[DirectoryState, list[ListingEntry]]]] = {}
@@ -72,8 +74,23 @@ def size(path: str) -> int:
         from kdump.log import stores
 
         return stores.size(path)
+    return _status(path).st_size
+
+
+def allocated(path: str) -> int:
+    """Bytes of a file for which there is space on the disk, at most ``size``: the gaps of a sparse file have none.
+
+    Raises as ``size``.
+    """
+    if is_uri(path):
+        return size(path)
+    status = _status(path)
+    return min(status.st_size, status.st_blocks * _BLOCK)
+
+
+def _status(path: str) -> os.stat_result:
     try:
-        return os.stat(path).st_size
+        return os.stat(path)
     except OSError as error:
         code = Codes.MISSING if isinstance(error, FileNotFoundError) else Codes.UNREADABLE
         raise KdumpError(code, error.strerror or str(error), path=path) from error

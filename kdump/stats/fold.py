@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import os
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from kdump.format.batch import CONTROL
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.batchcounts import count_batches, timestamp_types
-from kdump.stats.grouping import MOST_CONTENTS, OF_BATCHES, Assigned, By, Groups, Key
+from kdump.stats.grouping import MOST_CONTENTS, OF_BATCHES, Assigned, By, GroupFiles, Groups, Key
 from kdump.stats.keys import KeySketches
 from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
 from kdump.stats.order import RangeEnds, Runs, missing_offsets, steps_back
@@ -50,10 +49,12 @@ SUMS: Final = (
 LEASTS: Final = ("offset", "timestamp")
 MOSTS: Final = ("offset", "timestamp", "step_back")
 SIZES: Final = ("batch", "record", "key", "value")
+_FIGURES: Final = (
+    "sums", "least", "most", "codecs", "magics", "timestamp_types", "timeline", "producers",
+)  # fmt: skip
+"""The attributes of a fold with exact figures by group; ``sizes`` has more of them."""
 _TOGETHER: Final = 4096
 """Batches of several small logs that are counted together."""
-_FILE_BITS: Final = 32
-_LAST_FILE: Final = (1 << _FILE_BITS) - 1
 _CODEC_BITS: Final = 3
 _MAGIC_BITS: Final = 8
 _TYPE_BITS: Final = 2
@@ -104,8 +105,7 @@ class StatsFold:
         self.groups = Groups(MOST_CONTENTS if by.is_of_contents else None)
         self.paths: dict[str, int] = {}
         """The numbers of the files that were read."""
-        self.files: set[int] = set()
-        """Pairs of a group and a file in it, as the number ``group << _FILE_BITS | file``."""
+        self.files = GroupFiles()
         self.sums = Columns(SUMS, 0, np.add)
         self.least = Columns(LEASTS, MOST, np.minimum)
         self.most = Columns(MOSTS, LEAST, np.maximum)
@@ -137,38 +137,39 @@ class StatsFold:
         return PartFold(self, part)
 
     def merge(self, other: StatsFold, *, into_one: bool = False) -> None:
-        """Merge another fold into this one; ``into_one``: all of its groups become the one with the key None."""
+        """Merge another fold into this one; ``into_one``: all of its groups become the one with the key None.
+
+        If not ``into_one``, the other fold is not used any more.
+        """
         self._count_waiting()
         other._count_waiting()
         if into_one:
-            ids = np.full(len(other.groups.keys), self.groups.id_of(None))
-        else:
+            ids = np.full(other.groups.count, self.groups.id_of(None))
+            self._merge_figures(other, ids)
+        elif self.groups.count:
             ids = self.groups.taken_in(other.groups)
-        numbers, groups = [self._file(path) for path in other.paths], ids.tolist()
-        self.files |= {groups[pair >> _FILE_BITS] << _FILE_BITS | numbers[pair & _LAST_FILE] for pair in other.files}
-        for mine, theirs in ((self.sums, other.sums), (self.least, other.least), (self.most, other.most)):
-            mine.merge(theirs, ids)
-        for name, sizes in self.sizes.items():
-            sizes.merge(other.sizes[name], ids)
-        self.codecs.merge(other.codecs, ids)
-        self.magics.merge(other.magics, ids)
-        self.timestamp_types.merge(other.timestamp_types, ids)
-        self.timeline.merge(other.timeline, ids)
-        self.producers.merge(other.producers, ids)
+            self._merge_figures(other, ids)
+        else:
+            # There may be many groups: they are not held twice.
+            ids = np.arange(other.groups.count)
+            for name in ("groups", "paths", "files", "sizes", *_FIGURES):
+                setattr(self, name, getattr(other, name))
         self.keys.merge(other.keys, ids)
         if self.offset_times is not None and other.offset_times is not None:
             self.offset_times.merge(other.offset_times)
         self._runs.merge(other._runs, ids)
         self._transactions.merge(other._transactions, ids)
 
+    def _merge_figures(self, other: StatsFold, ids: NDArray[np.int64]) -> None:
+        self.files.merge(other.files, ids, np.array([self._file(path) for path in other.paths], np.int64))
+        for name, sizes in self.sizes.items():
+            sizes.merge(other.sizes[name], ids)
+        for name in _FIGURES:
+            getattr(self, name).merge(getattr(other, name), ids)
+
     def note_file(self, assigned: Assigned, path: str) -> None:
         """Note that the groups have rows of a file."""
-        number = self._file(path)
-        self.files.update(group << _FILE_BITS | number for group in assigned.ids.tolist())
-
-    def files_of_groups(self) -> Counter[int]:
-        """How many files each group has rows of."""
-        return Counter(pair >> _FILE_BITS for pair in self.files)
+        self.files.add(assigned.ids, self._file(path))
 
     def _file(self, path: str) -> int:
         return self.paths.setdefault(path, len(self.paths))
@@ -252,7 +253,7 @@ class StatsFold:
 
 
 FOLD_CLASSES: Final = (
-    By, Columns, Groups, KeySketches, OffsetTimes, Producers, RangeEnds, RangeStart, Runs, Sizes,
+    By, Columns, GroupFiles, Groups, KeySketches, OffsetTimes, Producers, RangeEnds, RangeStart, Runs, Sizes,
     StatsFold, Tally, Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES, *TRANSACTION_CLASSES,
 )  # fmt: skip
 """The classes inside of a fold, for those who send one to another process."""

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, overload
 
+import numpy as np
+
 from kdump.format.batch import NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES, codec_name
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.fold import StatsFold
@@ -146,11 +148,11 @@ class _GroupFigures(Sequence[Figures]):
     def __init__(self, fold: StatsFold, damage: dict[Key, Damage]) -> None:
         self._by = fold.by
         self._figures = _Figures(fold)
-        self._groups = fold.groups.in_order(fold.by)
+        self._ids, self._keys = fold.groups.in_order(fold.by)
         self._damage = damage
 
     def __len__(self) -> int:
-        return len(self._groups)
+        return len(self._ids)
 
     @overload
     def __getitem__(self, number: int) -> Figures: ...
@@ -158,18 +160,18 @@ class _GroupFigures(Sequence[Figures]):
     def __getitem__(self, number: slice) -> list[Figures]: ...
     def __getitem__(self, number: int | slice) -> Figures | list[Figures]:
         if isinstance(number, slice):
-            return [self._of(*each) for each in self._groups[number]]
-        return self._of(*self._groups[number])
-
-    def _of(self, group: int, key: Key) -> Figures:
+            return [self[each] for each in range(*number.indices(len(self)))]
+        key = self._keys[number]
+        if isinstance(key, np.int64):
+            key = int(key)
         own = self._damage.get(key, Damage()) if self._by.is_of_files else None
-        return self._figures.of(group, self._by.label(key), own)
+        return self._figures.of(int(self._ids[number]), self._by.label(key), own)
 
 
 class _Figures:
     def __init__(self, fold: StatsFold) -> None:
         self._fold = fold
-        self._files = fold.files_of_groups()
+        self._files = fold.files.counts(fold.groups.count)
 
     def of(self, group: int, label: str | None, damage: Damage | None) -> Figures:
         fold = self._fold
@@ -182,7 +184,7 @@ class _Figures:
         types, counts = fold.timestamp_types.of(group)
         return Figures(
             group=label,
-            files=self._files[group],
+            files=int(self._files[group]),
             sums=sums,
             min_offset=offsets[0],
             max_offset=offsets[1],

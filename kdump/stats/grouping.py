@@ -7,10 +7,10 @@ they come. Folds keep their figures in arrays by id.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from operator import itemgetter
 from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
@@ -171,21 +171,34 @@ class Assigned:
         return np.full(count, self.ids[0]) if self.index is None else self.ids[self.index]
 
 
+_FEW: Final = 1 << 12
+"""Keys and files that are held as Python's objects, which take ten times the bytes of an array."""
+_FILE_BITS: Final = 32
+_LAST_FILE: Final = (1 << _FILE_BITS) - 1
+
+
 @dataclass(slots=True)
 class Groups:
-    """The keys that have occurred, by id. ``limit``: of named groups; further names become OTHERS."""
+    """The keys that have occurred, by id. ``limit``: of named groups; further names become OTHERS.
+
+    Ids are numbers from 0. There may be a group per batch: so most of many keys that are numbers are held in arrays.
+    """
 
     limit: int | None = None
-    keys: list[Key] = field(default_factory=list)
+    count: int = 0
     _ids: dict[Key, int] = field(default_factory=dict)
+    _numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """Keys that are not in ``_ids``, rising."""
+    _ids_of_numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def id_of(self, key: Key) -> int:
         """The id of a key; a new key gets a new one."""
-        if self.limit is not None and len(self.keys) >= self.limit and isinstance(key, str) and key not in self._ids:
+        if self._numbers.size and isinstance(key, int):
+            return int(self._ids_of(np.array([key]))[0])
+        if self.limit is not None and self.count >= self.limit and isinstance(key, str) and key not in self._ids:
             key = OTHERS
-        number = self._ids.setdefault(key, len(self.keys))
-        if number == len(self.keys):
-            self.keys.append(key)
+        number = self._ids.setdefault(key, self.count)
+        self.count += number == self.count
         return number
 
     def one(self, key: Key) -> Assigned:
@@ -197,15 +210,75 @@ class Groups:
         if (keys == keys[0]).all():
             return self.one(int(keys[0]))
         found, index = np.unique(keys, return_inverse=True)
-        return Assigned(np.array([self.id_of(key) for key in found.tolist()]), index.reshape(-1))
+        return Assigned(self._ids_of(found), index.reshape(-1))
 
-    def in_order(self, by: By) -> list[tuple[int, Key]]:
+    def in_order(self, by: By) -> tuple[Sequence[int] | NDArray[np.int64], Sequence[Key] | NDArray[np.int64]]:
         """Ids and keys: numbers rising, others in the order in which they came."""
-        found = [(number, key) for number, key in enumerate(self.keys) if not by.is_of_contents or key != OF_BATCHES]
         if not by.is_of_files and not by.is_of_contents:
-            found.sort(key=itemgetter(1))
-        return found
+            self._pack()
+            return self._ids_of_numbers, self._numbers
+        keys = [key for key in self._ids if not by.is_of_contents or key != OF_BATCHES]
+        return [self._ids[key] for key in keys], keys
 
     def taken_in(self, other: Groups) -> NDArray[np.int64]:
         """The ids in this object for the ids of ``other``, whose keys are added."""
-        return np.array([self.id_of(key) for key in other.keys], np.int64)
+        ids = np.empty(other.count, np.int64)
+        for start in range(0, other._numbers.size, _FEW):
+            part = slice(start, start + _FEW)
+            ids[other._ids_of_numbers[part]] = self._ids_of(other._numbers[part])
+        for key, number in other._ids.items():
+            ids[number] = self.id_of(key)
+        return ids
+
+    def _ids_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The ids of keys that are numbers; new ones get new ids. Shapes (keys,), each key once."""
+        ids = np.full(numbers.size, -1)
+        if self._numbers.size:
+            at = np.minimum(np.searchsorted(self._numbers, numbers), self._numbers.size - 1)
+            ids = np.where(self._numbers[at] == numbers, self._ids_of_numbers[at], -1)
+        unknown = np.flatnonzero(ids < 0)
+        for place, key in zip(unknown.tolist(), numbers[unknown].tolist(), strict=True):
+            ids[place] = number = self._ids.setdefault(key, self.count)
+            self.count += number == self.count
+        if len(self._ids) > max(_FEW, self._numbers.size // 8) and self.limit is None:
+            self._pack()
+        return ids
+
+    def _pack(self) -> None:
+        """Move all keys, which are numbers, into the arrays."""
+        numbers = np.concatenate((self._numbers, np.fromiter(self._ids, np.int64, len(self._ids))))
+        ids = np.concatenate((self._ids_of_numbers, np.fromiter(self._ids.values(), np.int64, len(self._ids))))
+        order = np.argsort(numbers, kind="stable")
+        self._numbers, self._ids_of_numbers, self._ids = numbers[order], ids[order], {}
+
+
+class GroupFiles:
+    """Which files each group has rows of, as numbers ``group << _FILE_BITS | file``."""
+
+    def __init__(self) -> None:
+        self._pairs = np.empty(0, np.int64)
+        """Rising."""
+        self._new: set[int] = set()
+
+    def add(self, groups: NDArray[np.int64], file: int) -> None:
+        """Note that groups have rows of a file."""
+        self._new.update(group << _FILE_BITS | file for group in groups.tolist())
+        if len(self._new) > max(_FEW, self._pairs.size // 8):
+            self._settled()
+
+    def merge(self, other: GroupFiles, ids: NDArray[np.int64], files: NDArray[np.int64]) -> None:
+        """Merge the files of other groups; ``ids`` and ``files``: the numbers here of their groups and files."""
+        pairs = other._settled()
+        self._settled(ids[pairs >> _FILE_BITS] << _FILE_BITS | files[pairs & _LAST_FILE])
+
+    def counts(self, groups: int) -> NDArray[np.int64]:
+        """How many files each of ``groups`` has rows of; shape (groups,)."""
+        return np.bincount(self._settled() >> _FILE_BITS, minlength=groups)
+
+    def _settled(self, *more: NDArray[np.int64]) -> NDArray[np.int64]:
+        """All pairs, each once; ``more`` are added."""
+        if self._new or more:
+            # np.unique would import numpy.ma.
+            pairs = np.sort(np.concatenate((self._pairs, np.fromiter(self._new, np.int64, len(self._new)), *more)))
+            self._pairs, self._new = pairs[np.diff(pairs, prepend=-1) != 0], set()
+        return self._pairs

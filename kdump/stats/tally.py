@@ -12,7 +12,9 @@ from kdump.stats.grouping import Assigned
 
 LEAST: Final = -(2**63)
 MOST: Final = 2**63 - 1
-_PENDING_ROWS: Final = 1 << 15
+FEW_ROWS: Final = 1 << 15
+"""Rows that are held as they are. There may be a group per batch: what has more rows is held in as few bytes as it can.
+"""
 
 
 class Columns:
@@ -75,7 +77,7 @@ class Tally:
     def __init__(self, bits: int, width: int = 1) -> None:
         self._bits = bits
         self._keys = np.empty(0, np.int64)
-        self._sums = np.empty((0, width), np.int64)
+        self._sums: NDArray[Any] = np.empty((0, width), np.int64)
         self._pending: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         self._pending_rows = 0
         self._bounds: NDArray[np.intp] | None = None
@@ -88,10 +90,13 @@ class Tally:
     def merge(self, other: Self, ids: NDArray[np.int64]) -> None:
         """Merge sums of other groups, whose ids here are ``ids``."""
         group, bucket, sums = other.items()
-        if group.size:
-            self._take(ids[group] << self._bits | bucket, sums)
+        for start in range(0, group.size, FEW_ROWS):
+            part = slice(start, start + FEW_ROWS)
+            keys, own = ids[group[part]] << self._bits | bucket[part], sums[part]
+            # Many groups may become one.
+            self._take(*((keys, own) if group.size <= FEW_ROWS else _summed(keys, own)))
 
-    def items(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def items(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
         """Groups, buckets (both rising, shape (rows,)) and sums (shape (rows, width))."""
         self._settle()
         return self._keys >> self._bits, self._keys & (1 << self._bits) - 1, self._sums
@@ -105,12 +110,13 @@ class Tally:
             bounds = np.searchsorted(self._keys, np.arange(groups + 1) << self._bits)
             self._bounds = bounds
         first, last = bounds[group : group + 2].tolist() if group + 1 < bounds.size else (0, 0)
-        return self._keys[first:last] & (1 << self._bits) - 1, self._sums[first:last]
+        return self._keys[first:last] & (1 << self._bits) - 1, self._sums[first:last].astype(np.int64)
 
     def coarsen(self, factor: int) -> None:
         """Merge each ``factor`` buckets into one."""
         group, bucket, sums = self.items()
-        self._keys, self._sums = _summed(group << self._bits | bucket // factor, sums)
+        self._keys, own = _summed(group << self._bits | bucket // factor, sums)
+        self._sums = narrowed(own)
         self._bounds = None
 
     def distinct_buckets(self) -> int:
@@ -121,14 +127,15 @@ class Tally:
     def _take(self, keys: NDArray[np.int64], sums: NDArray[np.int64]) -> None:
         self._pending.append((keys, sums))
         self._pending_rows += keys.size
-        if self._pending_rows > max(_PENDING_ROWS, self._keys.size):
+        if self._pending_rows > most_pending(self._keys.size):
             self._settle()
 
     def _settle(self) -> None:
         if self._pending:
             keys, sums = zip((self._keys, self._sums), *self._pending, strict=True)
-            self._keys, self._sums = _summed(np.concatenate(keys), np.concatenate(sums))
             self._pending, self._pending_rows = [], 0
+            self._keys, own = _summed(np.concatenate(keys), np.concatenate(sums))
+            self._sums = narrowed(own)
             self._bounds = None
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -140,12 +147,28 @@ class Tally:
         self._pending, self._pending_rows, self._bounds = [], 0, None
 
 
-def _summed(keys: NDArray[np.int64], sums: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _summed(keys: NDArray[np.int64], sums: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Each key once, rising, with the sums of its rows."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     first = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
-    return keys[first], np.add.reduceat(sums[order], first, axis=0) if first.size else sums
+    return keys[first], np.add.reduceat(sums[order], first, axis=0, dtype=np.int64) if first.size else sums
+
+
+def most_pending(rows: int) -> int:
+    """How many rows may wait until they are sorted into ``rows`` others."""
+    return max(FEW_ROWS, rows // 4)
+
+
+def narrowed(column: NDArray[Any]) -> NDArray[Any]:
+    """The numbers of a long column in the fewest bytes that hold each of them."""
+    if len(column) <= FEW_ROWS:
+        return column
+    least, most = int(column.min()), int(column.max())
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max:
+            return column.astype(kind)
+    return column.astype(np.int64, copy=False)
 
 
 def group_counts(tally: Tally, assigned: Assigned, bucket: NDArray[np.int64], *sums: NDArray[np.int64]) -> None:

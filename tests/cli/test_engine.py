@@ -110,6 +110,17 @@ def test_much_is_done_on_spark(started: list[Any], logs: Path) -> None:
     assert started == [(None, {}), (None, {})]
 
 
+def test_gaps_of_sparse_files_are_no_work(started: list[Any], logs: Path) -> None:
+    for segment in (logs / "t-0").iterdir():
+        segment.unlink()
+    with (logs / "t-0" / NAME).open("wb") as file:
+        file.truncate(1 << 35)
+    if os.stat(file.name).st_blocks:
+        pytest.skip("the file system of the temporary directory has no sparse files")
+    assert chosen(logs) == (1, [f"engine: local, 1 process (less than {LEAST} bytes of logs)"])
+    assert not started
+
+
 def test_much_is_done_here_where_that_is_asked_for(started: list[Any], logs: Path) -> None:
     assert chosen(logs, engine="local") == (
         CORES,
