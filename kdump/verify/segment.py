@@ -32,8 +32,12 @@ from kdump.wire.compression import DEFAULT_LIMIT
 Rows: TypeAlias = NDArray[np.void]
 """Rows of the batch table: shape (rows,), of ``table.row_dtype``."""
 
-_ROWS_AT_A_TIME: Final = 4096
-"""Rows of several chunks are checked together: a step by columns costs as much for a few rows as for thousands."""
+_HELD_ITEMS: Final = 4096
+"""Findings and rows that are handed over at once.
+
+Rows of several chunks are checked together: a step by columns costs as much for a few rows as for thousands. Between
+damaged places a chunk has one row.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +88,35 @@ class SegmentReading:
         self.ends_in_gap = False
 
     def items(self) -> Iterator[Finding | Rows]:
-        """Findings and rows in file order; findings of headers may come some rows late.
+        """Findings and rows in file order; findings may come some rows early or late.
 
         Raises:
             KdumpError: a stream cannot be read. What cannot be read of a file is a finding.
         """
+        found: list[Finding] = []
+        parts: list[Rows] = []
+        held = 0
+        try:
+            for item in self._by_chunk():
+                if isinstance(item, Finding):
+                    found.append(item)
+                    held += 1
+                else:
+                    parts.append(item)
+                    held += item.size
+                if held >= _HELD_ITEMS:
+                    yield from self._together(found, parts)
+                    found, parts, held = [], [], 0
+        except KdumpError:
+            yield from self._together(found, parts)
+            raise
+        yield from self._together(found, parts)
+
+    def _by_chunk(self) -> Iterator[Finding | Rows]:
+        """Findings and rows of each chunk, without the findings of headers."""
         source, local = self._source, self._local
         is_columnar = self._options.columnar
         is_after_gap = False
-        held: list[NDArray[np.void]] = []
-        held_count = 0
         size = self._chunk_size
         walk = ResyncWalk(source, chunk_size=size).items() if self._extent is None else self._extent.items(source, size)
         is_first = True
@@ -113,22 +136,10 @@ class SegmentReading:
                 is_columnar = _pays(item, source.size, self._options.deep)
             is_small = item.end - item.starts[0] < policy.CHECKED_BYTES_IN_CHUNK
             in_columns = is_columnar and (self._options.columnar or not is_small)
-            if held and not in_columns:
-                yield from self._hand_over(held)
-                held, held_count = [], 0
             rows = read_rows(item, is_after_gap)
             yield from local.check(item, rows, in_columns=in_columns)
-            if in_columns:
-                held.append(rows)
-                held_count += rows.size
-                if held_count >= _ROWS_AT_A_TIME:
-                    yield from self._hand_over(held)
-                    held, held_count = [], 0
-            else:
-                yield rows
+            yield rows
             is_after_gap = bool(item.damaged) and item.damaged[-1] == len(item.starts) - 1
-        if held:
-            yield from self._hand_over(held)
         yield from local.finish()
         self.ends_in_gap = is_after_gap
 
@@ -150,11 +161,13 @@ class SegmentReading:
             return None
         return [found.finding(source.path, source.size)] if is_start else []
 
-    def _hand_over(self, parts: list[NDArray[np.void]]) -> Iterator[Finding | Rows]:
-        """Rows of several chunks, and the findings that need only them and not the bytes of the chunks."""
+    def _together(self, found: list[Finding], parts: list[Rows]) -> Iterator[Finding | Rows]:
+        """What was found in several chunks, after the findings of their headers, and their rows if there are any."""
         rows = joined(parts)
         yield from self._local.check_headers(rows)
-        yield rows
+        yield from found
+        if parts:
+            yield rows
 
 
 class SeenSegment(Protocol):

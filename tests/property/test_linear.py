@@ -12,9 +12,10 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from numpy.typing import NDArray
 
 from kdump.cli.main import cli
-from kdump.codes import Codes
+from kdump.codes import Codes, Finding, KdumpError
 from kdump.format import control
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import SegmentRecovery
@@ -25,6 +26,7 @@ from kdump.kafka.startup.content import Content, ContentPiece, ContentSource
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.names import offset_of
+from kdump.log.extents import Extent
 from kdump.log.gaps import Gap as Bytes
 from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
@@ -41,6 +43,9 @@ from kdump.repair.salvage.later import END_TXN, LaterTransactions
 from kdump.repair.salvage.pieces import SalvageOptions
 from kdump.repair.salvage.resolve import _FreeOffsets
 from kdump.repair.salvage.transactions import TouchedTransactions
+from kdump.verify import entries
+from kdump.verify.headers import suspect_headers
+from kdump.verify.segment import CheckOptions, SegmentReading
 from kdump.verify.startcheck import check_start
 from kdump.verify.table import BatchRow, row_dtype
 from tests.harness.batches import CONTROL, TRANSACTIONAL, message, plain_rows, v2_batch
@@ -348,3 +353,45 @@ def test_free_offsets(seed: int) -> None:
         expected = next((one for one in gap if one not in taken), None)
         assert free.take([offset]) == expected
         taken |= set() if expected is None else {expected}
+
+
+def one_by_one(path: Path, count: int, **header: int) -> Path:
+    """A log with damage after each batch."""
+    batches = (v2_batch(plain_rows(1), base_offset=number, **header) for number in range(count))
+    path.write_bytes(b"".join(batch + b"\0" * 5 for batch in batches))
+    return path
+
+
+@pytest.mark.parametrize("columnar", [None, False, True])
+def test_headers_between_gaps_are_checked_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columnar: bool | None
+) -> None:
+    checked: list[int] = []
+
+    def counted(rows: NDArray[np.void]) -> NDArray[np.bool_]:
+        checked.append(len(rows))
+        return suspect_headers(rows)
+
+    monkeypatch.setattr(entries, "suspect_headers", counted)
+    with open_source(str(one_by_one(tmp_path / LOG, MANY))) as source:
+        found = list(SegmentReading(source, options=CheckOptions(columnar=columnar)).items())
+    assert checked == [MANY]
+    assert [len(item) for item in found if not isinstance(item, Finding)] == [MANY]
+    assert [item.length for item in found if isinstance(item, Finding)] == [5] * MANY
+
+
+def test_what_was_read_before_a_read_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = one_by_one(tmp_path / LOG, 3, max_timestamp=-7)
+
+    def failing(self: Extent, source: Source, chunk_size: int) -> Iterator[object]:
+        yield from ResyncWalk(source).items()
+        raise KdumpError(Codes.UNREADABLE, "a stream ends")
+
+    monkeypatch.setattr(Extent, "items", failing)
+    found: list[object] = []
+    with open_source(str(path)) as source:
+        reading = SegmentReading(source, extent=Extent(0, path.stat().st_size))
+        with pytest.raises(KdumpError, match="a stream ends"):
+            found.extend(reading.items())
+    assert [item.code for item in found if isinstance(item, Finding)].count(Codes.MAX_TIMESTAMP) == 6
+    assert [len(item) for item in found if isinstance(item, np.ndarray)] == [3]
