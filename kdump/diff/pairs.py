@@ -24,6 +24,8 @@ MISSING: Final = 1
 """The label of records that only one of two copies has."""
 _MOST_KEPT: Final = 1 << 18
 """Records of a copy that are kept: each takes 70 bytes."""
+_ROWS_AT_ONCE: Final = 1 << 16
+"""Rows of two copies that are compared at once: the comparison copies them."""
 Judge = Callable[[RecordDigests], Offsets]
 """Gives the labels of records that only one of two copies has, shape (records,)."""
 
@@ -221,8 +223,11 @@ class CopyPair:
         """Numbers of the rows that are the same batch in both, leader epochs aside; both rise."""
         ours, theirs = self.first.copy.table, self.second.copy.table
         mine, their = aligned(ours.last, theirs.last)
-        left, right = ours.rows[mine], theirs.rows[their]
-        same = left["is_valid"] & right["is_valid"] & are_same(left, right)
+        same = np.empty(mine.size, np.bool_)
+        for start in range(0, mine.size, _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            left, right = ours.rows[mine[part]], theirs.rows[their[part]]
+            same[part] = left["is_valid"] & right["is_valid"] & are_same(left, right)
         return mine[same], their[same]
 
     @cached_property

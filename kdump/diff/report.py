@@ -13,7 +13,7 @@ from kdump.diff.comparison import CopyDifference, DifferenceKind
 from kdump.diff.losses import CopyTruncation
 from kdump.diff.run import CopySummary, PartitionReport, ReportedRecord
 from kdump.log.names import partition_of_file
-from kdump.rows.scalarlines import json_line, json_text, plain
+from kdump.rows.scalarlines import json_text, plain
 from kdump.system.blocks import escaped
 
 _STYLES = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
@@ -116,8 +116,8 @@ def record_json(record: ReportedRecord) -> str:
             if one is None
             else {
                 "timestamp": one.timestamp,
-                "key": one.key,
-                "value": one.value,
+                "key": plain(one.key),
+                "value": plain(one.value),
                 "partitionLeaderEpoch": one.leader_epoch,
                 "isControl": one.is_control,
             }
@@ -223,7 +223,8 @@ def record_text(record: ReportedRecord) -> str:
 
 
 def _line(**members: Any) -> str:
-    return json_line(list(members), list(members.values()))
+    """A flat JSON object and a line end. No member holds bytes: lists of a million epochs are not copied for them."""
+    return json_text(members) + "\n"
 
 
 def _paths(report: PartitionReport, copies: Sequence[int]) -> list[str]:
@@ -294,8 +295,8 @@ def _copies_table(report: PartitionReport) -> Iterator[str]:
 
 
 def _epochs(epochs: Sequence[tuple[int, int]]) -> str:
-    shown = [f"{epoch}:{start}" for epoch, start in epochs]
-    return " ".join(shown if len(shown) <= 6 else [*shown[:2], "...", *shown[-3:]])
+    first, last = (epochs, ()) if len(epochs) <= 6 else (epochs[:2], epochs[-3:])
+    return " ... ".join(" ".join(f"{epoch}:{start}" for epoch, start in part) for part in (first, last) if part)
 
 
 def _difference_line(report: PartitionReport, one: CopyDifference, *, color: bool) -> str:

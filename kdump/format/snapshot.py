@@ -6,7 +6,7 @@ Source: docs/spec/formats.md#7-producer-snapshots (KIP-98, KIP-890).
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
@@ -37,11 +37,17 @@ class ProducerEntry(NamedTuple):
         return decrement_sequence(self.last_sequence, self.offset_delta)
 
 
-def write_snapshot(entries: Sequence[ProducerEntry]) -> bytes:
-    """The bytes of a snapshot file with these entries."""
-    content = b"".join(_ENTRY.pack(*entry) for entry in entries)
-    covered = _HEAD.pack(_VERSION, 0, len(entries))[_CRC_START:] + content
-    return _HEAD.pack(_VERSION, crc32c(covered), len(entries)) + content
+def write_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
+    """The bytes of a snapshot file with these entries; they are taken one by one."""
+    data = bytearray(_HEAD.size)
+    for entry in entries:
+        data += _ENTRY.pack(*entry)
+    count = len(data) // _ENTRY.size
+    _HEAD.pack_into(data, 0, _VERSION, 0, count)
+    with memoryview(data) as view:
+        crc = crc32c(view[_CRC_START:])
+    _HEAD.pack_into(data, 0, _VERSION, crc, count)
+    return bytes(data)
 
 
 def parse_snapshot(data: bytes) -> list[ProducerEntry]:

@@ -7,7 +7,7 @@ named in :mod:`kdump.kafka.failures`). As in recovery, neither epochs nor sequen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from types import MappingProxyType
@@ -189,9 +189,9 @@ class ProducerStates:
         for producer_id in producer_ids:
             self._states[producer_id] = self._states.pop(producer_id)
 
-    def entries(self) -> list[ProducerEntry]:
+    def entries(self) -> Iterator[ProducerEntry]:
         """What a snapshot holds, in the order of its file."""
-        return [_entry(producer_id, self._states[producer_id]) for producer_id in long_hash_order(self._states)]
+        return (_entry(producer_id, self._states[producer_id]) for producer_id in long_hash_order(self._states))
 
     def snapshot(self) -> bytes:
         """The bytes of a .snapshot file (docs/spec/formats.md#7-producer-snapshots)."""

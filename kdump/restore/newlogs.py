@@ -335,7 +335,7 @@ class PartitionMaker:
             self._write(name, data or producers.states.snapshot())
         elif is_end:
             entries = producers.states.entries()
-            self._write(name, write_snapshot([entry for entry in entries if entry.current_txn_first_offset >= 0]))
+            self._write(name, write_snapshot(entry for entry in entries if entry.current_txn_first_offset >= 0))
         return producers
 
     @property

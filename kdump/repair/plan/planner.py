@@ -62,7 +62,8 @@ class ProducerHistory:
         if found is None:
             return producers_at(path, self._opened)
         states = None if self._is_changed else producers_in_snapshot(path)
-        return found if states is None else ProducersAt(states, is_known=True)
+        # The plan keeps those of the segment before.
+        return found.copy() if states is None else ProducersAt(states, is_known=True)
 
     def hand_on(self, recovered: Recovered, *, is_known: bool, is_changed: bool) -> None:
         """The producers after a segment, or after its good part.
@@ -75,8 +76,7 @@ class ProducerHistory:
         self._is_changed |= is_changed
         outcome = recovered.recovery.outcome
         if outcome is not RecoveryOutcome.FAILED:
-            states = recovered.producers.copy()
-            self._next = ProducersAt(states, is_known and outcome is RecoveryOutcome.UNCHANGED)
+            self._next = ProducersAt(recovered.producers, is_known and outcome is RecoveryOutcome.UNCHANGED)
 
 
 class LogCopies(Protocol):

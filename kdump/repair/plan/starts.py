@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final, NamedTuple
 
 from kdump.codes import DamageError
@@ -202,14 +203,12 @@ def _snapshot_at_end(plan: PartitionPlan, directory: Directory, known: StartSett
     name = file_name(states.end_offset, SNAPSHOT)
     if name in directory.before and directory.get(name) == directory.before[name]:
         return None
-    entries = states.entries()
-    known_ids = {entry.producer_id for entry in entries}
-    entries += [
+    others = (
         entry._replace(current_txn_first_offset=-1)
         for entry in (parse_snapshot(read_whole(dropped[1])) if dropped else ())
-        if entry.producer_id not in known_ids
-    ]
-    return name, ProducerStates.from_snapshot(entries, states.end_offset).snapshot()
+        if entry.producer_id not in states.by_id
+    )
+    return name, ProducerStates.from_snapshot(chain(states.entries(), others), states.end_offset).snapshot()
 
 
 def _newest_dropped(plan: PartitionPlan, end_offset: int | None) -> tuple[int, str] | None:

@@ -8,26 +8,34 @@ records are gone) and MemoryRecords.writeEndTransactionalMarker of Kafka 4.3.1.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
 
 from kdump.format.batch import CONTROL, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL
 from kdump.format.control import ABORT, COMMIT
+from kdump.log.resync import CheckedChunk
 from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.entry import Entry
-from kdump.repair.salvage.inventory import examine
 from kdump.repair.salvage.pieces import Lost, PieceOrigin
 from kdump.repair.salvage.siblingcontext import SiblingContext
 from kdump.repair.salvage.transactions import Touched
+from kdump.verify.table import read_rows, row_at
 from kdump.wire.checksum import crc32c
 
-_NO_EPOCH = -1
+MOST_EPOCHS: Final = 10_000
+"""How many epochs, the newest ones, get batches of their own; no partition has so many, unless somebody wrote them."""
+_NO_EPOCH: Final = -1
+_START_OFFSET: Final = attrgetter("start_offset")
 
 
 def held(loss: Lost, table: DraftTable, around: SiblingContext) -> Iterator[Entry]:
     """Empty batches over lost offsets, one for each leader epoch of leader-epoch-checkpoint there.
+
+    Older epochs than the newest MOST_EPOCHS of the partition get none.
 
     Args:
         loss: the offsets.
@@ -37,9 +45,10 @@ def held(loss: Lost, table: DraftTable, around: SiblingContext) -> Iterator[Entr
     first, last = loss.first_offset, loss.last_offset
     epoch, next_epoch = _epochs(first, table, around)
     starts, epochs = [first], [epoch]
-    for entry in around.epochs:
-        is_between = entry.epoch > epochs[-1] and (next_epoch is None or entry.epoch <= next_epoch)
-        if first < entry.start_offset <= last and is_between:
+    newest = max(0, len(around.epochs) - MOST_EPOCHS)
+    begin, end = (bisect_right(around.epochs, offset, newest, key=_START_OFFSET) for offset in (first, last))
+    for entry in around.epochs[begin:end]:
+        if entry.epoch > epochs[-1] and (next_epoch is None or entry.epoch <= next_epoch):
             starts.append(entry.start_offset)
             epochs.append(entry.epoch)
     ends = [*(start - 1 for start in starts[1:]), last]
@@ -78,8 +87,8 @@ def _epochs(offset: int, table: DraftTable, around: SiblingContext) -> tuple[int
 
 
 def _made(data: bytes, origin: PieceOrigin) -> Entry:
-    row, _ = examine(memoryview(data), 0)
-    return Entry(row, origin, None, data=data)
+    rows = read_rows(CheckedChunk(memoryview(data), 0, [0], len(data), []), is_after_gap=False)
+    return Entry(row_at(rows, 0), origin, None, data=data)
 
 
 _HEAD: Final = struct.Struct(">qiibI")

@@ -6,8 +6,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from kdump.diff.alignment import Offsets
+from kdump.diff import pairs
+from kdump.diff.alignment import Offsets, are_same
 from kdump.diff.contents import ContentOptions, RecordDigests
 from kdump.diff.pairs import MISSING, ONLY, CopyContents, CopyPair, Held, Intervals
 from tests.harness.replicas import MadeBatch, loaded, make_copy
@@ -46,6 +48,18 @@ def pair(tmp_path: Path, ours: list[MadeBatch], theirs: list[MadeBatch]) -> Copy
 
 def labelled(label: Held, records: RecordDigests) -> Offsets:
     return np.full(records.offset.size, int(label), np.int64)
+
+
+def test_rows_are_compared_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [MadeBatch(5 * number) for number in range(9)]
+    other = [*batches[:4], MadeBatch(20, value=b"x"), *batches[5:]]
+    whole = pair(tmp_path / "whole", batches, other).matches
+    seen: list[int] = []
+    monkeypatch.setattr(pairs, "_ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(pairs, "are_same", lambda left, right: (seen.append(left.size), are_same(left, right))[1])
+    parts = pair(tmp_path / "parts", batches, other).matches
+    assert [part.tolist() for part in parts] == [side.tolist() for side in whole] == [[0, 1, 2, 3, 5, 6, 7, 8]] * 2
+    assert seen == [2, 2, 2, 2, 1]
 
 
 def test_what_two_copies_hold(tmp_path: Path) -> None:

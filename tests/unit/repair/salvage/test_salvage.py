@@ -9,6 +9,7 @@ import pytest
 from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import OffsetEntry, TimeEntry
 from kdump.repair.salvage.pieces import Lost, PieceOrigin, SalvageOptions
+from kdump.repair.salvage.placeholders import MOST_EPOCHS
 from kdump.repair.salvage.salvage import salvage
 from kdump.repair.salvage.siblingcontext import SiblingContext
 from kdump.verify.reach import KnownOffsets, PartitionEvidence
@@ -126,6 +127,21 @@ def test_epochs_by_the_checkpoint() -> None:
     assert mend(damaged).data == damaged
     around = SiblingContext(base_offset=0, epochs=[EpochEntry(2, 0), EpochEntry(5, 20)])
     assert mend(damaged, around).data == data
+
+
+@pytest.mark.parametrize("count", [10, MOST_EPOCHS + 500])
+def test_lost_offsets_get_the_newest_epochs_of_the_checkpoint(count: int) -> None:
+    """A file without a checksum, which somebody wrote, does not become millions of batches."""
+    around = SiblingContext(
+        base_offset=0, epochs=[EpochEntry(number, 5 * number) for number in range(count)], next_base=5 * count
+    )
+    held = mend(joined(log(partition_leader_epoch=0, count=1)), around).log.pieces[1:]
+    assert [piece.first_offset for piece in held] == [
+        5,
+        *(entry.start_offset for entry in around.epochs[2:][-MOST_EPOCHS:]),
+    ]
+    assert {piece.origin for piece in held} == {PieceOrigin.HELD}
+    assert [piece.last_offset for piece in held] == [*(piece.first_offset - 1 for piece in held[1:]), 5 * count - 1]
 
 
 @pytest.mark.parametrize("count", [1, 4])
