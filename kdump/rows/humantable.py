@@ -16,7 +16,6 @@ from kdump.system.blocks import escaped
 from kdump.system.units import time_text
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
     from rich.text import Text
 
     from kdump.reading.outcomes import Outcomes
@@ -47,7 +46,7 @@ class HumanTable:
     def __init__(self, fields: Sequence[str] | None, context: FileContext, *, width: int, color: bool) -> None:
         self._fields = fields
         self._context = context
-        self._width = max(width, _FRAME)
+        self._width = width
         self._color = color
         self._table: Table | None = None
         self._rows: list[Row] = []
@@ -84,14 +83,11 @@ class HumanTable:
         """The text of the rows that are left."""
         if self._table is None or not self._rows:
             return ""
+        from rich.console import Console
         from rich.table import Table as RichTable
         from rich.text import Text
 
         names = self._fields or self._default_fields(self._table)
-        if not names:
-            # No row has a value.
-            self._rows = []
-            return "\n"
         columns = {column.name: column for column in self._table.columns}
         file_columns = {"type": self._table.type, **self._context.columns()}
         rows = [{**file_columns, **row} for row in self._rows]
@@ -108,82 +104,16 @@ class HumanTable:
         grid = RichTable(title=Text(escaped(title), overflow="ellipsis", no_wrap=True), pad_edge=False)
         grid.title_justify = "left"
         widths = _shared(widest[:shown], is_contents[:shown], self._width)
-        justified: list[Literal["left", "right"]] = []
         for name, width in zip(names, widths, strict=False):
             column = columns.get(name)
             is_number = column is not None and column.type in _NUMBERS and column.meaning not in _TIMES
-            justified.append("right" if is_number else "left")
-            grid.add_column(name, justify=justified[-1], no_wrap=True, overflow="ellipsis", width=width)
-        page = _Page(grid, justified, self._width, color=self._color)
-        return "".join((page.head, *(page.line(*row) for row in zip(map(_style, rows), cells, strict=True)), page.foot))
-
-
-class _Page:
-    """The lines of a table as rich renders them. It renders the frame only: each cell would cost it several passes.
-
-    Args:
-        grid: the table without rows; its columns have a width.
-        justified: of each column.
-        width: characters of the terminal.
-        color: ANSI colours.
-
-    ``head`` and ``foot`` are what stands above and below the rows.
-    """
-
-    def __init__(
-        self, grid: RichTable, justified: Sequence[Literal["left", "right"]], width: int, *, color: bool
-    ) -> None:
-        from rich.box import HEAVY_HEAD
-        from rich.console import Console
-
-        self._text = io.StringIO()
-        self._console = Console(file=self._text, width=width, force_terminal=color, no_color=not color)
-        lines = self._printed(grid).splitlines(keepends=True)
-        self.head, self.foot = "".join(lines[:-1]), lines[-1]
-        self._border = HEAVY_HEAD.mid_vertical
-        # rich makes a column narrower that does not fit. Only the outer ends have no padding.
-        inner = lines[-1].strip()[1:-1].split(HEAVY_HEAD.bottom_divider)
-        paddings = [(number > 0) + (number < len(inner) - 1) for number in range(len(inner))]
-        widths = [len(part) - padding for part, padding in zip(inner, paddings, strict=True)]
-        self._columns = list(zip(widths, justified, strict=True))
-        self._codes: dict[str, tuple[str, str]] = {}
-
-    def line(self, style: str, cells: Sequence[Text]) -> str:
-        """One row; ``style``: of all of it. Of ``cells`` those are shown that have a column."""
-        padding = self._styled(style, " ")
-        divider = f"{padding}{self._border}{padding}"
-        return (
-            self._border
-            + divider.join(
-                self._styled(f"{style} {cell.style}".strip(), self._fitted(cell, *column))
-                for cell, column in zip(cells, self._columns, strict=False)
-            )
-            + f"{self._border}\n"
-        )
-
-    def _fitted(self, cell: Text, width: int, justify: Literal["left", "right"]) -> str:
-        if justify == "right":
-            cell.rstrip()
-        left = width - cell.cell_len
-        if left < 0:
-            lines = cell.wrap(self._console, width, justify=justify, overflow="ellipsis", no_wrap=True)
-            return lines[0].plain
-        return " " * left + cell.plain if justify == "right" else cell.plain + " " * left
-
-    def _styled(self, style: str, text: str) -> str:
-        if style not in self._codes:
-            from rich.text import Text
-
-            before, _, after = self._printed(Text("x", style, end="")).partition("x")
-            self._codes[style] = before, after
-        before, after = self._codes[style]
-        return f"{before}{text}{after}"
-
-    def _printed(self, renderable: Text | RichTable) -> str:
-        self._text.seek(0)
-        self._text.truncate()
-        self._console.print(renderable, end="")
-        return self._text.getvalue()
+            justify: Literal["left", "right"] = "right" if is_number else "left"
+            grid.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", width=width)
+        for row, cell_row in zip(rows, cells, strict=True):
+            grid.add_row(*cell_row[:shown], style=_style(row))
+        text = io.StringIO()
+        Console(file=text, width=self._width, force_terminal=self._color, no_color=not self._color).print(grid)
+        return text.getvalue()
 
 
 def _fitting(widest: list[int], is_contents: list[bool], width: int) -> int:

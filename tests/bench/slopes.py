@@ -128,7 +128,6 @@ COMMANDS: Final = {
     "dump": ("dump",),
     "dump records": ("dump", "--print-data-log", "--resync"),
     "dump jsonl": ("dump", "--output", "jsonl", "--resync"),
-    "dump table": ("dump", "--output", "table"),
     "verify": ("verify", "--engine", "local"),
     "verify startup": ("verify", "--engine", "local", "--startup", "--unclean"),
     "stats": ("stats", "--engine", "local"),
