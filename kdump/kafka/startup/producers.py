@@ -14,7 +14,7 @@ from typing import Final
 from kdump.codes import DamageError
 from kdump.fast.policy import BATCHES_IN_CHUNK, RECOVERED_BATCHES
 from kdump.format.batch import HEADER_SIZE
-from kdump.format.snapshot import parse_snapshot
+from kdump.format.snapshot import snapshot_entries
 from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
 from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates
@@ -140,7 +140,7 @@ class ProducerManager:
         while self._snapshots:
             offset = max(self._snapshots)
             try:
-                entries = parse_snapshot(self._directory.read(self._snapshots[offset]))
+                entries = snapshot_entries(self._directory.read(self._snapshots[offset]))
             except DamageError:
                 self._drop(offset)
                 continue
