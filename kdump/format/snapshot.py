@@ -6,7 +6,7 @@ Source: docs/spec/formats.md#7-producer-snapshots (KIP-98, KIP-890).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
@@ -51,7 +51,12 @@ def write_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
 
 
 def parse_snapshot(data: bytes) -> list[ProducerEntry]:
-    """All entries in file order.
+    """All entries in file order. Raises DamageError, see ``snapshot_entries``."""
+    return list(snapshot_entries(data))
+
+
+def snapshot_entries(data: bytes) -> Iterator[ProducerEntry]:
+    """The entries in file order, one by one; all checks come before the first.
 
     Raises:
         DamageError: SNAPSHOT_SCHEMA with Kafka's own words in the message (schema problems come before the CRC),
@@ -77,7 +82,7 @@ def parse_snapshot(data: bytes) -> list[ProducerEntry]:
             f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {crc}. Computed crc: {computed}",
         )
     entries = memoryview(data)[_HEAD.size : _HEAD.size + count * _ENTRY.size]
-    return [ProducerEntry._make(fields) for fields in _ENTRY.iter_unpack(entries)]
+    return map(ProducerEntry._make, _ENTRY.iter_unpack(entries))
 
 
 def _schema(message: str) -> DamageError:

@@ -61,7 +61,9 @@ class IndexColumns:
 
     def entry(self, number: int) -> tuple[int, int]:
         """The offset, and the position or timestamp, of an entry."""
-        return int(self._offset[number] + self._base_offset), int(self._other[number])
+        # An array of one wraps as the columns do; a scalar would warn.
+        (offset,) = self._offset[[number]] + self._base_offset
+        return int(offset), int(self._other[number])
 
     def largest_offset(self, first: int = 0) -> int:
         """The largest offset from the entry ``first`` on, base - 1 without one."""

@@ -14,7 +14,7 @@ from typing import Final
 from kdump.codes import DamageError
 from kdump.fast.policy import BATCHES_IN_CHUNK, RECOVERED_BATCHES
 from kdump.format.batch import HEADER_SIZE
-from kdump.format.snapshot import parse_snapshot
+from kdump.format.snapshot import snapshot_entries
 from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
 from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates
@@ -154,7 +154,7 @@ class ProducerManager:
             name = self._snapshots.name_of(offset)
             assert name is not None, "its offset is known"
             try:
-                entries = parse_snapshot(self._directory.read(name))
+                entries = snapshot_entries(self._directory.read(name))
             except DamageError:
                 self._drop([offset])
                 # Another snapshot at the same offset was not known.

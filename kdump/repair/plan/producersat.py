@@ -15,7 +15,7 @@ from typing import Self
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.batch import BatchHeader
-from kdump.format.snapshot import parse_snapshot
+from kdump.format.snapshot import snapshot_entries
 from kdump.kafka.producers import CompletedTxn, ProducerStates
 from kdump.kafka.recover import SegmentRecovery
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE, IndexBuilder
@@ -102,7 +102,7 @@ def producers_in_snapshot(path: str) -> WatchedProducers | None:
         return None
     if any(check_snapshot(data, offset)):
         return None
-    return WatchedProducers.from_snapshot(parse_snapshot(data), offset)
+    return WatchedProducers.from_snapshot(snapshot_entries(data), offset)
 
 
 def _before(path: str) -> list[str]:
