@@ -172,8 +172,7 @@ def without_appended(data: bytes, kind: Kind, log: IndexedLog, size: int) -> byt
     used = used_count(data, layout.itemsize)
     entries = np.frombuffer(data, layout, used)
     base_offset = 0 if kind is Kind.TXN_INDEX else log.base_offset
-    # The name of a log can be a number near -2**63.
-    is_appended = entries["offset"] > np.int64(min(log.end_offset - base_offset, 2**63 - 1))
+    is_appended = entries["offset"] > log.end_offset - base_offset
     if kind is Kind.INDEX:
         is_appended &= entries["position"] < size
     kept = used - np.count_nonzero(_tail(is_appended))
