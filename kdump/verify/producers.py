@@ -23,7 +23,8 @@ HANGING_AFTER_MS: Final = 15 * 60 * 1000
 """transaction.max.timeout.ms by default: a coordinator aborts older transactions."""
 _MOST_SEQUENCE_GAPS: Final = 1000
 _MOST_PRODUCERS: Final = 1 << 18
-"""Limits memory. No partition has more producers at a time; brokers forget them after a day."""
+"""Limits memory. No partition has more producers at a time; brokers forget them after a day. Those with an open
+transaction are kept all the same."""
 _NO_SEQUENCE: Final = -1
 """Last sequence of a producer whose next batch starts a new epoch: the next sequence is 0."""
 
@@ -64,6 +65,7 @@ class ProducerChecks:
         transactional_id: Callable[[int], str | None] = lambda producer_id: None,
     ) -> None:
         self._producers: dict[int, _Producer] = {}
+        self._most_producers = _MOST_PRODUCERS
         # (first offset, producer id) of open transactions, and of some that have ended since.
         self._open: list[tuple[int, int]] = []
         self._is_coordinator = is_coordinator
@@ -113,7 +115,7 @@ class ProducerChecks:
             return
         producer = self._producers.get(row.producer_id)
         if producer is None:
-            if len(self._producers) >= _MOST_PRODUCERS:
+            if len(self._producers) >= self._most_producers:
                 self._forget_idle()
             sequence = None if row.is_control else row.last_sequence
             producer = self._producers[row.producer_id] = _Producer(row.producer_epoch, sequence, self._gaps)
@@ -262,3 +264,5 @@ class ProducerChecks:
             for number, (producer_id, producer) in enumerate(self._producers.items())
             if number >= half or producer.txn_first_offset is not None
         }
+        # All of them may be kept: they are not looked through again for each new one.
+        self._most_producers = max(_MOST_PRODUCERS, 2 * len(self._producers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from unittest import mock
 
 import pytest
 
@@ -10,6 +11,7 @@ from kdump.codes import Codes, Finding, Severity
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.verify.ordered import OrderedChecks
+from kdump.verify.producers import ProducerChecks
 from kdump.verify.segment import CheckOptions
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, v2_batch
 from tests.harness.checked import both_ways, check, codes
@@ -203,3 +205,14 @@ def test_many_producers_are_forgotten_but_not_their_open_transactions(monkeypatc
     log.write(0, 3)
     found = found_in(log.mark(1000, 0))
     assert found == []
+
+
+def test_open_transactions_are_not_looked_through_for_each_new_producer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdump.verify.producers._MOST_PRODUCERS", 8)
+    log = Log()
+    for number in range(1000):
+        log.write(number, 0, txn=True)
+    forget = ProducerChecks._forget_idle
+    with mock.patch.object(ProducerChecks, "_forget_idle", autospec=True, side_effect=forget) as forgetting:
+        assert Codes.TRANSACTION_OPEN in codes(found_in(log))
+    assert 0 < forgetting.call_count < 50
