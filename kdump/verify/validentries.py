@@ -5,9 +5,10 @@ Damage is what ``kdump verify`` reports as an error of the log itself, and what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -96,7 +97,7 @@ class EntryReader:
         if foreign is not None:
             raise foreign.error(self._source.path)
 
-    def _note(self, findings: Iterator[Finding]) -> set[int]:
+    def _note(self, findings: Iterable[Finding]) -> set[int]:
         """Keep the errors among the findings; returns their positions."""
         errors = [
             finding
@@ -109,7 +110,9 @@ class EntryReader:
     def _check(self, chunk: CheckedChunk) -> NDArray[np.bool_]:
         """Whether each entry is damaged, as far as its header shows; shape (entries,)."""
         rows = read_rows(chunk, is_after_gap=False)
-        positions = self._note(self._local.check(chunk, rows, in_columns=False))
+        found = list(self._local.check(chunk, rows, in_columns=False))
+        found = sorted((*self._local.check_headers(rows), *found), key=attrgetter("position"))
+        positions = self._note(found)
         damaged = np.isin(rows["position"], list(positions)) if positions else np.zeros(rows.size, np.bool_)
         damaged[chunk.damaged] = True
         return damaged

@@ -127,7 +127,8 @@ def examine(entry: memoryview, position: int, limit: int = DEFAULT_LIMIT) -> tup
     """Check one whole entry with a right CRC to its last record: its row, and what is wrong with it (None: nothing)."""
     chunk = CheckedChunk(entry, position, [0], len(entry), [])
     rows = read_rows(chunk, is_after_gap=False)
-    found = list(EntryChecks(limit=limit).check(chunk, rows, in_columns=False))
+    checks = EntryChecks(limit=limit)
     # The checks fill in what only the records of an entry tell.
-    errors = (finding.message for finding in found if finding.severity is Severity.ERROR)
+    found = list(checks.check(chunk, rows, in_columns=False))
+    errors = (one.message for one in (*checks.check_headers(rows), *found) if one.severity is Severity.ERROR)
     return row_at(rows, 0), next(errors, None)
