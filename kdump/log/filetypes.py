@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, Finding, KdumpError
+from kdump.log.files import absolute
 from kdump.log.heads import read_head
 from kdump.log.named import STDIN
 from kdump.log.names import is_uri
@@ -58,8 +59,8 @@ class FileType(NamedTuple):
         """One line for people: what the file is, and what to do."""
         if not self.command:
             return f"{self.name}, not itself a Kafka log; put the file that belongs here in its place"
-        # The command cannot read a pipe or a URI by its name.
-        shown = "FILE" if path == STDIN or is_uri(path) else shlex.quote(path)
+        # The command cannot read a pipe or a URI by its name. Other processes know the absolute path only.
+        shown = "FILE" if path == STDIN or is_uri(path) else shlex.quote(absolute(path))
         return f"{self.name}, not itself a Kafka log; to look into it: {self.command.replace('{}', shown)}"
 
     def finding(self, path: str, length: int | None) -> Finding:

@@ -38,7 +38,8 @@ def test_verify(partition: Path) -> None:
     size = len(gzip.compress(FIRST))
     lines = run.stdout.decode().splitlines()
     assert run.returncode == DAMAGE
-    assert lines[0].startswith(f"{log}: error KD110 foreign-file at 0 ({size} bytes): {WHAT} {log} | kdump dump -")
+    command = f"{WHAT} {partition / NAME} | kdump dump -"
+    assert lines[0].startswith(f"{log}: error KD110 foreign-file at 0 ({size} bytes): {command}")
     assert lines[1] == f"{log}: 0 batches, {size} bytes: 1 error"
     assert [line for line in lines if "error" in line] == lines[:2]
 
@@ -121,7 +122,7 @@ def test_dump_as_the_java_tool(partition: Path, options: tuple[str, ...]) -> Non
     assert run.stdout.decode() == (
         f"Dumping orders-0/{NAME}\nLog starting offset: 0\nFound {size} invalid bytes at the end of {NAME}\n"
     )
-    assert run.stderr.decode().splitlines() == [f"kdump: orders-0/{NAME}: {WHAT} orders-0/{NAME} | kdump dump -"]
+    assert run.stderr.decode().splitlines() == [f"kdump: orders-0/{NAME}: {WHAT} {partition / NAME} | kdump dump -"]
 
 
 @pytest.mark.parametrize("options", [(), ("--records",), ("--resync",)])
@@ -229,5 +230,6 @@ def test_what_has_the_frame_of_an_entry_by_accident(tmp_path: Path) -> None:
         run = kdump(*words, NAME, cwd=tmp_path)
         assert run.returncode == DAMAGE
         assert run.stderr.decode().splitlines() == [
-            f"kdump: {NAME}: a gzip file, not itself a Kafka log; to look into it: gzip -dc {NAME} | kdump dump -"
+            f"kdump: {NAME}: a gzip file, not itself a Kafka log; to look into it: gzip -dc {tmp_path / NAME} | "
+            "kdump dump -"
         ]

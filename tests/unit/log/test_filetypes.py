@@ -229,7 +229,7 @@ def test_a_stream_by_what_went_by() -> None:
 def test_what_to_do() -> None:
     found = identify(MemorySource("0.log", gzip.compress(LOG)))
     assert found is not None
-    assert "gzip -dc 'a b/0.log' | kdump dump -" in found.message("a b/0.log")
+    assert "gzip -dc '/a b/0.log' | kdump dump -" in found.message("/a b/0.log")
     assert "s3:" not in found.message("s3://bucket/t-0/0.log")
     program = identify(MemorySource("0.log", b"\x7fELF" + struct.pack("<4i", 1, 2, 3, 4)))
     assert program is not None
