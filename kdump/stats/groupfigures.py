@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, overload
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.fold import StatsFold
 from kdump.stats.grouping import Key
 from kdump.stats.keys import DistinctKeys, HeavyKey
+from kdump.stats.ondemand import OnDemand
 from kdump.stats.producers import GroupProducers
 from kdump.stats.sizes import SizeSummary
 from kdump.stats.timeline import TimelineStep
@@ -142,7 +143,7 @@ def report(fold: StatsFold, damage: dict[Key, Damage], total_damage: Damage) -> 
     return FiguresReport(groups, _Figures(total).of(0, None, total_damage))
 
 
-class _GroupFigures(Sequence[Figures]):
+class _GroupFigures(OnDemand[Figures]):
     """The figures of each group. They are made when they are asked for: those of a group take kilobytes."""
 
     def __init__(self, fold: StatsFold, damage: dict[Key, Damage]) -> None:
@@ -154,13 +155,8 @@ class _GroupFigures(Sequence[Figures]):
     def __len__(self) -> int:
         return len(self._ids)
 
-    @overload
-    def __getitem__(self, number: int) -> Figures: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[Figures]: ...
-    def __getitem__(self, number: int | slice) -> Figures | list[Figures]:
-        if isinstance(number, slice):
-            return [self[each] for each in range(*number.indices(len(self)))]
+    def made(self, number: int) -> Figures:
+        """See OnDemand."""
         key = self._keys[number]
         if isinstance(key, np.int64):
             key = int(key)

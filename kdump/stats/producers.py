@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, overload
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.format.batch import CONTROL, MAX_INT32
 from kdump.stats.grouping import Assigned
+from kdump.stats.ondemand import OnDemand
 from kdump.stats.tally import LEAST, joined_narrow, most_pending
 from kdump.verify.table import NO_PRODUCER
 
@@ -40,7 +41,7 @@ class ProducerStats:
     """Milliseconds."""
 
 
-class GroupProducers(Sequence[ProducerStats]):
+class GroupProducers(OnDemand[ProducerStats]):
     """The producers of a group, those with the most bytes first.
 
     They are made when they are asked for: as objects they would take ten times as much memory.
@@ -61,13 +62,8 @@ class GroupProducers(Sequence[ProducerStats]):
     def __len__(self) -> int:
         return self.size.size
 
-    @overload
-    def __getitem__(self, number: int) -> ProducerStats: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[ProducerStats]: ...
-    def __getitem__(self, number: int | slice) -> ProducerStats | list[ProducerStats]:
-        if isinstance(number, slice):
-            return [self[each] for each in range(*number.indices(len(self)))]
+    def made(self, number: int) -> ProducerStats:
+        """See OnDemand."""
         own = slice(self._first[number], self._last[number])
         epochs = np.column_stack([column[own] for column in self._table])
         sequence = epochs[np.lexsort((epochs[:, _SEQUENCE], epochs[:, _SEQUENCED]))[-1], _SEQUENCE]

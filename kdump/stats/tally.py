@@ -93,8 +93,10 @@ class Tally:
         for start in range(0, group.size, FEW_ROWS):
             part = slice(start, start + FEW_ROWS)
             keys, own = ids[group[part]] << self._bits | bucket[part], sums[part]
-            # Many groups may become one.
-            self._take(*((keys, own) if group.size <= FEW_ROWS else _summed(keys, own)))
+            if group.size > FEW_ROWS:
+                # Many groups may become one.
+                keys, own = _summed(keys, own)
+            self._take(keys, own)
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
         """Groups, buckets (both rising, shape (rows,)) and sums (shape (rows, width))."""
