@@ -147,6 +147,32 @@ def test_killed_while_changed_files_are_replaced(tmp_path: Path) -> None:
     assert killed > 5
 
 
+@pytest.mark.parametrize("what", ["changed", "longer", "link", "pipe", "directory"])
+def test_nothing_is_undone_with_a_backup_that_is_not_what_was_saved(
+    repaired: tuple[Path, dict[str, bytes]], what: str
+) -> None:
+    """What the repair made is the only good log then."""
+    partition, _ = repaired
+    saved = min(partition.glob(".kdump/*/old/*.log*"))
+    original = saved.read_bytes()
+    if what in ("changed", "longer"):
+        saved.write_bytes(original[:-1] + b"!" if what == "changed" else original + b"!")
+    else:
+        saved.unlink()
+        if what == "link":
+            (partition.parent.parent / "elsewhere").write_bytes(original)
+            saved.symlink_to(partition.parent.parent / "elsewhere")
+        elif what == "pipe":
+            os.mkfifo(saved)
+        else:
+            saved.mkdir()
+    before = {path: path.read_bytes() for path in partition.iterdir() if path.is_file()}
+    status, _, errors = undo(partition)
+    assert status == DAMAGE
+    assert saved.name[:24] in errors
+    assert {path: path.read_bytes() for path in partition.iterdir() if path.is_file()} == before
+
+
 def test_a_log_of_which_the_start_is_gone_cannot_come_back(tmp_path: Path) -> None:
     partition = build(tmp_path)
     repair(partition, RepairMode.LIKE_BROKER)
