@@ -25,6 +25,8 @@ from kdump.log.source import Source, keep_size
 from kdump.reading.selection import Range
 
 SPLIT_BYTES: Final = 128 << 20
+_MOST_SPLITS: Final = 1 << 12
+"""Splits of one log. Its size costs nobody anything: a sparse file can have 2**63 bytes."""
 NO_LOG_CODES: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
 """Errors that do not count for a file that a pattern matches: nobody named it."""
 OPEN_COST: Final = 4 << 20
@@ -245,6 +247,7 @@ def cut(log: LogFile, split_bytes: int) -> Iterator[Split]:
 
 def split_starts(size: int, split_bytes: int) -> list[int]:
     """Where the splits of a log of ``size`` bytes begin; see ``cut``."""
+    split_bytes = max(split_bytes, size // _MOST_SPLITS)
     starts = list(range(0, size, split_bytes))
     if len(starts) > 1 and 10 * (size - starts[-2]) <= 11 * split_bytes:
         starts.pop()
