@@ -291,6 +291,20 @@ def test_giant_is_not_kept_in_a_backup(home: Path, place: str) -> None:
     assert path.stat().st_size == LARGEST
 
 
+def test_a_giant_among_the_files_that_stay_is_not_read(home: Path) -> None:
+    """A repair notes what it leaves as it is. A digest of 4 TiB of nothing takes an hour."""
+    giant = home / "orders-0" / "core.1234"
+    giant.write_bytes(b"")
+    os.truncate(giant, 4 << 40)
+    index = home / "orders-0" / f"{0:020}.index"
+    index.unlink()
+    assert status_of("repair", "--in-place", "--indexes", str(home)) == CLEAN
+    (manifest,) = home.glob("orders-0/.kdump/*/manifest.json")
+    assert index.exists()
+    assert status_of("repair", "--undo", str(manifest)) == CLEAN
+    assert not index.exists()
+
+
 def test_nothing_is_written_in_place_of_a_pipe(home: Path) -> None:
     path = replaced(home, f"orders-0/{0:020}.index", fifo)
     assert status_of("repair", "--in-place", "--indexes", str(home)) == DAMAGE
