@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from kdump.cli.main import cli
 from kdump.codes import HOSTILE_CODES, Codes, KdumpError
-from kdump.log import files
+from kdump.log import files, named
 from kdump.log.lock import DirectoryLock, is_held
 from kdump.log.named import is_stream
 from kdump.log.opening import open_source, read_whole
@@ -227,6 +227,25 @@ def test_links_stay_inside_the_log_directory(tmp_path: Path, link: str, target: 
     # The whole log directory may be reached through a link.
     (tmp_path / "deployed").symlink_to(tmp_path / link.split("/", maxsplit=1)[0])
     assert code_of(tmp_path / "deployed" / link.split("/", 1)[1]) is code
+
+
+def test_a_link_that_changes_once_it_was_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret").write_bytes(b"somebody else's")
+    (tmp_path / "logs" / "orders-0").mkdir(parents=True)
+    link, inside = tmp_path / "logs" / "orders-0" / "a.index", tmp_path / "logs" / "b.index"
+    inside.write_bytes(b"good")
+    link.symlink_to(inside)
+    checked = named.check_link
+
+    def changed(path: str) -> str:
+        target = checked(path)
+        link.unlink()
+        link.symlink_to(tmp_path / "secret")
+        return target
+
+    monkeypatch.setattr(named, "check_link", changed)
+    with open_source(str(link)) as source:
+        assert source.read(0, 100) == b"good"
 
 
 def test_link_to_a_partition_elsewhere_is_not_entered(home: Path, tmp_path: Path) -> None:
