@@ -162,9 +162,9 @@ class Preparation:
         A log is kept by a second name if the file system can give it one: nothing writes to it any more.
         """
         file, (saved, target) = self.folders.file(name), self._saved(os.path.basename(name))
-        is_large = name.endswith(LOGS)
-        if not (is_large and disk.link(file, target)):
-            journal.copy_file(file, target)
+        is_log = name.endswith(LOGS)
+        if not (is_log and disk.link(file, target)):
+            journal.copy_file(file, target, is_log=is_log)
         with disk.open_file(target) as source:
             status = source.status
             digest = sha256 or start_sha256(source, status.st_size)

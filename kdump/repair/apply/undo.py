@@ -220,7 +220,7 @@ def _keep_changed(folders: Folders, manifest: Manifest, written: int, *, replace
     disk.make_directory(folders.backup.entry(name), folders.partition.status)
     with Folder(folders.backup.entry(name)) as kept:
         for file in (*changed, *added):
-            copy_file(folders.file(file), kept.entry(os.path.basename(file)))
+            copy_file(folders.file(file), kept.entry(os.path.basename(file)), is_log=file.endswith(LOGS))
         disk.sync_directory(kept)
     disk.sync_directory(folders.backup)
     return replace(manifest, replaced=name)

@@ -13,7 +13,7 @@ from kdump.repair.plan import starts
 from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, RepairOptions
 from tests.harness.batches import plain_rows, v2_batch
-from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
+from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
 from tests.harness.killedrepairs import MARKER, build, contents, manifests, repair, tree
 from tests.harness.killing import killed_at
 
@@ -171,6 +171,19 @@ def test_nothing_is_undone_with_a_backup_that_is_not_what_was_saved(
     assert status == DAMAGE
     assert saved.name[:24] in errors
     assert {path: path.read_bytes() for path in partition.iterdir() if path.is_file()} == before
+
+
+def test_a_giant_in_place_of_a_changed_file_is_not_kept(repaired: tuple[Path, dict[str, bytes]]) -> None:
+    """A copy of a sparse file fills the disk."""
+    partition, _ = repaired
+    changes = json.loads(manifests(partition)[0].read_bytes())["files"]
+    index = partition / next(change["name"] for change in changes if change["after"] and "index" in change["name"])
+    os.truncate(index, 4 << 40)
+    status, _, errors = undo(partition)
+    assert status == UNREADABLE
+    assert f"{index}: has 4,398,046,511,104 bytes or more" in errors
+    assert index.stat().st_size == 4 << 40
+    assert kept(partition) == {}
 
 
 def test_a_log_of_which_the_start_is_gone_cannot_come_back(tmp_path: Path) -> None:
