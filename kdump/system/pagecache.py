@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import ctypes
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-_BLOCK: Final = 512
-"""Bytes that ``st_blocks`` counts."""
 _GATHERED: Final = 8 << 20
 """Bytes that are read before their pages are given back: a call for each read would cost too much."""
 _READ_AHEAD: Final = 8 << 20
@@ -45,6 +43,11 @@ class _Process:
     opened = 0
     is_told = False
     shared: ClassVar[frozenset[str]] = frozenset()
+
+
+def stored_bytes(status: os.stat_result) -> int:
+    """Bytes that the file system stores for a file: fewer than its size if it is sparse."""
+    return status.st_blocks * 512
 
 
 def share(paths: Iterable[str]) -> None:
@@ -169,7 +172,7 @@ def _resident(descriptor: int, status: os.stat_result, path: str) -> bytes | Non
     _Process.opened += size
     if _Process.opened <= _SMALL or not size or not hasattr(os, "posix_fadvise"):
         return None
-    if size > _PAGE * _FEW_PAGES and size > _MOST_PAGES * status.st_blocks * _BLOCK:
+    if size > _PAGE * _FEW_PAGES and size > _MOST_PAGES * stored_bytes(status):
         return None
     try:
         if not _may_ask(status, descriptor):

@@ -324,6 +324,27 @@ def test_a_giant_among_the_files_that_stay_is_not_read(home: Path) -> None:
     assert not index.exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("repair", "--in-place", "--indexes"),
+        ("repair", "--in-place", "--like-broker"),
+        ("verify", "--startup", "--unclean", "--output", "jsonl"),
+        ("verify", "--quick", "--manifest", "out"),
+    ],
+    ids=" ".join,
+)
+def test_no_digest_is_made_of_a_giant_log(home: Path, words: tuple[str, ...], tmp_path: Path) -> None:
+    """A digest of 4 TiB of nothing takes an hour."""
+    log = max(home.glob("orders-0/*.log"))
+    os.truncate(log, 4 << 40)
+    run = kdump(*words, str(home), cwd=tmp_path)
+    assert run.returncode == UNREADABLE
+    told = (run.stdout + run.stderr).decode()
+    assert f"{log}: has 4,39" in told
+    assert "are the most that a digest is made of" in told
+
+
 def test_nothing_is_written_in_place_of_a_pipe(home: Path) -> None:
     path = replaced(home, f"orders-0/{0:020}.index", fifo)
     assert status_of("repair", "--in-place", "--indexes", str(home)) == DAMAGE
