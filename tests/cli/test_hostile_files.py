@@ -345,6 +345,17 @@ def test_no_digest_is_made_of_a_giant_log(home: Path, words: tuple[str, ...], tm
     assert "are the most that a digest is made of" in told
 
 
+@pytest.mark.parametrize("make", [fifo, device])
+def test_special_files_of_zookeeper_are_named(make: Callable[[Path], None], tmp_path: Path) -> None:
+    """Without its log a server would be restored as it was before."""
+    for name in ("snapshot.1", "snapshot.2"):
+        (tmp_path / name).write_bytes(b"ZKSN" + bytes(100))
+    make(tmp_path / "log.2")
+    run = kdump("verify", str(tmp_path), cwd=tmp_path)
+    assert run.returncode == UNREADABLE
+    assert f"{tmp_path}/log.2: " in run.stderr.decode()
+
+
 def test_nothing_is_written_in_place_of_a_pipe(home: Path) -> None:
     path = replaced(home, f"orders-0/{0:020}.index", fifo)
     assert status_of("repair", "--in-place", "--indexes", str(home)) == DAMAGE
