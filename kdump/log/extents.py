@@ -35,6 +35,8 @@ NO_OFFSET: Final = -1
 PROOF: Final = 1 << 20
 """Bytes of valid entries that must lead to a cut: the largest batch that a broker takes by default."""
 _PROOF_CHUNK: Final = 1 << 18
+_MOST_SPLITS: Final = 1 << 12
+"""Parts of one log. Its size costs nobody anything: a sparse file can have 2**63 bytes."""
 _MOST_READ: Final = 2
 """How many times the bytes of a range and of a proof may be read where leads turn out wrong."""
 _LEAST_COST: Final = 1 << 12
@@ -140,11 +142,12 @@ class LogCuts:
 
 
 def split_starts(size: int, split_bytes: int) -> list[int]:
-    """Where the parts of a log of ``size`` bytes begin that have ``split_bytes`` each.
+    """Where the parts of a log of ``size`` bytes begin that have ``split_bytes`` each, more in a huge log.
 
     The last one may be a tenth larger: brokers roll a segment a little after its size, and the rest is not worth a part
     of its own.
     """
+    split_bytes = max(split_bytes, size // _MOST_SPLITS)
     starts = list(range(0, size, split_bytes))
     if len(starts) > 1 and 10 * (size - starts[-2]) <= 11 * split_bytes:
         starts.pop()

@@ -6,10 +6,14 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+from kdump.codes import Codes, KdumpError
 from kdump.log.source import Source
+from kdump.wire.compression import DEFAULT_LIMIT
 
 _BLOCK: Final = 1 << 20
 """Bytes that are read at once."""
+MOST_IN_A_LINE: Final = 8 * DEFAULT_LIMIT
+"""Bytes of the longest line: JSON takes 6 for a byte of the largest record, if all of them are escaped."""
 
 
 def lines_of(source: Source, end: int = sys.maxsize) -> Iterator[bytes]:
@@ -20,17 +24,22 @@ def lines_of(source: Source, end: int = sys.maxsize) -> Iterator[bytes]:
         end: where reading stops, in bytes, though the file may have grown.
 
     Raises:
-        KdumpError: as ``source.read``.
+        KdumpError: as ``source.read``; FILE_SIZE for a line of more than ``MOST_IN_A_LINE`` bytes.
     """
-    position = 0
+    position = size = 0
     # A line may be many blocks long.
     pieces: list[bytes] = []
     while block := source.read(position, min(_BLOCK, end - position)):
         position += len(block)
         first, *others = block.split(b"\n")
         pieces.append(first)
+        size += len(first)
+        if size > MOST_IN_A_LINE:
+            message = f"a line has more than {MOST_IN_A_LINE:,} bytes"
+            raise KdumpError(Codes.FILE_SIZE, message, path=source.path, position=position - len(block))
         if others:
             yield b"".join(pieces)
             yield from others[:-1]
             pieces = others[-1:]
+            size = len(pieces[0])
     yield b"".join(pieces)

@@ -47,8 +47,8 @@ def open_found(path: str) -> tuple[int, os.stat_result]:
         except OSError as error:
             if error.errno != errno.ELOOP or not os.path.islink(path):
                 raise
-            check_link(path)
-            descriptor = os.open(os.path.realpath(path), _FOUND)
+            # Not by the link again: it may lead elsewhere now.
+            descriptor = os.open(check_link(path), _FOUND)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENXIO:
             # The error of opening a socket.
@@ -61,8 +61,8 @@ def open_found(path: str) -> tuple[int, os.stat_result]:
     raise is_a_directory(path) if stat.S_ISDIR(status.st_mode) else _special(path)
 
 
-def check_link(path: str) -> None:
-    """Raises KdumpError LINK_OUTSIDE where a link that no user named leads out of its log directory.
+def check_link(path: str) -> str:
+    """Where a link leads that no user named. Raises KdumpError LINK_OUTSIDE if that is out of its log directory.
 
     The log directory is the one above a partition directory, by its real name. For a directory with any other name, and
     for one that holds partitions, checkpoints or a lock, it is the directory itself.
@@ -76,6 +76,7 @@ def check_link(path: str) -> None:
     if os.path.commonpath((root, target)) != root:
         what = f"a link to {target}, outside of {root}: it is not followed; name {target} itself to read it"
         raise KdumpError(Codes.LINK_OUTSIDE, what, path=path)
+    return target
 
 
 def is_stream(path: str) -> bool:

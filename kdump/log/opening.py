@@ -16,8 +16,10 @@ _STORED_PIECE: Final = 1 << 16
 """Bytes of an index that are read at a time."""
 _MOST_TEXT: Final = 16 << 20
 """The largest text file: a line for each leader epoch, or for each of 50,000 partitions with the longest names."""
-_MOST_BINARY: Final = 128 << 20
+LARGEST_SIBLING: Final = 128 << 20
 """The largest index or snapshot: 12 times the default segment.index.bytes, 2.9 million producers."""
+_MOST_HOLES: Final = 64 << 30
+"""Bytes of a sparse file that are not stored, and that a digest is made of all the same, within a minute."""
 
 
 def open_source(path: str) -> Source:
@@ -104,6 +106,16 @@ def check_size(path: str, size: int) -> None:
     """Raises KdumpError FILE_SIZE where a file that is to be read whole is larger than its kind can be."""
     if size <= _MOST_TEXT:
         return
-    most = _MOST_TEXT if os.path.basename(path) in TEXT_FILES else _MOST_BINARY
+    most = _MOST_TEXT if os.path.basename(path) in TEXT_FILES else LARGEST_SIBLING
     if size > most:
         raise KdumpError(Codes.FILE_SIZE, f"has {size:,} bytes or more, {most:,} are the most it can have", path=path)
+
+
+def check_holes(source: Source) -> None:
+    """Raises KdumpError FILE_SIZE for a sparse file whose holes would make a digest of it take hours."""
+    if source.size is None or source.stored is None:
+        return
+    holes = source.size - source.stored
+    if holes > _MOST_HOLES:
+        message = f"has {holes:,} bytes that are not stored, {_MOST_HOLES:,} are the most that a digest is made of"
+        raise KdumpError(Codes.FILE_SIZE, message, path=source.path)

@@ -160,7 +160,7 @@ class ResyncWalk07:
         return Gap(begin, end - begin, reason, first, last, None if is_last else last + 1)
 
     def _is_blank(self, begin: int, end: int) -> bool:
-        for position in range(begin, end if self._source.size is not None else begin, _BLOCK):
+        for position in self._blocks(begin, end if self._source.size is not None else begin):
             data = self._source.read(position, min(_BLOCK, end - position))
             if data.count(0) != len(data):
                 return False
@@ -170,12 +170,21 @@ class ResyncWalk07:
         """Where the next entry with a right CRC begins, from ``position`` on; None: nowhere."""
         if self._source.size is None:
             return None
-        for number in range(position // _BLOCK, -(-self._end // _BLOCK)):
-            if self._searched != number:
-                self._searched, self._found = number, self._valid_entries(number * _BLOCK)
+        for block in self._blocks(position // _BLOCK * _BLOCK, self._end):
+            if self._searched != block:
+                self._searched, self._found = block, self._valid_entries(block)
             for found in self._found[bisect_left(self._found, position) :]:
                 return found
         return None
+
+    def _blocks(self, begin: int, end: int) -> Iterator[int]:
+        """Where blocks begin, one after the other from ``begin`` on; not those that lie in a hole of a sparse file."""
+        while begin < end:
+            yield begin
+            begin += _BLOCK
+            # An entry may begin with zeros, but no length is zero.
+            zeros = self._source.data_from(begin) - LENGTH.size - begin if begin < end else 0
+            begin += max(zeros // _BLOCK, 0) * _BLOCK
 
     def _valid_entries(self, position: int) -> list[int]:
         """Positions of entries with a right CRC that begin in the block at ``position``."""

@@ -16,7 +16,7 @@ from typing import Final, Self
 from kdump.codes import Codes, KdumpError
 from kdump.log.metering import meter
 from kdump.log.named import STDIN, unreadable
-from kdump.system.pagecache import BroughtPages, brought_pages
+from kdump.system.pagecache import BroughtPages, brought_pages, stored_bytes
 
 _PAUSE_SECONDS: Final = 0.05
 _KEPT_HEAD: Final = 1 << 16
@@ -69,6 +69,11 @@ class Source(ABC):
     def awaits(self, position: int) -> bool:
         """Zeros lie from ``position`` on: wait until something else is there, or the end. False: they stay."""
         return False
+
+    @property
+    def stored(self) -> int | None:
+        """Bytes that the file system stores for it, fewer than ``size`` where it is sparse; None: not known."""
+        return None
 
     def data_from(self, position: int) -> int:
         """The first position from ``position`` on that must be read. All bytes before it are zero.
@@ -182,6 +187,11 @@ class FileSource(Source):
     def status(self) -> os.stat_result:
         """Of the file, as it was opened."""
         return self._opened
+
+    @property
+    def stored(self) -> int | None:
+        """See Source."""
+        return stored_bytes(self._opened)
 
     @property
     def current_size(self) -> int:

@@ -80,6 +80,7 @@ class _PartitionSegments:
     def __init__(self, path: str) -> None:
         self._transactions = Transactions()
         self._read = 0
+        self._unread: dict[str, KdumpError] = {}
         self.open_after: dict[str, frozenset[tuple[int, int]]] = {}
         self.end_of: dict[str, int] = {}
         name = parse_file_name(path)
@@ -96,21 +97,30 @@ class _PartitionSegments:
         if not number:
             return self._open_at_start
         before = self.segments[number - 1]
-        while before not in self.open_after:
-            self._read_next()
+        self._read_up_to(before)
         return self.open_after[before]
 
     def read_through(self, path: str) -> Transactions:
         """Read up to the end of ``path``, and further while one of its transactions is open."""
-        while path not in self.open_after:
-            self._read_next()
+        self._read_up_to(path)
         while self._read < len(self.segments) and self._transactions.open_transactions & self.open_after[path]:
             self._read_next()
         return self._transactions
 
+    def _read_up_to(self, path: str) -> None:
+        """Read up to the end of ``path``. Raises KdumpError, for one segment the same error each time."""
+        while path not in self.open_after:
+            if path in self._unread:
+                raise self._unread[path]
+            self._read_next()
+
     def _read_next(self) -> None:
         segment = self.segments[self._read]
         self._read += 1
-        self._transactions.read_segment(segment, *map(base_of, self.segments[self._read : self._read + 1]))
+        try:
+            self._transactions.read_segment(segment, *map(base_of, self.segments[self._read : self._read + 1]))
+        except KdumpError as error:
+            self._unread[segment] = error
+            raise
         self.open_after[segment] = self._transactions.open_transactions
         self.end_of[segment] = self._transactions.end_offset

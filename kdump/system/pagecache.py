@@ -24,6 +24,10 @@ _READ_AHEAD: Final = 8 << 20
 """The system reads at most about so much after the bytes that it was asked for."""
 _SMALL: Final = 4 << 20
 """Bytes of the first files of a process that stay: a command on small files must not load ctypes."""
+_FEW_PAGES: Final = 1 << 20
+"""Pages of a file that are asked for whatever its blocks: 4 GiB, more than a log that a broker preallocates."""
+_MOST_PAGES: Final = 128
+"""Pages that are asked for, for each page that the file system stores. A sparse file can have 2**51 of them."""
 _MAP_SHARED: Final = 1
 _CACHESTAT: Final = 451 if os.uname().sysname == "Linux" else None
 """The number of the system call, since Linux 6.5; None: there is none."""
@@ -39,6 +43,11 @@ class _Process:
     opened = 0
     is_told = False
     shared: ClassVar[frozenset[str]] = frozenset()
+
+
+def stored_bytes(status: os.stat_result) -> int:
+    """Bytes that the file system stores for a file: fewer than its size if it is sparse."""
+    return status.st_blocks * 512
 
 
 def share(paths: Iterable[str]) -> None:
@@ -162,6 +171,8 @@ def _resident(descriptor: int, status: os.stat_result, path: str) -> bytes | Non
     size = status.st_size
     _Process.opened += size
     if _Process.opened <= _SMALL or not size or not hasattr(os, "posix_fadvise"):
+        return None
+    if size > _PAGE * _FEW_PAGES and size > _MOST_PAGES * stored_bytes(status):
         return None
     try:
         if not _may_ask(status, descriptor):

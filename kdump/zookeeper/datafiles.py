@@ -124,8 +124,9 @@ def data_sets(paths: Iterable[str], limit: int = DEFAULT_LIMIT) -> list[DataSet]
             path,
             (
                 DataFile(os.path.join(folder, entry.name), entry_name, limit)
-                for entry in files.regular_files(folder)
-                if (entry_name := parse_zookeeper_name(entry.name)) is not None
+                for entry in files.listing(folder)
+                # What is no regular file is an error once it is opened: none is left out.
+                if not entry.is_directory and (entry_name := parse_zookeeper_name(entry.name)) is not None
             ),
         )
         if found.snapshots and found.logs:

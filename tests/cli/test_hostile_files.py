@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from kdump.cli.main import cli
 from kdump.codes import HOSTILE_CODES, Codes, KdumpError
-from kdump.log import files
+from kdump.log import files, named
 from kdump.log.lock import DirectoryLock, is_held
 from kdump.log.named import is_stream
 from kdump.log.opening import open_source, read_whole
@@ -229,6 +229,25 @@ def test_links_stay_inside_the_log_directory(tmp_path: Path, link: str, target: 
     assert code_of(tmp_path / "deployed" / link.split("/", 1)[1]) is code
 
 
+def test_a_link_that_changes_once_it_was_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret").write_bytes(b"somebody else's")
+    (tmp_path / "logs" / "orders-0").mkdir(parents=True)
+    link, inside = tmp_path / "logs" / "orders-0" / "a.index", tmp_path / "logs" / "b.index"
+    inside.write_bytes(b"good")
+    link.symlink_to(inside)
+    checked = named.check_link
+
+    def changed(path: str) -> str:
+        target = checked(path)
+        link.unlink()
+        link.symlink_to(tmp_path / "secret")
+        return target
+
+    monkeypatch.setattr(named, "check_link", changed)
+    with open_source(str(link)) as source:
+        assert source.read(0, 100) == b"good"
+
+
 def test_link_to_a_partition_elsewhere_is_not_entered(home: Path, tmp_path: Path) -> None:
     shutil.copytree(SEGMENTS, tmp_path / "elsewhere" / "orders-1")
     (home / "orders-1").symlink_to(tmp_path / "elsewhere" / "orders-1")
@@ -289,6 +308,52 @@ def test_giant_is_not_kept_in_a_backup(home: Path, place: str) -> None:
     path = replaced(home, place, giant)
     assert status_of("repair", "--in-place", "--indexes", str(home)) == UNREADABLE
     assert path.stat().st_size == LARGEST
+
+
+def test_a_giant_among_the_files_that_stay_is_not_read(home: Path) -> None:
+    """A repair notes what it leaves as it is. A digest of 4 TiB of nothing takes an hour."""
+    giant = home / "orders-0" / "core.1234"
+    giant.write_bytes(b"")
+    os.truncate(giant, 4 << 40)
+    index = home / "orders-0" / f"{0:020}.index"
+    index.unlink()
+    assert status_of("repair", "--in-place", "--indexes", str(home)) == CLEAN
+    (manifest,) = home.glob("orders-0/.kdump/*/manifest.json")
+    assert index.exists()
+    assert status_of("repair", "--undo", str(manifest)) == CLEAN
+    assert not index.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("repair", "--in-place", "--indexes"),
+        ("repair", "--in-place", "--like-broker"),
+        ("verify", "--startup", "--unclean", "--output", "jsonl"),
+        ("verify", "--quick", "--manifest", "out"),
+    ],
+    ids=" ".join,
+)
+def test_no_digest_is_made_of_a_giant_log(home: Path, words: tuple[str, ...], tmp_path: Path) -> None:
+    """A digest of 4 TiB of nothing takes an hour."""
+    log = max(home.glob("orders-0/*.log"))
+    os.truncate(log, 4 << 40)
+    run = kdump(*words, str(home), cwd=tmp_path)
+    assert run.returncode == UNREADABLE
+    told = (run.stdout + run.stderr).decode()
+    assert f"{log}: has 4,39" in told
+    assert "are the most that a digest is made of" in told
+
+
+@pytest.mark.parametrize("make", [fifo, device])
+def test_special_files_of_zookeeper_are_named(make: Callable[[Path], None], tmp_path: Path) -> None:
+    """Without its log a server would be restored as it was before."""
+    for name in ("snapshot.1", "snapshot.2"):
+        (tmp_path / name).write_bytes(b"ZKSN" + bytes(100))
+    make(tmp_path / "log.2")
+    run = kdump("verify", str(tmp_path), cwd=tmp_path)
+    assert run.returncode == UNREADABLE
+    assert f"{tmp_path}/log.2: " in run.stderr.decode()
 
 
 def test_nothing_is_written_in_place_of_a_pipe(home: Path) -> None:

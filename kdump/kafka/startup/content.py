@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from kdump.log.opening import check_size, open_source
+from kdump.log.opening import check_holes, check_size, open_source
 from kdump.log.piecewise import PiecewiseSource
 from kdump.log.source import Source
 
@@ -129,6 +129,8 @@ def sha256(content: Content) -> str:
                 for at in range(len(piece.data), piece.length, _BLOCK):
                     digest.update(memoryview(_ZEROS)[: piece.length - at])
             else:
+                with open_source(piece.path) as file:
+                    check_holes(file)
                 for position in range(start, end, _BLOCK):
                     view = buffer[: end - position]
                     source.read_into(view, position)

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.format.checkpoint import with_offset
 from kdump.log.names import parse_partition_directory
+from kdump.log.opening import check_size
 from kdump.log.source import Source
 from kdump.repair.apply import disk
 from kdump.repair.apply.disk import Folder, Where
@@ -253,12 +254,19 @@ def remove(where: Where) -> None:
         disk.remove(where)
 
 
-def copy_file(source: Where, target: Where, position: int = 0) -> None:
-    """A durable copy of a file from ``position`` on, with its owner, mode and time."""
-    with disk.open_file(source) as file, disk.NewDiskFile(target, file.status, keep_owner=True) as copy:
-        for piece in pieces_of(file, position):
-            copy.write(piece)
-        copy.finish(modified=file.status.st_mtime_ns)
+def copy_file(source: Where, target: Where, position: int = 0, *, is_log: bool = True) -> None:
+    """A durable copy of a file from ``position`` on, with its owner, mode and time; of one that grows, as it was first.
+
+    Raises KdumpError FILE_SIZE for what is no log, and too large for anything else.
+    """
+    with disk.open_file(source) as file:
+        size = file.status.st_size
+        if not is_log:
+            check_size(file.path, size)
+        with disk.NewDiskFile(target, file.status, keep_owner=True) as copy:
+            for piece in pieces_of(file, position, size):
+                copy.write(piece)
+            copy.finish(modified=file.status.st_mtime_ns)
 
 
 def pieces_of(source: Source, position: int = 0, end: int | None = None) -> Iterator[memoryview]:

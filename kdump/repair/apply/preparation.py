@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 from kdump import __version__
 from kdump.codes import Codes, KdumpError
 from kdump.log.names import Kind
+from kdump.log.opening import LARGEST_SIBLING
 from kdump.repair.apply import disk, journal
 from kdump.repair.apply.disk import DirectoryEntry, Folder, NewDiskFile, Where
 from kdump.repair.apply.folders import Folders
@@ -161,9 +162,9 @@ class Preparation:
         A log is kept by a second name if the file system can give it one: nothing writes to it any more.
         """
         file, (saved, target) = self.folders.file(name), self._saved(os.path.basename(name))
-        is_large = name.endswith(LOGS)
-        if not (is_large and disk.link(file, target)):
-            journal.copy_file(file, target)
+        is_log = name.endswith(LOGS)
+        if not (is_log and disk.link(file, target)):
+            journal.copy_file(file, target, is_log=is_log)
         with disk.open_file(target) as source:
             status = source.status
             digest = sha256 or start_sha256(source, status.st_size)
@@ -188,14 +189,14 @@ class Preparation:
         self._files[name] = FileChange(name, before, after, saved, kept=end)
 
     def _bystanders(self, digests: Mapping[str, str]) -> Iterator[Bystander]:
-        """The files that do not change. A log that was not read before is not read now."""
+        """The files that do not change. A log or another large file that was not read before is not read now."""
         for name in self.folders.partition.names():
             entry = self.folders.partition.entry(name)
             status = disk.status_of(entry)
             if name in self._files or status is None or not stat.S_ISREG(status.st_mode):
                 continue
             digest = digests.get(name)
-            if digest is None and not name.endswith(LOGS):
+            if digest is None and not name.endswith(LOGS) and status.st_size <= LARGEST_SIBLING:
                 with disk.open_file(entry) as source:
                     digest = start_sha256(source, status.st_size)
             yield Bystander(name, status.st_size, status.st_mtime_ns, digest)

@@ -6,6 +6,7 @@ such a file is kept in the backup first. What it did to other files is reported.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -219,7 +220,7 @@ def _keep_changed(folders: Folders, manifest: Manifest, written: int, *, replace
     disk.make_directory(folders.backup.entry(name), folders.partition.status)
     with Folder(folders.backup.entry(name)) as kept:
         for file in (*changed, *added):
-            copy_file(folders.file(file), kept.entry(os.path.basename(file)))
+            copy_file(folders.file(file), kept.entry(os.path.basename(file)), is_log=file.endswith(LOGS))
         disk.sync_directory(kept)
     disk.sync_directory(folders.backup)
     return replace(manifest, replaced=name)
@@ -230,10 +231,13 @@ def _check_backup(folders: Folders, manifest: Manifest) -> None:
     for change in manifest.files:
         if change.saved is None or _is(folders, change, change.before):
             continue
-        if folders.saved(change) is None:
+        saved = folders.saved(change)
+        if saved is None:
             raise _unfit(manifest, change, f"is changed, and {change.saved} is not in the backup")
         if change.kept and not _has_kept_start(folders, change):
             raise _unfit(manifest, change, f"its first {change.kept} bytes, which the backup does not hold, are gone")
+        if not _is_original(folders, change, saved):
+            raise _unfit(manifest, change, f"is changed, and {change.saved} in the backup is not what was saved")
 
 
 def _has_kept_start(folders: Folders, change: FileChange) -> bool:
@@ -242,6 +246,19 @@ def _has_kept_start(folders: Folders, change: FileChange) -> bool:
         return False
     with disk.open_file(entry) as source:
         return (source.size or 0) >= change.kept and start_sha256(source, change.kept) == change.after.sha256
+
+
+def _is_original(folders: Folders, change: FileChange, saved: DirectoryEntry) -> bool:
+    """What stays of a file and what is saved of it are, together, the file before the repair."""
+    digest = hashlib.sha256()
+    if change.kept:
+        with disk.open_file(folders.file(change.name)) as source:
+            for piece in pieces_of(source, 0, change.kept):
+                digest.update(piece)
+    with disk.open_file(saved) as source:
+        for piece in pieces_of(source):
+            digest.update(piece)
+    return change.before is not None and digest.hexdigest() == change.before.sha256
 
 
 def _added(folders: Folders, manifest: Manifest, written: int) -> list[str]:

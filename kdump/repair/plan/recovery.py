@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.kafka.recover import Recovery, SegmentRecovery
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE, IndexBuilder
 from kdump.log.names import Kind
+from kdump.log.opening import check_holes
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE, Walk
 from kdump.repair.plan.producersat import ProducersAt, WatchedProducers
@@ -152,6 +153,8 @@ class _Consumer:
 
 
 def _digest_rest(source: Source, size: int, position: int, digest: _Hash) -> None:
+    """Raises KdumpError FILE_SIZE for a sparse file that would take hours."""
+    check_holes(source)
     buffer = memoryview(bytearray(min(_PIECE, max(size - position, 0))))
     while position < size:
         # A part of the file without data is digested, but not read.

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.codes import Codes, KdumpError
 from kdump.log import lines
 from kdump.log.memory import MemorySource
 
@@ -18,3 +19,15 @@ def test_lines(text: str, block: int, left: int) -> None:
         assert list(lines.lines_of(MemorySource("", data))) == data.split(b"\n")
         end = max(0, len(data) - left)
         assert list(lines.lines_of(MemorySource("", data), end)) == data[:end].split(b"\n")
+
+
+def test_a_line_that_does_not_end() -> None:
+    """A sparse file of any size would come into memory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "_BLOCK", 4)
+        patch.setattr(lines, "MOST_IN_A_LINE", 10)
+        good = [b"a" * 10, b"b" * 10, b""]
+        assert list(lines.lines_of(MemorySource("", b"\n".join(good)))) == good
+        with pytest.raises(KdumpError) as caught:
+            list(lines.lines_of(MemorySource("f", b"ab\n" + bytes(100))))
+    assert (caught.value.code, caught.value.path, caught.value.position) == (Codes.FILE_SIZE, "f", 12)

@@ -122,6 +122,25 @@ def test_zeros(tmp_path: Path) -> None:
     assert (gap.position, gap.reason, gap.continue_at) == (size, Codes.ZERO_FILL, BASE + size + 5000)
 
 
+@pytest.mark.parametrize("rest", [0, 1, 2, 3, 4, 100])
+def test_holes_of_a_sparse_log_are_not_read(rest: int, tmp_path: Path) -> None:
+    """A terabyte of nothing takes minutes to read. What follows it is found wherever it begins in a block."""
+    parts, size = messages(20), (1 << 40) + rest
+    path = tmp_path / f"{0:020}.kafka"
+    path.write_bytes(b"".join(parts))
+    begin = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(size)
+        file.write(b"".join(parts))
+        file.truncate(2 * size)
+    with open_source(str(path)) as source:
+        gaps = [item for item in ResyncWalk07(source, 0).items() if isinstance(item, Gap)]
+    assert [(gap.position, gap.position + gap.length, gap.reason) for gap in gaps] == [
+        (begin, size, Codes.ZERO_FILL),
+        (size + begin, 2 * size, Codes.ZERO_TAIL),
+    ]
+
+
 def hostile(kind: str, count: int) -> bytes:
     fake = b"\x00\x80\x00\x00\x01\x00abcd"
     match kind:

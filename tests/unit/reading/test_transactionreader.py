@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from unittest import mock
 
 import pytest
 
+from kdump.codes import Codes, KdumpError
 from kdump.reading.transactionreader import TransactionReader
 from kdump.reading.transactions import Transactions
 from kdump.reading.view import DecodePath
@@ -76,3 +78,19 @@ def test_what_cannot_be_read_is_no_error_where_it_was_only_announced(segments: l
     reader = TransactionReader()
     reader.announce(str(tmp_path / "t-0" / f"{7:020d}.log"))
     assert reader.of(segments[0]).open_transactions is not None
+
+
+def test_what_cannot_be_read_is_an_error_each_time(segments: list[str]) -> None:
+    """The last segment too: no other one is read in its place."""
+    reader = TransactionReader()
+    for path in (segments[0], segments[-1]):
+        Path(path).unlink()
+        os.mkfifo(path)
+        reader.announce(path)
+        for _ in range(2):
+            with pytest.raises(KdumpError) as caught:
+                reader.of(path)
+            assert (caught.value.code, caught.value.path) == (Codes.SPECIAL_FILE, path)
+    with pytest.raises(KdumpError):
+        reader.open_before(segments[1])
+    assert reader.of(segments[1]).open_transactions is not None

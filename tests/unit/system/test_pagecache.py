@@ -163,3 +163,23 @@ def test_files_that_cannot_be_shared(tmp_path: Path) -> None:
     for name in ("pipe", "missing", ".", "s3://a/b"):
         pages.add(str(tmp_path / name))
     pages.close()
+
+
+def test_the_holes_of_a_sparse_file_are_no_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte for each page of 4 TiB would be a gibibyte."""
+    asked: list[int] = []
+
+    def mincore(_: int, size: int) -> bytes:
+        asked.append(size)
+        return bytes(-(-size // os.sysconf("SC_PAGE_SIZE")))
+
+    monkeypatch.setattr(pagecache, "_mincore", mincore)
+    monkeypatch.setattr(pagecache._Process, "opened", 0)
+    for size, is_asked in ((SIZE, True), (1 << 30, True), (4 << 40, False)):
+        path = tmp_path / str(size)
+        path.write_bytes(bytes(range(256)))
+        os.truncate(path, size)
+        with path.open("rb") as file:
+            brought = pagecache.brought_pages(file.fileno(), os.fstat(file.fileno()), str(path))
+        assert (brought is not None) is is_asked
+    assert asked == [SIZE, 1 << 30]

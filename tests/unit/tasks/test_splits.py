@@ -228,6 +228,13 @@ def test_packing() -> None:
     assert plan([made_up(0, 0)]) == []
 
 
+def test_a_sparse_log_of_any_size_makes_few_splits() -> None:
+    for size in (1 << 40, 1 << 62):
+        splits = [split for task in plan([made_up(0, size)]) for split in task]
+        assert sum(split.size for split in splits) == size
+        assert len(splits) <= 5000
+
+
 @given(st.lists(st.integers(0, 1 << 10), max_size=12), st.integers(10, 1 << 9), st.integers(1, 9))
 def test_every_byte_is_in_one_split(sizes: list[int], split_bytes: int, least: int) -> None:
     logs = [made_up(number, size) for number, size in enumerate(sizes)]

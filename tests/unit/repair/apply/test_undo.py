@@ -13,7 +13,7 @@ from kdump.repair.plan import starts
 from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, RepairOptions
 from tests.harness.batches import plain_rows, v2_batch
-from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
+from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
 from tests.harness.killedrepairs import MARKER, build, contents, manifests, repair, tree
 from tests.harness.killing import killed_at
 
@@ -145,6 +145,45 @@ def test_killed_while_changed_files_are_replaced(tmp_path: Path) -> None:
         if not is_killed:
             break
     assert killed > 5
+
+
+@pytest.mark.parametrize("what", ["changed", "longer", "link", "pipe", "directory"])
+def test_nothing_is_undone_with_a_backup_that_is_not_what_was_saved(
+    repaired: tuple[Path, dict[str, bytes]], what: str
+) -> None:
+    """What the repair made is the only good log then."""
+    partition, _ = repaired
+    saved = min(partition.glob(".kdump/*/old/*.log*"))
+    original = saved.read_bytes()
+    if what in ("changed", "longer"):
+        saved.write_bytes(original[:-1] + b"!" if what == "changed" else original + b"!")
+    else:
+        saved.unlink()
+        if what == "link":
+            (partition.parent.parent / "elsewhere").write_bytes(original)
+            saved.symlink_to(partition.parent.parent / "elsewhere")
+        elif what == "pipe":
+            os.mkfifo(saved)
+        else:
+            saved.mkdir()
+    before = {path: path.read_bytes() for path in partition.iterdir() if path.is_file()}
+    status, _, errors = undo(partition)
+    assert status == DAMAGE
+    assert saved.name[:24] in errors
+    assert {path: path.read_bytes() for path in partition.iterdir() if path.is_file()} == before
+
+
+def test_a_giant_in_place_of_a_changed_file_is_not_kept(repaired: tuple[Path, dict[str, bytes]]) -> None:
+    """A copy of a sparse file fills the disk."""
+    partition, _ = repaired
+    changes = json.loads(manifests(partition)[0].read_bytes())["files"]
+    index = partition / next(change["name"] for change in changes if change["after"] and "index" in change["name"])
+    os.truncate(index, 4 << 40)
+    status, _, errors = undo(partition)
+    assert status == UNREADABLE
+    assert f"{index}: has 4,398,046,511,104 bytes or more" in errors
+    assert index.stat().st_size == 4 << 40
+    assert kept(partition) == {}
 
 
 def test_a_log_of_which_the_start_is_gone_cannot_come_back(tmp_path: Path) -> None:
