@@ -12,6 +12,7 @@ from kdump.codes import Codes, DamageError, Finding
 from kdump.convert.encodedlog import EncodedLog
 from kdump.format import legacy
 from kdump.format.message07 import Message07, parse_message, read_records
+from kdump.format.record import Record, in_pieces
 from kdump.log.gaps import Gap
 from kdump.log.resync07 import ResyncWalk07
 from kdump.log.source import Source
@@ -21,7 +22,9 @@ from kdump.wire import compression
 class Log07(EncodedLog):
     """A stream of legacy entries made of a log of Kafka 0.7: a wrapper stays one, with its codec.
 
-    Messages get the numbers from ``first`` on as offsets. ``findings`` has the damage that was met and left out.
+    A wrapper with very many messages becomes several. Messages of 0.7 are shorter, so one wrapper with all of them may
+    be larger than ``limit``. Messages get the numbers from ``first`` on as offsets. ``findings`` has the damage that
+    was met and left out.
 
     Args:
         log: the log.
@@ -76,16 +79,20 @@ class Log07(EncodedLog):
 
     def _entry(self, message: Message07) -> bytes:
         """The entry in the other format; nothing for a wrapper without messages. DamageError where it is damaged."""
-        payloads = _payloads(message, self._limit)
+        made = bytearray()
+        number = self._number
+        for records in in_pieces(_records(message, self._limit)):
+            # Inside a wrapper of magic 1 offsets begin with 0.
+            first = 0 if self._magic and message.codec else number
+            messages = b"".join(self._message(offset, 0, record.value) for offset, record in enumerate(records, first))
+            number += len(records)
+            if message.codec:
+                value = compression.compress(message.codec, messages, magic=self._magic)
+                messages = self._message(number - 1, message.codec, value)
+            made += messages
         self._note(message.offset, self._number)
-        # Inside a wrapper of magic 1 offsets begin with 0.
-        first = 0 if self._magic and message.codec else self._number
-        messages = b"".join(self._message(number, 0, value) for number, value in enumerate(payloads, first))
-        self._number += len(payloads)
-        if not message.codec or not payloads:
-            return messages
-        value = compression.compress(message.codec, messages, magic=self._magic)
-        return self._message(self._number - 1, message.codec, value)
+        self._number = number
+        return bytes(made)
 
     def _message(self, offset: int, attributes: int, value: bytes | None) -> bytes:
         no_time = legacy.NO_TIMESTAMP
@@ -94,16 +101,14 @@ class Log07(EncodedLog):
         )
 
 
-def _payloads(message: Message07, limit: int) -> list[bytes | None]:
+def _records(message: Message07, limit: int) -> Iterator[Record]:
     """The messages in an entry. DamageError where any of it is damaged."""
     if not message.is_valid:
         raise DamageError(Codes.BATCH_CRC, "the CRC of the message is wrong")
-    payloads = []
     for record in read_records(message, limit):
         if not record.message.is_valid:
             raise DamageError(Codes.INNER_CRC, "a message inside has a wrong CRC")
-        payloads.append(record.message.value())
-    return payloads
+        yield record.plain()
 
 
 def count_messages(log: Source, limit: int) -> int:
@@ -113,5 +118,5 @@ def count_messages(log: Source, limit: int) -> int:
         if not isinstance(item, Gap):
             for start, stop in item.entries():
                 with suppress(DamageError):
-                    count += len(_payloads(parse_message(item.data[start:stop], 0), limit))
+                    count += sum(1 for _ in _records(parse_message(item.data[start:stop], 0), limit))
     return count

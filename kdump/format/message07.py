@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Any, Final, Self
 
 from kdump.codes import Codes, DamageError
-from kdump.format.batch import NO_TIMESTAMP_TYPE, wrap_int64
+from kdump.format.batch import NO_SEQUENCE, NO_TIMESTAMP_TYPE, wrap_int64
 from kdump.format.legacy import NO_TIMESTAMP, LegacyRecord, Message
+from kdump.format.record import Record
 from kdump.wire import compression
 from kdump.wire.checksum import crc32
 
@@ -107,6 +108,10 @@ class Record07(LegacyRecord):
         record = cls(message.offset, NO_TIMESTAMP, message)
         record.next_offset = next_offset
         return record
+
+    def plain(self) -> Record:
+        """The record in the form of records of batches."""
+        return Record(self.offset, NO_TIMESTAMP, NO_SEQUENCE, None, self.message.value(), ())
 
     def _replace(self, **values: Any) -> Self:
         changed = super()._replace(**values)

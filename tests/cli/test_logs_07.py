@@ -16,8 +16,13 @@ import pytest
 from kdump.dump.follow import followed
 from kdump.dump.run import DumpRun
 from kdump.dump.targets import target_by_path
+from kdump.format.message07 import write_message
+from kdump.format.record import PIECE_RECORDS
 from kdump.reading.reporter import Reporter
 from kdump.stats import log07
+from kdump.stats.fold import PartFold
+from kdump.stats.records import EntryRecords
+from kdump.wire.compression import GZIP, compress
 from tests.harness.archives import case_files, unpack_cases
 from tests.harness.cli_runs import kdump as run_in_process
 from tests.harness.dumpoptions import text_dump
@@ -392,6 +397,43 @@ def test_figures_do_not_depend_on_the_pieces_that_are_held(kdump: Run, monkeypat
     whole = kdump(*words).rows
     monkeypatch.setattr(log07, "_PIECE", 1)
     assert kdump(*words).rows == whole
+
+
+def many_messages(directory: Path, count: int) -> Path:
+    """A log of one wrapper with so many empty messages."""
+    path = directory / f"{0:020}.kafka"
+    path.write_bytes(write_message(compress(GZIP, write_message(b"") * count, magic=0), attributes=GZIP))
+    return path
+
+
+def test_many_messages_in_one_wrapper_are_counted_piece_by_piece(
+    kdump: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = many_messages(tmp_path, 3 * PIECE_RECORDS)
+    sizes = []
+    see = PartFold.see_records
+
+    def seen(part: PartFold, entries: EntryRecords) -> None:
+        sizes.append(entries.groups.table.rows)
+        see(part, entries)
+
+    monkeypatch.setattr(PartFold, "see_records", seen)
+    (figures,) = kdump("stats", "--by", "codec", "--output", "jsonl", str(path)).rows
+    assert max(sizes) <= 2 * PIECE_RECORDS
+    assert (figures["records"], figures["batches"], figures["bytes"]) == (3 * PIECE_RECORDS, 1, path.stat().st_size)
+    assert figures["codecs"]["gzip"]["storedBytes"] == path.stat().st_size
+
+
+@pytest.mark.parametrize("magic", ["0", "1", "2"])
+def test_a_wrapper_that_would_become_larger_than_the_limit_becomes_several(
+    magic: str, kdump: Run, tmp_path: Path
+) -> None:
+    path = many_messages(tmp_path, 3 * PIECE_RECORDS)
+    limit = str(40 * PIECE_RECORDS)
+    target = str(tmp_path / f"{0:020}.log")
+    assert kdump("convert", str(path), "-o", target, "--to-magic", magic, "--max-decompressed-size", limit).status == 0
+    (figures,) = kdump("stats", "--by", "codec", "--output", "jsonl", target).rows
+    assert (figures["records"], figures["maxOffset"]) == (3 * PIECE_RECORDS, 3 * PIECE_RECORDS - 1)
 
 
 def test_redacted_values_keep_their_sizes(kdump: Run) -> None:

@@ -6,9 +6,8 @@ already: a record that does not apply to the image stops a controller too.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.metadataversion import SUPPORTED_FEATURES
@@ -16,7 +15,11 @@ from kdump.kafka.image.metadataversion import SUPPORTED_FEATURES
 _BROKER_RESOURCE: Final = 4
 _BEGIN, _END, _ABORT = 23, 24, 25
 _UNSUPPORTED: Final = (0, 0)
+_PRODUCER: Final = "producer"
 _ACL: Final = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
+
+_KeyT = TypeVar("_KeyT")
+_ValueT = TypeVar("_ValueT")
 
 
 class ControllerBooks:
@@ -24,17 +27,15 @@ class ControllerBooks:
 
     def __init__(self) -> None:
         self._state = _Books()
-        self._before: _Books | None = None
 
     def replay(self, record_type: int, values: dict[str, Any], offset: int, *, in_snapshot: bool) -> None:
         """The next record. Raises ReplayError where a controller stops."""
         if record_type in (_BEGIN, _END, _ABORT):
             if in_snapshot:
                 raise ReplayError("a transaction in a snapshot")
-            if record_type == _BEGIN:
-                self._before = copy.deepcopy(self._state)
-            elif record_type == _ABORT and self._before is not None:
-                self._state = self._before
+            if record_type == _ABORT:
+                self._state.take_back()
+            self._state.changes = [] if record_type == _BEGIN else None
             return
         step = _STEPS.get(record_type)
         if step is not None:
@@ -42,32 +43,49 @@ class ControllerBooks:
 
 
 class _Books:
+    """By a key, what is there; each change goes through ``_put``."""
+
     def __init__(self) -> None:
         self.topics: dict[str, str] = {}
         self.names: dict[str, str] = {}
         self.brokers: dict[int, int] = {}
         self.acls: dict[str, tuple[Any, ...]] = {}
-        self.existing_acls: set[tuple[Any, ...]] = set()
-        self.credentials: set[tuple[int, str]] = set()
-        self.next_producer_id: int | None = None
+        self.existing_acls: dict[tuple[Any, ...], bool] = {}
+        self.credentials: dict[tuple[int, str], bool] = {}
+        self.next_ids: dict[str, int] = {}
+        self.changes: list[tuple[dict[Any, Any], Any, Any]] | None = None
+        """What was under a key of a book before each change of the open transaction; None: no transaction is open."""
+
+    def take_back(self) -> None:
+        """Undo the changes of the open transaction."""
+        for book, key, before in reversed(self.changes or ()):
+            _set(book, key, before)
+
+    def _put(self, book: dict[_KeyT, _ValueT], key: _KeyT, value: _ValueT | None) -> None:
+        """None removes."""
+        if self.changes is not None:
+            self.changes.append((book, key, book.get(key)))
+        _set(book, key, value)
 
     def topic(self, values: dict[str, Any]) -> None:
         name, topic_id = values["name"], values["topicId"]
         before = self.names.get(name)
-        self.names[name] = topic_id
+        self._put(self.names, name, topic_id)
         if before is not None:
             other = "this id" if before == topic_id else f"the id {before}"
             raise ReplayError(f"the topic {name} exists already with {other}")
-        self.topics[topic_id] = name
+        self._put(self.topics, topic_id, name)
 
     def remove_topic(self, values: dict[str, Any]) -> None:
-        name = self.topics.pop(values["topicId"], None)
+        topic_id = values["topicId"]
+        name = self.topics.get(topic_id)
         if name is None:
             raise ReplayError("the controller knows no topic with this id")
-        self.names.pop(name, None)
+        self._put(self.topics, topic_id, None)
+        self._put(self.names, name, None)
 
     def register_broker(self, values: dict[str, Any]) -> None:
-        self.brokers[values["brokerId"]] = values["brokerEpoch"]
+        self._put(self.brokers, values["brokerId"], values["brokerEpoch"])
 
     def unregister_broker(self, values: dict[str, Any]) -> None:
         broker, epoch = values["brokerId"], values["brokerEpoch"]
@@ -75,7 +93,7 @@ class _Books:
             raise ReplayError(f"broker {broker} is not registered")
         if self.brokers[broker] != epoch:
             raise ReplayError(f"broker {broker} has the epoch {self.brokers[broker]}, not {epoch}")
-        del self.brokers[broker]
+        self._put(self.brokers, broker, None)
 
     def feature(self, values: dict[str, Any]) -> None:
         name, level = values["name"], values["featureLevel"]
@@ -90,29 +108,38 @@ class _Books:
 
     def producer_ids(self, values: dict[str, Any]) -> None:
         following = values["nextProducerId"]
-        if self.next_producer_id is not None and following <= self.next_producer_id:
-            raise ReplayError(f"the next producer id {following} is not above {self.next_producer_id}")
-        self.next_producer_id = following
+        before = self.next_ids.get(_PRODUCER)
+        if before is not None and following <= before:
+            raise ReplayError(f"the next producer id {following} is not above {before}")
+        self._put(self.next_ids, _PRODUCER, following)
 
     def acl(self, values: dict[str, Any]) -> None:
         acl = tuple(values[name] for name in _ACL)
-        self.acls[values["id"]] = acl
-        self.existing_acls.add(acl)
+        self._put(self.acls, values["id"], acl)
+        self._put(self.existing_acls, acl, True)
 
     def remove_acl(self, values: dict[str, Any]) -> None:
-        acl = self.acls.pop(values["id"], None)
+        acl = self.acls.get(values["id"])
+        self._put(self.acls, values["id"], None)
         if acl is None or acl not in self.existing_acls:
             raise ReplayError(f"the controller has no ACL {values['id']}")
-        self.existing_acls.remove(acl)
+        self._put(self.existing_acls, acl, None)
 
     def scram(self, values: dict[str, Any]) -> None:
-        self.credentials.add((values["mechanism"], values["name"]))
+        self._put(self.credentials, (values["mechanism"], values["name"]), True)
 
     def remove_scram(self, values: dict[str, Any]) -> None:
         key = values["mechanism"], values["name"]
         if key not in self.credentials:
             raise ReplayError(f"there is no such credential of {values['name']}")
-        self.credentials.remove(key)
+        self._put(self.credentials, key, None)
+
+
+def _set(book: dict[_KeyT, _ValueT], key: _KeyT, value: _ValueT | None) -> None:
+    if value is None:
+        book.pop(key, None)
+    else:
+        book[key] = value
 
 
 _STEPS: Final[dict[int, Callable[[_Books, dict[str, Any]], None]]] = {
