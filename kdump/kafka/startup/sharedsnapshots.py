@@ -32,7 +32,8 @@ class RecordedStates(ProducerStates):
         # A reader may leave out some of what was written whole here.
         self._is_whole_read = True
         self._changes: list[dict[int, ProducerEntry]] = []
-        self._changed: dict[int, None] = {}
+        # None: so many that the next snapshot is written whole. More changes do not make it fewer of all producers.
+        self._changed: dict[int, None] | None = {}
         self._checked = 0
         self._has_odd_transaction = False
 
@@ -55,7 +56,7 @@ class RecordedStates(ProducerStates):
 
         states = cls.from_snapshot(alive(), end_offset)
         if has_dead:
-            states._changed = dict.fromkeys(states.by_id)
+            states._changed = None
         else:
             states._whole = data
         return states
@@ -63,20 +64,24 @@ class RecordedStates(ProducerStates):
     def append(self, header: BatchHeader, batch: memoryview) -> CompletedTxn | None:
         """See ProducerStates."""
         completed = super().append(header, batch)
-        self._changed[header.producer_id] = None
+        if self._changed is not None:
+            self._changed[header.producer_id] = None
+            if len(self._changed) * _LEAST_SHARE >= len(self.by_id):
+                self._changed = None
         return completed
 
     def see_last(self, producer_ids: Iterable[int]) -> None:
         """See ProducerStates."""
         producer_ids = list(producer_ids)
         super().see_last(producer_ids)
-        for producer_id in producer_ids:
-            self._changed[producer_id] = self._changed.pop(producer_id)
+        if self._changed is not None:
+            for producer_id in producer_ids:
+                self._changed[producer_id] = self._changed.pop(producer_id)
 
     def take_snapshot(self) -> bytes | SharedSnapshot:
         """A snapshot of the states as they are now."""
         changed, self._changed = self._changed, {}
-        if len(changed) * _LEAST_SHARE >= len(self.by_id):
+        if changed is None:
             self._whole, self._is_whole_read = self.snapshot(), False
             self._changes, self._checked = [], 0
             return self._whole
@@ -85,7 +90,7 @@ class RecordedStates(ProducerStates):
 
     def are_at(self, changes: list[dict[int, ProducerEntry]], number: int) -> bool:
         """Whether nothing changed since the snapshot that is told by the first ``number`` of ``changes``."""
-        return self._changes is changes and len(changes) == number and not self._changed
+        return self._changes is changes and len(changes) == number and self._changed == {}
 
     def are_as_read(self, is_alive: Callable[[ProducerEntry], bool]) -> bool:
         """Whether a reader of the newest snapshot, who leaves out what is not alive, gets these states."""

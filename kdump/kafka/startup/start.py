@@ -117,8 +117,8 @@ def _segments(directory: Directory, settings: LoadSettings) -> ByOffset[StartSeg
 
 
 def _open(producers: ProducerManager) -> tuple[OpenTransaction, ...]:
-    ongoing = sorted(producers.states.ongoing.items())
-    return tuple(OpenTransaction(producer_id, first_offset) for first_offset, producer_id in ongoing)
+    ongoing = producers.states.ongoing
+    return tuple(OpenTransaction(ongoing[first_offset], first_offset) for first_offset in sorted(ongoing))
 
 
 def _load(loading: Loading) -> Served:

@@ -327,7 +327,7 @@ class Planner:
 
         # A valid index of a running broker differs from the one that recovery makes.
         aborted = None if recovered.keeps_txn_index else _aborted(recovered)
-        return unlike & unfit_indexes(source, base_offset_of(path), is_closed=is_closed, aborted=aborted)
+        return unfit_indexes(source, base_offset_of(path), unlike, is_closed=is_closed, aborted=aborted)
 
 
 def _refuse_foreign(source: Source) -> None:
