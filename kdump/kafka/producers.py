@@ -191,7 +191,22 @@ class ProducerStates:
 
     def entries(self) -> Iterator[ProducerEntry]:
         """What a snapshot holds, in the order of its file."""
-        return (_entry(producer_id, self._states[producer_id]) for producer_id in long_hash_order(self._states))
+        return map(self.entry_of, long_hash_order(self._states))
+
+    def entry_of(self, producer_id: int) -> ProducerEntry:
+        """What a snapshot holds of a producer. Raises KeyError for one that is not known."""
+        state = self._states[producer_id]
+        first_offset = state.txn_first_offset
+        return ProducerEntry(
+            producer_id,
+            state.epoch,
+            state.last_sequence,
+            state.last_offset,
+            state.offset_delta,
+            state.timestamp,
+            state.coordinator_epoch,
+            _NONE if first_offset is None else first_offset,
+        )
 
     def snapshot(self) -> bytes:
         """The bytes of a .snapshot file (docs/spec/formats.md#7-producer-snapshots)."""
@@ -216,20 +231,11 @@ def long_hash_order(keys: Iterable[int]) -> list[int]:
     return sorted(keys, key=lambda key: _spread_hash(key) & capacity - 1)
 
 
+def write_entries(entries: Mapping[int, ProducerEntry]) -> bytes:
+    """The bytes of a .snapshot file with these entries by producer id, in the order in which they were first seen."""
+    return write_snapshot(entries[producer_id] for producer_id in long_hash_order(entries))
+
+
 def _spread_hash(key: int) -> int:
     folded = (key ^ key >> 32) & 0xFFFF_FFFF
     return folded ^ folded >> 16
-
-
-def _entry(producer_id: int, state: ProducerState) -> ProducerEntry:
-    first_offset = state.txn_first_offset
-    return ProducerEntry(
-        producer_id,
-        state.epoch,
-        state.last_sequence,
-        state.last_offset,
-        state.offset_delta,
-        state.timestamp,
-        state.coordinator_epoch,
-        _NONE if first_offset is None else first_offset,
-    )

@@ -85,7 +85,7 @@ def allocated(path: str) -> int:
     if is_uri(path):
         return size(path)
     status = _status(path)
-    return min(status.st_size, status.st_blocks * _BLOCK)
+    return min(status.st_size, stored_bytes(status))
 
 
 def _status(path: str) -> os.stat_result:

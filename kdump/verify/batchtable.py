@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from kdump.log.source import Source
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.segment import Rows
 from kdump.verify.siblings import EpochRange
-from kdump.verify.table import cleaned, first_offset, joined, read_rows, row_at
+from kdump.verify.table import cleaned, first_offset, read_rows, row_at
 
 
 class BatchTable:
@@ -40,31 +40,41 @@ class BatchTable:
         self, base_offset: int, size: int, gaps: list[tuple[int, int]], next_base: int | None = None
     ) -> IndexedLog:
         """The valid batches as the indexes see them; for the arguments see IndexedLog."""
-        table = joined(self._parts)
-        if not table["is_valid"].all():
-            table = table[table["is_valid"]]
-        is_legacy = bool((table["magic"] < 2).all())
+        parts = [part if part["is_valid"].all() else part[part["is_valid"]] for part in self._parts]
+        is_legacy = all((part["magic"] < 2).all() for part in parts)
         return IndexedLog(
-            base_offset, size, _TableColumns(table), sorted(gaps), is_legacy=is_legacy, next_base=next_base
+            base_offset, size, _TableColumns(parts), sorted(gaps), is_legacy=is_legacy, next_base=next_base
         )
 
     def was_cleaned(self, base_offset: int) -> bool:
         """Whether the log cleaner compacted the segment: some batch shows it, or a gap before the first batch."""
-        return (self.first_offset or 0) > base_offset or bool(cleaned(joined(self._parts)).any())
+        return (self.first_offset or 0) > base_offset or any(cleaned(part).any() for part in self._parts)
 
     def epochs(self) -> Iterator[EpochRange]:
         """Runs of batches of magic 2 with the same leader epoch."""
-        table = joined(self._parts)
-        has_epoch = table["is_valid"] & (table["leader_epoch"] >= 0)
-        if not has_epoch.all():
-            table = table[has_epoch]
-        if not table.size:
-            return
-        epoch = table["leader_epoch"]
-        starts = [0, *(np.flatnonzero(epoch[1:] != epoch[:-1]) + 1).tolist()]
-        ends = [start - 1 for start in (*starts[1:], table.size)]
-        for start, end in zip(starts, ends, strict=True):
-            yield EpochRange(int(epoch[start]), int(table["base_offset"][start]), int(table["last_offset"][end]))
+        before: EpochRange | None = None
+        for run in self._runs():
+            if before is not None and run.epoch == before.epoch:
+                before = before._replace(last_offset=run.last_offset)
+                continue
+            if before is not None:
+                yield before
+            before = run
+        if before is not None:
+            yield before
+
+    def _runs(self) -> Iterator[EpochRange]:
+        """As ``epochs``; a run ends where a part ends."""
+        for part in self._parts:
+            has_epoch = part["is_valid"] & (part["leader_epoch"] >= 0)
+            table = part if has_epoch.all() else part[has_epoch]
+            if not table.size:
+                continue
+            epoch = table["leader_epoch"]
+            starts = [0, *(np.flatnonzero(epoch[1:] != epoch[:-1]) + 1).tolist()]
+            ends = [start - 1 for start in (*starts[1:], table.size)]
+            for start, end in zip(starts, ends, strict=True):
+                yield EpochRange(int(epoch[start]), int(table["base_offset"][start]), int(table["last_offset"][end]))
 
 
 def read_table(source: Source) -> BatchTable:
@@ -78,32 +88,36 @@ def read_table(source: Source) -> BatchTable:
 
 @dataclass(frozen=True, slots=True)
 class _TableColumns:
-    """The columns of ``verify.indexedlog.IndexedBatches``."""
+    """The columns of ``verify.indexedlog.IndexedBatches``. Whole rows are never joined: they would be there twice."""
 
-    table: NDArray[np.void]
+    parts: Sequence[Rows]
 
     @property
     def position(self) -> NDArray[np.int64]:
         """See IndexedBatches."""
-        return self.table["position"]
+        return self._column("position")
 
     @property
     def end(self) -> NDArray[np.int64]:
         """See IndexedBatches."""
-        end: NDArray[np.int64] = self.table["position"] + self.table["size"]
+        end = self._column("position")
+        end += self._column("size")
         return end
 
     @property
     def base_offset(self) -> NDArray[np.int64]:
         """See IndexedBatches."""
-        return self.table["base_offset"]
+        return self._column("base_offset")
 
     @property
     def last_offset(self) -> NDArray[np.int64]:
         """See IndexedBatches."""
-        return self.table["last_offset"]
+        return self._column("last_offset")
 
     @property
     def max_timestamp(self) -> NDArray[np.int64]:
         """See IndexedBatches."""
-        return self.table["max_timestamp"]
+        return self._column("max_timestamp")
+
+    def _column(self, name: str) -> NDArray[np.int64]:
+        return np.concatenate([np.empty(0, np.int64), *(part[name] for part in self.parts)])

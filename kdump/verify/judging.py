@@ -6,6 +6,7 @@ itself.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
@@ -58,8 +59,9 @@ class DistributedCheck:
     ) -> None:
         self._fallback = fallback
         # A path that is given twice is judged once.
-        groups = dict.fromkeys(group for path in paths for group in groups_of(path))
-        self._groups = [group for group in groups if not leaves_out(group)]
+        groups = [group for path in paths for group in groups_of(path)]
+        self._asked = Counter(map(_name, groups))
+        self._groups = [group for group in dict.fromkeys(groups) if not leaves_out(group)]
         self._numbers = {_name(group): number for number, group in enumerate(self._groups)}
         self._coming = judge(self._groups)
         self._judged: dict[int, list[Judgement]] = {}
@@ -82,11 +84,16 @@ class DistributedCheck:
         return self._fallback.segments(segments, folder) if found is None else iter(found)
 
     def _noted(self, number: int, items: Iterable[Judgement]) -> Iterator[Judgement]:
-        """The items of a group as they come, with the paths as they are in this process."""
-        noted = self._judged[number] = []
-        for item in items:
-            noted.append(self._groups[number].as_given(item))
-            yield noted[-1]
+        """The items of a group as they come, with the paths as they are in this process.
+
+        They are kept for a path that is given again. There may be one for each batch.
+        """
+        kept = self._judged[number] = []
+        group = self._groups[number]
+        for item in map(group.as_given, items):
+            if self._asked[_name(group)] > 1:
+                kept.append(item)
+            yield item
 
 
 def pooled_judge(

@@ -35,6 +35,7 @@ class OrderedChecks:
             batches always have sequence 0.
         transactional_id: returns that of a producer id, None if it is not known.
         lists_gaps: see ``CheckOptions``.
+        follows_producers: check producers and transactions too.
     """
 
     def __init__(
@@ -45,10 +46,12 @@ class OrderedChecks:
         is_coordinator: bool = False,
         transactional_id: Callable[[int], str | None] = lambda producer_id: None,
         lists_gaps: bool = False,
+        follows_producers: bool = True,
     ) -> None:
         self._producers = ProducerChecks(producers, is_coordinator=is_coordinator, transactional_id=transactional_id)
         self._missing = MissingOffsets(is_compacted, lists_all=lists_gaps)
         self._lists_gaps = lists_gaps
+        self._follows_producers = follows_producers
         self._history = History()
         self._path: str | None = None
         self._base_offset: int | None = None
@@ -147,7 +150,7 @@ class OrderedChecks:
                 continue
             if by_order:
                 yield from self._see_order(row)
-            if before is not None:
+            if before is not None and self._follows_producers:
                 if before >= 0:
                     self._producers.step_over(row_at(rows, before))
                 yield from self._producers.see(row)

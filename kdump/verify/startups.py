@@ -83,12 +83,13 @@ class StartOptions(NamedTuple):
 
 
 class Task(NamedTuple):
-    """The start of one partition directory."""
+    """The start of one partition directory; ``tells_begins``: of the transactions, see StartCheck.begun."""
 
     path: str
     settings: LoadSettings
     checksums: bool
     is_07: bool = False
+    tells_begins: bool = True
 
     def run(self) -> StartCheck | KdumpError:
         """The answer, or why there is none. If a broker changes the files meanwhile: what two answers agree in."""
@@ -108,7 +109,7 @@ class Task(NamedTuple):
                     self.settings,
                     checksums=self.checksums,
                     evidence=self._evidence(directory.before),
-                    transactional_id=partial(transactional_id, _above(self.path)),
+                    transactional_id=partial(transactional_id, _above(self.path)) if self.tells_begins else None,
                 )
             except KdumpError as error:
                 return error.located(self.path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, MutableMapping
 from typing import TypeVar
 
@@ -35,6 +35,11 @@ class ByOffset(MutableMapping[int, _Value]):
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    def covering(self, start: int, end: int | None = None) -> list[int]:
+        """The offsets from the last one up to ``start`` on (if all are higher, from the first), below ``end``."""
+        first = max(bisect_right(self.offsets, start) - 1, 0)
+        return self.offsets[first : None if end is None else bisect_left(self.offsets, end)]
 
 
 class SnapshotNames:

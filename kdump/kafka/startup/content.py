@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kdump.log.opening import check_holes, check_size, open_source
-from kdump.log.piecewise import PiecewiseSource
+from kdump.log.piecewise import PiecewiseSource, Sliceable
 from kdump.log.source import Source
 
 _BLOCK: Final = 1 << 20
@@ -22,7 +22,7 @@ class ContentPiece:
     path: str | None
     position: int
     length: int
-    data: bytes = b""
+    data: Sliceable = b""
 
     def part(self, start: int, end: int) -> ContentPiece:
         """The bytes from ``start`` to ``end`` (exclusive)."""
@@ -44,7 +44,7 @@ class Content:
         return cls((ContentPiece(path, 0, size),), size)
 
     @classmethod
-    def of_bytes(cls, data: bytes) -> Content:
+    def of_bytes(cls, data: Sliceable) -> Content:
         """The contents of a small new file."""
         return cls((ContentPiece(None, 0, len(data), data),), len(data))
 
@@ -80,7 +80,7 @@ class Content:
             return self if size == self.size else self.part(0, size)
         return self + Content.zeros(size - self.size)
 
-    def overwritten(self, data: bytes) -> Content:
+    def overwritten(self, data: Sliceable) -> Content:
         """The contents with ``data`` over the first bytes."""
         return Content.of_bytes(data) + self.part(len(data), self.size)
 
@@ -125,7 +125,7 @@ def sha256(content: Content) -> str:
         for piece in content.pieces:
             end = start + piece.length
             if piece.path is None:
-                digest.update(piece.data)
+                digest.update(piece.data[:])
                 for at in range(len(piece.data), piece.length, _BLOCK):
                     digest.update(memoryview(_ZEROS)[: piece.length - at])
             else:

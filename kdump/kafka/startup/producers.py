@@ -6,7 +6,7 @@ UnifiedLog.rebuildProducerState).
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
@@ -14,18 +14,19 @@ from typing import Final
 from kdump.codes import DamageError
 from kdump.fast.policy import BATCHES_IN_CHUNK, RECOVERED_BATCHES
 from kdump.format.batch import HEADER_SIZE
-from kdump.format.snapshot import snapshot_entries
+from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
-from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates
+from kdump.kafka.producers import CompletedTxn, ProducerState
 from kdump.kafka.startup.batches import StoredBatch, batches_of, chunks
 from kdump.kafka.startup.byoffset import ByOffset, SnapshotNames
 from kdump.kafka.startup.clock import Clock
-from kdump.kafka.startup.content import Content
+from kdump.kafka.startup.content import Content, ContentPiece
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import INDEX_OUT_OF_BOUNDS, INVALID_RECORD, StartFailureError
 from kdump.kafka.startup.names import SNAPSHOT, file_name
 from kdump.kafka.startup.segment import StartSegment
+from kdump.kafka.startup.sharedsnapshots import RecordedStates, SharedSnapshot
 from kdump.log.source import Source
 
 _EXPIRATION_MS: Final = 86_400_000
@@ -46,7 +47,7 @@ class ProducerManager:
     """
 
     def __init__(self, directory: Directory, clock: Clock, snapshots: SnapshotNames | None = None) -> None:
-        self.states = ProducerStates()
+        self.states = RecordedStates()
         self.is_forgotten = False
         """Whether it is a clean start without snapshots, at which nothing was read."""
         self._directory = directory
@@ -76,8 +77,7 @@ class ProducerManager:
         is_there = not self.states.by_id and not self._completed and self.states.end_offset >= end
         self._truncate_and_reload(start, end)
         if self.states.end_offset < end and not is_there:
-            holding = max(bisect_right(bases, self.states.end_offset) - 1, 0)
-            for base in bases[holding : bisect_left(bases, end)]:
+            for base in segments.covering(self.states.end_offset, end):
                 self._replay(segments, base, start, end)
         self.states.end_offset = end
         self.take_snapshot()
@@ -88,7 +88,7 @@ class ProducerManager:
         if offset <= self._snapshot_offset:
             return
         name = file_name(offset, SNAPSHOT)
-        data = self.states.snapshot()
+        data = self.states.take_snapshot()
         # The file is opened, but not truncated.
         old = self._directory[name] if name in self._directory else Content.of_bytes(b"")
         self._directory[name] = old.overwritten(data)
@@ -135,7 +135,7 @@ class ProducerManager:
         return offsets[number - 1] if number and offsets[number - 1] > start else None
 
     def _reset(self, offset: int) -> None:
-        self.states = ProducerStates(offset)
+        self.states = RecordedStates(offset)
         self._completed.clear()
 
     def _truncate_and_reload(self, start: int, end: int) -> None:
@@ -154,20 +154,27 @@ class ProducerManager:
             name = self._snapshots.name_of(offset)
             assert name is not None, "its offset is known"
             try:
-                entries = snapshot_entries(self._directory.read(name))
+                self.states = self._states_in(name, offset)
             except DamageError:
                 self._drop([offset])
                 # Another snapshot at the same offset was not known.
                 end = offset - 1
                 continue
-            alive = (
-                entry
-                for entry in entries
-                if entry.current_txn_first_offset >= 0 or self._clock.now() - entry.timestamp < _EXPIRATION_MS
-            )
-            self.states = ProducerStates.from_snapshot(alive, offset)
             self._snapshot_offset = offset
             return
+
+    def _states_in(self, name: str, offset: int) -> RecordedStates:
+        """The states in a snapshot. Raises DamageError when it is damaged."""
+        match self._directory[name].pieces:
+            case (ContentPiece(data=SharedSnapshot() as snapshot),):
+                states = snapshot.reopened(self._is_alive)
+                if states is not None:
+                    states.end_offset = offset
+                    return states
+        return RecordedStates.read(self._directory.read(name), self._is_alive, offset)
+
+    def _is_alive(self, entry: ProducerEntry) -> bool:
+        return entry.current_txn_first_offset >= 0 or self._clock.now() - entry.timestamp < _EXPIRATION_MS
 
     def _replay(self, segments: ByOffset[StartSegment], base: int, start: int, end: int) -> None:
         segment, bases = segments[base], segments.offsets
@@ -175,7 +182,7 @@ class ProducerManager:
         if base in bases[-2:]:
             self.take_snapshot()
         last = segment.size
-        if base == bases[bisect_right(bases, end) - 1]:
+        if base == segments.covering(end, end + 1)[0]:
             holding = segment.find(end)
             last = last if holding is None else holding.position
         extent = segment.read_range(offset, last)

@@ -5,7 +5,6 @@ Source: docs/spec/startup.md#4-recovery-of-the-log (rules 13 to 18; LogLoader.re
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import Final
 
 from kdump.kafka.failures import KafkaFailureError
@@ -62,8 +61,7 @@ def _unflushed(loading: Loading) -> list[int]:
     point = loading.settings.recovery_point
     if point == _LONG_MAX:
         return []
-    bases = loading.segments.offsets
-    return bases[max(bisect_right(bases, point) - 1, 0) :]
+    return loading.segments.covering(point)
 
 
 def _recover(loading: Loading, segment: StartSegment) -> int:

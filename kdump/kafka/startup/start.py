@@ -6,8 +6,6 @@ LogManager.loadLog).
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.byoffset import ByOffset
@@ -119,8 +117,8 @@ def _segments(directory: Directory, settings: LoadSettings) -> ByOffset[StartSeg
 
 
 def _open(producers: ProducerManager) -> tuple[OpenTransaction, ...]:
-    ongoing = sorted(producers.states.ongoing.items())
-    return tuple(OpenTransaction(producer_id, first_offset) for first_offset, producer_id in ongoing)
+    ongoing = producers.states.ongoing
+    return tuple(OpenTransaction(ongoing[first_offset], first_offset) for first_offset in sorted(ongoing))
 
 
 def _load(loading: Loading) -> Served:
@@ -156,12 +154,11 @@ def _batch_offset(loading: Loading, offset: int, end: int) -> int:
 
     A broker looks it up in the log, and stops if the log cannot be read on the way.
     """
-    bases = loading.segments.offsets
-    number = bisect_right(bases, offset)
-    if offset >= end or not number:
+    segments = loading.segments
+    if offset >= end or offset < segments.offsets[0]:
         return offset
-    for base in bases[number - 1 :]:
-        found = loading.segments[base].find(offset)
+    for base in segments.covering(offset):
+        found = segments[base].find(offset)
         if found is not None:
             return found.base_offset
     return end

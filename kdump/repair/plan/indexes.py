@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
 from kdump.codes import KdumpError, Severity
@@ -59,18 +59,22 @@ def _holds(path: str, kind: Kind, content: bytes) -> bool:
 
 
 def unfit_indexes(
-    source: Source, base_offset: int, *, is_closed: bool, aborted: Sequence[AbortedTxn] | None
+    source: Source, base_offset: int, kinds: Set[Kind], *, is_closed: bool, aborted: Sequence[AbortedTxn] | None
 ) -> set[Kind]:
-    """The kinds of index files beside a log of which something is wrong or missing.
+    """Those of some kinds of index files beside a log of which something is wrong or missing.
 
     Args:
         source: the log, which is walked once.
         base_offset: of its name.
+        kinds: which of them.
         is_closed: nothing is appended to the segment any more.
         aborted: what its .txnindex should hold, None if that is not known.
     """
     table = BatchTable()
-    ordered = OrderedChecks(is_compacted=was_cleaned(directory_of(source.path)) or None)
+    # Only a .txnindex depends on producers, of which there may be a million.
+    ordered = OrderedChecks(
+        is_compacted=was_cleaned(directory_of(source.path)) or None, follows_producers=Kind.TXN_INDEX in kinds
+    )
     reading = SegmentReading(source, options=CheckOptions(deep=False))
     for _ in check_segment(reading, base_offset, source.path, ordered, on_rows=table.add):
         pass
@@ -84,4 +88,4 @@ def unfit_indexes(
         is_compacted=ordered.is_compacted,
     )
     names = (parse_file_name(finding.path or "") for finding in findings if finding.severity is not Severity.INFO)
-    return {name.kind for name in names if name is not None}
+    return {name.kind for name in names if name is not None and name.kind in kinds}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from kdump.codes import Finding
@@ -76,6 +76,11 @@ class SegmentPlan:
     repaired: Recovered | None
     rebuilt: frozenset[Kind]
     is_after_cut: bool
+
+    def without_producers_after(self) -> SegmentPlan:
+        """A copy that forgets the producers after the log."""
+        repaired = None if self.repaired is None else self.repaired.without_producers()
+        return replace(self, recovered=self.recovered.without_producers(), repaired=repaired)
 
     @property
     def is_missing(self) -> bool:

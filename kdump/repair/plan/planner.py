@@ -156,7 +156,9 @@ class Planner:
             raise KdumpError(Codes.NO_SEGMENTS, "no segment files, and no copy has what is missing", path=target)
         refused = tuple(refused_text_files(target)) if is_whole else ()
         whole = PartitionPlan(self._mode, target, place, is_whole, tuple(plans), refused)
-        return replace(whole, unfit_snapshots=unfit_snapshots(whole))
+        # Nothing else of a plan needs the producers after a segment, and a partition may have a million.
+        kept = tuple(segment.without_producers_after() for segment in plans)
+        return replace(whole, segments=kept, unfit_snapshots=unfit_snapshots(whole))
 
     def _open_replicas(self) -> None:
         """They stay open for all segments: each of their logs is read once."""
@@ -325,7 +327,7 @@ class Planner:
 
         # A valid index of a running broker differs from the one that recovery makes.
         aborted = None if recovered.keeps_txn_index else _aborted(recovered)
-        return unlike & unfit_indexes(source, base_offset_of(path), is_closed=is_closed, aborted=aborted)
+        return unfit_indexes(source, base_offset_of(path), unlike, is_closed=is_closed, aborted=aborted)
 
 
 def _refuse_foreign(source: Source) -> None:

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import Recovery, SegmentRecovery
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE, IndexBuilder
 from kdump.log.names import Kind
@@ -207,6 +208,11 @@ class Recovered:
     def without_indexes(self) -> Recovered:
         """A copy that forgets the contents of the index files."""
         return replace(self, read=replace(self.read, recovery=replace(self.recovery, indexes=None)))
+
+    def without_producers(self) -> Recovered:
+        """A copy that forgets the producers: it has none."""
+        recovery = replace(self.recovery, producers=ProducerStates())
+        return replace(self, read=replace(self.read, recovery=recovery), producers=WatchedProducers())
 
 
 def recover_log(

@@ -24,9 +24,10 @@ from kdump.repair.plan.plan import PartitionPlan, RepairLoss, RepairMode, Repair
 from kdump.repair.plan.planner import Planner
 from kdump.repair.plan.repaireddirectory import RepairedDirectory
 from kdump.repair.plan.starts import is_worse, predicted_start
-from kdump.repair.run import Repair, Repaired, RepairOptions
+from kdump.repair.run import Repair, Repaired, RepairOptions, _started
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_text
+from kdump.verify.producers import ProducerChecks
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, task_of
 from tests.harness.archives import cases, unpack_cases
@@ -362,3 +363,29 @@ def test_where_the_marker_has_to_go_the_others_are_named(tmp_path: Path, monkeyp
     assert done.manifest is not None
     undo_repair(done.manifest)
     assert (state(orders), marker.exists()) == (before, True)
+
+
+def test_a_plan_holds_no_producers_that_it_does_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition may have a million open transactions; each took memory several times."""
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    header = {"producer_epoch": 0, "base_sequence": 0, "attributes": TRANSACTIONAL}
+    log = b"".join(v2_batch(plain_rows(1), base_offset=n, producer_id=n, **header) for n in range(9))
+    (directory / f"{0:020}.log").write_bytes(log)
+    followed: list[int] = []
+    monkeypatch.setattr(ProducerChecks, "see", lambda self, row: iter(followed.append(row.producer_id) or ()))
+    plan = plan_of(directory, RepairMode.LIKE_BROKER, SalvageOptions())
+    assert plan.has_changes
+    assert not any(segment.recovered.producers.by_id for segment in plan.segments)
+    assert not any(segment.recovered.recovery.producers.by_id for segment in plan.segments)
+    assert not followed, "only a .txnindex depends on producers"
+    (directory / f"{0:020}.txnindex").write_bytes(b"\0" * 33 + b"\1")
+    plan_of(directory, RepairMode.LIKE_BROKER, SalvageOptions())
+    assert followed == [*range(9)]
+    monkeypatch.undo()
+    task = task_of(str(directory), StartOptions(is_clean=False))
+    told, started = task.run(), _started(task)
+    assert isinstance(told, StartCheck)
+    assert len(told.begun) == 9
+    assert not started.begun
+    assert started.start.served == told.start.served

@@ -1,0 +1,151 @@
+"""Producer states whose snapshots share what they have in common.
+
+For each segment that it recovers, a start takes up to two snapshots of all producers, and reads the newest one again
+(docs/spec/startup.md#5-the-producer-state). Where few producers changed, a snapshot here keeps only those. The states
+that it was taken of go on for its next reader, and its bytes are made when something asks for them. So the cost stays
+in proportion to the changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Self
+
+from kdump.format.batch import BatchHeader
+from kdump.format.snapshot import ProducerEntry, snapshot_entries, snapshot_size, write_snapshot
+from kdump.kafka.producers import CompletedTxn, ProducerStates, write_entries
+
+_LEAST_SHARE: Final = 4
+"""A snapshot is written whole where one of so many producers changed: as entries they would take as much memory."""
+_EMPTY: Final = write_snapshot(())
+_NO_DATA: Final = (-1, -1, 0)
+"""Last sequence, last offset and offset delta of a producer without a data batch."""
+
+
+class RecordedStates(ProducerStates):
+    """Producer states that record who changed since their newest snapshot."""
+
+    def __init__(self, end_offset: int = 0) -> None:
+        super().__init__(end_offset)
+        # The newest snapshot that was written whole, and the entries that each later one changed.
+        self._whole = _EMPTY
+        # A reader may leave out some of what was written whole here.
+        self._is_whole_read = True
+        self._changes: list[dict[int, ProducerEntry]] = []
+        # None: so many that the next snapshot is written whole. More changes do not make it fewer of all producers.
+        self._changed: dict[int, None] | None = {}
+        self._checked = 0
+        self._has_odd_transaction = False
+
+    @classmethod
+    def read(cls, data: bytes, is_alive: Callable[[ProducerEntry], bool], end_offset: int) -> Self:
+        """The states that a snapshot taken at ``end_offset`` holds, without those that are not alive.
+
+        Raises:
+            DamageError: the snapshot is damaged.
+        """
+        has_dead = False
+
+        def alive() -> Iterator[ProducerEntry]:
+            nonlocal has_dead
+            for entry in snapshot_entries(data):
+                if is_alive(entry):
+                    yield entry
+                else:
+                    has_dead = True
+
+        states = cls.from_snapshot(alive(), end_offset)
+        if has_dead:
+            states._changed = None
+        else:
+            states._whole = data
+        return states
+
+    def append(self, header: BatchHeader, batch: memoryview) -> CompletedTxn | None:
+        """See ProducerStates."""
+        completed = super().append(header, batch)
+        if self._changed is not None:
+            self._changed[header.producer_id] = None
+            if len(self._changed) * _LEAST_SHARE >= len(self.by_id):
+                self._changed = None
+        return completed
+
+    def see_last(self, producer_ids: Iterable[int]) -> None:
+        """See ProducerStates."""
+        producer_ids = list(producer_ids)
+        super().see_last(producer_ids)
+        if self._changed is not None:
+            for producer_id in producer_ids:
+                self._changed[producer_id] = self._changed.pop(producer_id)
+
+    def take_snapshot(self) -> bytes | SharedSnapshot:
+        """A snapshot of the states as they are now."""
+        changed, self._changed = self._changed, {}
+        if changed is None:
+            self._whole, self._is_whole_read = self.snapshot(), False
+            self._changes, self._checked = [], 0
+            return self._whole
+        self._changes.append({producer_id: self.entry_of(producer_id) for producer_id in changed})
+        return SharedSnapshot(self, self._whole, self._changes, len(self.by_id))
+
+    def are_at(self, changes: list[dict[int, ProducerEntry]], number: int) -> bool:
+        """Whether nothing changed since the snapshot that is told by the first ``number`` of ``changes``."""
+        return self._changes is changes and len(changes) == number and self._changed == {}
+
+    def are_as_read(self, is_alive: Callable[[ProducerEntry], bool]) -> bool:
+        """Whether a reader of the newest snapshot, who leaves out what is not alive, gets these states."""
+        if self._has_odd_transaction or not self._is_whole_read:
+            return False
+        for changes in self._changes[self._checked :]:
+            for entry in changes.values():
+                if not is_alive(entry) or (entry.last_offset < 0 and entry[2:5] != _NO_DATA):
+                    return False
+        self._checked = len(self._changes)
+        return True
+
+    def _open(self, first_offset: int, producer_id: int) -> None:
+        # Whoever reads a snapshot does not see which of two transactions came later, and none that begins below 0.
+        self._has_odd_transaction |= first_offset < 0 or first_offset in self.ongoing
+        super()._open(first_offset, producer_id)
+
+
+class SharedSnapshot:
+    """The bytes of a snapshot, made when they are asked for.
+
+    Args:
+        states: that it was taken of.
+        whole: the bytes of the last snapshot before it that was written whole.
+        changes: the entries that each snapshot after ``whole`` changed; this one comes last now.
+        count: of its entries.
+    """
+
+    def __init__(
+        self, states: RecordedStates, whole: bytes, changes: list[dict[int, ProducerEntry]], count: int
+    ) -> None:
+        self._states = states
+        self._whole = whole
+        self._changes = changes
+        self._number = len(changes)
+        self._count = count
+
+    def __len__(self) -> int:
+        return snapshot_size(self._count)
+
+    def __getitem__(self, part: slice) -> bytes:
+        entries = {entry.producer_id: entry for entry in snapshot_entries(self._whole)}
+        for changes in self._changes[: self._number]:
+            entries.update(changes)
+        return write_entries(entries)[part]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, bytes | SharedSnapshot) and self[:] == other[:])
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def reopened(self, is_alive: Callable[[ProducerEntry], bool]) -> RecordedStates | None:
+        """The states that a reader gets who leaves out what is not alive: those that the snapshot was taken of.
+
+        None where they changed since, or where the snapshot does not keep all of them; then its bytes must be read.
+        """
+        states = self._states
+        return states if states.are_at(self._changes, self._number) and states.are_as_read(is_alive) else None
