@@ -15,13 +15,12 @@ from kdump.codes import Codes, KdumpError
 from kdump.log.listing import ListingEntry
 from kdump.log.named import check_link, note_named
 from kdump.log.names import is_uri
+from kdump.system.pagecache import stored_bytes
 
 DirectoryState: TypeAlias = tuple[int, int, int, int]
 """Device, inode and both times (ns) of a directory."""
 
 _MOST_LISTINGS: Final = 80
-_BLOCK: Final = 512
-"""Bytes that ``st_blocks`` counts by (stat(2))."""
 _SETTLED_NS: Final = 2_000_000_000
 """A directory that changed so long ago has a new time when it changes again, however coarse its times are."""
 _listings: Final[dict[str, tuple[DirectoryState, list[ListingEntry]]]] = {}
