@@ -16,6 +16,7 @@ from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.batchcounts import count_batches, timestamp_types
 from kdump.stats.grouping import MOST_CONTENTS, OF_BATCHES, Assigned, By, GroupFiles, Groups, Key
 from kdump.stats.keys import KeySketches
+from kdump.stats.numbers import Numbers
 from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
 from kdump.stats.order import RangeEnds, Runs, missing_offsets, steps_back
 from kdump.stats.places import RangeStart
@@ -152,9 +153,8 @@ class StatsFold:
         else:
             # There may be many groups: they are not held twice.
             ids = np.arange(other.groups.count)
-            for name in ("groups", "paths", "files", "sizes", *_FIGURES):
+            for name in ("groups", "paths", "files", "sizes", "keys", *_FIGURES):
                 setattr(self, name, getattr(other, name))
-        self.keys.merge(other.keys, ids)
         if self.offset_times is not None and other.offset_times is not None:
             self.offset_times.merge(other.offset_times)
         self._runs.merge(other._runs, ids)
@@ -166,6 +166,7 @@ class StatsFold:
             sizes.merge(other.sizes[name], ids)
         for name in _FIGURES:
             getattr(self, name).merge(getattr(other, name), ids)
+        self.keys.merge(other.keys, ids)
 
     def note_file(self, assigned: Assigned, path: str) -> None:
         """Note that the groups have rows of a file."""
@@ -253,7 +254,7 @@ class StatsFold:
 
 
 FOLD_CLASSES: Final = (
-    By, Columns, GroupFiles, Groups, KeySketches, OffsetTimes, Producers, RangeEnds, RangeStart, Runs, Sizes,
+    By, Columns, GroupFiles, Groups, KeySketches, Numbers, OffsetTimes, Producers, RangeEnds, RangeStart, Runs, Sizes,
     StatsFold, Tally, Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES, *TRANSACTION_CLASSES,
 )  # fmt: skip
 """The classes inside of a fold, for those who send one to another process."""

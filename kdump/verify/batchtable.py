@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from kdump.log.source import Source
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.segment import Rows
 from kdump.verify.siblings import EpochRange
-from kdump.verify.table import cleaned, first_offset, joined, read_rows, row_at
+from kdump.verify.table import cleaned, first_offset, read_rows, row_at
 
 
 class BatchTable:
@@ -40,31 +40,28 @@ class BatchTable:
         self, base_offset: int, size: int, gaps: list[tuple[int, int]], next_base: int | None = None
     ) -> IndexedLog:
         """The valid batches as the indexes see them; for the arguments see IndexedLog."""
-        table = joined(self._parts)
-        if not table["is_valid"].all():
-            table = table[table["is_valid"]]
-        is_legacy = bool((table["magic"] < 2).all())
+        parts = _chosen(self._parts, lambda rows: rows["is_valid"])
+        is_legacy = all(bool((rows["magic"] < 2).all()) for rows in parts)
         return IndexedLog(
-            base_offset, size, _TableColumns(table), sorted(gaps), is_legacy=is_legacy, next_base=next_base
+            base_offset, size, _TableColumns(parts), sorted(gaps), is_legacy=is_legacy, next_base=next_base
         )
 
     def was_cleaned(self, base_offset: int) -> bool:
         """Whether the log cleaner compacted the segment: some batch shows it, or a gap before the first batch."""
-        return (self.first_offset or 0) > base_offset or bool(cleaned(joined(self._parts)).any())
+        return (self.first_offset or 0) > base_offset or any(bool(cleaned(rows).any()) for rows in self._parts)
 
     def epochs(self) -> Iterator[EpochRange]:
         """Runs of batches of magic 2 with the same leader epoch."""
-        table = joined(self._parts)
-        has_epoch = table["is_valid"] & (table["leader_epoch"] >= 0)
-        if not has_epoch.all():
-            table = table[has_epoch]
-        if not table.size:
+        parts = _chosen(self._parts, lambda rows: rows["is_valid"] & (rows["leader_epoch"] >= 0))
+        epoch, base_offset, last_offset = (
+            _column(parts, name) for name in ("leader_epoch", "base_offset", "last_offset")
+        )
+        if not epoch.size:
             return
-        epoch = table["leader_epoch"]
         starts = [0, *(np.flatnonzero(epoch[1:] != epoch[:-1]) + 1).tolist()]
-        ends = [start - 1 for start in (*starts[1:], table.size)]
+        ends = [start - 1 for start in (*starts[1:], epoch.size)]
         for start, end in zip(starts, ends, strict=True):
-            yield EpochRange(int(epoch[start]), int(table["base_offset"][start]), int(table["last_offset"][end]))
+            yield EpochRange(int(epoch[start]), int(base_offset[start]), int(last_offset[end]))
 
 
 def read_table(source: Source) -> BatchTable:
@@ -76,34 +73,44 @@ def read_table(source: Source) -> BatchTable:
     return rows
 
 
+def _chosen(parts: Sequence[Rows], choose: Callable[[Rows], NDArray[np.bool_]]) -> list[Rows]:
+    """The rows that ``choose`` marks, in the same parts."""
+    chosen = ((rows, choose(rows)) for rows in parts)
+    return [rows if mask.all() else rows[mask] for rows, mask in chosen]
+
+
+def _column(parts: Sequence[Rows], name: str) -> NDArray[np.int64]:
+    """A column of all rows. There may be a million of them, so they are not joined with all their columns."""
+    return np.concatenate([np.empty(0, np.int64), *(rows[name] for rows in parts)])
+
+
 @dataclass(frozen=True, slots=True)
 class _TableColumns:
     """The columns of ``verify.indexedlog.IndexedBatches``."""
 
-    table: NDArray[np.void]
+    parts: Sequence[Rows]
 
     @property
     def position(self) -> NDArray[np.int64]:
         """See IndexedBatches."""
-        return self.table["position"]
+        return _column(self.parts, "position")
 
     @property
     def end(self) -> NDArray[np.int64]:
         """See IndexedBatches."""
-        end: NDArray[np.int64] = self.table["position"] + self.table["size"]
-        return end
+        return self.position + _column(self.parts, "size")
 
     @property
     def base_offset(self) -> NDArray[np.int64]:
         """See IndexedBatches."""
-        return self.table["base_offset"]
+        return _column(self.parts, "base_offset")
 
     @property
     def last_offset(self) -> NDArray[np.int64]:
         """See IndexedBatches."""
-        return self.table["last_offset"]
+        return _column(self.parts, "last_offset")
 
     @property
     def max_timestamp(self) -> NDArray[np.int64]:
         """See IndexedBatches."""
-        return self.table["max_timestamp"]
+        return _column(self.parts, "max_timestamp")
