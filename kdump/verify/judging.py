@@ -6,6 +6,7 @@ itself.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
@@ -194,7 +195,7 @@ class _StoredReading:
     """What other processes read of a segment, in splits; see ``verify.segment.SeenSegment``."""
 
     def __init__(self, pieces: Iterable[ReadingPiece], source: Source, take: Callable[[Any], None]) -> None:
-        self._seen = [piece.seen for piece in pieces]
+        self._seen = deque(piece.seen for piece in pieces)
         self._source = source
         self._take = take
         self.ends_in_gap = False
@@ -211,9 +212,12 @@ class _StoredReading:
         return not (is_filled or is_other or any(isinstance(seen, KdumpError) for seen in self._seen))
 
     def items(self) -> Iterator[Finding | Rows]:
-        """Findings and rows in file order. Raises KdumpError if the process that read them was killed."""
-        for seen in self._seen:
-            match seen:
+        """Findings and rows in file order, once: nothing that was taken is held.
+
+        Raises KdumpError if the process that read them was killed.
+        """
+        while self._seen:
+            match seen := self._seen.popleft():
                 case ReaderDied():
                     raise seen.error
                 case ReadingEnd():
