@@ -6,7 +6,7 @@ itself.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
@@ -59,9 +59,10 @@ class DistributedCheck:
     ) -> None:
         self._fallback = fallback
         # A path that is given twice is judged once.
-        groups = dict.fromkeys(group for path in paths for group in groups_of(path))
+        groups = Counter(group for path in paths for group in groups_of(path))
         self._groups = [group for group in groups if not leaves_out(group)]
         self._numbers = {_name(group): number for number, group in enumerate(self._groups)}
+        self._comes_again = {number for number, group in enumerate(self._groups) if groups[group] > 1}
         self._coming = judge(self._groups)
         self._judged: dict[int, list[Judgement]] = {}
 
@@ -74,20 +75,22 @@ class DistributedCheck:
         wanted = self._numbers.get(_name(Group(tuple(segments), folder)))
         if wanted is not None and wanted not in self._judged:
             for number, items in self._coming:
+                given = map(self._groups[number].as_given, items)
                 if number == wanted:
-                    return self._noted(number, items)
-                self._judged[number] = list(self._noted(number, items))
+                    # There may be a finding for each batch: they are held only where they are asked for again.
+                    return self._noted(number, given) if number in self._comes_again else given
+                self._judged[number] = list(given)
                 if number > wanted:
                     break
         found = None if wanted is None else self._judged.get(wanted)
         return self._fallback.segments(segments, folder) if found is None else iter(found)
 
     def _noted(self, number: int, items: Iterable[Judgement]) -> Iterator[Judgement]:
-        """The items of a group as they come, with the paths as they are in this process."""
+        """The items of a group as they come."""
         noted = self._judged[number] = []
         for item in items:
-            noted.append(self._groups[number].as_given(item))
-            yield noted[-1]
+            noted.append(item)
+            yield item
 
 
 def pooled_judge(
