@@ -78,15 +78,14 @@ def _first_entries(chunk: CheckedChunk, end: int) -> CheckedChunk:
 
 
 class LogCuts:
-    """Finds where a log can be cut. It remembers the last cut, and how far the lengths of entries were followed.
+    """Finds where a log can be cut. It remembers the last cut.
 
     Args:
         index: the entries of the .index beside the log, positions rising; none: lengths are followed.
     """
 
     def __init__(self, index: Sequence[OffsetEntry]) -> None:
-        self._index = index
-        self._followed = 0
+        self._leads: _Leads = _IndexLeads(index) if index else _LengthLeads()
         self._last: tuple[int, _ExtentPosition] | None = None
 
     def extent(self, source: Source, first: int, last: int) -> Extent:
@@ -113,18 +112,15 @@ class LogCuts:
     def _cut(self, source: Source, position: int) -> _ExtentPosition:
         if self._last is not None and self._last[0] == position:
             return self._last[1]
-        leads = _IndexLeads(source, self._index) if self._index else _LengthLeads(source, self._followed)
-        cut = _cut(source, position, leads)
-        if isinstance(leads, _LengthLeads):
-            self._followed = leads.followed
+        cut = _cut(source, position, self._leads)
         self._last = position, cut
         return cut
 
 
 def leads(source: Source, index: Sequence[OffsetEntry], position: int) -> Iterator[int]:
     """Positions at which entries start according to the .index, from ``position`` backwards, without 0."""
-    true = _IndexLeads(source, index)
-    while (position := true.up_to(position)) > 0:
+    true = _IndexLeads(index)
+    while (position := true.up_to(source, position)) > 0:
         yield position
         position -= 1
 
@@ -141,13 +137,13 @@ def _cut(source: Source, position: int, leads: _Leads) -> _ExtentPosition:
     size = source.size or 0
     if position <= 0 or position >= size:
         return _ExtentPosition(min(max(position, 0), size))
-    lead: int | None = leads.up_to(position - PROOF)
+    lead: int | None = leads.up_to(source, position - PROOF)
     while lead is not None:
         # A walk from the start of the log begins at 0, which needs no proof.
         end, is_reached = _follow(source, lead, max(position, lead + PROOF if lead else 0))
         if is_reached:
             return end
-        lead = leads.after(end.position)
+        lead = leads.after(source, end.position)
     return _ExtentPosition(size)
 
 
@@ -184,37 +180,36 @@ class _Leads(ABC):
     """Positions in a log at which an entry is said to start."""
 
     @abstractmethod
-    def up_to(self, position: int) -> int:
+    def up_to(self, source: Source, position: int) -> int:
         """The last position up to ``position``; 0 where there is none."""
 
     @abstractmethod
-    def after(self, position: int) -> int | None:
+    def after(self, source: Source, position: int) -> int | None:
         """The first position after ``position``; None where there is none."""
 
 
 class _IndexLeads(_Leads):
     """The positions in an .index whose batch has the offset of the entry."""
 
-    def __init__(self, source: Source, index: Sequence[OffsetEntry]) -> None:
-        self._source = source
+    def __init__(self, index: Sequence[OffsetEntry]) -> None:
         self._index = index
 
-    def up_to(self, position: int) -> int:
+    def up_to(self, source: Source, position: int) -> int:
         """See _Leads."""
         number = self._number(position)
-        return next((entry.position for entry in reversed(self._index[:number]) if self._is_true(entry)), 0)
+        return next((entry.position for entry in reversed(self._index[:number]) if self._is_true(source, entry)), 0)
 
-    def after(self, position: int) -> int | None:
+    def after(self, source: Source, position: int) -> int | None:
         """See _Leads."""
         number = self._number(position)
-        return next((entry.position for entry in self._index[number:] if self._is_true(entry)), None)
+        return next((entry.position for entry in self._index[number:] if self._is_true(source, entry)), None)
 
     def _number(self, position: int) -> int:
         return bisect_right(self._index, position, key=lambda entry: entry.position)
 
-    def _is_true(self, entry: OffsetEntry) -> bool:
+    @staticmethod
+    def _is_true(source: Source, entry: OffsetEntry) -> bool:
         """The batch at the position has a right CRC, and its last (1.1 and before: first) offset is the entry's."""
-        source = self._source
         raw = source.read(entry.position, HEADER_SIZE)
         head = read_head(raw, 0, len(raw), entry.position)
         if head is None or not head.is_plausible or head.length > LARGEST_ENTRY:
@@ -228,31 +223,30 @@ class _IndexLeads(_Leads):
 class _LengthLeads(_Leads):
     """Positions by the lengths of all entries from the start of the log, up to the first wrong one.
 
-    Args:
-        source: the log.
-        followed: one of these positions; only after it lengths are followed, where that is enough.
+    It remembers how far it has followed them.
     """
 
-    def __init__(self, source: Source, followed: int = 0) -> None:
-        self._source = source
-        self.followed = followed
+    def __init__(self) -> None:
+        self._followed = 0
 
-    def up_to(self, position: int) -> int:
+    def up_to(self, source: Source, position: int) -> int:
         """See _Leads."""
         if position <= 0:
             return 0
-        last = self.followed if self.followed <= position else 0
-        for place in self._places(last):
+        last = self._followed if self._followed <= position else 0
+        for place in _places(source, last):
             if place > position:
                 break
             last = place
-        self.followed = last
+        self._followed = last
         return last
 
-    def after(self, position: int) -> int | None:
+    def after(self, source: Source, position: int) -> int | None:
         """See _Leads. ``position`` is one of the positions."""
-        return next((place for place in self._places(position) if place > position), None)
+        return next((place for place in _places(source, position) if place > position), None)
 
-    def _places(self, start: int) -> Iterator[int]:
-        for chunk in Walk(self._source, start=start).chunks():
-            yield from (chunk.position + place for place in (*chunk.starts, chunk.end))
+
+def _places(source: Source, start: int) -> Iterator[int]:
+    """Where entries start and end by their lengths, from the entry at ``start`` on."""
+    for chunk in Walk(source, start=start).chunks():
+        yield from (chunk.position + place for place in (*chunk.starts, chunk.end))

@@ -49,13 +49,7 @@ class BlockWriter:
 
     def write(self, data: bytes | memoryview) -> None:
         """Take ``data``, which must not change any more. It is written at the latest by ``flush``."""
-        if self._escapes:
-            text = bytes(data).decode("utf-8", "surrogateescape")
-            data = escaped(text, keep=_LAYOUT).encode("utf-8", "surrogateescape")
-        if not len(data):
-            return
-        self._pending.append(data)
-        self._size += len(data)
+        self._keep(data)
         if self._at_once:
             self.flush()
         elif self._size >= _BLOCK_SIZE:
@@ -68,7 +62,7 @@ class BlockWriter:
 
     def write_through(self, data: bytes | memoryview) -> None:
         """Write ``data``, after what is pending; it may change when this has returned."""
-        self.write(data)
+        self._keep(data)
         self.flush()
 
     def flush_and_check_reader(self) -> None:
@@ -78,6 +72,14 @@ class BlockWriter:
         poll.register(self._descriptor, 0)
         if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
             raise BrokenPipeError
+
+    def _keep(self, data: bytes | memoryview) -> None:
+        if self._escapes:
+            text = bytes(data).decode("utf-8", "surrogateescape")
+            data = escaped(text, keep=_LAYOUT).encode("utf-8", "surrogateescape")
+        if len(data):
+            self._pending.append(data)
+            self._size += len(data)
 
     def _hand_over(self) -> None:
         """Let a thread write. Half of the time of a large dump is the system's copying, which needs no Python."""

@@ -13,8 +13,9 @@ from contextlib import suppress
 from select import POLLIN, poll
 from typing import Final
 
-SLOT_BYTES: Final = 2 << 20
-_SLOTS: Final = 12
+SLOT_BYTES: Final = 4 << 20
+"""The text that is made of some thousand records fits."""
+_SLOTS: Final = 8
 
 
 class Slots:
