@@ -15,7 +15,7 @@ from kdump.reading.outcomes import OPEN, OUTCOMES
 from kdump.stats.batchcounts import count_batches, timestamp_types
 from kdump.stats.grouping import MOST_CONTENTS, OF_BATCHES, Assigned, By, GroupFiles, Groups, Key
 from kdump.stats.keys import KeySketches
-from kdump.stats.numbers import Numbers
+from kdump.stats.numbers import GroupNumbers
 from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
 from kdump.stats.order import RangeEnds, Runs, missing_offsets, steps_back
 from kdump.stats.places import RangeStart
@@ -228,8 +228,8 @@ class StatsFold:
 
 
 FOLD_CLASSES: Final = (
-    By, Columns, GroupFiles, Groups, KeySketches, Numbers, OffsetTimes, Producers, RangeEnds, RangeStart, Runs, Sizes,
-    StatsFold, Tally, Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES,
+    By, Columns, GroupFiles, GroupNumbers, Groups, KeySketches, OffsetTimes, Producers, RangeEnds, RangeStart, Runs,
+    Sizes, StatsFold, Tally, Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES,
 )  # fmt: skip
 """The classes inside of a fold, for those who send one to another process."""
 

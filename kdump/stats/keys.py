@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kdump.fast.hashing import hash_ranges
 from kdump.stats.grouping import Assigned
-from kdump.stats.numbers import Numbers
+from kdump.stats.numbers import GroupNumbers
 
 if TYPE_CHECKING:
     from datasketches import frequent_strings_sketch, theta_sketch, update_theta_sketch
@@ -123,12 +123,12 @@ class _SingleKeys:
     """The groups with one key so far, in arrays by group: they have no sketches yet."""
 
     def __init__(self) -> None:
-        self.hash = Numbers(0)
-        self.weight = Numbers(0)
+        self.hash = GroupNumbers(0)
+        self.weight = GroupNumbers(0)
         """Bytes of the records."""
-        self.size = Numbers(_NO_KEY)
+        self.size = GroupNumbers(_NO_KEY)
         """Bytes of the key, or one of _NO_KEY and _MORE_KEYS."""
-        self.start = Numbers(0)
+        self.start = GroupNumbers(0)
         """Where the beginning of the key is in ``names``."""
         self.names = bytearray()
         self.count = 0

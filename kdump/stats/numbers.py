@@ -13,7 +13,7 @@ FEW_ROWS: Final = 1 << 15
 """
 
 
-class Numbers:
+class GroupNumbers:
     """The numbers of groups. Those of many groups are held in the fewest bytes that hold each of them.
 
     Args:

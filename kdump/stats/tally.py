@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.stats.grouping import Assigned
-from kdump.stats.numbers import FEW_ROWS, Numbers, joined_narrow, narrowed
+from kdump.stats.numbers import FEW_ROWS, GroupNumbers, joined_narrow, narrowed
 
 LEAST: Final = -(2**63)
 MOST: Final = 2**63 - 1
@@ -28,7 +28,7 @@ class Columns:
         self._fields = tuple(fields)
         self._initial = initial
         self._combine = combine
-        self._data: dict[str, Numbers] = {}
+        self._data: dict[str, GroupNumbers] = {}
         """The numbers of the groups by field. Fields that were never added have ``initial``."""
 
     def add(self, ids: NDArray[np.int64], **values: NDArray[np.int64]) -> None:
@@ -38,7 +38,7 @@ class Columns:
             if (column != self._initial).any():
                 own = self._data.get(name)
                 if own is None:
-                    own = self._data[name] = Numbers(self._initial)
+                    own = self._data[name] = GroupNumbers(self._initial)
                 own.grow(count)
                 own.put(ids, self._combine(own.of(ids), column))
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.stats import numbers as stats_numbers
-from kdump.stats.numbers import Numbers
+from kdump.stats.numbers import GroupNumbers
 from kdump.stats.tally import LEAST, MOST
 
 EDGES = [edge + step for bits in (7, 15, 31, 63) for edge in (-(2**bits), 2**bits) for step in (-2, -1, 0, 1)]
@@ -23,7 +23,7 @@ def _two_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(st.sampled_from([0, -1, LEAST, MOST]), CHANGES)
 def test_numbers_stay(initial: int, changes: list[dict[int, int]]) -> None:
-    numbers, expected = Numbers(initial), dict.fromkeys(range(50), initial)
+    numbers, expected = GroupNumbers(initial), dict.fromkeys(range(50), initial)
     for change in changes:
         numbers.grow(max(change) + 1)
         groups = np.array(list(change))
@@ -36,7 +36,7 @@ def test_numbers_stay(initial: int, changes: list[dict[int, int]]) -> None:
 
 @pytest.mark.parametrize("initial", [0, LEAST, MOST])
 def test_small_numbers_take_a_byte(initial: int) -> None:
-    numbers = Numbers(initial)
+    numbers = GroupNumbers(initial)
     for group in range(1000):
         numbers.grow(group + 1)
         numbers.put(np.array([group]), np.array([group % 100]))
