@@ -17,14 +17,14 @@ from kdump.dump.output import DumpOptions
 from kdump.dump.run import DumpRun, PartBounds, ReadLog
 from kdump.dump.targets import Target
 from kdump.log import files
-from kdump.log.extents import Extent, LogCuts
+from kdump.log.extents import Extent, LogCuts, split_starts
 from kdump.log.offsetindex import rising_entries
 from kdump.log.source import Source
 from kdump.reading.printing import Emit, TextBytes
 from kdump.reading.reporter import Reporter
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.slots import SLOT_BYTES
-from kdump.tasks.splits import OPEN_COST, SPLIT_BYTES, split_starts
+from kdump.tasks.splits import OPEN_COST, SPLIT_BYTES
 from kdump.tasks.work import Packed, Work, Workplace
 
 PART_BYTES: Final = 8 << 20

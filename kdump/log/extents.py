@@ -2,34 +2,46 @@
 
 A range owns the entries and gaps that start in it. It begins at a position that a walk from the start of the log surely
 reaches: ``PROOF`` bytes of entries with right CRCs follow one another up to there, or all entries since the start of
-the log are valid. The search for such a position begins at an entry of the .index. That entry counts if the batch at
-its position has a right CRC and its offset (the batch's last one; brokers up to 1.1 stored its first). Without an
-.index the search follows the lengths of all entries.
+the log are valid. The search for such a position begins at a lead, where an entry is said to start: an entry of the
+.index, if the batch at its position has a right CRC and its offset (the batch's last one; brokers up to 1.1 stored its
+first). Where no such entry is near, the lengths of all entries are followed.
 
-A range after which no such position follows goes on to the end of the log. So no entry is read twice, and none is left
-out.
+A range in which there is no such position is empty: the range before it goes on to the next one, or to the end of the
+log. So no entry is read twice, and none is left out. Whether there is one depends on the bytes in and shortly before
+the range only, and not much more is read to find out, whatever they hold.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+import struct
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from itertools import pairwise, takewhile
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeVar
 
-from kdump.format.batch import HEADER_SIZE, LENGTH_OFFSET, MAGIC_OFFSET
+from kdump.codes import KdumpError
+from kdump.format.batch import HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC_OFFSET, MIN_ENTRY_LENGTH
 from kdump.format.index import OffsetEntry
 from kdump.log.gaps import Gap
-from kdump.log.heads import LARGEST_ENTRY, read_head
+from kdump.log.heads import LARGEST_ENTRY, is_valid_entry, read_head
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
-from kdump.log.walk import DEFAULT_CHUNK_SIZE, Walk
+from kdump.log.walk import DEFAULT_CHUNK_SIZE, Chunk, Walk
 
+FoundT = TypeVar("FoundT")
 NO_OFFSET: Final = -1
 PROOF: Final = 1 << 20
 """Bytes of valid entries that must lead to a cut: the largest batch that a broker takes by default."""
 _PROOF_CHUNK: Final = 1 << 18
+_MOST_READ: Final = 2
+"""How many times the bytes of a range and of a proof may be read where leads turn out wrong."""
+_LEAST_COST: Final = 1 << 12
+"""Bytes that a look at a lead counts at least."""
+_LEAST_AHEAD: Final = 1 << 12
+"""Bytes read at least to follow lengths; more where several entries begin in them."""
+_LENGTH: Final = struct.Struct(">i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +90,21 @@ def _first_entries(chunk: CheckedChunk, end: int) -> CheckedChunk:
 
 
 class LogCuts:
-    """Finds where a log can be cut. It remembers the last cut.
+    """Finds where a log can be cut. It remembers the last cut, and how far the lengths of entries were followed.
 
     Args:
         index: the entries of the .index beside the log, positions rising; none: lengths are followed.
     """
 
     def __init__(self, index: Sequence[OffsetEntry]) -> None:
-        self._leads: _Leads = _IndexLeads(index) if index else _LengthLeads()
+        self._index = index
+        self._lengths = _Lengths()
         self._last: tuple[int, _ExtentPosition] | None = None
 
     def extent(self, source: Source, first: int, last: int) -> Extent:
-        """Where to read what starts at file positions ``first`` to ``last`` (exclusive).
+        """Where to read what starts at file positions ``first`` to ``last`` (exclusive), a part by ``split_starts``.
 
-        Every process finds the same ranges: each ends where the next one begins.
+        Every process finds the same ranges: each ends where the next one begins that is not empty.
 
         Args:
             source: the log, of the same size each time.
@@ -101,28 +114,48 @@ class LogCuts:
         Raises:
             KdumpError: the file cannot be read.
         """
-        start = self._cut(source, first)
-        end = self._cut(source, last)
-        return Extent(start.position, max(start.position, end.position), start.previous_offset)
+        start = self._cut(source, first, last)
+        if start is None:
+            return Extent(last, last)
+        size = source.size or 0
+        following = (begin for begin in (*split_starts(size, last - first), size) if last <= begin)
+        cuts = (self._cut(source, begin, end) for begin, end in pairwise(following))
+        end = next((cut.position for cut in cuts if cut is not None), size)
+        return Extent(start.position, end, start.previous_offset)
 
-    def start(self, source: Source, first: int) -> int:
-        """Where the extent starts that begins at ``first``. Raises as ``extent``."""
-        return self._cut(source, first).position
+    def start(self, source: Source, first: int, last: int) -> int | None:
+        """Where the extent of ``first`` to ``last`` starts; None where it is empty. Raises as ``extent``."""
+        cut = self._cut(source, first, last)
+        return None if cut is None else cut.position
 
-    def _cut(self, source: Source, position: int) -> _ExtentPosition:
-        if self._last is not None and self._last[0] == position:
+    def _cut(self, source: Source, first: int, last: int) -> _ExtentPosition | None:
+        if first <= 0:
+            return _ExtentPosition(0)
+        if self._last is not None and self._last[0] == first:
             return self._last[1]
-        cut = _cut(source, position, self._leads)
-        self._last = position, cut
+        cut = _Search(source, self._index, self._lengths, first, min(last, source.size or 0)).found()
+        if cut is not None:
+            self._last = first, cut
         return cut
+
+
+def split_starts(size: int, split_bytes: int) -> list[int]:
+    """Where the parts of a log of ``size`` bytes begin that have ``split_bytes`` each.
+
+    The last one may be a tenth larger: brokers roll a segment a little after its size, and the rest is not worth a part
+    of its own.
+    """
+    starts = list(range(0, size, split_bytes))
+    if len(starts) > 1 and 10 * (size - starts[-2]) <= 11 * split_bytes:
+        starts.pop()
+    return starts
 
 
 def leads(source: Source, index: Sequence[OffsetEntry], position: int) -> Iterator[int]:
     """Positions at which entries start according to the .index, from ``position`` backwards, without 0."""
-    true = _IndexLeads(index)
-    while (position := true.up_to(source, position)) > 0:
-        yield position
-        position -= 1
+    for entry in reversed(index[: _count_up_to(index, position)]):
+        if entry.position and _look(source, entry)[0]:
+            yield entry.position
 
 
 class _ExtentPosition(NamedTuple):
@@ -132,95 +165,128 @@ class _ExtentPosition(NamedTuple):
     previous_offset: int = NO_OFFSET
 
 
-def _cut(source: Source, position: int, leads: _Leads) -> _ExtentPosition:
-    """The first proven position at ``position`` or later; the end of the log where there is none."""
-    size = source.size or 0
-    if position <= 0 or position >= size:
-        return _ExtentPosition(min(max(position, 0), size))
-    lead: int | None = leads.up_to(source, position - PROOF)
-    while lead is not None:
-        # A walk from the start of the log begins at 0, which needs no proof.
-        end, is_reached = _follow(source, lead, max(position, lead + PROOF if lead else 0))
-        if is_reached:
-            return end
-        lead = leads.after(source, end.position)
-    return _ExtentPosition(size)
+class _Search:
+    """The search for the first proven position at ``first`` or later, before ``last``."""
+
+    def __init__(self, source: Source, index: Sequence[OffsetEntry], lengths: _Lengths, first: int, last: int) -> None:
+        self._source = source
+        self._index = index
+        self._lengths = lengths
+        self._first = first
+        self._last = last
+        self._left = _MOST_READ * (last - first + PROOF)
+        """Bytes that may still be read for leads that turn out wrong."""
+
+    def found(self) -> _ExtentPosition | None:
+        """The position; None where there is none."""
+        begin = self._first - PROOF
+        lead = self._lead_up_to(begin)
+        if lead is None:
+            lead = self._indexed_after(begin)
+        while lead is not None:
+            # A walk from the start of the log begins at 0, which needs no proof.
+            least = max(self._first, lead + PROOF if lead else 0)
+            if least >= self._last:
+                break
+            end, is_reached = self._follow(lead, least)
+            if is_reached:
+                return end if end.position < self._last else None
+            self._left -= max(end.position - lead, _LEAST_COST)
+            if self._left <= 0:
+                break
+            lead = self._indexed_after(end.position)
+            if lead is None:
+                lead = self._lengths.after(self._source, end.position)
+        return None
+
+    def _lead_up_to(self, position: int) -> int | None:
+        """The last lead up to ``position``, if it is near."""
+        if position <= 0:
+            return 0
+        near = position - PROOF
+        number = _count_up_to(self._index, position)
+        lead = self._first_true(takewhile(lambda entry: entry.position >= near, reversed(self._index[:number])))
+        if lead is None:
+            lead = self._lengths.up_to(self._source, position)
+        # An entry may be larger than what lies between two entries of an .index.
+        return lead if lead >= position - LARGEST_ENTRY else None
+
+    def _indexed_after(self, position: int) -> int | None:
+        """The first lead in the .index after ``position``."""
+        number = _count_up_to(self._index, position)
+        return self._first_true(takewhile(lambda entry: entry.position < self._last, self._index[number:]))
+
+    def _first_true(self, entries: Iterable[OffsetEntry]) -> int | None:
+        for entry in entries:
+            if self._left <= 0:
+                break
+            is_true, size = _look(self._source, entry)
+            if is_true:
+                return entry.position
+            self._left -= max(size, _LEAST_COST)
+        return None
+
+    def _follow(self, start: int, least: int) -> tuple[_ExtentPosition, bool]:
+        """Follow valid entries from ``start`` on to the first one at ``least`` or later.
+
+        Returns:
+            That position and True, or where the last valid entry before it ends and False.
+        """
+        previous_offset = NO_OFFSET
+        walk = Walk(self._source, start=start, limit=least + LARGEST_ENTRY, chunk_size=_PROOF_CHUNK)
+        for chunk in _readable(walk.chunks(), self._source):
+            for begin, end in chunk.entries():
+                position = chunk.position + begin
+                if not is_valid_entry(chunk.data, begin, end):
+                    return _ExtentPosition(position), False
+                if position >= least:
+                    return _ExtentPosition(position, previous_offset), True
+                previous_offset = _legacy_offset(chunk, begin)
+        return _ExtentPosition(walk.position), False
 
 
-def _follow(source: Source, start: int, least: int) -> tuple[_ExtentPosition, bool]:
-    """Follow valid entries from ``start`` on to the first one at ``least`` or later, or to the end of the log.
-
-    Returns:
-        That position and True, or the position of the first damage and False.
-    """
-    previous_offset = NO_OFFSET
-    for item in ResyncWalk(source, start=start, chunk_size=_PROOF_CHUNK).items():
-        if isinstance(item, Gap):
-            return _ExtentPosition(item.position), False
-        first_damaged = item.damaged[0] if item.damaged else len(item.starts)
-        number = bisect_left(item.starts, least - item.position, hi=first_damaged)
-        if number < first_damaged:
-            if number:
-                previous_offset = _legacy_offset(item, number - 1)
-            return _ExtentPosition(item.position + item.starts[number], previous_offset), True
-        if item.damaged:
-            return _ExtentPosition(item.position + item.starts[first_damaged]), False
-        previous_offset = _legacy_offset(item, len(item.starts) - 1)
-    return _ExtentPosition(source.size or 0), True
-
-
-def _legacy_offset(chunk: CheckedChunk, number: int) -> int:
+def _legacy_offset(chunk: Chunk, start: int) -> int:
     """The offset of an entry of magic 0 or 1, else NO_OFFSET."""
-    start = chunk.starts[number]
     is_legacy = chunk.data[start + MAGIC_OFFSET] in (0, 1)
     return int.from_bytes(chunk.data[start : start + LENGTH_OFFSET], "big", signed=True) if is_legacy else NO_OFFSET
 
 
-class _Leads(ABC):
-    """Positions in a log at which an entry is said to start."""
-
-    @abstractmethod
-    def up_to(self, source: Source, position: int) -> int:
-        """The last position up to ``position``; 0 where there is none."""
-
-    @abstractmethod
-    def after(self, source: Source, position: int) -> int | None:
-        """The first position after ``position``; None where there is none."""
+def _readable(found: Iterator[FoundT], source: Source) -> Iterator[FoundT]:
+    """What is found before the first byte that cannot be read."""
+    try:
+        yield from found
+    except KdumpError:
+        if not source.can_skip_errors:
+            raise
 
 
-class _IndexLeads(_Leads):
-    """The positions in an .index whose batch has the offset of the entry."""
+def _count_up_to(index: Sequence[OffsetEntry], position: int) -> int:
+    """How many entries have a position up to this one."""
+    return bisect_right(index, position, key=attrgetter("position"))
 
-    def __init__(self, index: Sequence[OffsetEntry]) -> None:
-        self._index = index
 
-    def up_to(self, source: Source, position: int) -> int:
-        """See _Leads."""
-        number = self._number(position)
-        return next((entry.position for entry in reversed(self._index[:number]) if self._is_true(source, entry)), 0)
+def _look(source: Source, entry: OffsetEntry) -> tuple[bool, int]:
+    """Whether an entry of an .index is true, and how many bytes of the log had to be read.
 
-    def after(self, source: Source, position: int) -> int | None:
-        """See _Leads."""
-        number = self._number(position)
-        return next((entry.position for entry in self._index[number:] if self._is_true(source, entry)), None)
-
-    def _number(self, position: int) -> int:
-        return bisect_right(self._index, position, key=lambda entry: entry.position)
-
-    @staticmethod
-    def _is_true(source: Source, entry: OffsetEntry) -> bool:
-        """The batch at the position has a right CRC, and its last (1.1 and before: first) offset is the entry's."""
+    It is if the batch at its position has a right CRC, and its last offset (1.1 and before: first) is the entry's.
+    """
+    try:
         raw = source.read(entry.position, HEADER_SIZE)
         head = read_head(raw, 0, len(raw), entry.position)
         if head is None or not head.is_plausible or head.length > LARGEST_ENTRY:
-            return False
+            return False, len(raw)
         if entry.offset not in (head.offset, head.last_offset):
-            return False
+            return False, len(raw)
         raw = source.read(entry.position, head.end - entry.position)
-        return entry.position + len(raw) == head.end and head.checksum(memoryview(raw)[head.crc_start :]) == head.crc
+    except KdumpError:
+        if not source.can_skip_errors:
+            raise
+        return False, 0
+    is_whole = entry.position + len(raw) == head.end
+    return is_whole and head.checksum(memoryview(raw)[head.crc_start :]) == head.crc, len(raw)
 
 
-class _LengthLeads(_Leads):
+class _Lengths:
     """Positions by the lengths of all entries from the start of the log, up to the first wrong one.
 
     It remembers how far it has followed them.
@@ -230,11 +296,9 @@ class _LengthLeads(_Leads):
         self._followed = 0
 
     def up_to(self, source: Source, position: int) -> int:
-        """See _Leads."""
-        if position <= 0:
-            return 0
+        """The last position up to ``position``, which is 0 or more."""
         last = self._followed if self._followed <= position else 0
-        for place in _places(source, last):
+        for place in _readable(_places(source, last), source):
             if place > position:
                 break
             last = place
@@ -242,11 +306,24 @@ class _LengthLeads(_Leads):
         return last
 
     def after(self, source: Source, position: int) -> int | None:
-        """See _Leads. ``position`` is one of the positions."""
-        return next((place for place in _places(source, position) if place > position), None)
+        """The first position after ``position``, which is one of them; None where there is none."""
+        return next(_readable(_places(source, position), source), None)
 
 
 def _places(source: Source, start: int) -> Iterator[int]:
-    """Where entries start and end by their lengths, from the entry at ``start`` on."""
-    for chunk in Walk(source, start=start).chunks():
-        yield from (chunk.position + place for place in (*chunk.starts, chunk.end))
+    """Where entries begin and end by their lengths after ``start``, where one begins. Large ones are not read."""
+    position = start
+    block, base, ahead, found = b"", start, _LEAST_AHEAD, 0
+    while True:
+        at = position - base
+        if at + LOG_OVERHEAD > len(block):
+            ahead = min(2 * ahead, DEFAULT_CHUNK_SIZE) if found > 1 else _LEAST_AHEAD
+            block, base, at, found = source.read(position, ahead), position, 0, 0
+            if len(block) < LOG_OVERHEAD:
+                return
+        (length,) = _LENGTH.unpack_from(block, at + LENGTH_OFFSET)
+        position += LOG_OVERHEAD + length
+        found += 1
+        if length < MIN_ENTRY_LENGTH or position > (source.size or 0):
+            return
+        yield position

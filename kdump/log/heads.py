@@ -67,7 +67,7 @@ class Head(NamedTuple):
         return offset is None or 0 < self.offset - offset <= MAX_INT32
 
 
-def read_head(data: bytes | bytearray, index: int, size: int, position: int) -> Head | None:
+def read_head(data: bytes | bytearray | memoryview, index: int, size: int, position: int) -> Head | None:
     """The header at ``data[index]``, which is file position ``position``; None for fewer than 26 bytes.
 
     ``size``: the number of bytes from there on. A v2 header that is cut by them is not plausible.
@@ -93,3 +93,11 @@ def read_head(data: bytes | bytearray, index: int, size: int, position: int) -> 
         and sequence >= -1
     )
     return Head(position, length, magic, crc, CRC_START, offset, offset + delta, plausible)
+
+
+def is_valid_entry(data: memoryview, start: int, end: int) -> bool:
+    """The entry ``data[start:end]``, whose length field says so, has a whole header and a right CRC."""
+    head = read_head(data, start, end - start, start)
+    if head is None or head.magic < 0 or (head.magic >= 2 and end - start < HEADER_SIZE):
+        return False
+    return head.crc == head.checksum(data[start + head.crc_start : end])

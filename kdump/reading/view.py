@@ -170,6 +170,9 @@ class LogView(Generic[RowT, RowsT]):
     def _extent(self, extent: Extent, chunk_size: int) -> Iterator[None]:
         self._previous_offset = extent.previous_offset
         is_last = extent.end >= (self._source.size or 0)
+        if extent.start == extent.end:
+            self.is_over = is_last
+            return
         if self._options.resync:
             yield from self._past_damage(extent.items(self._source, chunk_size))
             self.is_over = is_last

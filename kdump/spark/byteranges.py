@@ -66,8 +66,8 @@ class ByteRange(Split):
         with self.open() as source:
             cuts = LogCuts(rising_entries(self.log.path, self.log.base_offset))
             for aim in range(first + split_bytes, self.last, split_bytes):
-                end = cuts.start(source, aim)
-                if first < end < self.last:
+                end = cuts.start(source, aim, aim + split_bytes)
+                if end is not None and first < end < self.last:
                     yield replace(self, first=first, last=end)
                     first = end
         yield replace(self, first=first)

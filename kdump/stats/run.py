@@ -15,7 +15,7 @@ from kdump.codes import Finding, KdumpError, Severity
 from kdump.format.index import parse_offset_index, parse_time_index, used_entries
 from kdump.log import files
 from kdump.log.context import FileContext
-from kdump.log.extents import Extent, LogCuts
+from kdump.log.extents import Extent, LogCuts, split_starts
 from kdump.log.named import is_stream
 from kdump.log.names import Kind, sibling
 from kdump.log.offsetindex import rising_entries
@@ -31,7 +31,7 @@ from kdump.stats.grouping import By, Key
 from kdump.stats.offsettimes import CurveStep
 from kdump.stats.places import RangeStart
 from kdump.stats.reading import StatsReading, segment_reading
-from kdump.tasks.splits import SPLIT_BYTES, Split, split_starts
+from kdump.tasks.splits import SPLIT_BYTES, Split
 from kdump.verify.cleanpartitions import CleanPartition
 from kdump.verify.gaps import NextSegment
 from kdump.verify.partition import Item, PartitionCheck, base_offset_of

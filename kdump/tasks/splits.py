@@ -16,7 +16,7 @@ from typing import Final, Protocol, TypeVar
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
-from kdump.log.extents import Extent, LogCuts
+from kdump.log.extents import Extent, LogCuts, split_starts
 from kdump.log.named import is_named
 from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
@@ -233,22 +233,10 @@ def plan(
 
 
 def cut(log: LogFile, split_bytes: int) -> Iterator[Split]:
-    """The splits of a log; an empty log has none.
-
-    The last split may be a tenth larger: brokers roll a segment a little after its size, and the rest is not worth a
-    task.
-    """
+    """The splits of a log (see ``split_starts``); an empty log has none."""
     # Only the start of a log of Kafka 0.7 tells where its entries begin.
     starts = split_starts(log.size, max(log.size, 1) if log.is_07 else split_bytes)
     yield from (Split(log, first, last) for first, last in pairwise((*starts, log.size)))
-
-
-def split_starts(size: int, split_bytes: int) -> list[int]:
-    """Where the splits of a log of ``size`` bytes begin; see ``cut``."""
-    starts = list(range(0, size, split_bytes))
-    if len(starts) > 1 and 10 * (size - starts[-2]) <= 11 * split_bytes:
-        starts.pop()
-    return starts
 
 
 def task_sizes(total: int, split_bytes: int, min_partitions: int, open_cost: int = OPEN_COST) -> tuple[int, int]:
