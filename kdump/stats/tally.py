@@ -36,19 +36,27 @@ class Columns:
         count = int(ids.max(initial=-1)) + 1
         for name, column in values.items():
             if (column != self._initial).any():
-                own = self._data.get(name)
-                if own is None:
-                    own = self._data[name] = GroupNumbers(self._initial)
-                own.grow(count)
-                own.put(ids, self._combine(own.of(ids), column))
+                self._put(name, ids, count, column)
 
     def merge(self, other: Self, ids: NDArray[np.int64]) -> None:
         """Merge numbers of other groups, whose ids here are ``ids``; several may have become one."""
         order = np.argsort(ids, kind="stable")
         first = np.flatnonzero(np.diff(ids[order], prepend=-1))
-        found = ids[order[first]]
+        found, count = ids[order[first]], int(ids.max(initial=-1)) + 1
         for name, theirs in other._data.items():
-            self.add(found, **{name: self._combine.reduceat(theirs.first(ids.size)[order], first)})  # type: ignore[attr-defined]
+            column = theirs.first(ids.size)
+            if found.size < ids.size:
+                self._put(name, found, count, self._combine.reduceat(column[order], first))  # type: ignore[attr-defined]
+            else:
+                self._put(name, ids, count, column)
+
+    def _put(self, name: str, ids: NDArray[np.int64], count: int, column: NDArray[np.int64]) -> None:
+        """Add to one field; ``ids`` are distinct and below ``count``."""
+        own = self._data.get(name)
+        if own is None:
+            own = self._data[name] = GroupNumbers(self._initial)
+        own.grow(count)
+        own.put(ids, self._combine(own.of(ids), column))
 
     def of(self, group: int) -> dict[str, int]:
         """The numbers of a group by field."""
