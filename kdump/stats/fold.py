@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.format.batch import CONTROL
-from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
+from kdump.reading.outcomes import OPEN, OUTCOMES
 from kdump.stats.batchcounts import count_batches, timestamp_types
 from kdump.stats.grouping import MOST_CONTENTS, OF_BATCHES, Assigned, By, GroupFiles, Groups, Key
 from kdump.stats.keys import KeySketches
+from kdump.stats.numbers import GroupNumbers
 from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
 from kdump.stats.order import RangeEnds, Runs, missing_offsets, steps_back
 from kdump.stats.places import RangeStart
@@ -23,21 +23,13 @@ from kdump.stats.producers import Producers
 from kdump.stats.sizes import Sizes
 from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
 from kdump.stats.timeline import Timeline
-from kdump.stats.transactions import (
-    OUTCOME_OF,
-    TRANSACTION_CLASSES,
-    GroupOutcome,
-    OutcomeAfter,
-    TransactionRun,
-    TransactionRuns,
-)
+from kdump.stats.transactions import GroupOutcomes, OutcomeAfter, TransactionRun, TransactionRuns
 from kdump.verify.table import NO_PRODUCER, joined
 
 if TYPE_CHECKING:
     from kdump.fast.recordtable import RecordGroups
     from kdump.stats.records import EntryRecords
 
-OUTCOMES: Final = (COMMITTED, ABORTED, OPEN)
 INDEX_SUMS: Final = ("index_entries", "index_bytes", "time_index_entries")
 SUMS: Final = (
     "bytes", "batches", "control_batches", "records", "control_records", "null_keys", "tombstones",
@@ -152,9 +144,8 @@ class StatsFold:
         else:
             # There may be many groups: they are not held twice.
             ids = np.arange(other.groups.count)
-            for name in ("groups", "paths", "files", "sizes", *_FIGURES):
+            for name in ("groups", "paths", "files", "sizes", "keys", *_FIGURES):
                 setattr(self, name, getattr(other, name))
-        self.keys.merge(other.keys, ids)
         if self.offset_times is not None and other.offset_times is not None:
             self.offset_times.merge(other.offset_times)
         self._runs.merge(other._runs, ids)
@@ -166,6 +157,7 @@ class StatsFold:
             sizes.merge(other.sizes[name], ids)
         for name in _FIGURES:
             getattr(self, name).merge(getattr(other, name), ids)
+        self.keys.merge(other.keys, ids)
 
     def note_file(self, assigned: Assigned, path: str) -> None:
         """Note that the groups have rows of a file."""
@@ -228,33 +220,16 @@ class StatsFold:
         self.add_outcomes(self._transactions.outcomes(following))
         self._transactions = TransactionRuns()
 
-    def add_outcomes(self, outcomes: Iterable[GroupOutcome]) -> None:
+    def add_outcomes(self, found: Iterable[GroupOutcomes]) -> None:
         """Add the outcomes of transactions."""
-        sums: dict[tuple[str, int], list[int]] = {}
-        for group, outcome, *figures in outcomes:
-            own = sums.setdefault((outcome, group), [0, 0, 0])
-            own[:] = map(operator.add, own, figures)
-        for outcome in OUTCOMES:
-            groups = [group for of, group in sums if of == outcome]
-            columns = np.array([sums[outcome, group] for group in groups], np.int64).reshape(-1, 3).T
-            self.add_outcome(np.array(groups, np.int64), outcome, *columns)
-
-    def add_outcome(
-        self,
-        ids: NDArray[np.int64],
-        outcome: str,
-        size: NDArray[np.int64],
-        records: NDArray[np.int64],
-        count: NDArray[np.int64],
-    ) -> None:
-        """Add batches of transactions with one outcome, by group; shapes (ids,)."""
-        columns = {"bytes": size, "records": records, "transactions": count}
-        self.sums.add(ids, **{f"{outcome}_{what}": column for what, column in columns.items()})
+        for outcome, groups, *columns in found:
+            names = (f"{outcome}_{what}" for what in ("bytes", "records", "transactions"))
+            self.sums.add(groups, **dict(zip(names, columns, strict=True)))
 
 
 FOLD_CLASSES: Final = (
-    By, Columns, GroupFiles, Groups, KeySketches, OffsetTimes, Producers, RangeEnds, RangeStart, Runs, Sizes,
-    StatsFold, Tally, Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES, *TRANSACTION_CLASSES,
+    By, Columns, GroupFiles, GroupNumbers, Groups, KeySketches, OffsetTimes, Producers, RangeEnds, RangeStart, Runs,
+    Sizes, StatsFold, Tally, Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES,
 )  # fmt: skip
 """The classes inside of a fold, for those who send one to another process."""
 
@@ -317,20 +292,7 @@ class PartFold:
                 fold.sums.add(np.array([earlier.group]), missing_offsets=np.array([earlier.missing_offsets]))
         if (rows["producer_id"] != NO_PRODUCER).any():
             fold.producers.add(rows, assigned)
-            self._see_transactions(rows, assigned)
-
-    def _see_transactions(self, rows: NDArray[np.void], assigned: Assigned) -> None:
-        fold = self._fold
-        ended, resolved = self._transactions.see(rows, assigned)
-        is_control = rows["attributes"] & CONTROL != 0
-        for kind, outcome in OUTCOME_OF.items():
-            is_ended = ended == kind
-            if is_ended.any():
-                is_data = is_ended & ~is_control
-                size = assigned.sums(np.where(is_data, rows["size"], 0))
-                records = assigned.sums(np.where(is_data, np.maximum(rows["record_count"], 0), 0))
-                fold.add_outcome(assigned.ids, outcome, size, records, assigned.counts(is_ended & is_control))
-        fold.add_outcomes(resolved)
+            fold.add_outcomes(self._transactions.see(rows, assigned))
 
     def see_records(self, entries: EntryRecords) -> None:
         """Add the next entries with their records."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from kdump.fast.hashing import hash_ranges
 from kdump.stats.grouping import Assigned
+from kdump.stats.numbers import GroupNumbers
 
 if TYPE_CHECKING:
     from datasketches import frequent_strings_sketch, theta_sketch, update_theta_sketch
@@ -31,8 +32,6 @@ _STANDARD_DEVIATIONS: Final = 3
 _SLOTS: Final = 1 << 13
 _MOST_OPEN: Final = 1000
 """Groups whose sketches are ready for more keys."""
-_MANY: Final = 64
-"""Groups in a chunk, of which those with one key are looked for."""
 _NO_KEY, _MORE_KEYS = -1, -2
 _LONGEST_NAME: Final = 128
 """Longest prefix of a key in bytes; a longer key is its prefix and a hash."""
@@ -115,8 +114,8 @@ class _Keys:
     weight: NDArray[np.int64]
     hashes: NDArray[np.int64]
 
-    def take(self, rows: NDArray[np.intp]) -> _Keys:
-        """The keys of some rows."""
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_] | slice) -> _Keys:
+        """The keys of some rows, by their numbers or marked by a mask."""
         return _Keys(self.start[rows], self.size[rows], self.weight[rows], self.hashes[rows])
 
 
@@ -124,67 +123,67 @@ class _SingleKeys:
     """The groups with one key so far, in arrays by group: they have no sketches yet."""
 
     def __init__(self) -> None:
-        self.hash = np.empty(0, np.int64)
-        self.weight = np.empty(0, np.int64)
+        self.hash = GroupNumbers(0)
+        self.weight = GroupNumbers(0)
         """Bytes of the records."""
-        self.size = np.empty(0, np.int64)
+        self.size = GroupNumbers(_NO_KEY)
         """Bytes of the key, or one of _NO_KEY and _MORE_KEYS."""
-        self.start = np.empty(0, np.int64)
+        self.start = GroupNumbers(0)
         """Where the beginning of the key is in ``names``."""
         self.names = bytearray()
+        self.count = 0
+        """Groups that there is room for."""
 
     def groups(self) -> NDArray[np.int64]:
         """The groups that have one key, rising."""
-        return np.flatnonzero(self.size >= 0)
+        return np.flatnonzero(self.size.first(self.count) >= 0)
 
     def can_have(self, groups: NDArray[np.int64], hashes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each group, which occurs once, has no key but one with this hash; shapes (groups,)."""
         self._grow(int(groups.max(initial=-1)) + 1)
-        size = self.size[groups]
-        found: NDArray[np.bool_] = (size == _NO_KEY) | (size >= 0) & (self.hash[groups] == hashes)
+        size = self.size.of(groups)
+        found: NDArray[np.bool_] = (size == _NO_KEY) | (size >= 0) & (self.hash.of(groups) == hashes)
         return found
 
     def add(self, groups: NDArray[np.int64], arena: NDArray[np.uint8] | bytearray, keys: _Keys) -> None:
         """Add a key to each of some groups that can have it; ``keys``: of each, in ``arena``."""
-        self.weight[groups] += keys.weight
-        is_new = self.size[groups] == _NO_KEY
-        groups, keys = groups[is_new], keys.take(np.flatnonzero(is_new))
-        self.hash[groups], self.size[groups] = keys.hashes, keys.size
+        self.weight.put(groups, self.weight.of(groups) + keys.weight)
+        is_new = self.size.of(groups) == _NO_KEY
+        groups, keys = groups[is_new], keys.take(is_new)
+        self.hash.put(groups, keys.hashes)
+        self.size.put(groups, keys.size)
         stored = np.minimum(keys.size, _LONGEST_NAME)
-        self.start[groups] = len(self.names) + np.cumsum(stored) - stored
+        self.start.put(groups, len(self.names) + np.cumsum(stored) - stored)
         for begin, length in zip(keys.start.tolist(), stored.tolist(), strict=True):
             self.names += bytes(arena[begin : begin + length])
 
     def of(self, groups: NDArray[np.int64]) -> _Keys:
         """The keys of some groups that have one, in ``names``."""
-        return _Keys(self.start[groups], self.size[groups], self.weight[groups], self.hash[groups])
+        return _Keys(*(column.of(groups) for column in (self.start, self.size, self.weight, self.hash)))
 
     def has(self, group: int) -> bool:
         """Whether a group has one key."""
-        return group < self.size.size and bool(self.size[group] >= 0)
+        return self.size.one(group) >= 0
 
     def sketches(self, group: int) -> _Sketches:
         """The sketches of a group that has one key."""
         made = _new()
-        value, weight = int(self.hash[group]), int(self.weight[group])
+        value, weight = self.hash.one(group), self.weight.one(group)
         made.distinct.update(value)
         if weight:
-            made.heavy.update(_name(self.names, int(self.start[group]), int(self.size[group]), value), weight)
+            made.heavy.update(_name(self.names, self.start.one(group), self.size.one(group), value), weight)
         return made
 
     def leave(self, group: int) -> None:
         """The group has sketches from now on."""
         self._grow(group + 1)
-        self.size[group] = _MORE_KEYS
+        self.size.put(np.array([group]), np.array([_MORE_KEYS]))
 
     def _grow(self, count: int) -> None:
-        more = count - self.size.size
-        if more > 0:
-            more = max(more, self.size.size // 8)
-            self.hash, self.weight, self.start = (
-                np.concatenate((column, np.zeros(more, np.int64))) for column in (self.hash, self.weight, self.start)
-            )
-            self.size = np.concatenate((self.size, np.full(more, _NO_KEY)))
+        if count > self.count:
+            self.count = count
+            for column in (self.hash, self.weight, self.size, self.start):
+                column.grow(count)
 
 
 class KeySketches:
@@ -222,30 +221,20 @@ class KeySketches:
             return
         keys = _Keys(start, size, weight, weight).take(rows)
         keys = replace(keys, hashes=hash_ranges(arena, keys.start, keys.size))
-        parts = _parts(assigned.rows(rows))
-        for group, part in parts if assigned.ids.size <= _MANY else self._without_single(parts, arena, keys):
-            sketches = self._use(group)
-            own = keys if part is None else keys.take(part)
+        groups, order, first = _by_group(assigned.rows(rows))
+        keys = keys.take(order)
+        is_single = np.minimum.reduceat(keys.hashes, first) == np.maximum.reduceat(keys.hashes, first)
+        is_single &= self._single.can_have(groups, keys.hashes[first])
+        singles = replace(keys.take(first), weight=np.add.reduceat(keys.weight, first))
+        self._single.add(groups[is_single], arena, singles.take(is_single))
+        end = np.append(first[1:], keys.start.size)
+        has_more = ~is_single
+        for group, *part in np.column_stack((groups, first, end))[has_more].tolist():
+            sketches, own = self._use(group), keys.take(slice(*part))
             update = sketches.distinct.update
             for value in own.hashes.tolist():
                 update(value)
             _add_heavy(sketches, arena, own)
-
-    def _without_single(
-        self, parts: Iterable[tuple[int, NDArray[np.intp] | None]], arena: NDArray[np.uint8], keys: _Keys
-    ) -> list[tuple[int, NDArray[np.intp]]]:
-        """Add the rows of the groups that have one key; returns the other groups with their rows."""
-        found = [(group, part) for group, part in parts if part is not None]
-        groups = np.array([group for group, _ in found])
-        order = np.concatenate([part for _, part in found])
-        first = np.cumsum([0, *(part.size for _, part in found[:-1])])
-        hashes = keys.hashes[order]
-        is_single = np.minimum.reduceat(hashes, first) == np.maximum.reduceat(hashes, first)
-        is_single &= self._single.can_have(groups, hashes[first])
-        own = keys.take(order[first])
-        own = replace(own, weight=np.add.reduceat(keys.weight[order], first)).take(np.flatnonzero(is_single))
-        self._single.add(groups[is_single], arena, own)
-        return [found[number] for number in np.flatnonzero(~is_single).tolist()]
 
     def merge(self, other: KeySketches, ids: NDArray[np.int64]) -> None:
         """Merge the sketches of other groups, whose ids here are ``ids``."""
@@ -255,7 +244,7 @@ class KeySketches:
         # Several groups that become one are merged in their order.
         fits = np.bincount(np.append(targets, ids[has_more]).astype(np.int64), minlength=1)[targets] == 1
         fits &= self._single.can_have(targets, keys.hashes)
-        self._single.add(targets[fits], other._single.names, keys.take(np.flatnonzero(fits)))
+        self._single.add(targets[fits], other._single.names, keys.take(fits))
         by_number: dict[int, list[int]] = {}
         for group in sorted((*has_more, *single[~fits].tolist())):
             by_number.setdefault(int(ids[group]), []).append(group)
@@ -369,18 +358,13 @@ def _united(sketches: Iterable[Any]) -> Any:
     return union.get_result()
 
 
-def _parts(assigned: Assigned) -> Iterator[tuple[int, NDArray[np.intp] | None]]:
-    """Each group with its rows; None: all rows."""
+def _by_group(assigned: Assigned) -> tuple[NDArray[np.int64], NDArray[np.intp] | slice, NDArray[np.intp]]:
+    """The groups that have rows, the rows sorted by group, and where those of each begin among them."""
     if assigned.index is None:
-        yield int(assigned.ids[0]), None
-        return
-    order = np.argsort(assigned.index, kind="stable")
-    ends = np.cumsum(np.bincount(assigned.index, minlength=assigned.ids.size)).tolist()
-    first = 0
-    for group, end in zip(assigned.ids.tolist(), ends, strict=True):
-        if end > first:
-            yield group, order[first:end]
-        first = end
+        return assigned.ids, slice(None), np.zeros(1, np.intp)
+    counts = np.bincount(assigned.index, minlength=assigned.ids.size)
+    found = np.flatnonzero(counts)
+    return assigned.ids[found], np.argsort(assigned.index, kind="stable"), np.cumsum(counts[found]) - counts[found]
 
 
 def _add_heavy(sketches: _Sketches, arena: NDArray[np.uint8], keys: _Keys) -> None:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from kdump.format.batch import CONTROL, MAX_INT32
 from kdump.stats.grouping import Assigned
+from kdump.stats.numbers import joined_narrow
 from kdump.stats.ondemand import OnDemand
-from kdump.stats.tally import LEAST, joined_narrow, most_pending
+from kdump.stats.tally import LEAST, most_pending
 from kdump.verify.table import NO_PRODUCER
 
 NO_SEQUENCE: Final = -1

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.stats.grouping import Assigned
+from kdump.stats.numbers import FEW_ROWS, GroupNumbers, joined_narrow, narrowed
 
 LEAST: Final = -(2**63)
 MOST: Final = 2**63 - 1
-FEW_ROWS: Final = 1 << 15
-"""Rows that are held as they are. There may be a group per batch: what has more rows is held in as few bytes as it can.
-"""
 
 
 class Columns:
@@ -30,40 +28,40 @@ class Columns:
         self._fields = tuple(fields)
         self._initial = initial
         self._combine = combine
-        self._data: dict[str, NDArray[np.int64]] = {}
-        """The numbers of the groups by field. Groups and fields that were never added have ``initial``."""
+        self._data: dict[str, GroupNumbers] = {}
+        """The numbers of the groups by field. Fields that were never added have ``initial``."""
 
     def add(self, ids: NDArray[np.int64], **values: NDArray[np.int64]) -> None:
         """Add a number per group to some fields; ``ids`` are distinct, all shapes (ids,)."""
         count = int(ids.max(initial=-1)) + 1
         for name, column in values.items():
             if (column != self._initial).any():
-                own = self._grown(name, count)
-                own[ids] = self._combine(own[ids], column)
+                self._put(name, ids, count, column)
 
     def merge(self, other: Self, ids: NDArray[np.int64]) -> None:
         """Merge numbers of other groups, whose ids here are ``ids``; several may have become one."""
-        largest = int(ids.max(initial=-1)) + 1
-        for name, column in other._data.items():
-            count = min(column.size, ids.size)
-            self._combine.at(self._grown(name, largest), ids[:count], column[:count])  # type: ignore[attr-defined]
+        order = np.argsort(ids, kind="stable")
+        first = np.flatnonzero(np.diff(ids[order], prepend=-1))
+        found, count = ids[order[first]], int(ids.max(initial=-1)) + 1
+        for name, theirs in other._data.items():
+            column = theirs.first(ids.size)
+            if found.size < ids.size:
+                self._put(name, found, count, self._combine.reduceat(column[order], first))  # type: ignore[attr-defined]
+            else:
+                self._put(name, ids, count, column)
+
+    def _put(self, name: str, ids: NDArray[np.int64], count: int, column: NDArray[np.int64]) -> None:
+        """Add to one field; ``ids`` are distinct and below ``count``."""
+        own = self._data.get(name)
+        if own is None:
+            own = self._data[name] = GroupNumbers(self._initial)
+        own.grow(count)
+        own.put(ids, self._combine(own.of(ids), column))
 
     def of(self, group: int) -> dict[str, int]:
         """The numbers of a group by field."""
         found = dict.fromkeys(self._fields, self._initial)
-        for name, column in self._data.items():
-            if group < column.size:
-                found[name] = int(column[group])
-        return found
-
-    def _grown(self, name: str, count: int) -> NDArray[np.int64]:
-        """The numbers of a field, of ``count`` groups or more."""
-        own = self._data.get(name)
-        size = 0 if own is None else own.size
-        if own is None or size < count:
-            more = np.full(max(count - size, size // 4), self._initial, np.int64)
-            own = self._data[name] = more if own is None else np.concatenate((own, more))
-        return own
+        return found | {name: own.one(group) for name, own in self._data.items()}
 
 
 class Tally:
@@ -161,24 +159,6 @@ def _summed(keys: NDArray[np.int64], sums: NDArray[Any]) -> tuple[NDArray[np.int
 def most_pending(rows: int) -> int:
     """How many rows may wait until they are sorted into ``rows`` others."""
     return max(FEW_ROWS, rows // 4)
-
-
-def joined_narrow(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """The columns one after the other; many rows in as few bytes as hold each number."""
-    if sum(map(len, columns)) > FEW_ROWS:
-        columns = [narrowed(column, few=0) for column in columns]
-    return np.concatenate(columns)
-
-
-def narrowed(column: NDArray[Any], *, few: int = FEW_ROWS) -> NDArray[Any]:
-    """The numbers of a column of more than ``few`` rows in the fewest bytes that hold each of them."""
-    if len(column) <= few:
-        return column
-    least, most = int(column.min()), int(column.max())
-    for kind in (np.int8, np.int16, np.int32):
-        if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max:
-            return column.astype(kind)
-    return column.astype(np.int64, copy=False)
 
 
 def group_counts(tally: Tally, assigned: Assigned, bucket: NDArray[np.int64], *sums: NDArray[np.int64]) -> None:

@@ -12,7 +12,7 @@ from kdump.stats.fold import FOLD_CLASSES, StatsFold
 from kdump.stats.run import StatsOptions, StatsRun, fold_split, split_reading
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, listed_logs, plan
-from kdump.tasks.work import Runner, Work
+from kdump.tasks.work import Runner, Work, in_process
 from kdump.verify.gaps import NextSegment
 from kdump.verify.judging import DistributedCheck, has_small_logs, judged_groups
 from kdump.verify.partition import Judgement
@@ -74,13 +74,16 @@ def folding_judge(
         tasks = plan_readings(groups, min_tasks=min_tasks, cuts_smaller=not options.with_records)
         work = Work(
             partial(_read_and_fold, options=options),
-            _PIECE.pack,
+            _PIECE.pieces,
             _PIECE.unpack,
             lost=died,
             size=split_size,
             shared_file=file_of,
         )
-        return judged_groups(absolute(groups), run(tasks, work), options.checks, read=into.read, take=take)
+        # The fold of a single task need not come from another process, where it would be held twice. Only processes of
+        # the pool keep to a rate.
+        pieces = (run if len(tasks) > 1 or takes_small else in_process)(tasks, work)
+        return judged_groups(absolute(groups), pieces, options.checks, read=into.read, take=take)
 
     # Logs of which records are decoded are not read together.
     leaves_out = (lambda group: False) if takes_small or options.with_records else has_small_logs
@@ -112,7 +115,7 @@ def take_folds(
     """
     logs = _logs_of(paths)
     # Paths of logs are absolute, and have their credentials.
-    work = Work(partial(_folded, options=options), _RESULT.pack, _RESULT.unpack)
+    work = Work(partial(_folded, options=options), _RESULT.pieces, _RESULT.unpack)
     found: dict[str, list[FoldedSplit]] = {}
     for part in run(plan(logs, split_bytes=split_bytes), work):
         found.setdefault(part.log, []).append(part)

@@ -1,7 +1,8 @@
 """The outcome of transactional batches, and how many transactions there are.
 
 A producer's marker ends what the producer wrote since its previous marker. A run of batches keeps its first marker and
-what no marker in it ends; at last the runs are joined in order (see ``order``).
+what no marker in it ends; at last the runs are joined in order (see ``order``). There may be a transaction per batch,
+so all of that is held in arrays.
 
 Source: KIP-98; docs/spec/formats.md#6-indexes.
 """
@@ -10,161 +11,139 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.format.control import ABORT, COMMIT
-from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
+from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN, OUTCOMES
 from kdump.stats.grouping import Assigned
+from kdump.stats.numbers import joined_narrow, narrowed
 from kdump.stats.places import RangeStart
+from kdump.stats.tally import most_pending
 
-OUTCOME_OF: Final = {COMMIT: COMMITTED, ABORT: ABORTED}
+_OUTCOME_OF: Final = {COMMIT: COMMITTED, ABORT: ABORTED}
 """The outcome, by marker type."""
+_DATA: Final = -1
+"""Instead of a marker type: a batch of data."""
+_PRODUCER, _KIND, _GROUP, _OFFSET, _SIZE, _RECORDS = range(6)
+_Events: TypeAlias = list[NDArray[Any]]
+"""Batches of data and markers: by the columns above, with the marker type as ``_KIND``. Markers have no size."""
 
 OutcomeAfter: TypeAlias = Callable[[str, int, int], str]
 """Returns the outcome of the batch at an offset, by file and producer: a marker may follow all that was read."""
 
 
-class GroupOutcome(NamedTuple):
-    """The outcome of batches of a group.
+class GroupOutcomes(NamedTuple):
+    """The batches of transactions with one outcome, by group. Each group occurs once; shapes (groups,).
 
     ``transactions``: markers of the group; if the outcome is ``open``, transactions that began in it.
     """
 
-    group: int
     outcome: str
-    size: int = 0
-    records: int = 0
-    transactions: int = 0
-
-
-@dataclass(slots=True)
-class _Pending:
-    """Batches before any marker: the first one's offset and group, (bytes, records) by group."""
-
-    first_offset: int
-    first_group: int
-    sums: dict[int, tuple[int, int]] = field(default_factory=dict)
-
-    def add(self, group: int, size: int, records: int) -> None:
-        """Add batches."""
-        before = self.sums.get(group, (0, 0))
-        self.sums[group] = before[0] + size, before[1] + records
-
-    def with_groups(self, ids: NDArray[np.int64]) -> _Pending:
-        """These batches with other group ids."""
-        mapped = _Pending(self.first_offset, int(ids[self.first_group]))
-        for group, sums in self.sums.items():
-            mapped.add(int(ids[group]), *sums)
-        return mapped
-
-    def followed_by(self, other: _Pending | None) -> _Pending:
-        """These batches, then those of a later run."""
-        joined = _Pending(self.first_offset, self.first_group, dict(self.sums))
-        for group, sums in other.sums.items() if other is not None else ():
-            joined.add(group, *sums)
-        return joined
-
-    def come_to(self, outcome: str) -> Iterator[GroupOutcome]:
-        """These batches with their outcome, by group."""
-        for group, (size, records) in self.sums.items():
-            yield GroupOutcome(group, outcome, size, records)
-
-
-@dataclass(slots=True)
-class _ProducerRun:
-    """One producer in a run: the outcome of its first marker, and what follows its last one."""
-
-    first_outcome: str | None = None
-    pending: _Pending | None = None
-
-
-TRANSACTION_CLASSES: Final = (_Pending, _ProducerRun)
-"""The classes inside of ``TransactionRun``."""
+    groups: NDArray[np.int64]
+    size: NDArray[np.int64]
+    records: NDArray[np.int64]
+    transactions: NDArray[np.int64]
 
 
 class TransactionRun:
     """The transactions of a range of a segment."""
 
     def __init__(self) -> None:
-        self.producers: dict[int, _ProducerRun] = {}
+        self._kept: _Events = [np.empty(0, np.int64)] * (_RECORDS + 1)
+        """Of each producer, rising: its first marker, and the data after its last one, summed by group."""
+        self._new: list[_Events] = []
+        """What follows in the log."""
+        self._new_rows = 0
 
-    def see(self, rows: NDArray[np.void], assigned: Assigned) -> tuple[NDArray[np.int64], list[GroupOutcome]]:
-        """Add the next valid rows of the batch table.
-
-        Returns the marker type that ends the transaction of each row (rows,): markers end their own, and -1 means no
-        transaction or no marker so far. Also returns the outcomes of earlier batches.
-        """
-        ended = np.full(rows.size, -1, np.int64)
-        chosen = np.flatnonzero((rows["attributes"] & TRANSACTIONAL != 0) & (rows["magic"] >= 2))
-        if not chosen.size:
-            return ended, []
-        # Sorted by producer, the batches of each in order.
-        chosen = chosen[np.argsort(rows["producer_id"][chosen], kind="stable")]
-        group = assigned.of_rows(rows.size)[chosen]
-        rows = rows[chosen]
-        producer_id, marker_type = rows["producer_id"], rows["marker_type"]
+    def see(self, rows: NDArray[np.void], assigned: Assigned) -> Iterator[GroupOutcomes]:
+        """Add the next valid rows of the batch table; gives outcomes that are known now."""
+        is_there = (rows["attributes"] & TRANSACTIONAL != 0) & (rows["magic"] >= 2)
+        if not is_there.any():
+            return
         is_control = rows["attributes"] & CONTROL != 0
-        ends = np.flatnonzero(np.diff(producer_id, append=~producer_id[-1:])) + 1
-        begins = np.append(0, ends[:-1])
+        is_marker = is_control & np.isin(rows["marker_type"], list(_OUTCOME_OF))
+        # A control batch whose marker cannot be read ends nothing and holds no data.
+        is_there &= is_marker | ~is_control
+        chosen = np.flatnonzero(is_there)
+        nothing = np.zeros(assigned.ids.size, np.int64)
+        for kind, outcome in _OUTCOME_OF.items():
+            count = assigned.counts(is_there & is_marker & (rows["marker_type"] == kind))
+            yield GroupOutcomes(outcome, assigned.ids, nothing, nothing, count)
+        is_data = ~is_marker[chosen]
+        events = [
+            rows["producer_id"][chosen],
+            np.where(is_data, _DATA, rows["marker_type"][chosen]),
+            assigned.of_rows(rows.size)[chosen],
+            rows["base_offset"][chosen],
+            np.where(is_data, rows["size"][chosen], 0),
+            np.where(is_data, np.maximum(rows["record_count"][chosen], 0), 0),
+        ]
+        yield from self.take(events)
+
+    def take(self, events: _Events) -> Iterator[GroupOutcomes]:
+        """Add what follows; gives outcomes that are known now."""
+        self._new.append(events)
+        self._new_rows += len(events[0])
+        if self._new_rows > most_pending(len(self._kept[0])):
+            yield from self.settle()
+
+    def settle(self) -> Iterator[GroupOutcomes]:
+        """The outcomes of all data that a marker in the run ends, and that were not given before."""
+        if not self._new_rows:
+            return
+        events = [joined_narrow(column) for column in zip(self._kept, *self._new, strict=True)]
+        self._new, self._new_rows = [], 0
+        order = np.argsort(events[_PRODUCER], kind="stable")
+        events = [column[order] for column in events]
+        kind = events[_KIND]
+        begins = _begins(events[_PRODUCER])
+        ends = np.append(begins[1:], kind.size)
         # The next marker of the same producer.
-        is_marker = is_control & np.isin(marker_type, list(OUTCOME_OF))
-        marker = np.where(is_marker, np.arange(rows.size), rows.size)
+        marker = np.where(kind == _DATA, kind.size, np.arange(kind.size))
         marker = np.minimum.accumulate(marker[::-1])[::-1]
         has_marker = marker < np.repeat(ends, ends - begins)
-        kind = np.where(has_marker, marker_type[np.minimum(marker, rows.size - 1)], -1)
-        # A control batch whose marker cannot be read ends nothing and holds no data.
-        ended[chosen] = np.where(is_control & ~is_marker, -1, kind)
-        resolved = self._end(producer_id[begins], kind[begins])
-        self._keep(rows, group, np.flatnonzero(~has_marker & ~is_control))
-        return ended, resolved
+        is_ended = has_marker & (kind == _DATA)
+        for number, outcome in _OUTCOME_OF.items():
+            ended = np.flatnonzero(is_ended)
+            yield from _outcomes(outcome, events, ended[kind[marker[ended]] == number])
+        first_markers = marker[begins[has_marker[begins]]]
+        self._kept = _summed(events, np.sort(np.append(first_markers, np.flatnonzero(~has_marker))))
 
-    def _end(self, producer_id: NDArray[np.int64], first_kind: NDArray[np.int64]) -> list[GroupOutcome]:
-        """End what is pending of producers whose first marker is one of ``first_kind``, -1 for none."""
-        resolved: list[GroupOutcome] = []
-        has_marker = first_kind >= 0
-        for own_id, kind in zip(producer_id[has_marker].tolist(), first_kind[has_marker].tolist(), strict=True):
-            producer = self.producers.setdefault(own_id, _ProducerRun())
-            outcome = OUTCOME_OF[kind]
-            if producer.first_outcome is None:
-                producer.first_outcome = outcome
-            if producer.pending is not None:
-                resolved += producer.pending.come_to(outcome)
-                producer.pending = None
-        return resolved
+    def events(self) -> Iterator[_Events]:
+        """What another run takes in place of this one, if it follows there."""
+        yield self._kept
+        yield from self._new
 
-    def _keep(self, rows: NDArray[np.void], group: NDArray[np.int64], left: NDArray[np.intp]) -> None:
-        """Keep rows ``left`` (sorted by producer, in order) until their marker comes."""
-        if not left.size:
-            return
-        producer_id, group = rows["producer_id"][left], group[left]
-        order = np.lexsort((group, producer_id))
-        is_first = np.ones(left.size, np.bool_)
-        is_first[1:] = (np.diff(producer_id[order]) != 0) | (np.diff(group[order]) != 0)
-        first = np.flatnonzero(is_first)
-        sorted_rows = left[order]
-        columns = (
-            producer_id[order][first],
-            group[order][first],
-            np.add.reduceat(rows["size"][sorted_rows], first),
-            np.add.reduceat(np.maximum(rows["record_count"][sorted_rows], 0).astype(np.int64), first),
+    def with_groups(self, ids: NDArray[np.int64]) -> TransactionRun:
+        """This run with other group ids."""
+        mapped = TransactionRun()
+        for events in self.events():
+            mapped._new.append([*events[:_GROUP], narrowed(ids[events[_GROUP]]), *events[_GROUP + 1 :]])
+            mapped._new_rows += len(events[0])
+        return mapped
+
+    def at_the_end(self, following: Callable[[int, int], str]) -> Iterator[GroupOutcomes]:
+        """The outcomes of what no marker ends. ``following``: by producer and offset, see OutcomeAfter."""
+        left = np.flatnonzero(self._kept[_KIND] == _DATA)
+        producer = self._kept[_PRODUCER][left]
+        begins = _begins(producer)
+        first_offset = self._kept[_OFFSET][left[begins]]
+        found = (
+            OUTCOMES.index(following(int(each), int(offset)))
+            for each, offset in zip(producer[begins], first_offset, strict=True)
         )
-        begins = np.flatnonzero(np.diff(producer_id, prepend=~producer_id[:1]))
-        beginning = dict(
-            zip(
-                producer_id[begins].tolist(),
-                zip(rows["base_offset"][left[begins]].tolist(), group[begins].tolist(), strict=True),
-                strict=True,
-            )
-        )
-        for own_id, of_group, size, records in zip(*(column.tolist() for column in columns), strict=True):
-            producer = self.producers.setdefault(own_id, _ProducerRun())
-            if producer.pending is None:
-                producer.pending = _Pending(*beginning[own_id])
-            producer.pending.add(of_group, size, records)
+        outcome = np.repeat(np.fromiter(found, np.int8, begins.size), np.diff(begins, append=left.size))
+        is_first = np.zeros(len(self._kept[_KIND]), np.int64)
+        is_first[left[begins]] = 1
+        for number, name in enumerate(OUTCOMES):
+            yield from _outcomes(name, self._kept, left[outcome == number], is_first if name == OPEN else None)
 
 
 @dataclass(slots=True)
@@ -179,36 +158,56 @@ class TransactionRuns:
 
     def merge(self, other: TransactionRuns, ids: NDArray[np.int64]) -> None:
         """Merge other runs; ``ids``: the ids here of their groups."""
-        for place, run in other.found.items():
-            mapped = self.found[place] = TransactionRun()
-            for producer_id, producer in run.producers.items():
-                pending = None if producer.pending is None else producer.pending.with_groups(ids)
-                mapped.producers[producer_id] = _ProducerRun(producer.first_outcome, pending)
+        self.found |= {place: run.with_groups(ids) for place, run in other.found.items()}
 
-    def outcomes(self, following: OutcomeAfter) -> Iterator[GroupOutcome]:
-        """The outcomes of the pending batches when the runs are joined in order."""
-        last: RangeStart | None = None
-        open_now: dict[int, _Pending] = {}
-        for place in sorted(self.found):
-            if last is not None and place.directory != last.directory:
-                yield from _at_the_end(last, open_now, following)
-                open_now = {}
-            last = place
-            for producer_id, producer in self.found[place].producers.items():
-                before = open_now.pop(producer_id, None)
-                if before is not None and producer.first_outcome is not None:
-                    yield from before.come_to(producer.first_outcome)
-                    before = None
-                pending = producer.pending if before is None else before.followed_by(producer.pending)
-                if pending is not None:
-                    open_now[producer_id] = pending
-        if last is not None:
-            yield from _at_the_end(last, open_now, following)
+    def outcomes(self, following: OutcomeAfter) -> Iterator[GroupOutcomes]:
+        """The outcomes that were not given before when the runs are joined in order."""
+        for _, places in groupby(sorted(self.found), key=attrgetter("directory")):
+            joined = TransactionRun()
+            for place in places:
+                for events in self.found[place].events():
+                    yield from joined.take(events)
+            yield from joined.settle()
+            yield from joined.at_the_end(partial(following, place.file))
 
 
-def _at_the_end(last: RangeStart, left: dict[int, _Pending], following: OutcomeAfter) -> Iterator[GroupOutcome]:
-    for producer_id, pending in left.items():
-        outcome = following(last.file, producer_id, pending.first_offset)
-        yield from pending.come_to(outcome)
-        if outcome == OPEN:
-            yield GroupOutcome(pending.first_group, OPEN, transactions=1)
+def _begins(producer: NDArray[Any]) -> NDArray[np.intp]:
+    """Where each producer begins among sorted ones."""
+    return np.flatnonzero(np.diff(producer, prepend=~producer[:1]))
+
+
+def _outcomes(
+    outcome: str, events: _Events, rows: NDArray[np.intp], transactions: NDArray[np.int64] | None = None
+) -> Iterator[GroupOutcomes]:
+    """Some rows of the events, which have one outcome, by group; ``transactions``: of each event, None for none."""
+    if not rows.size:
+        return
+    group = events[_GROUP][rows]
+    order = np.argsort(group, kind="stable")
+    first = np.flatnonzero(np.diff(group[order], prepend=-1))
+
+    def sums(column: NDArray[Any]) -> NDArray[np.int64]:
+        return np.add.reduceat(column[rows[order]], first, dtype=np.int64)
+
+    groups = group[order[first]].astype(np.int64)
+    count = np.zeros_like(groups) if transactions is None else sums(transactions)
+    yield GroupOutcomes(outcome, groups, sums(events[_SIZE]), sums(events[_RECORDS]), count)
+
+
+def _summed(events: _Events, rows: NDArray[np.intp]) -> _Events:
+    """Some of the events, which are sorted by producer: the data of a producer in a group as one of them."""
+    events = [column[rows] for column in events]
+    keys = (events[_PRODUCER], events[_KIND], events[_GROUP])
+    order = np.lexsort(keys[::-1])
+    is_first = np.zeros(order.size, np.bool_)
+    is_first[:1] = True
+    for key in keys:
+        is_first[1:] |= key[order[1:]] != key[order[:-1]]
+    first = np.flatnonzero(is_first)
+    # Each stays where its first batch is.
+    begin = order[first]
+    place = np.argsort(begin)
+    summed = [column[begin[place]] for column in events]
+    for number in (_SIZE, _RECORDS):
+        summed[number] = np.add.reduceat(events[number][order], first, dtype=np.int64)[place]
+    return [narrowed(column) for column in summed]

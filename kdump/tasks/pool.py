@@ -105,7 +105,7 @@ class _Task(Generic[ItemT]):
 
     def __init__(self, items: Sequence[ItemT]) -> None:
         self.items = items
-        self.results: deque[bytes | _InSlot | Callable[[], Any]] = deque()
+        self.results: deque[memoryview | _InSlot | Callable[[], Any]] = deque()
         """Packed ones, and functions that give what stands for them."""
         self.is_over = False
 
@@ -149,12 +149,15 @@ class _Job(Generic[ItemT, ResultT]):
                     self._changed.notify_all()
                     continue
                 result = task.results.popleft()
-                if isinstance(result, bytes):
+                if isinstance(result, memoryview):
                     self._held -= max(len(result), _LEAST)
                 self._changed.notify_all()
             match result:
-                case bytes():
-                    yield self._work.unpack(result)
+                case memoryview():
+                    unpacked = self._work.unpack(result)
+                    # It may be large, and is not held beside what it became.
+                    del result
+                    yield unpacked
                 case _InSlot():
                     # Only who says that results are large knows that they do not stay.
                     stays = memoryview if self._work.is_large else bytes
@@ -206,7 +209,7 @@ class _Job(Generic[ItemT, ResultT]):
                     message = worker.receive()
                     if message[:1] == _RESULT:
                         count += 1
-                        self._put(task, message[1:])
+                        self._put(task, memoryview(message)[1:])
                         continue
                     if message[:1] == _STORED:
                         stored = worker.stored(message)
@@ -234,10 +237,10 @@ class _Job(Generic[ItemT, ResultT]):
                 self._pages.add(path)
         return paths
 
-    def _put(self, task: _Task[ItemT], result: bytes | _InSlot | Callable[[], Any]) -> None:
+    def _put(self, task: _Task[ItemT], result: memoryview | _InSlot | Callable[[], Any]) -> None:
         """Hand a result on, once not too many are held. One that is asked for now need not wait."""
         with self._changed:
-            if isinstance(result, bytes):
+            if isinstance(result, memoryview):
                 while self._held >= self._most_held and not self._is_ended:
                     if task is self._tasks[0] and not task.results:
                         break
@@ -359,8 +362,7 @@ def _work(connection: Connection, slots: Slots | None) -> None:
                 share(shared)
                 for item in items:
                     try:
-                        for result in function(item):
-                            outbox.put(pack(result))
+                        _send_all(map(pack, function(item)), outbox)
                     except KdumpError as error:
                         end = _FAILED + _ERROR.pack(error)
                     except ConnectionError:
@@ -370,6 +372,12 @@ def _work(connection: Connection, slots: Slots | None) -> None:
                     else:
                         end = _OVER
                     outbox.send(end)
+
+
+def _send_all(results: Iterable[Packed], outbox: _Outbox) -> None:
+    """Send the results of an item, and hold none of them when this returns. Raises as ``_Outbox.put``."""
+    for packed in results:
+        outbox.put(packed)
 
 
 class _Outbox:

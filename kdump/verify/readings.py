@@ -184,7 +184,7 @@ def reading_work(options: CheckOptions) -> Work[ReadingTask, ReadingPiece]:
     """The reading of the tasks of ``plan_readings``. ``options``: how deep."""
     return Work(
         partial(read_piece, options=options),
-        PIECES.pack,
+        PIECES.pieces,
         PIECES.unpack,
         lost=died,
         size=split_size,

@@ -93,7 +93,7 @@ def test_only_some_groups_have_open_sketches(monkeypatch: pytest.MonkeyPatch, co
     assert all(other == found[0] for other in found)
 
 
-def test_groups_with_one_key_have_no_sketches() -> None:
+def test_groups_with_one_key_have_no_sketches(monkeypatch: pytest.MonkeyPatch) -> None:
     """A group gets them with its second key. They give what sketches would."""
     count = 1000
     keys = [b"%d" % (number % 7) * (1 if number % 2 else 99) for number in range(count)]
@@ -105,9 +105,17 @@ def test_groups_with_one_key_have_no_sketches() -> None:
             alone.add(
                 Assigned(np.array([number]), None), *columns(keys[number : number + 1]), weight[number : number + 1]
             )
-    assert not many._open
-    assert not many._packed
-    assert len(alone._open) + len(alone._packed) == count
+    for single in (many, alone):
+        assert not single._open
+        assert not single._packed
+    sketched = KeySketches()
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            stats_keys._SingleKeys, "can_have", lambda self, groups, hashes: np.zeros(groups.size, np.bool_)
+        )
+        for _ in range(2):
+            sketched.add(assigned, *columns(keys), weight)
+    assert len(sketched._open) + len(sketched._packed) == count
     sent: KeySketches = pickle.loads(pickle.dumps(many))
     merged, total, total_alone = KeySketches(), KeySketches(), KeySketches()
     merged.merge(sent, np.arange(count)[::-1])
@@ -118,9 +126,8 @@ def test_groups_with_one_key_have_no_sketches() -> None:
     merged.merge(sent, np.roll(np.arange(count)[::-1], 1))
     assert merged._open
     for group in range(count):
-        expected = alone.distinct(group), alone.heaviest(group, 9)
-        assert (many.distinct(group), many.heaviest(group, 9)) == expected
-        assert (sent.distinct(group), sent.heaviest(group, 9)) == expected
+        expected = sketched.distinct(group), sketched.heaviest(group, 9)
+        assert all((one.distinct(group), one.heaviest(group, 9)) == expected for one in (many, alone, sent))
         both = {keys[count - 1 - group], keys[(count - group) % count]}
         assert merged.distinct(group).estimate == len(both)
 

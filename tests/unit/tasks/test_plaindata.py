@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+import struct
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
@@ -122,8 +124,16 @@ def test_other_classes_do_not_travel() -> None:
         b'["class", "Pair", 1]',
         b'["class", "Open", ["list", 1, 2, 3]]',
         b'["ufunc", "frompyfunc"]',
-        b'["array", "AAAA"]',
-        b'["array", "*"]',
+        b'["bytes", 1]',
+        b'["bytes", -1]',
+        b'["bytes", "1"]',
+        b'["array", "<i8", [1]]',
+        b'["array", "<i8", [-1]]',
+        b'["array", "<i8", [9223372036854775807, 9]]',
+        b'["array", "<i8", 0]',
+        b'["array", "*", [0]]',
+        b'["array", "|O", [0]]',
+        b'["array", [["a", "|O"]], [0]]',
         b'["error", true, "NONE", "", null, null]',
         b'["dict", ["list"]]',
         b'["set", ["list", 1]]',
@@ -131,19 +141,33 @@ def test_other_classes_do_not_travel() -> None:
     ],
 )
 def test_hostile_data_are_an_error(hostile: bytes) -> None:
-    with pytest.raises(KdumpError, match="the result of a worker is not readable") as caught:
-        PLAIN.unpack(hostile)
-    assert caught.value.code is Codes.UNREADABLE
+    for data in (hostile, struct.pack("<Q", len(hostile)) + hostile, struct.pack("<Q", len(hostile) + 1) + hostile):
+        with pytest.raises(KdumpError, match="the result of a worker is not readable") as caught:
+            PLAIN.unpack(data)
+        assert caught.value.code is Codes.UNREADABLE
 
 
 def test_pickled_arrays_are_refused() -> None:
-    from base64 import b64encode
-    from io import BytesIO
+    stored = pickle.dumps(np.array([{}]))
+    for shape in ([1], [len(stored) // 8]):
+        text = json.dumps(["array", "|O", shape]).encode()
+        with pytest.raises(KdumpError, match="not readable"):
+            PLAIN.unpack(struct.pack("<Q", len(text)) + text + stored)
 
-    target = BytesIO()
-    np.save(target, np.array([{}]), allow_pickle=True)
-    with pytest.raises(KdumpError, match="not readable"):
-        PLAIN.unpack(json.dumps(["array", b64encode(target.getvalue()).decode()]).encode())
+
+def test_arrays_are_packed_without_a_copy() -> None:
+    array = np.arange(1000)
+    value = {"first": array, "other": [b"b" * 1000, array[::2], array.reshape(10, 100)]}
+    pieces = PLAIN.pieces(value)
+    assert b"".join(pieces) == PLAIN.pack(value)
+    assert sum(np.shares_memory(array, np.frombuffer(piece, np.uint8)) for piece in pieces[2:]) == 2
+    back = PLAIN.unpack(memoryview(PLAIN.pack(value)))
+    assert back["other"][0] == b"b" * 1000
+    for one, expected in zip(
+        (back["first"], *back["other"][1:]), (array, array[::2], array.reshape(10, 100)), strict=True
+    ):
+        assert one.flags.writeable
+        assert np.array_equal(one, expected)
 
 
 def test_two_classes_of_one_name_are_refused() -> None:
