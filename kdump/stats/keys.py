@@ -147,7 +147,7 @@ class _SingleKeys:
 
     def add(self, groups: NDArray[np.int64], arena: NDArray[np.uint8] | bytearray, keys: _Keys) -> None:
         """Add a key to each of some groups that can have it; ``keys``: of each, in ``arena``."""
-        self.weight.put(groups, self.weight.of(groups) + keys.weight)
+        self.weight.combine(np.add, groups, keys.weight)
         is_new = self.size.of(groups) == _NO_KEY
         groups, keys = groups[is_new], keys.take(is_new)
         self.hash.put(groups, keys.hashes)

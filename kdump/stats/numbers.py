@@ -47,6 +47,16 @@ class GroupNumbers:
         self.grow(count)
         return self._wide(self._data[:count])
 
+    def combine(self, how: np.ufunc, groups: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
+        """Combine the numbers of groups for which there is room with others, several of one group too."""
+        if self._data.dtype == np.int64:
+            how.at(self._data, groups, numbers)
+            return
+        order = np.argsort(groups, kind="stable")
+        first = np.flatnonzero(np.diff(groups[order], prepend=-1))
+        found = groups[order[first]]
+        self.put(found, how(self.of(found), how.reduceat(numbers[order], first)))
+
     def put(self, groups: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
         """Set the numbers of groups for which there is room; shapes (groups,)."""
         if self._data.dtype != np.int64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Self
 
 import numpy as np
@@ -24,7 +24,7 @@ class Columns:
         combine: ``np.add``, ``np.minimum`` or ``np.maximum``.
     """
 
-    def __init__(self, fields: Sequence[str], initial: int, combine: Callable[..., Any]) -> None:
+    def __init__(self, fields: Sequence[str], initial: int, combine: np.ufunc) -> None:
         self._fields = tuple(fields)
         self._initial = initial
         self._combine = combine
@@ -36,27 +36,21 @@ class Columns:
         count = int(ids.max(initial=-1)) + 1
         for name, column in values.items():
             if (column != self._initial).any():
-                self._put(name, ids, count, column)
+                self._combined(name, ids, count, column)
 
     def merge(self, other: Self, ids: NDArray[np.int64]) -> None:
         """Merge numbers of other groups, whose ids here are ``ids``; several may have become one."""
-        order = np.argsort(ids, kind="stable")
-        first = np.flatnonzero(np.diff(ids[order], prepend=-1))
-        found, count = ids[order[first]], int(ids.max(initial=-1)) + 1
+        count = int(ids.max(initial=-1)) + 1
         for name, theirs in other._data.items():
-            column = theirs.first(ids.size)
-            if found.size < ids.size:
-                self._put(name, found, count, self._combine.reduceat(column[order], first))  # type: ignore[attr-defined]
-            else:
-                self._put(name, ids, count, column)
+            self._combined(name, ids, count, theirs.first(ids.size))
 
-    def _put(self, name: str, ids: NDArray[np.int64], count: int, column: NDArray[np.int64]) -> None:
-        """Add to one field; ``ids`` are distinct and below ``count``."""
+    def _combined(self, name: str, ids: NDArray[np.int64], count: int, column: NDArray[np.int64]) -> None:
+        """Combine a field with a column; ``ids`` are below ``count``."""
         own = self._data.get(name)
         if own is None:
             own = self._data[name] = GroupNumbers(self._initial)
         own.grow(count)
-        own.put(ids, self._combine(own.of(ids), column))
+        own.combine(self._combine, ids, column)
 
     def of(self, group: int) -> dict[str, int]:
         """The numbers of a group by field."""
