@@ -1,4 +1,4 @@
-"""Many numbers in few bytes: a number for each group in an array that grows, and columns of tables."""
+"""Numbers of many groups in few bytes: in arrays that grow, and in columns of tables."""
 
 from __future__ import annotations
 
