@@ -6,6 +6,7 @@ docs/spec/formats.md#3-record-batches-v2. A log may begin anywhere, so the first
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -27,6 +28,8 @@ _MOST_PRODUCERS: Final = 1 << 18
 transaction are kept all the same."""
 _NO_SEQUENCE: Final = -1
 """Last sequence of a producer whose next batch starts a new epoch: the next sequence is 0."""
+_TXN_BEGIN: Final = struct.Struct("<qqq")
+"""The first batch of a transaction: its position, its base timestamp (-1: not known) and its largest timestamp."""
 
 
 @dataclass(slots=True)
@@ -38,10 +41,9 @@ class _Producer:
     gaps: int
     coordinator_epoch: int = -1
     txn_first_offset: int | None = None
-    txn_timestamp: int = -1
-    txn_start: int = -1
     txn_path: str | None = None
-    txn_position: int = 0
+    txn_begin: bytes = b""
+    """See _TXN_BEGIN. A log may leave a million transactions open; these numbers take half the memory as bytes."""
     has_transactions: bool | None = None
     """Whether its newest data batch is transactional; None before the first one."""
     txn_has_records: bool = False
@@ -66,8 +68,10 @@ class ProducerChecks:
     ) -> None:
         self._producers: dict[int, _Producer] = {}
         self._most_producers = _MOST_PRODUCERS
-        # (first offset, producer id) of open transactions, and of some that have ended since.
-        self._open: list[tuple[int, int]] = []
+        # The first offsets of transactions, and of those among them that have ended: heaps. Both drop their least
+        # offset while it is equal, so the least of the first one is that of an open transaction.
+        self._begun: list[int] = []
+        self._ended: list[int] = []
         self._is_coordinator = is_coordinator
         self._transactional_id = transactional_id
         self._path: str | None = None
@@ -86,10 +90,11 @@ class ProducerChecks:
             producer = _Producer(entry.producer_epoch, entry.last_sequence, 0, entry.coordinator_epoch)
             if entry.current_txn_first_offset >= 0:
                 producer.txn_first_offset = entry.current_txn_first_offset
-                heappush(self._open, (entry.current_txn_first_offset, entry.producer_id))
-                producer.txn_timestamp, producer.txn_has_records = entry.timestamp, True
-                producer.has_transactions = True
+                producer.txn_begin = _TXN_BEGIN.pack(0, -1, entry.timestamp)
+                producer.txn_has_records = producer.has_transactions = True
             self._producers[entry.producer_id] = producer
+        first_offsets = (producer.txn_first_offset for producer in self._producers.values())
+        self._begun = sorted(offset for offset in first_offsets if offset is not None)
 
     def start_segment(self, base_offset: int | None, path: str | None) -> None:
         """Start a segment: the next batches are in this file. Aborted transactions and idle markers count anew."""
@@ -105,7 +110,7 @@ class ProducerChecks:
 
     def forget(self) -> None:
         """Skip a whole segment: nothing is known of any producer, as at the start of a log that begins late."""
-        self._producers, self._open = {}, []
+        self._producers, self._begun, self._ended = {}, [], []
         self._begins_late = True
 
     def see(self, row: BatchRow) -> Iterator[Finding]:
@@ -156,11 +161,12 @@ class ProducerChecks:
         for producer_id, producer in self._producers.items():
             if producer.txn_first_offset is None:
                 continue
-            age = max(0, self.latest - producer.txn_timestamp)
+            position, start, timestamp = _TXN_BEGIN.unpack(producer.txn_begin)
+            age = max(0, self.latest - timestamp)
             lost = "; its end may lie in a gap" if producer.gaps != self._gaps else ""
             name = self._transactional_id(producer_id)
             whose = "" if name is None else f" of transactional id '{name}'"
-            since = f" ({time_text(producer.txn_start)} UTC)" if producer.txn_start >= 0 else ""
+            since = f" ({time_text(start)} UTC)" if start >= 0 else ""
             message = (
                 f"the transaction{whose} of producer {producer_id} (epoch {producer.epoch}) is open since offset "
                 f"{producer.txn_first_offset}{since}, {age / 1000:,.0f} s before the newest batch{lost}"
@@ -168,7 +174,7 @@ class ProducerChecks:
             yield Finding(
                 Codes.TRANSACTION_OPEN,
                 message,
-                producer.txn_position,
+                position,
                 path=producer.txn_path,
                 graded=None if age > HANGING_AFTER_MS else Severity.INFO,
             )
@@ -199,10 +205,9 @@ class ProducerChecks:
         producer.has_transactions = row.is_transactional
         if row.is_transactional and producer.txn_first_offset is None:
             producer.txn_first_offset = row.base_offset
-            heappush(self._open, (row.base_offset, row.producer_id))
-            producer.txn_timestamp, producer.txn_has_records = row.max_timestamp, False
-            producer.txn_start = row.base_timestamp
-            producer.txn_path, producer.txn_position = self._path, row.position
+            heappush(self._begun, row.base_offset)
+            producer.txn_begin = _TXN_BEGIN.pack(row.position, row.base_timestamp, row.max_timestamp)
+            producer.txn_path, producer.txn_has_records = self._path, False
         producer.txn_has_records |= row.record_count != 0
         producer.epoch = row.producer_epoch
         producer.last_sequence = row.last_sequence if row.base_sequence >= 0 else None
@@ -240,21 +245,20 @@ class ProducerChecks:
         if first is None:
             self._idle_markers += 1
             self._idle_marker = self._idle_marker or row
-        elif row.marker_type == control.ABORT:
-            stable = self._first_open_offset()
-            last_stable_offset = row.base_offset + 1 if stable is None else stable
-            self.aborted.append(AbortedTxn(0, row.producer_id, first, row.base_offset, last_stable_offset))
+        else:
+            self._end(first)
+            if row.marker_type == control.ABORT:
+                last_stable_offset = self._begun[0] if self._begun else row.base_offset + 1
+                self.aborted.append(AbortedTxn(0, row.producer_id, first, row.base_offset, last_stable_offset))
         if row.marker_type == control.ABORT and (first is None or not producer.txn_has_records):
             self.idle_aborts.add((row.producer_id, row.base_offset))
 
-    def _first_open_offset(self) -> int | None:
-        while self._open:
-            first, producer_id = self._open[0]
-            producer = self._producers.get(producer_id)
-            if producer is not None and producer.txn_first_offset == first:
-                return first
-            heappop(self._open)
-        return None
+    def _end(self, first_offset: int) -> None:
+        """Note that a transaction that began at this offset is open no longer."""
+        heappush(self._ended, first_offset)
+        while self._ended and self._ended[0] == self._begun[0]:
+            heappop(self._begun)
+            heappop(self._ended)
 
     def _forget_idle(self) -> None:
         """Keep the producers with an open transaction and the newer half; a forgotten one counts as new later."""

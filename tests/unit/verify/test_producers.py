@@ -158,6 +158,27 @@ def test_aborted_transactions_are_those_of_the_txn_index() -> None:
     assert ordered.aborted == [AbortedTxn(0, 1, 0, 4, 2), AbortedTxn(0, 2, 2, 5, 6)]
 
 
+def test_the_last_stable_offset_is_that_of_the_oldest_open_transaction() -> None:
+    log = Log()
+    for producer in range(4):
+        log.write(producer, 0, txn=True)
+    # Those of 1 and 2 end before the oldest one, and 1 begins again.
+    log.mark(2, 0).mark(1, 1).write(1, 2, txn=True).mark(0, 0).mark(3, 0).mark(1, 0)
+    ordered = OrderedChecks()
+    assert check(log.data, ordered=ordered) == []
+    assert [(one.producer_id, one.first_offset, one.last_stable_offset) for one in ordered.aborted] == [
+        (2, 4, 0), (0, 0, 6), (3, 6, 10), (1, 10, 15),
+    ]  # fmt: skip
+
+
+def test_a_producer_that_a_snapshot_names_twice_is_as_its_last_entry_says() -> None:
+    entries = [ProducerEntry(1, 0, 9, 99, 0, NOW, 0, 90), ProducerEntry(1, 0, 9, 99, 0, NOW, 0, -1)]
+    log = Log().write(2, 0, txn=True).mark(2, 0)
+    ordered = OrderedChecks(producers=entries)
+    assert check(log.data, ordered=ordered) == []
+    assert ordered.aborted == [AbortedTxn(0, 2, 0, 2, 3)]
+
+
 @pytest.mark.parametrize(
     ("base_offset", "begun_before"), [(0, set()), (None, {(1, 0), (2, 3)}), (-9, {(1, 0), (2, 3)})]
 )
