@@ -20,7 +20,7 @@ from kdump.format.messagereader import Value
 from kdump.kafka.groupstate import GROUP_RECORD_TYPES, GroupRecord, group_rows
 from kdump.kafka.newestvalues import NewestValues, StoredValue
 from kdump.payloads.decoded import PayloadError
-from kdump.payloads.internal import DECODERS, CoordinatorDecoder, DecodedMessage
+from kdump.payloads.internal import DECODERS, CoordinatorDecoder
 
 _TYPE_BYTES: Final = 2
 OFFSETS: Final = "offsets"
@@ -61,7 +61,7 @@ class CoordinatorState(NewestValues):
 
     def rows(self) -> Iterator[dict[str, Value]]:
         """The state as columns of the output, sorted by its key."""
-        found: dict[Any, tuple[StoredValue, DecodedMessage]] = {}
+        found: dict[tuple[Value, ...], tuple[StoredValue, int]] = {}
         for data, stored in self.newest.items():
             try:
                 key = self._decoder.key(data)
@@ -73,18 +73,18 @@ class CoordinatorState(NewestValues):
             # Both versions of a commit's key name the same group and partition.
             name = tuple(key.values.values())
             if name not in found or found[name][0].offset < stored.offset:
-                found[name] = stored, key
+                found[name] = stored, key.record_type
         show = _committed_offset if self._name == OFFSETS else _transactional_id
         for name in sorted(found):
-            stored, key = found[name]
+            stored, record_type = found[name]
             if stored.value is None:
                 continue
             try:
-                value = self._decoder.value(key, stored.value)
+                value = self._decoder.value(record_type, stored.value)
             except PayloadError as error:
                 self._undecoded.append((stored.offset, error))
                 continue
-            yield show(key.values, value.values) | {"recordOffset": stored.offset, "timestamp": stored.timestamp}
+            yield show(name, value.values) | {"recordOffset": stored.offset, "timestamp": stored.timestamp}
 
     def groups(self) -> Iterator[dict[str, Any]]:
         """The groups with their states and members as columns of the output, sorted by name."""
@@ -99,7 +99,7 @@ class CoordinatorState(NewestValues):
                 continue
             try:
                 if key.record_type in GROUP_RECORD_TYPES:
-                    value = self._decoder.value(key, stored.value)
+                    value = self._decoder.value(key.record_type, stored.value)
                     found.append(GroupRecord(key.record_type, key.values, value.values, stored.timestamp))
             except PayloadError as error:
                 self._undecoded.append((stored.offset, error))
@@ -113,11 +113,12 @@ class CoordinatorState(NewestValues):
         return wanted & np.isin(types, _RECORD_TYPES[self._name])
 
 
-def _committed_offset(key: dict[str, Value], value: dict[str, Value]) -> dict[str, Value]:
+def _committed_offset(key: tuple[Value, ...], value: dict[str, Value]) -> dict[str, Value]:
+    group, topic, partition = key
     return {
-        "group": key["group"],
-        "topic": key["topic"],
-        "partition": key["partition"],
+        "group": group,
+        "topic": topic,
+        "partition": partition,
         "offset": value["offset"],
         "leaderEpoch": value.get("leaderEpoch", -1),
         "metadata": value["metadata"],
@@ -126,12 +127,12 @@ def _committed_offset(key: dict[str, Value], value: dict[str, Value]) -> dict[st
     }
 
 
-def _transactional_id(key: dict[str, Value], value: dict[str, Value]) -> dict[str, Value]:
+def _transactional_id(key: tuple[Value, ...], value: dict[str, Value]) -> dict[str, Value]:
     status = value["transactionStatus"]
     assert isinstance(status, int)
     is_known = 0 <= status < len(_TRANSACTION_STATES)
     return {
-        "transactionalId": key["transactionalId"],
+        "transactionalId": key[0],
         "producerId": value["producerId"],
         "producerEpoch": value["producerEpoch"],
         "state": _TRANSACTION_STATES[status] if is_known else status,

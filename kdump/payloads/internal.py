@@ -73,7 +73,7 @@ class CoordinatorDecoder:
         if value is None:
             return Decoded(decoded_key, None)
         try:
-            return Decoded(decoded_key, value_frame(self.value(key_message, value)))
+            return Decoded(decoded_key, value_frame(self.value(key_message.record_type, value)))
         except PayloadError as error:
             return Decoded(decoded_key, value, [error])
 
@@ -88,9 +88,8 @@ class CoordinatorDecoder:
             raise PayloadError(DecodeErrorKind.UNKNOWN_TYPE, RecordPart.KEY, text, number=number)
         return self._message(schema, 0, data, RecordPart.KEY, number)
 
-    def value(self, key: DecodedMessage, data: bytes) -> DecodedMessage:
-        """The value of a record with that key. Raises PayloadError."""
-        record_type = key.record_type
+    def value(self, record_type: int, data: bytes) -> DecodedMessage:
+        """The value of a record of that type. Raises PayloadError."""
         schema = record_schemas(self.group, "coordinator-value")[record_type]
         version = _int16(data, RecordPart.VALUE)
         if version not in schema.versions:

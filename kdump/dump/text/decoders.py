@@ -132,7 +132,7 @@ class CoordinatorContents:
             key_text = json_text(key_frame(message))
             if value is None:
                 return LineContents(key_text, DELETED)
-            decoded = self.coordinator.value(message, value)
+            decoded = self.coordinator.value(message.record_type, value)
         except PayloadError as error:
             if error.trouble is DecodeErrorKind.MISSING:
                 return LineContents(None, None if value is None else decode_utf8(value), (error,))

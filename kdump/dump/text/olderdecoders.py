@@ -78,7 +78,7 @@ class _CoordinatorWords:
             return LineContents(words.unknown_key.format(number=number), None)
         if value is None:
             return LineContents(key_text, DELETED)
-        decoded: DecodedMessage = self._decoder.value(message, value)
+        decoded: DecodedMessage = self._decoder.value(message.record_type, value)
         return LineContents(key_text, words.values[decoded.schema.name](decoded.values))
 
     def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> LineContents:

@@ -5,7 +5,10 @@ Source: docs/spec/metadata.md#2-loading (MetadataBatchLoader, RecordsSnapshotRea
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from enum import Enum, auto
+from itertools import chain
 from typing import Any, Final, Protocol
 
 from kdump.codes import Codes, DamageError
@@ -23,6 +26,8 @@ BEGIN, END, ABORT = 23, 24, 25
 """The types of the records that mark a metadata transaction."""
 _NO_OP: Final = b"\1\x14\0\0"
 """The value of a NoOpRecord."""
+_MOST_HELD: Final = 1 << 14
+"""Messages of a batch that are kept decoded: a controller writes 10,000 records in a batch at most."""
 
 
 def _decoder() -> MetadataDecoder:
@@ -111,12 +116,16 @@ class ImageLoader:
             self._flush()
             return
         offset = batch.base_offset
-        decoded = [self._decoded(batch, offset + n, value) for n, (_, value) in enumerate(batch.records)]
+        held = batch.records[:_MOST_HELD]
+        decoded = [self._decoded(batch, offset + n, value) for n, (_, value) in enumerate(held)]
         if len(decoded) == 1 and self._is_quick(decoded[0]):
             self._last = self.image.provenance = Provenance(offset, batch.epoch, batch.timestamp)
             return
         last = self._last
-        for number, message in enumerate(decoded):
+        if len(batch.records) > _MOST_HELD:
+            # The rest is decoded twice: first to see that all of the batch can be read.
+            deque(self._not_held(batch), 0)
+        for number, message in enumerate(chain(decoded, self._not_held(batch))):
             self._replay(batch, offset + number, message)
             if self._transaction is _Transaction.STARTED and (number or not self._is_fresh):
                 before = offset + number - 1 if number else last.offset
@@ -132,6 +141,11 @@ class ImageLoader:
         return message is self._no_op or (
             message.schema.api_key == PARTITION_CHANGE and self.image.topics.is_changed(message.values)
         )
+
+    def _not_held(self, batch: MetadataBatch) -> Iterator[DecodedMessage]:
+        """The messages of a batch after those that are kept decoded. Raises UnreadableBatchError."""
+        for number in range(_MOST_HELD, len(batch.records)):
+            yield self._decoded(batch, batch.base_offset + number, batch.records[number][1])
 
     def _decoded(self, batch: MetadataBatch, offset: int, value: bytes) -> DecodedMessage:
         if value == _NO_OP:

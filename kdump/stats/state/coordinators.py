@@ -13,7 +13,7 @@ from kdump.kafka.coordinatorstate import OFFSETS
 from kdump.kafka.image.names import TopicNames
 from kdump.log.names import CLUSTER_METADATA
 from kdump.payloads.topics import INTERNAL_TOPICS
-from kdump.stats.state.groups import open_transaction_rows, with_lag, with_topic_names
+from kdump.stats.state.groups import lag, open_transaction_rows, with_topic_names
 from kdump.stats.state.reach import offset_for_time, reaches, read_reach
 from kdump.verify.coordinators import STATE_TOPICS, PartitionState, coordinator_states
 from kdump.verify.partitionentries import Partition, PartitionEntries
@@ -60,8 +60,12 @@ def coordinator_rows(
         yield "group", sorted(groups, key=lambda row: str(row["group"]))
     commits = [state for state in states if state.decoder == OFFSETS]
     if commits:
-        yield "committedOffset", [with_lag(row, found) for state in commits for row in state.rows]
-    known = [dict(row) for state in states if state.decoder != OFFSETS for row in state.rows]
+        offsets: _Rows = [row for state in commits for row in state.rows]
+        for row in offsets:
+            # No second copy: there may be a million.
+            row.update(lag(row, found))
+        yield "committedOffset", offsets
+    known: _Rows = [row for state in states if state.decoder != OFFSETS for row in state.rows]
     if len(commits) < len(states):
         yield "transactionalId", known
     here = len(states) - len(commits)

@@ -11,13 +11,12 @@ _ACTIVE: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "Prepare
 """States of a transactional id whose transaction has no marker yet in all partitions."""
 
 
-def with_lag(row: Mapping[str, Any], reaches: Mapping[tuple[str, int], PartitionReach]) -> dict[str, Any]:
-    """A committed offset with start and end of the log, which are null where the partition is not here."""
+def lag(row: Mapping[str, Any], reaches: Mapping[tuple[str, int], PartitionReach]) -> dict[str, Any]:
+    """Start and end of the log of a committed offset, which are null where the partition is not here."""
     reach = reaches.get((row["topic"], row["partition"]))
     if reach is None:
-        return {**row, "logStartOffset": None, "logEndOffset": None, "lag": None, "isOutOfRange": None}
+        return {"logStartOffset": None, "logEndOffset": None, "lag": None, "isOutOfRange": None}
     return {
-        **row,
         "logStartOffset": reach.log_start,
         "logEndOffset": reach.log_end,
         "lag": reach.log_end - row["offset"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 
 from kdump.codes import KdumpError
 from kdump.kafka.image.names import TopicNames
+from kdump.stats.state import coordinators
 from kdump.stats.state.coordinators import KnownTopics, coordinator_rows, offset_rows
+from kdump.verify.coordinators import PartitionState, coordinator_states
 from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, v2_batch
 from tests.harness.cli_runs import kdump
@@ -48,15 +51,28 @@ def raised(error: KdumpError) -> None:
     raise error
 
 
-def rows(logs: Path, at: int | None, coordinators: int | None = None) -> dict[str, list[dict[str, Any]]]:
+def rows(logs: Path, at: int | None, count: int | None = None) -> dict[str, list[dict[str, Any]]]:
     entries = PartitionEntries([str(logs)], on_error=raised)
-    return dict(coordinator_rows(entries, at, KnownTopics(TopicNames([]), coordinators), lambda note: None, raised))
+    return dict(coordinator_rows(entries, at, KnownTopics(TopicNames([]), count), lambda note: None, raised))
 
 
 def test_lag(logs: Path) -> None:
     names = ("group", "offset", "logStartOffset", "logEndOffset", "lag", "isOutOfRange")
     found = [tuple(row[name] for name in names) for row in rows(logs, None)["committedOffset"]]
     assert found == [("in", 6, 5, 10, 4, False), ("out", 4, 5, 10, 6, True), ("x", 1, None, None, None, None)]
+
+
+def test_rows_are_held_once(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    states: list[PartitionState] = []
+
+    def noted(*arguments: Any) -> Iterator[PartitionState]:
+        states.extend(coordinator_states(*arguments))
+        return iter(states)
+
+    monkeypatch.setattr(coordinators, "coordinator_states", noted)
+    shown = rows(logs, None)
+    held = {id(row) for state in states for row in state.rows}
+    assert {id(row) for kind in ("committedOffset", "transactionalId") for row in shown[kind]} == held
 
 
 def test_the_end_of_the_log_at_a_time(logs: Path) -> None:
@@ -66,7 +82,7 @@ def test_the_end_of_the_log_at_a_time(logs: Path) -> None:
 
 
 def test_a_hanging_transaction(logs: Path) -> None:
-    (found,) = rows(logs, NOW + 5000, coordinators=1)["openTransaction"]
+    (found,) = rows(logs, NOW + 5000, count=1)["openTransaction"]
     assert (found["producerId"], found["firstOffset"], found["startTimestamp"]) == (7, 8, NOW + 2000)
     assert (found["durationMs"], found["isKnown"]) == (3000, False)
     command = 'kafka-transactions.sh --bootstrap-server "$SERVER" abort --topic t --partition 0 --start-offset 8'
