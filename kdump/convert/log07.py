@@ -20,11 +20,11 @@ from kdump.wire import compression
 
 
 class Log07(EncodedLog):
-    """A stream of legacy entries made of a log of Kafka 0.7: a wrapper stays one, with its codec.
+    """A stream of legacy entries made of a log of Kafka 0.7.
 
-    A wrapper with very many messages becomes several. Messages of 0.7 are shorter, so one wrapper with all of them may
-    be larger than ``limit``. Messages get the numbers from ``first`` on as offsets. ``findings`` has the damage that
-    was met and left out.
+    A wrapper becomes one with its codec, or several where it has more messages than ``in_pieces`` gives at a time:
+    messages of 0.7 are shorter, so one wrapper with all of them might be larger than ``limit``. Messages get the
+    numbers from ``first`` on as offsets. ``findings`` has the damage that was met and left out.
 
     Args:
         log: the log.

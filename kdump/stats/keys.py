@@ -2,8 +2,8 @@
 
 A theta sketch counts distinct keys; its union does not depend on the order. A frequent-items sketch finds the heaviest
 keys. Keys that are light in every chunk are left out first, which its error bound includes. Both depend on the chunks
-by no more than the bound. Both engines read the same chunks and merge them in file order, so
-they give the same numbers.
+by no more than the bound. Both engines read the same chunks and merge them in file order, so they give the same
+numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many numbers in few bytes: a number for each group in an array that grows, and columns of tables."""
+"""Numbers of many groups in few bytes: in arrays that grow, and in columns of tables."""
 
 from __future__ import annotations
 
@@ -90,14 +90,16 @@ class GroupNumbers:
 def joined_narrow(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """The columns one after the other; many rows in as few bytes as hold each number."""
     if sum(map(len, columns)) > FEW_ROWS:
-        columns = [narrowed(column, few=0) for column in columns if len(column)]
+        columns = [_narrow(column) for column in columns if len(column)]
     return np.concatenate(columns)
 
 
-def narrowed(column: NDArray[Any], *, few: int = FEW_ROWS) -> NDArray[Any]:
-    """The numbers of a column of more than ``few`` rows in the fewest bytes that hold each of them."""
-    if len(column) <= few:
-        return column
+def narrowed(column: NDArray[Any]) -> NDArray[Any]:
+    """The numbers of a column; many rows in as few bytes as hold each number."""
+    return column if len(column) <= FEW_ROWS else _narrow(column)
+
+
+def _narrow(column: NDArray[Any]) -> NDArray[Any]:
     return column.astype(_narrowest(int(column.min()), int(column.max())), copy=False)
 
 

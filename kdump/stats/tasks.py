@@ -80,9 +80,8 @@ def folding_judge(
             size=split_size,
             shared_file=file_of,
         )
-        # The fold of a single task need not come from another process, where it would be held twice. Only processes of
-        # the pool keep to a rate.
-        pieces = (run if len(tasks) > 1 or takes_small else in_process)(tasks, work)
+        # A single task is done here: its fold would be held twice on its way from another process.
+        pieces = (run if len(tasks) > 1 else in_process)(tasks, work)
         return judged_groups(absolute(groups), pieces, options.checks, read=into.read, take=take)
 
     # Logs of which records are decoded are not read together.

@@ -1,7 +1,7 @@
 """The outcome of transactional batches, and how many transactions there are.
 
 A producer's marker ends what the producer wrote since its previous marker. A run of batches keeps its first marker and
-what no marker in it ends; at last the runs are joined in order (see ``order``). There may be a transaction per batch,
+what no marker in it ends; at last the runs are joined in order (see ``places``). There may be a transaction per batch,
 so all of that is held in arrays.
 
 Source: KIP-98; docs/spec/formats.md#6-indexes.

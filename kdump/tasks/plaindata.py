@@ -45,7 +45,7 @@ class PlainData:
         return b"".join(self.pieces(value))
 
     def pieces(self, value: object) -> tuple[bytes | memoryview, ...]:
-        """What ``pack`` gives in pieces: large arrays are not copied. Raises as ``pack``."""
+        """What ``pack`` gives, in pieces: arrays are not copied. Raises as ``pack``."""
         large: list[bytes | memoryview] = []
         text = json.dumps(self._packed(value, large), separators=(",", ":")).encode()
         return _TEXT_SIZE.pack(len(text)), text, *large
@@ -60,7 +60,7 @@ class PlainData:
             raise KdumpError(Codes.UNREADABLE, f"the result of a worker is not readable: {error}") from error
 
     def _packed(self, value: Any, large: list[bytes | memoryview]) -> object:
-        """The value for the text; what is too large for that comes to ``large``."""
+        """What stands for the value in the text. Its bytes and arrays are added to ``large``."""
         kind = type(value)
         if value is None or kind in (bool, int, float, str):
             return value

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Self
 
 from kdump.format.batch import BatchHeader
-from kdump.format.snapshot import ProducerEntry, snapshot_entries, snapshot_size, write_snapshot
+from kdump.format.snapshot import ProducerEntry, snapshot_entries, snapshot_size
 from kdump.kafka.producers import CompletedTxn, ProducerStates, write_entries
 
 _LEAST_SHARE: Final = 4
 """A snapshot is written whole where one of so many producers changed: as entries they would take as much memory."""
-_EMPTY: Final = write_snapshot(())
 _NO_DATA: Final = (-1, -1, 0)
 """Last sequence, last offset and offset delta of a producer without a data batch."""
 
@@ -28,12 +27,12 @@ class RecordedStates(ProducerStates):
     def __init__(self, end_offset: int = 0) -> None:
         super().__init__(end_offset)
         # The newest snapshot that was written whole, and the entries that each later one changed.
-        self._whole = _EMPTY
+        self._whole = b""
         # A reader may leave out some of what was written whole here.
-        self._is_whole_read = True
+        self._is_whole_read = False
         self._changes: list[dict[int, ProducerEntry]] = []
         # None: so many that the next snapshot is written whole. More changes do not make it fewer of all producers.
-        self._changed: dict[int, None] | None = {}
+        self._changed: dict[int, None] | None = None
         self._checked = 0
         self._has_odd_transaction = False
 
@@ -55,10 +54,8 @@ class RecordedStates(ProducerStates):
                     has_dead = True
 
         states = cls.from_snapshot(alive(), end_offset)
-        if has_dead:
-            states._changed = None
-        else:
-            states._whole = data
+        if not has_dead:
+            states._whole, states._is_whole_read, states._changed = data, True, {}
         return states
 
     def append(self, header: BatchHeader, batch: memoryview) -> CompletedTxn | None:
