@@ -48,6 +48,10 @@ _MOST_VALUES: Final = 4 * most_headers(compression.DEFAULT_LIMIT)
 """Values of a long line: three for each header, and some others."""
 _BATCH_BYTES: Final = 16 << 10
 """Batch size for records without a named batch: a producer's batch.size."""
+_MOST_RECORDS: Final = 1 << 18
+"""Records of a batch. The few bytes of an empty one takes more than 1,000 while its batch is not complete."""
+_RECORD_BYTES: Final = 64
+"""Bytes that a record counts at least where records are held, as it is an object."""
 _TIMESTAMP_TYPES: Final = (*TIMESTAMP_TYPES, NO_TIMESTAMP_TYPE)
 _MOST_SHOWN: Final = 80
 """Most characters of a value in a message."""
@@ -64,7 +68,7 @@ class _Line(NamedTuple):
     batch: tuple[object, ...]
     header: BatchHeader
     size: int
-    """Bytes of the key and the value."""
+    """Bytes of the key, the value and the headers."""
 
 
 class _JsonBatch(NamedTuple):
@@ -108,7 +112,7 @@ class JsonLog(EncodedLog):
         for lines in _batches(self._parsed()):
             pending.append(_JsonBatch.of(lines, before))
             before = lines[-1].record.offset
-            size += sum(line.size for line in lines)
+            size += sum(line.size + _RECORD_BYTES for line in lines)
             if size >= _BLOCK:
                 yield from _encode(pending)
                 pending, size = [], 0
@@ -134,7 +138,10 @@ class JsonLog(EncodedLog):
 
 
 def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
-    """The lines of each batch; of lines without a named batch as many as fit a producer's batch."""
+    """The lines of each batch; of lines without a named batch as many as fit a producer's batch.
+
+    A batch of more than ``_MOST_RECORDS`` becomes several.
+    """
     for batch, group in groupby(lines, key=lambda line: line.batch):
         is_named = batch[:2] != (None, None)
         pending: list[_Line] = []
@@ -142,6 +149,7 @@ def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
         for line in group:
             starts_anew = pending and (
                 (not is_named and size + line.size > _BATCH_BYTES)
+                or len(pending) == _MOST_RECORDS
                 or not 0 < line.record.offset - pending[-1].record.offset <= MAX_INT32
                 or line.record.offset - pending[0].record.offset > MAX_INT32
             )
@@ -239,7 +247,10 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
     if place is None:
         # Records without a named batch stay together as long as their sequences continue.
         batch = (*batch, record.sequence - record.offset if record.sequence >= 0 else None)
-    return _Line(record, batch, header, len(record.key or b"") + len(record.value or b""))
+    size = len(record.key or b"") + len(record.value or b"")
+    if record.headers:
+        size += sum(len(key) + len(value or b"") for key, value in record.headers)
+    return _Line(record, batch, header, size)
 
 
 def _check_magic(record: Record, row: dict[str, Any], magic: int) -> None:

@@ -82,7 +82,14 @@ def finish(folders: Folders, manifest: Manifest) -> None:
     Raises:
         KdumpError: UNWRITABLE; another run continues.
     """
+    durable: set[str] = set()
     for step in manifest.steps:
+        if step.action is not Action.SYNC:
+            durable.clear()
+        elif step.target in durable:
+            continue
+        else:
+            durable.add(step.target)
         _take(step, folders)
     close(folders, manifest.with_state(State.DONE))
 

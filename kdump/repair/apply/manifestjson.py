@@ -69,6 +69,10 @@ def validate(members: object) -> Manifest:
         _check_change(change)
     for step in manifest.steps:
         _check_step(step, changes, lines, waiting)
+    # A step may cost much more than its few bytes: one with a line reads the whole checkpoint.
+    changing = [(step.action, step.target, step.source) for step in manifest.steps if step.action is not Action.SYNC]
+    if len(set(changing)) < len(changing):
+        raise ValueError("a step is in it twice")
     if len({prepared[0] for step in manifest.steps if (prepared := step.prepared)}) > 1:
         raise ValueError("its sources lie in several journals")
     return manifest

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes
+from kdump.convert import jsonlog
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, export_segment
 from kdump.format.batch import MAX_INT32, parse_header
@@ -182,6 +183,25 @@ def test_small_batches(tmp_path: Path) -> None:
     rows = lines(tmp_path, *({"value": "x" * 5000} for _ in range(10)))
     got = list(entries(converted(rows, tmp_path / "out.log", from_json=True)))
     assert [parse_header(batch).record_count for batch in got] == [3, 3, 3, 1]
+
+
+def test_headers_count_in_a_batch(tmp_path: Path) -> None:
+    """Records of headers only made one batch of any size."""
+    rows = lines(tmp_path, *({"headers": [["h", "x" * 5000]]} for _ in range(10)))
+    got = list(entries(converted(rows, tmp_path / "out.log", from_json=True)))
+    assert [parse_header(batch).record_count for batch in got] == [3, 3, 3, 1]
+
+
+@pytest.mark.parametrize("row", [{}, {"position": 0}])
+def test_empty_records_do_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, object]
+) -> None:
+    """They took no bytes of a batch, so all lines of a file were one."""
+    monkeypatch.setattr(jsonlog, "_MOST_RECORDS", 10)
+    rows = lines(tmp_path, *[row] * 25)
+    out = converted(rows, tmp_path / "out.log", from_json=True)
+    assert [parse_header(batch).record_count for batch in entries(out)] == [10, 10, 5]
+    assert [record.offset for record in records(out)] == list(range(25))
 
 
 @pytest.mark.parametrize("magic", [0, 1])

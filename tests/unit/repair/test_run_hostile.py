@@ -13,6 +13,7 @@ import pytest
 
 from kdump.codes import Codes, KdumpError
 from kdump.repair import run as engine
+from kdump.repair.apply import disk
 from kdump.repair.apply.journal import HOME
 from kdump.repair.apply.manifest import MAX_SIZE
 from kdump.repair.apply.manifestjson import parse_manifest
@@ -25,6 +26,7 @@ from tests.harness.killedrepairs import build, contents, finish, manifests, repa
 
 Members = dict[str, Any]
 PRECIOUS = b"precious"
+CHECKPOINT = "recovery-point-offset-checkpoint"
 OTHER_USER = 4711
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to other users")
 
@@ -140,6 +142,10 @@ FALSE: dict[str, Callable[[Members], object]] = {
     "sync elsewhere": set_step(action="sync", target="/"),
     "a line of no checkpoint": set_step(action="line", target="meta.properties", position=1),
     "a line that is not listed": set_step(action="line", target="cleaner-offset-checkpoint", position=1),
+    "a line twice": lambda manifest: manifest.update(
+        lines=[{"name": CHECKPOINT, "before": 1, "after": 0}],
+        steps=[{"action": "line", "target": CHECKPOINT, "position": 0}] * 2,
+    ),
     "an unknown action": set_step(action="run", target="x"),
     "an action of another type": set_step(action=["remove"], target="x"),
     "a target of another type": set_step(action="remove", target=5),
@@ -191,7 +197,16 @@ def test_json_that_parses_and_is_deep() -> None:
 def test_a_manifest_has_a_bound(partition: Path) -> None:
     manifest = begin(partition)
     os.truncate(manifest, MAX_SIZE + 1)
-    check_refused(partition, manifest, "more than 67,108,864 bytes")
+    check_refused(partition, manifest, "more than 16,777,216 bytes")
+
+
+def test_a_directory_that_did_not_change_is_not_synced_again(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = begin(partition)
+    rewrite(manifest, lambda members: members.update(steps=[{"action": "sync", "target": "."}] * 1000))
+    synced: list[str] = []
+    monkeypatch.setattr(disk, "sync_directory", lambda folder: synced.append(folder.path))
+    finish(partition)
+    assert len(synced) < 10
 
 
 def test_a_pipe_in_the_place_of_a_manifest(partition: Path) -> None:
