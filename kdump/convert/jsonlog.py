@@ -49,7 +49,7 @@ _MOST_VALUES: Final = 4 * most_headers(compression.DEFAULT_LIMIT)
 _BATCH_BYTES: Final = 16 << 10
 """Batch size for records without a named batch: a producer's batch.size."""
 _MOST_RECORDS: Final = 1 << 18
-"""Records of a batch. The few bytes of an empty one takes more than 1,000 while its batch is not complete."""
+"""Records of a batch at most. Even an empty record takes more than 1,000 bytes of memory until its batch is written."""
 _RECORD_BYTES: Final = 64
 """Bytes that a record counts at least where records are held, as it is an object."""
 _TIMESTAMP_TYPES: Final = (*TIMESTAMP_TYPES, NO_TIMESTAMP_TYPE)

@@ -187,7 +187,8 @@ class PartitionCheck:
             source, size = reading.source, reading.source.size
             for finding in check_segment(reading.seen, base_offset, source.path, ordered, on_rows=rows.add):
                 if finding.path in (None, path) and finding.length is not None:
-                    gaps.append((finding.position, finding.position + finding.length))
+                    start = gaps.pop()[0] if gaps and gaps[-1][1] == finding.position else finding.position
+                    gaps.append((start, finding.position + finding.length))
                 is_foreign |= finding.code is Codes.FOREIGN_FILE
                 yield counted(graded(finding, undecided), path, counts)
             if counts[Severity.ERROR] and size is not None and base_offset is not None and not is_foreign:

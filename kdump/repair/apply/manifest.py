@@ -18,10 +18,10 @@ from kdump.repair.plan.plan import LineChange
 
 FORMAT: Final = 1
 MANIFEST_NAME: Final = "manifest.json"
-MAX_SIZE: Final = 16 << 20
-"""Most bytes of a manifest. A file that a repair changes takes about 800, one that it leaves 200, so 20,000 may change.
+MAX_SIZE: Final = 24 << 20
+"""Most bytes of a manifest. A file that a repair changes takes about 800, one that it leaves 200, so 30,000 may change.
 
-As Python's objects, and once more as text, they take thirty times as much memory.
+To read a manifest takes up to 20 times as much memory.
 """
 HOME: Final = ".kdump"
 """The directory of the journals in the partition directory."""

@@ -197,7 +197,7 @@ def test_json_that_parses_and_is_deep() -> None:
 def test_a_manifest_has_a_bound(partition: Path) -> None:
     manifest = begin(partition)
     os.truncate(manifest, MAX_SIZE + 1)
-    check_refused(partition, manifest, "more than 16,777,216 bytes")
+    check_refused(partition, manifest, "more than 25,165,824 bytes")
 
 
 def test_a_directory_that_did_not_change_is_not_synced_again(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
