@@ -182,7 +182,8 @@ class ProducerManager:
         if base in bases[-2:]:
             self.take_snapshot()
         last = segment.size
-        if base == segments.covering(end)[0]:
+        # No more than one offset is listed: there may be thousands of segments.
+        if base == segments.covering(end, end + 1)[0]:
             holding = segment.find(end)
             last = last if holding is None else holding.position
         extent = segment.read_range(offset, last)
