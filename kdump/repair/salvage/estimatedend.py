@@ -78,7 +78,8 @@ def _was_compacted(good: BatchArrays, base_offset: int, around: SiblingContext) 
 
 def _is_next_compacted(following: Sequence[str]) -> bool:
     for path in following:
-        for rows in valid_rows((path,)):
+        # Of entries that are all damaged there are no rows.
+        for rows in filter(len, valid_rows((path,))):
             name = parse_file_name(path)
             return name is not None and name.base_offset is not None and _has_gaps(BatchArrays(rows), name.base_offset)
     return False
