@@ -36,7 +36,7 @@ PROOF: Final = 1 << 20
 """Bytes of valid entries that must lead to a cut: the largest batch that a broker takes by default."""
 _PROOF_CHUNK: Final = 1 << 18
 _MOST_SPLITS: Final = 1 << 12
-"""Parts of one log. Its size costs nobody anything: a sparse file can have 2**63 bytes."""
+"""Parts of one log at most: a sparse file can have 2**63 bytes, which cost nobody anything."""
 _MOST_READ: Final = 2
 """How many times the bytes of a range and of a proof may be read where leads turn out wrong."""
 _LEAST_COST: Final = 1 << 12
@@ -285,8 +285,7 @@ def _look(source: Source, entry: OffsetEntry) -> tuple[bool, int]:
         if not source.can_skip_errors:
             raise
         return False, 0
-    is_whole = entry.position + len(raw) == head.end
-    return is_whole and head.checksum(memoryview(raw)[head.crc_start :]) == head.crc, len(raw)
+    return entry.position + len(raw) == head.end and is_valid_entry(memoryview(raw), 0, len(raw)), len(raw)
 
 
 class _Lengths:

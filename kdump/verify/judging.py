@@ -90,8 +90,9 @@ class DistributedCheck:
         """
         kept = self._judged[number] = []
         group = self._groups[number]
+        comes_again = self._asked[_name(group)] > 1
         for item in map(group.as_given, items):
-            if self._asked[_name(group)] > 1:
+            if comes_again:
                 kept.append(item)
             yield item
 

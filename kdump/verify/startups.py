@@ -83,7 +83,7 @@ class StartOptions(NamedTuple):
 
 
 class Task(NamedTuple):
-    """The start of one partition directory; ``tells_begins``: of the transactions, see StartCheck.begun."""
+    """The start of one partition directory. ``tells_begins``: it tells when open transactions began."""
 
     path: str
     settings: LoadSettings

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from kdump.codes import KdumpError
 from kdump.log.opening import check_holes, check_size, open_source
 from kdump.log.piecewise import PiecewiseSource, Sliceable
 from kdump.log.source import Source
@@ -116,11 +117,22 @@ class ContentSource(PiecewiseSource[ContentPiece]):
         self._on_read(len(view))
 
 
+def _open_for_digest(path: str) -> Source:
+    """As ``open_source``. Raises KdumpError FILE_SIZE too, see ``check_holes``."""
+    source = open_source(path)
+    try:
+        check_holes(source)
+    except KdumpError:
+        source.close()
+        raise
+    return source
+
+
 def sha256(content: Content) -> str:
     """The checksum of a content, in hexadecimal. Raises KdumpError when a file cannot be read."""
     digest = hashlib.sha256()
     buffer = memoryview(bytearray(min(_BLOCK, content.size)))
-    with ContentSource("", content) as source:
+    with ContentSource("", content, opened=_open_for_digest) as source:
         start = 0
         for piece in content.pieces:
             end = start + piece.length
@@ -129,8 +141,6 @@ def sha256(content: Content) -> str:
                 for at in range(len(piece.data), piece.length, _BLOCK):
                     digest.update(memoryview(_ZEROS)[: piece.length - at])
             else:
-                with open_source(piece.path) as file:
-                    check_holes(file)
                 for position in range(start, end, _BLOCK):
                     view = buffer[: end - position]
                     source.read_into(view, position)

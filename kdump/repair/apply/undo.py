@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
@@ -49,7 +49,10 @@ from kdump.repair.apply.manifest import (
     State,
 )
 from kdump.repair.apply.preparation import LOGS
-from kdump.repair.plan.recovery import start_sha256
+from kdump.repair.plan.recovery import start_digest, start_sha256
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 _FEW: Final = 10
 """Names that a message lists."""
@@ -234,27 +237,29 @@ def _check_backup(folders: Folders, manifest: Manifest) -> None:
         saved = folders.saved(change)
         if saved is None:
             raise _unfit(manifest, change, f"is changed, and {change.saved} is not in the backup")
-        if change.kept and not _has_kept_start(folders, change):
+        start = _kept_start(folders, change)
+        if start is None:
             raise _unfit(manifest, change, f"its first {change.kept} bytes, which the backup does not hold, are gone")
-        if not _is_original(folders, change, saved):
+        if not _is_original(change, start, saved):
             raise _unfit(manifest, change, f"is changed, and {change.saved} in the backup is not what was saved")
 
 
-def _has_kept_start(folders: Folders, change: FileChange) -> bool:
+def _kept_start(folders: Folders, change: FileChange) -> _Hash | None:
+    """The digest of the first bytes of a file, which the backup does not hold; None where they are gone."""
+    if not change.kept:
+        return hashlib.sha256()
     entry = folders.file(change.name)
     if change.after is None or not disk.exists(entry):
-        return False
+        return None
     with disk.open_file(entry) as source:
-        return (source.size or 0) >= change.kept and start_sha256(source, change.kept) == change.after.sha256
+        if (source.size or 0) < change.kept:
+            return None
+        digest = start_digest(source, change.kept)
+    return digest if digest.hexdigest() == change.after.sha256 else None
 
 
-def _is_original(folders: Folders, change: FileChange, saved: DirectoryEntry) -> bool:
-    """What stays of a file and what is saved of it are, together, the file before the repair."""
-    digest = hashlib.sha256()
-    if change.kept:
-        with disk.open_file(folders.file(change.name)) as source:
-            for piece in pieces_of(source, 0, change.kept):
-                digest.update(piece)
+def _is_original(change: FileChange, digest: _Hash, saved: DirectoryEntry) -> bool:
+    """The file before the repair is what ``digest`` is of, and then what is saved. ``digest`` is continued."""
     with disk.open_file(saved) as source:
         for piece in pieces_of(source):
             digest.update(piece)

@@ -115,9 +115,14 @@ def digested(source: Source, recovery: Recovery) -> HashAndRecover:
 
 def start_sha256(source: Source, size: int) -> str:
     """Of the first ``size`` bytes of a file, in hexadecimal."""
+    return start_digest(source, size).hexdigest()
+
+
+def start_digest(source: Source, size: int) -> _Hash:
+    """Of the first ``size`` bytes of a file, to be continued."""
     digest = hashlib.sha256()
     _digest_rest(source, size, 0, digest)
-    return digest.hexdigest()
+    return digest
 
 
 class _Consumer:
