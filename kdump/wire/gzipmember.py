@@ -22,6 +22,8 @@ _TRAILER: Final = struct.Struct("<II")
 _READ_SIZE: Final = 8192
 """What Kafka lets the JDK read ahead of the inflater."""
 _PIECE: Final = 1 << 24
+_FED: Final = 1 << 14
+"""Bytes given to zlib at a time: it copies those that follow a member, for each one of millions of members."""
 _SMALLEST_MEMBER: Final = 18
 """Read-ahead bytes after a trailer up to which the JDK does not look for another member."""
 
@@ -68,18 +70,22 @@ def _inflate(data: memoryview, start: int, output: Output) -> tuple[bytearray, i
     """
     stream = zlib.decompressobj(-zlib.MAX_WBITS)
     content = bytearray()
-    rest: memoryview | bytes = data[start:]
+    fed = start
+    rest: memoryview | bytes = b""
     try:
         while not stream.eof:
+            if not rest:
+                rest = data[fed : fed + _FED]
+                fed += len(rest)
             part = stream.decompress(rest, min(_PIECE, output.room - len(content) + 1))
-            if not part and not stream.unconsumed_tail and not stream.eof:
+            if not part and not rest and not stream.eof:
                 raise _damage("the stream is cut short")
             content += part
             output.need(len(content))
             rest = stream.unconsumed_tail
     except zlib.error as error:
         raise _damage(str(error)) from None
-    return content, len(data) - len(stream.unused_data)
+    return content, fed - len(stream.unused_data)
 
 
 def _header_end(data: memoryview, start: int) -> int | None:
@@ -93,15 +99,24 @@ def _header_end(data: memoryview, start: int) -> int | None:
             return None
         end += 2 + int.from_bytes(data[end : end + 2], "little")
     for _ in range(bool(flags & _NAME) + bool(flags & _COMMENT)):
-        zero = bytes(data[end:]).find(0)
-        if zero < 0:
+        zero = _find_zero(data, end)
+        if zero is None:
             return None
-        end += zero + 1
+        end = zero + 1
     if flags & _HEADER_CRC:
         if bytes(data[end : end + 2]) != (crc32(data[start:end]) & 0xFFFF).to_bytes(2, "little"):
             return None
         end += 2
     return end if end <= len(data) else None
+
+
+def _find_zero(data: memoryview, start: int) -> int | None:
+    """The position of the first zero byte from ``start`` on. The rest of the data is not copied to find it."""
+    for position in range(start, len(data), _FED):
+        found = bytes(data[position : position + _FED]).find(0)
+        if found >= 0:
+            return position + found
+    return None
 
 
 def _damage(what: str) -> DamageError:

@@ -37,6 +37,7 @@ def decompress(data: memoryview, *, limit: int) -> bytes | bytearray:
     import zstandard
 
     output = Output(limit)
+    decompressor = zstandard.ZstdDecompressor()
     position = 0
     try:
         while position < len(data):
@@ -46,7 +47,7 @@ def decompress(data: memoryview, *, limit: int) -> bytes | bytearray:
             # The library allocates what a whole frame declares, and of a cut one all that its blocks give.
             output.need(frame.declared if frame.is_whole else frame.bound)
             if frame.bound >= 0:
-                output.add(_decode(data[position : frame.end], frame, output.room))
+                output.add(_decode(decompressor, data[position : frame.end], frame, output.room))
             position = frame.end
     except zstandard.ZstdError as error:
         # The library was given the smaller of bound and limit, which keeps a bomb from being allocated.
@@ -73,25 +74,25 @@ def compress(data: Buffer, level: int | None = None) -> bytes:
 
 
 def _compressor(level: int) -> zstandard.ZstdCompressor:
-    """One compressor for each thread and level.
+    """One compressor for each thread, of the level that it used last.
 
-    Making one costs more than a small batch, and threads must not share one.
+    Making one costs more than a small batch, threads must not share one, and those of high levels are large.
     """
     import zstandard
 
-    key = threading.get_ident(), level
-    if key not in _COMPRESSORS:
-        _COMPRESSORS[key] = zstandard.ZstdCompressor(level, write_content_size=False)
-    return _COMPRESSORS[key]
+    thread = threading.get_ident()
+    last, compressor = _COMPRESSORS.get(thread, (None, None))
+    if compressor is None or last != level:
+        compressor = zstandard.ZstdCompressor(level, write_content_size=False)
+        _COMPRESSORS[thread] = level, compressor
+    return compressor
 
 
-_COMPRESSORS: Final[dict[tuple[int, int], zstandard.ZstdCompressor]] = {}
+_COMPRESSORS: Final[dict[int, tuple[int, zstandard.ZstdCompressor]]] = {}
+"""Level and compressor by thread."""
 
 
-def _decode(data: memoryview, frame: _Frame, room: int) -> bytes:
-    import zstandard
-
-    decompressor = zstandard.ZstdDecompressor()
+def _decode(decompressor: zstandard.ZstdDecompressor, data: memoryview, frame: _Frame, room: int) -> bytes:
     if frame.is_whole:
         return decompressor.decompress(data, max_output_size=max(1, min(frame.bound, room)))
     return decompressor.decompressobj().decompress(data)

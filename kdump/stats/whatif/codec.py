@@ -19,6 +19,8 @@ from kdump.wire import compression
 
 SAMPLE_BYTES: Final = 1 << 20
 """Uncompressed bytes: enough for the ratios of a topic's batches, few enough for zstd's slowest levels."""
+MOST_OF_A_BATCH: Final = 4 << 20
+"""Bytes of a sampled batch that are compressed: over more, zstd's slowest levels take minutes and gigabytes."""
 SEED: Final = 9
 _FASTEST_ZSTD: Final = (-7, -5, -3, -1)
 """Some of zstd's 131072 negative levels."""
@@ -92,6 +94,7 @@ class CodecQuestion:
         self._fixed += HEADER_SIZE * start.size
         self._plain += int((end - start).sum())
         self._batches += start.size
+        end = np.minimum(end, start + MOST_OF_A_BATCH)
         self._sample.offer(start.size, lambda number: data[start[number] : end[number]].data)
 
     def answer(self) -> Answer:

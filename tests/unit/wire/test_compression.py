@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import zlib
 
 import pytest
 from hypothesis import given
@@ -96,6 +97,45 @@ def test_gzip_members_in_a_row() -> None:
     assert decompress(GZIP, data, magic=2) == b"one two"
     assert decompress(GZIP, data, magic=2, limit=7) == b"one two"
     assert damage(GZIP, data, limit=6).code is Codes.PAYLOAD_TOO_LARGE
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_gzip_reads_what_follows_a_member_once(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """zlib copies what it is given after a member, and a payload can have millions of members."""
+    member = gzip.compress(b"a")
+    if is_named:
+        member = member[:3] + b"\x08" + member[4:10] + b"name\0" + member[10:]
+    given = 0
+
+    class Counted:
+        def __init__(self, bits: int) -> None:
+            self._stream = decompressobj(bits)
+
+        def decompress(self, data: bytes, most: int) -> bytes:
+            nonlocal given
+            given += len(data)
+            return self._stream.decompress(data, most)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._stream, name)
+
+    decompressobj = zlib.decompressobj
+    monkeypatch.setattr(zlib, "decompressobj", Counted)
+    count = 5000
+    assert decompress(GZIP, member * count, magic=2) == b"a" * count
+    assert given < count * (1 << 15)
+
+
+def test_gzip_member_longer_than_what_is_read_at_a_time() -> None:
+    """Cuts fall into the content, the trailer and the name of a member."""
+    content = random_bytes(40_000)
+    member = gzip.compress(content)
+    named = member[:3] + b"\x08" + member[4:10] + b"n" * 20_000 + b"\0" + member[10:]
+    for size in range(3):
+        data = gzip.compress(random_bytes(16_384 - 25 + 10 * size)) + named + member
+        assert decompress(GZIP, data, magic=2)[-80_000:] == content * 2
+        assert damage(GZIP, data[:-9]).code is Codes.PAYLOAD
+    assert decompress(GZIP, member + named[:20_000], magic=2) == content
 
 
 def test_gzip_with_rubbish_after_it() -> None:

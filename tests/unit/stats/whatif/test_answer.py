@@ -171,6 +171,17 @@ def test_codecs_of_a_log_that_the_sample_holds(tmp_path: Path, codec: int) -> No
     assert answer.words[1].startswith(f"The smallest: {smallest['codec']} level {smallest['level']}, ")
 
 
+def test_codecs_of_a_large_batch_look_at_its_first_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdump.stats.whatif.codec.MOST_OF_A_BATCH", 4000)
+    rows = [Row(0, 0, None, bytes(3000)), Row(0, 1, None, Random(1).randbytes(30000))]
+    answer = asked(CodecQuestion(), tmp_path, v2_batch(rows))
+    found = {(row["codec"], row["level"]): row for row in answer.rows}
+    assert {row["sampledBytes"] for row in answer.rows} == {4000}
+    assert found["none", None]["bytes"] == len(v2_batch(rows))
+    # Three of the first four kilobytes are zeros.
+    assert found["gzip", 6]["bytes"] < len(v2_batch(rows)) / 3
+
+
 def test_codecs_of_markers_only(tmp_path: Path) -> None:
     marker = v2_batch([Row(0, 0, bytes(4), bytes(6))], attributes=CONTROL, producer_id=1)
     answer = asked(CodecQuestion(), tmp_path, marker)
