@@ -153,9 +153,10 @@ def _unprepared(directory: str) -> Iterator[Folder]:
 
 
 def _journals(directory: str) -> Iterator[Folder]:
-    """The open journals of a partition directory; links do not count."""
+    """The open journals of a partition directory; links do not count. Raises KdumpError UNREADABLE."""
     path = os.path.join(directory, HOME)
-    if not os.path.isdir(path) or os.path.islink(path):
+    status = disk.status_of(path)
+    if status is None or not stat.S_ISDIR(status.st_mode):
         return
     with Folder(path) as home:
         for name in home.names():
