@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kdump.codes import INPUT_CODES, Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOptions
 from kdump.dump.targets import Target
-from kdump.log.files import exists
 from kdump.log.gaps import Gap
+from kdump.log.partition import has_gone
 from kdump.log.source import Source, keep_size
 from kdump.log.walk import Chunk
 from kdump.reading.outcomes import LateOutcomes, Outcomes
@@ -163,7 +163,7 @@ class DumpRun:
         try:
             yield
         except KdumpError as error:
-            if not (target.is_listed and not exists(target.path)):
+            if not (target.is_listed and has_gone(target.path, error)):
                 self.fail(error.located(target.path))
 
     def _small_file(self, target: Target) -> None:

@@ -54,12 +54,15 @@ class GrowingFile(Source):
 
     def read_some(self, view: memoryview, position: int) -> int:
         """See Source; waits for at least a byte."""
-        while True:
+        # How it ends is asked only where nothing is there: the directory may have very many names.
+        count = self._file.read_into(view, position)
+        while not count:
             ending = self._ending()
             count = self._file.read_into(view, position)
             if count or ending.is_over:
-                return count
+                break
             self._wait(position, ending)
+        return count
 
     def awaits(self, position: int) -> bool:
         """See Source: a file that was allocated ahead, which is cut to its contents when the next segment is made."""

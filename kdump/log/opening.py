@@ -18,8 +18,11 @@ _MOST_TEXT: Final = 16 << 20
 """The largest text file: a line for each leader epoch, or for each of 50,000 partitions with the longest names."""
 LARGEST_SIBLING: Final = 128 << 20
 """The largest index or snapshot: 12 times the default segment.index.bytes, 2.9 million producers."""
-_MOST_HOLES: Final = 64 << 30
-"""Bytes of a sparse file that are not stored, and that a digest is made of all the same, within a minute."""
+_MOST_HOLES: Final = 4 << 30
+"""Bytes of a sparse file that are not stored, and that a digest is made of all the same.
+
+A broker allocates 2 GiB ahead at most.
+"""
 
 
 def open_source(path: str) -> Source:

@@ -203,9 +203,13 @@ def _set_owner_and_mode(descriptor: int, like: os.stat_result | None) -> None:
             os.fchown(descriptor, like.st_uid, like.st_gid)
         mode &= like.st_mode
         if os.fstat(descriptor).st_gid != like.st_gid:
-            # Another group gets no more permissions than all others.
-            mode &= ~0o070 | (mode & 0o007) << 3
+            mode = for_another_group(mode)
     os.fchmod(descriptor, mode)
+
+
+def for_another_group(mode: int) -> int:
+    """The mode of a copy that belongs to another group, which gets no more permissions than all others."""
+    return mode & (~0o070 | (mode & 0o007) << 3)
 
 
 def discard(files: Iterable[Staged]) -> None:

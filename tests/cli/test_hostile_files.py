@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -334,14 +336,15 @@ def test_a_giant_among_the_files_that_stay_is_not_read(home: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_no_digest_is_made_of_a_giant_log(home: Path, words: tuple[str, ...], tmp_path: Path) -> None:
-    """A digest of 4 TiB of nothing takes an hour."""
+@pytest.mark.parametrize("size", [4 << 40, LARGEST])
+def test_no_digest_is_made_of_a_giant_log(home: Path, words: tuple[str, ...], size: int, tmp_path: Path) -> None:
+    """A digest of 4 TiB of nothing takes an hour, one of 20 GiB a minute."""
     log = max(home.glob("orders-0/*.log"))
-    os.truncate(log, 4 << 40)
+    os.truncate(log, size)
     run = kdump(*words, str(home), cwd=tmp_path)
     assert run.returncode == UNREADABLE
     told = (run.stdout + run.stderr).decode()
-    assert f"{log}: has 4,39" in told
+    assert f"{log}: has {f'{size:,}'[:4]}" in told
     assert "are the most that a digest is made of" in told
 
 
@@ -388,3 +391,36 @@ def test_a_giant_log_of_zookeeper(words: tuple[str, ...], tmp_path: Path) -> Non
     assert b"internal error" not in run.stderr
     if words != ("stats", "--at", "now"):
         assert b"at most 1,073,741,824 are read" in run.stderr
+
+
+def deny(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """What is called so can neither be opened nor looked at, as in a directory that the user may only list."""
+
+    def denying(call: Callable[..., Any]) -> Callable[..., Any]:
+        def denied(path: Any, *words: Any, **options: Any) -> Any:
+            if isinstance(path, str) and os.path.basename(path) == name:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            return call(path, *words, **options)
+
+        return denied
+
+    for call in ("open", "stat", "lstat"):
+        monkeypatch.setattr(os, call, denying(getattr(os, call)))
+
+
+@pytest.mark.parametrize("words", [(), ("--output", "jsonl")])
+def test_a_log_that_can_only_be_listed_is_no_deleted_one(
+    words: tuple[str, ...], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"{105:020}.log"
+    deny(monkeypatch, name)
+    run = kdump("dump", *words, "orders-0", cwd=home)
+    assert run.returncode == UNREADABLE
+    assert run.stderr.decode() == f"kdump: orders-0/{name}: Permission denied\n"
+
+
+def test_repairs_that_may_be_there_are_not_passed_over(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deny(monkeypatch, ".kdump")
+    run = kdump("repair", "--finish", "orders-0", cwd=home)
+    assert run.returncode == UNREADABLE
+    assert b"orders-0/.kdump: cannot be read" in run.stderr

@@ -301,7 +301,7 @@ def _check_json_lines(case: Case, folder: Path) -> list[Fault]:
 def _make_manifest(random: Random, corpus: Corpus) -> dict[str, bytes]:
     _, files = corpus.partition(random)
     made = {f"log/orders-0/{name}": data for name, data in files.items()}
-    made["victim/file"] = b"precious"
+    made["victim/file"] = made["victim/old/file"] = b"precious"
     made["log/orders-0/.kdump/1/new/evil"] = b"evil"
     made["log/orders-0/.kdump/1/old/saved"] = b"saved"
     target = random.choice(("../../victim/file", "/victim", "..", ".", "", "a/b", *files))
@@ -323,7 +323,10 @@ def _make_manifest(random: Random, corpus: Corpus) -> dict[str, bytes]:
         ],
         "logs": [],
     }
-    if random.random() < 0.8:
+    if random.random() < 0.3:
+        # One that is valid, so that only its directories can be false.
+        manifest.update(files=[], steps=[])
+    elif random.random() < 0.8:
         manifest = damage_json(manifest, random)
     made["log/orders-0/.kdump/1/manifest.json"] = json_bytes(manifest, random)
     return made
@@ -338,7 +341,9 @@ def _check_manifest(case: Case, folder: Path) -> list[Fault]:
         ["repair", "log/orders-0"],
         ["repair", "--in-place", "--force", *random.choice(commands.REPAIRS), "log/orders-0"],
         ["repair", "--undo", "log/orders-0/.kdump/1/manifest.json"],
+        ["repair", "--undo", "log/orders-0/.kdump/1/manifest.json", "--backup-dir", ".", "--replace-changed"],
         ["repair", "--finish", "log"],
+        ["repair", "--finish", "--backup-dir", ".", "log"],
         ["verify", "log/orders-0"],
     ]
     for words in random.sample(runs, 2):

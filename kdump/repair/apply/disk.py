@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.source import FileSource
-from kdump.system.files import NO_LINKS
+from kdump.system.files import NO_LINKS, for_another_group
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -385,13 +385,18 @@ def sync_directory(where: Where | Folder) -> None:
 
 def _set_owner_and_mode(descriptor: int, like: os.stat_result, *, keep_owner: bool) -> None:
     now = os.fstat(descriptor)
+    mode = like.st_mode & 0o7777
     if (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid):
         try:
             os.fchown(descriptor, like.st_uid, like.st_gid)
         except PermissionError:
             if keep_owner:
                 raise
-    os.fchmod(descriptor, like.st_mode & 0o7777)
+            # Nothing runs with the rights of the caller because somebody else said so of his file.
+            mode &= 0o777
+            if now.st_gid != like.st_gid:
+                mode = for_another_group(mode)
+    os.fchmod(descriptor, mode)
 
 
 @contextmanager

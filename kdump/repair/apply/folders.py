@@ -109,6 +109,22 @@ class Folders:
         self.close()
 
 
+def backup_path(backup: str, directory: str, journal: str) -> str:
+    """The path of the originals of a repair in another backup directory; ``journal``: the name of its journal."""
+    return os.path.join(os.path.abspath(backup), f"{os.path.basename(directory)}-{journal}")
+
+
+def check_backup(backup: Folder, owner: int) -> None:
+    """Raises KdumpError REPAIR_REFUSED for a backup that ``owner``, whose repair it is said to be of, may not change.
+
+    Root and the caller may change it. Anybody else has made no backup in a directory of another user.
+    """
+    user = backup.status.st_uid
+    if owner not in {0, os.geteuid(), user}:
+        message = f"belongs to {user_name(user)}, so it is no backup of a repair of {user_name(owner)}"
+        raise KdumpError(Codes.REPAIR_REFUSED, message, path=backup.path)
+
+
 def open_repair(path: str, backup_dir: str | None = None) -> tuple[Folders, Manifest]:
     """Open the repair whose manifest is ``path``; ``directory`` and ``backup`` of the result are the open ones.
 
@@ -128,17 +144,28 @@ def open_repair(path: str, backup_dir: str | None = None) -> tuple[Folders, Mani
     if os.path.basename(home) == HOME:
         if any(prepared[0] != journal for step in manifest.steps if (prepared := step.prepared)):
             raise _not_followed("its sources lie in another journal", path)
-        folders = Folders.open(os.path.dirname(home), journal, _backup_of(manifest, path, journal, backup_dir))
+        backup = _backup_of(manifest, path, backup_dir)
+        folders = Folders.open(os.path.dirname(home), journal, backup)
     elif os.path.isabs(manifest.directory):
         folders = Folders.open(manifest.directory, None, place)
     else:
         raise _not_followed("it does not say where the partition directory is", path)
     try:
         _check_writers(path, status, folders.partition.status.st_uid)
+        check_backup(folders.backup, status.st_uid)
     except BaseException:
         folders.close()
         raise
     return folders, replace(manifest, directory=folders.partition.path, backup=folders.backup.path)
+
+
+def trusted_writers(owner: int) -> set[int]:
+    """The users whose manifests are followed; ``owner``: of the partition directory.
+
+    Root follows those of the owner: so root does nothing for a user that this user could not do.
+    """
+    caller = os.geteuid()
+    return {0, caller, owner} if caller == 0 else {0, caller}
 
 
 def read_manifest(entry: DirectoryEntry) -> tuple[Manifest, os.stat_result]:
@@ -172,8 +199,12 @@ def user_name(uid: int) -> str:
         return str(uid)
 
 
-def _backup_of(manifest: Manifest, path: str, journal: str, backup_dir: str | None) -> str | None:
-    """The backup directory if it is not the journal, else None. Raises KdumpError MANIFEST."""
+def _backup_of(manifest: Manifest, path: str, backup_dir: str | None) -> str | None:
+    """The backup directory if it is not the journal, else None; ``path``: of the manifest. Raises KdumpError MANIFEST.
+
+    The directory that is named may hold backups of other partitions.
+    """
+    home, journal = os.path.split(os.path.dirname(path))
     name = os.path.basename(manifest.backup)
     if name == journal:
         return None
@@ -182,19 +213,16 @@ def _backup_of(manifest: Manifest, path: str, journal: str, backup_dir: str | No
             f"its originals are in another directory, {manifest.backup}: --backup-dir has to name the one above it"
         )
         raise _not_followed(message, path)
-    if name in ("", os.curdir, os.pardir):
-        raise _not_followed("it does not say where its originals are", path)
-    return os.path.join(os.path.abspath(backup_dir), name)
+    backup = backup_path(backup_dir, os.path.dirname(home), journal)
+    if name != os.path.basename(backup):
+        message = f"its originals are in {manifest.backup}, which is no backup of this repair"
+        raise _not_followed(message, path)
+    return backup
 
 
 def _check_writers(path: str, status: os.stat_result, owner: int) -> None:
-    """Raises KdumpError MANIFEST for a manifest that another user may have written.
-
-    ``owner``: of the partition directory. So root does nothing for a user that this user could not do.
-    """
-    caller = os.geteuid()
-    trusted = {0, caller, owner} if caller == 0 else {0, caller}
-    if status.st_uid not in trusted:
+    """Raises KdumpError MANIFEST for a manifest that another user may have written; ``owner``: of the partition."""
+    if status.st_uid not in trusted_writers(owner):
         message = f"belongs to {user_name(status.st_uid)}; only one of the caller or of root is followed"
         raise _not_followed(f"{message}, and by root one of the partition directory's owner", path)
     if status.st_mode & _OTHERS_WRITE:

@@ -23,7 +23,14 @@ from kdump.log.opening import check_size
 from kdump.log.source import Source
 from kdump.repair.apply import disk
 from kdump.repair.apply.disk import Folder, Where
-from kdump.repair.apply.folders import Folders, read_manifest, user_name
+from kdump.repair.apply.folders import (
+    Folders,
+    backup_path,
+    check_backup,
+    read_manifest,
+    trusted_writers,
+    user_name,
+)
 from kdump.repair.apply.manifest import (
     HOME,
     MANIFEST_NAME,
@@ -70,7 +77,7 @@ def begin(folders: Folders, manifest: Manifest) -> None:
     for folder in (folders.new, folders.old, folders.backup):
         if folder is not None:
             disk.sync_directory(folder)
-    _write(folders.journal, manifest, _like_files(manifest) or folders.partition.status)
+    _write(folders.journal, manifest, _like_files(manifest, folders.partition.status))
     for folder in (folders.journal, folders.home, folders.partition):
         if folder is not None:
             disk.sync_directory(folder)
@@ -111,11 +118,6 @@ def unfinished(directory: str) -> Iterator[Unfinished]:
                     yield Unfinished(path, manifest.created, user, len(manifest.steps), is_undone)
 
 
-def backup_path(backup: str, directory: str, journal: str) -> str:
-    """The path of the originals of a repair in another backup directory; ``journal``: the name of its journal."""
-    return os.path.join(os.path.abspath(backup), f"{os.path.basename(directory)}-{journal}")
-
-
 def has_unprepared(directory: str) -> bool:
     """There is something for ``clear_unprepared``."""
     for journal in _unprepared(directory):
@@ -135,6 +137,7 @@ def clear_unprepared(directory: str, backup: str | None = None) -> None:
             path = None if backup is None else backup_path(backup, directory, name)
             if path is not None and os.path.isdir(path):
                 with Folder(path) as copies:
+                    check_backup(copies, journal.status.st_uid)
                     if not disk.exists(copies.entry(MANIFEST_NAME)):
                         remove_journal(copies)
             remove_journal(journal)
@@ -150,9 +153,10 @@ def _unprepared(directory: str) -> Iterator[Folder]:
 
 
 def _journals(directory: str) -> Iterator[Folder]:
-    """The open journals of a partition directory; links do not count."""
+    """The open journals of a partition directory; links do not count. Raises KdumpError UNREADABLE."""
     path = os.path.join(directory, HOME)
-    if not os.path.isdir(path) or os.path.islink(path):
+    status = disk.status_of(path)
+    if status is None or not stat.S_ISDIR(status.st_mode):
         return
     with Folder(path) as home:
         for name in home.names():
@@ -224,11 +228,17 @@ def _write(folder: Folder, manifest: Manifest, like: os.stat_result) -> None:
     disk.sync_directory(folder)
 
 
-def _like_files(manifest: Manifest) -> os.stat_result | None:
-    """Owner and mode of a file that the manifest names; None if it names none."""
+def _like_files(manifest: Manifest, partition: os.stat_result) -> os.stat_result:
+    """Owner and mode of a file that the manifest names; of the partition directory if it names none.
+
+    The manifest of an owner who is not trusted could be neither finished nor undone.
+    """
     changes = [change for change in manifest.files if change.name != MARKER]
     states = [state for change in changes if (state := change.before or change.after) is not None]
-    return _owned(states[0].mode, states[0].uid, states[0].gid) if states else None
+    if not states:
+        return partition
+    uid = states[0].uid if states[0].uid in trusted_writers(partition.st_uid) else partition.st_uid
+    return _owned(states[0].mode, uid, states[0].gid)
 
 
 def _owned(mode: int, uid: int, gid: int) -> os.stat_result:

@@ -18,7 +18,7 @@ from kdump.log.names import Kind
 from kdump.log.opening import LARGEST_SIBLING
 from kdump.repair.apply import disk, journal
 from kdump.repair.apply.disk import DirectoryEntry, Folder, NewDiskFile, Where
-from kdump.repair.apply.folders import Folders
+from kdump.repair.apply.folders import Folders, backup_path
 from kdump.repair.apply.manifest import (
     HOME,
     NEW,
@@ -98,7 +98,7 @@ class Preparation:
             return None
         if self._backup is not None:
             make(backup)
-        path = journal.backup_path(backup, self.directory, name)
+        path = backup_path(backup, self.directory, name)
         make(path)
         make(opened.enter_context(Folder(path)).entry(OLD))
         return path

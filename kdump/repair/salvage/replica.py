@@ -19,10 +19,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.codes import KdumpError
+from kdump.codes import Codes, KdumpError
 from kdump.diff.alignment import aligned, are_same
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
-from kdump.log.names import parse_file_name
+from kdump.log.names import Kind, parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.partition import segment_files
 from kdump.log.siblings import read_checkpoint, read_topic_id
@@ -115,10 +115,12 @@ class Replica:
         logs = segment_files(path, errors.append) if os.path.isdir(path) else [path]
         for log in logs:
             name = parse_file_name(log)
-            if name is not None and name.base_offset is not None:
+            if name is not None and name.base_offset is not None and name.kind is Kind.LOG:
                 self._segments.append((name.base_offset, log))
         if errors:
             raise errors[0]
+        if not self._segments:
+            raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "neither a log nor a directory with one", path=path)
 
     @property
     def bases(self) -> list[int]:

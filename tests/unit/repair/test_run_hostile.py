@@ -334,6 +334,18 @@ def test_root_follows_a_manifest_of_the_partition_s_owner(partition: Path) -> No
     assert manifest.stat().st_uid == OTHER_USER
 
 
+@as_root
+def test_root_repairs_files_of_another_user_in_its_own_directory(partition: Path) -> None:
+    before = contents(tree(partition))
+    for path in partition.iterdir():
+        os.chown(path, OTHER_USER, OTHER_USER)
+    manifest = begin(partition)
+    finish(partition)
+    undo_repair(str(manifest))
+    assert contents(tree(partition)) == before
+    assert {path.stat().st_uid for path in partition.glob("0*")} == {OTHER_USER}
+
+
 # Which directories.
 
 
@@ -392,6 +404,47 @@ def test_a_backup_elsewhere_is_of_a_directory_of_its_owner(partition: Path, tmp_
     with pytest.raises(KdumpError, match=f"belongs to {OTHER_USER}"):
         undo_repair(str(manifest))
     assert tree(partition) == before
+
+
+@pytest.mark.parametrize("state", ["begun", "undoing", "done"])
+@pytest.mark.parametrize("is_named_alike", [False, True])
+def test_a_backup_of_another_partition(partition: Path, tmp_path: Path, state: str, is_named_alike: bool) -> None:
+    """The directory that the command line names has backups of others, too. A manifest leads only to its own."""
+    other = tmp_path / "other"
+    manifest = begin(partition)
+    name = f"{'x-' if is_named_alike else ''}{partition.name}-{'' if is_named_alike else 'x'}{manifest.parent.name}"
+    foreign = other / name
+    (foreign / "old").mkdir(parents=True)
+    (foreign / "old" / "file").write_bytes(PRECIOUS)
+    rewrite(manifest, lambda members: members.update(state=state, backup=str(foreign), files=[], steps=[]))
+    errors: list[KdumpError] = []
+    list(finish_repairs(str(partition), on_error=errors.append, backup=str(other)))
+    with pytest.raises(KdumpError, match="is no backup of this repair"):
+        undo_repair(str(manifest), backup=str(other))
+    assert [path.name for path in foreign.rglob("*")] == ["old", "file"]
+    assert [error.code for error in errors] == ([] if state == "done" else [Codes.MANIFEST])
+
+
+@as_root
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_a_backup_of_a_namesake_of_another_owner(partition: Path, tmp_path: Path, is_prepared: bool) -> None:
+    """Two partitions have one name. The owner of one gives his journal the name of the other one's."""
+    other = tmp_path / "other"
+    for path in (partition, *partition.rglob("*")):
+        os.chown(path, OTHER_USER, OTHER_USER)
+    manifest = begin(partition, backup=str(other))
+    (foreign,) = other.iterdir()
+    originals = contents(tree(foreign))
+    os.chown(foreign, 0, 0)
+    if not is_prepared:
+        manifest.unlink()
+    before = tree(partition)
+    errors: list[KdumpError] = []
+    list(finish_repairs(str(partition), on_error=errors.append, backup=str(other)))
+    assert [error.code for error in errors] == [Codes.REPAIR_REFUSED]
+    assert (contents(tree(foreign)), tree(partition)) == (originals, before)
+    os.chown(foreign, OTHER_USER, OTHER_USER)
+    list(finish_repairs(str(partition), on_error=pytest.fail, backup=str(other)))
 
 
 # Nothing is finished unasked.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -326,3 +327,23 @@ def test_transactions_whose_end_is_lost_ask_for_a_decision(tmp_path: Path) -> No
     salvaging = SalvageOptions(transactions=TxnPolicy.DROP)
     run(RepairOptions(RepairMode.SALVAGE, in_place=True, salvaging=salvaging, decides_transactions=True), log.parent)
     assert opened not in log.read_bytes()
+
+
+# What another owner gave
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_own_group", "expected"),
+    [(0o640, True, 0o640), (0o640, False, 0o600), (0o664, False, 0o644), (0o6755, True, 0o755), (0o600, False, 0o600)],
+)
+def test_a_copy_gives_no_more_rights_than_its_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, is_own_group: bool, expected: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    gid = tmp_path.stat().st_gid + (not is_own_group)
+    like = os.stat_result((mode, 0, 0, 0, os.geteuid() + 1, gid, 0, 0, 0, 0))
+    disk.write_file(str(tmp_path / "copy"), b"", like)
+    assert (tmp_path / "copy").stat().st_mode & 0o7777 == expected

@@ -150,3 +150,12 @@ def test_a_directory_without_segments(tmp_path: Path) -> None:
     with pytest.raises(KdumpError) as error:
         mend(b"".join(log()), BASE, replicas=(str(tmp_path),))
     assert error.value.code is Codes.NO_SEGMENTS
+
+
+@pytest.mark.parametrize("name", ["orders", f"{0:020d}.index"])
+def test_a_replica_that_is_no_log(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"".join(log()))
+    with pytest.raises(KdumpError) as error:
+        mend(b"".join(log()), BASE, replicas=(str(path),))
+    assert error.value.code is Codes.NOT_A_SEGMENT_FILE
