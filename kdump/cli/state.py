@@ -208,7 +208,8 @@ class _StateRun:
                 from kdump.stats.state.metadatapage import metadata_page
 
                 console = self._console
-                self._write(metadata_page(state, self._selection, width=console.width, color=console.color))
+                for part in metadata_page(state, self._selection, width=console.width, color=console.color):
+                    self._write(part)
 
     def _note_unknown(self, state: MetadataState) -> None:
         """A name that is not there may be misspelled."""

@@ -22,14 +22,18 @@ class PackedRows(Collection[Row]):
         rows: all have the members of the first, in the same order.
     """
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._names: tuple[str, ...] = ()
         self._data = bytearray()
         self._ends = array(_POSITION)
         for row in rows:
-            self._names = self._names or tuple(row)
-            self._data += pickle.dumps(tuple(row.values()), pickle.HIGHEST_PROTOCOL)
-            self._ends.append(len(self._data))
+            self.append(row)
+
+    def append(self, row: Row) -> None:
+        """Add a row."""
+        self._names = self._names or tuple(row)
+        self._data += pickle.dumps(tuple(row.values()), pickle.HIGHEST_PROTOCOL)
+        self._ends.append(len(self._data))
 
     def __len__(self) -> int:
         return len(self._ends)
