@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from kdump.cli.arguments import StatsArguments
@@ -120,6 +120,7 @@ class _StateRun:
 
     def keys(self, at: int) -> None:
         """The last value of each key in the partitions that are named, but for those of coordinators and metadata."""
+        from kdump.rows.packedrows import PackedRows
         from kdump.stats.state.coordinators import has_own_state
         from kdump.stats.state.keys import key_rows, named_partitions
 
@@ -130,7 +131,7 @@ class _StateRun:
             if not has_own_state(partition):
                 self._is_something_there = True
                 rows = key_rows(logs, partition, None if at == NOW else at, decoders, self.status.fail)
-                self._show("key", list(rows))
+                self._show("key", PackedRows(rows))
 
     def offsets_for(self, timestamp: int) -> None:
         """The first offset at or after a time in each partition among the paths."""
@@ -150,7 +151,7 @@ class _StateRun:
         limit = self._given.max_decompressed_size
         return PartitionEntries(self._given.paths, on_error=on_error, on_damage=skip, limit=limit)
 
-    def _show(self, kind: str, rows: Sequence[Row]) -> None:
+    def _show(self, kind: str, rows: Collection[Row]) -> None:
         from kdump.stats.state.coordinatorpage import state_table
 
         console = self._console
@@ -162,16 +163,18 @@ class _StateRun:
                 for row in self._translated(rows):
                     self._write(csv_line([row[name] for name in (*names, "topic", "partition", "offset")]))
             case "table":
-                self._write(state_table(kind, rows, width=console.width, color=console.color))
+                for part in state_table(kind, rows, width=console.width, color=console.color):
+                    self._write(part)
 
     def _translated(self, rows: Iterable[Row]) -> Iterable[Row]:
         """Rows with offsets as they are after the logs were renumbered, if maps are given."""
         if not self._given.offset_map:
             return rows
         from kdump.restore.offsetmaps import OffsetMaps
+        from kdump.rows.packedrows import PackedRows
 
         try:
-            return list(map(OffsetMaps(self._given.offset_map).translated, rows))
+            return PackedRows(map(OffsetMaps(self._given.offset_map).translated, rows))
         except KdumpError as error:
             self.status.fail(error)
             return ()
@@ -205,7 +208,8 @@ class _StateRun:
                 from kdump.stats.state.metadatapage import metadata_page
 
                 console = self._console
-                self._write(metadata_page(state, self._selection, width=console.width, color=console.color))
+                for part in metadata_page(state, self._selection, width=console.width, color=console.color):
+                    self._write(part)
 
     def _note_unknown(self, state: MetadataState) -> None:
         """A name that is not there may be misspelled."""

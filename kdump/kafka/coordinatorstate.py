@@ -8,8 +8,9 @@ TransactionStateManager; docs/spec/decoders.md#3-coordinator-decoders for the re
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,16 @@ from numpy.typing import NDArray
 from kdump.fast.ragged import windows
 from kdump.fast.recordtable import RecordTable
 from kdump.format.messagereader import Value
-from kdump.kafka.groupstate import GROUP_RECORD_TYPES, GroupRecord, group_rows
-from kdump.kafka.newestvalues import NewestValues, StoredValue
+from kdump.kafka.groupstate import GROUP_RECORD_TYPES, GroupRecord, group_name, group_rows
+from kdump.kafka.newestvalues import NewestValues
 from kdump.payloads.decoded import PayloadError
 from kdump.payloads.internal import DECODERS, CoordinatorDecoder
 
+_Name: TypeAlias = "tuple[Any, ...]"
+"""The members of a key: texts, and a number of 32 bits in the place where others of its type have one."""
 _TYPE_BYTES: Final = 2
+_NUMBER_BYTES: Final = 8
+"""Of the number of a key behind its name."""
 OFFSETS: Final = "offsets"
 TRANSACTION_LOG: Final = "transaction-log"
 _COMMIT_TYPES: Final = (0, 1)
@@ -42,16 +47,29 @@ _TRANSACTION_STATES: Final = (
 """org.apache.kafka.coordinator.transaction.TransactionState by its number."""
 
 
+class Undecoded:
+    """Records that count and cannot be read: how many, and the offset of the first and why."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: tuple[int, PayloadError] | None = None
+
+    def add(self, offset: int, error: PayloadError) -> None:
+        """One more."""
+        self.count += 1
+        self.first = self.first or (offset, error)
+
+
 class CoordinatorState(NewestValues):
     """A fold over the entries of one partition of a coordinator's topic, in their order.
 
     Args:
         decoder: OFFSETS or TRANSACTION_LOG.
         at: ms since 1970; records and markers with a later timestamp do not count. None: all count.
-        undecoded: takes the offset of each record that counts and cannot be read, and why.
+        undecoded: takes each record that counts and cannot be read.
     """
 
-    def __init__(self, decoder: str, at: int | None, undecoded: list[tuple[int, PayloadError]]) -> None:
+    def __init__(self, decoder: str, at: int | None, undecoded: Undecoded) -> None:
         internal = DECODERS[decoder]
         assert isinstance(internal, CoordinatorDecoder)
         super().__init__(at)
@@ -61,49 +79,78 @@ class CoordinatorState(NewestValues):
 
     def rows(self) -> Iterator[dict[str, Value]]:
         """The state as columns of the output, sorted by its key."""
-        found: dict[tuple[Value, ...], tuple[StoredValue, int]] = {}
-        for data, stored in self.newest.items():
-            try:
-                key = self._decoder.key(data)
-            except PayloadError as error:
-                self._undecoded.append((stored.offset, error))
-                continue
-            if self._name == OFFSETS and key.record_type not in _COMMIT_TYPES:
-                continue
-            # Both versions of a commit's key name the same group and partition.
-            name = tuple(key.values.values())
-            if name not in found or found[name][0].offset < stored.offset:
-                found[name] = stored, key.record_type
         show = _committed_offset if self._name == OFFSETS else _transactional_id
-        for name in sorted(found):
-            stored, record_type = found[name]
+        for keys in self._by_name(self._name_of_row):
+            # Both versions of a commit's key name the same group and partition.
+            data = max(keys, key=lambda data: self.newest(data).offset)
+            stored = self.newest(data)
             if stored.value is None:
                 continue
+            key = self._decoder.key(data)
             try:
-                value = self._decoder.value(record_type, stored.value)
+                value = self._decoder.value(key.record_type, stored.value)
             except PayloadError as error:
-                self._undecoded.append((stored.offset, error))
+                self._undecoded.add(stored.offset, error)
                 continue
-            yield show(name, value.values) | {"recordOffset": stored.offset, "timestamp": stored.timestamp}
+            row = show(tuple(key.values.values()), value.values)
+            yield row | {"recordOffset": stored.offset, "timestamp": stored.timestamp}
 
     def groups(self) -> Iterator[dict[str, Any]]:
         """The groups with their states and members as columns of the output, sorted by name."""
-        found: list[GroupRecord] = []
-        for data, stored in self.newest.items():
-            if stored.value is None or self._name != OFFSETS:
-                continue
-            try:
-                key = self._decoder.key(data)
-            except PayloadError:
-                # ``rows`` says it.
-                continue
-            try:
-                if key.record_type in GROUP_RECORD_TYPES:
-                    value = self._decoder.value(key.record_type, stored.value)
-                    found.append(GroupRecord(key.record_type, key.values, value.values, stored.timestamp))
-            except PayloadError as error:
-                self._undecoded.append((stored.offset, error))
-        yield from group_rows(found)
+        if self._name == OFFSETS:
+            for keys in self._by_name(self._name_of_group):
+                yield from group_rows(map(self._group_record, keys))
+
+    def _by_name(self, name_of: Callable[[bytes], _Name | None]) -> Iterator[list[bytes]]:
+        """The keys of each name, sorted by name. Those without a name are left out.
+
+        There may be millions, so a name is held as bytes.
+        """
+        keys = list(self.keys())
+        found = []
+        for number, data in enumerate(keys):
+            name = name_of(data)
+            if name is not None:
+                found.append(_sortable(name) + number.to_bytes(_NUMBER_BYTES, "big"))
+        found.sort()
+        for _, own in groupby(found, key=lambda place: place[:-_NUMBER_BYTES]):
+            yield [keys[int.from_bytes(place[-_NUMBER_BYTES:], "big")] for place in own]
+
+    def _name_of_row(self, data: bytes) -> _Name | None:
+        """The members of a key that has a row of its own."""
+        try:
+            key = self._decoder.key(data)
+        except PayloadError as error:
+            self._undecoded.add(self.newest(data).offset, error)
+            return None
+        is_shown = self._name != OFFSETS or key.record_type in _COMMIT_TYPES
+        return tuple(key.values.values()) if is_shown else None
+
+    def _name_of_group(self, data: bytes) -> _Name | None:
+        """The group that a record is of; None where it cannot be read."""
+        if int.from_bytes(data[:_TYPE_BYTES], "big", signed=True) not in GROUP_RECORD_TYPES:
+            return None
+        stored = self.newest(data)
+        if stored.value is None:
+            return None
+        try:
+            key = self._decoder.key(data)
+        except PayloadError:
+            # ``rows`` says it.
+            return None
+        try:
+            self._decoder.value(key.record_type, stored.value)
+        except PayloadError as error:
+            self._undecoded.add(stored.offset, error)
+            return None
+        return (group_name(key.values),)
+
+    def _group_record(self, data: bytes) -> GroupRecord:
+        """A record for which ``_name_of_group`` gives a name."""
+        stored, key = self.newest(data), self._decoder.key(data)
+        assert stored.value is not None
+        value = self._decoder.value(key.record_type, stored.value)
+        return GroupRecord(key.record_type, key.values, value.values, stored.timestamp)
 
     def is_of_state(self, table: RecordTable) -> NDArray[np.bool_]:
         """By the type in front of the key."""
@@ -113,7 +160,17 @@ class CoordinatorState(NewestValues):
         return wanted & np.isin(types, _RECORD_TYPES[self._name])
 
 
-def _committed_offset(key: tuple[Value, ...], value: dict[str, Value]) -> dict[str, Value]:
+def _sortable(name: _Name) -> bytes:
+    """Bytes that sort as names of these types do, and of which none begins with another."""
+    return b"".join(
+        value.encode("utf-8", "surrogatepass").replace(b"\0", b"\0\xff") + b"\0\1"
+        if isinstance(value, str)
+        else (value + 2**31).to_bytes(4, "big")
+        for value in name
+    )
+
+
+def _committed_offset(key: _Name, value: dict[str, Value]) -> dict[str, Value]:
     group, topic, partition = key
     return {
         "group": group,
@@ -127,7 +184,7 @@ def _committed_offset(key: tuple[Value, ...], value: dict[str, Value]) -> dict[s
     }
 
 
-def _transactional_id(key: tuple[Value, ...], value: dict[str, Value]) -> dict[str, Value]:
+def _transactional_id(key: _Name, value: dict[str, Value]) -> dict[str, Value]:
     status = value["transactionStatus"]
     assert isinstance(status, int)
     is_known = 0 <= status < len(_TRANSACTION_STATES)

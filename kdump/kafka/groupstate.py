@@ -79,15 +79,21 @@ class _Group:
         return "Stable" if is_stable else "Reconciling"
 
 
+def group_name(key: dict[str, Any]) -> str:
+    """The group that a key of one of GROUP_RECORD_TYPES names."""
+    name: str = key["group"] if "group" in key else key["groupId"]
+    return name
+
+
 def group_rows(records: Iterable[GroupRecord]) -> Iterator[dict[str, Any]]:
     """A row of each group, sorted by name."""
     groups: dict[str, _Group] = {}
     for record in sorted(records, key=lambda record: record.record_type):
         if record.record_type == _CLASSIC:
-            groups[record.key["group"]] = _classic(record.value)
+            groups[group_name(record.key)] = _classic(record.value)
         else:
             kind = _BY_TYPE[record.record_type]
-            group = groups.setdefault(record.key["groupId"], _Group(kind.name, kind.stable))
+            group = groups.setdefault(group_name(record.key), _Group(kind.name, kind.stable))
             _add(group, kind, record)
     for name, group in sorted(groups.items()):
         yield {

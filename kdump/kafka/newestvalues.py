@@ -6,7 +6,9 @@ commit marker of the transaction on.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,9 @@ from kdump.fast.recordtable import RecordGroups, RecordTable
 from kdump.format import control
 from kdump.format.batch import TRANSACTIONAL
 
+_HEAD: Final = struct.Struct(">qq?")
+"""Offset, timestamp, and whether there is a value, in front of the value."""
+
 
 class StoredValue(NamedTuple):
     """A record: its offset in the log, its timestamp (ms), its value (None: a tombstone)."""
@@ -25,6 +30,16 @@ class StoredValue(NamedTuple):
     offset: int
     timestamp: int
     value: bytes | None
+
+    @classmethod
+    def of(cls, data: bytes) -> StoredValue:
+        """Of what ``packed`` gives."""
+        offset, timestamp, has_value = _HEAD.unpack_from(data)
+        return cls(offset, timestamp, data[_HEAD.size :] if has_value else None)
+
+    def packed(self) -> bytes:
+        """In one object, of which millions fit into memory."""
+        return _HEAD.pack(self.offset, self.timestamp, self.value is not None) + (self.value or b"")
 
 
 class NewestValues:
@@ -38,9 +53,8 @@ class NewestValues:
 
     def __init__(self, at: int | None) -> None:
         self._at = at
-        self.newest: dict[bytes, StoredValue] = {}
-        """By key; tombstones too."""
-        self._pending: dict[int, dict[bytes, StoredValue]] = {}
+        self._newest: dict[bytes, bytes] = {}
+        self._pending: dict[int, dict[bytes, bytes]] = {}
         self.later = 0
         """Records of the state that were passed over."""
 
@@ -48,6 +62,14 @@ class NewestValues:
     def open_transactions(self) -> int:
         """How many producers have commits that wait for a marker."""
         return sum(1 for records in self._pending.values() if records)
+
+    def keys(self) -> Iterator[bytes]:
+        """All keys, in the order in which they first came; those with a tombstone too."""
+        return iter(self._newest)
+
+    def newest(self, key: bytes) -> StoredValue:
+        """The newest record of a key. Raises KeyError."""
+        return StoredValue.of(self._newest[key])
 
     def update(self, entries: Entries) -> None:
         """Add the next entries."""
@@ -58,11 +80,11 @@ class NewestValues:
         wanted = self._wanted(groups)
         headers = groups.headers
         if headers is None or not (headers["attributes"] & TRANSACTIONAL).any():
-            self._take(self.newest, groups.table, wanted)
+            self._take(self._newest, groups.table, wanted)
             return
         is_transactional = headers["attributes"] & TRANSACTIONAL != 0
         is_control = groups.is_control
-        self._take(self.newest, groups.table, wanted & ~np.repeat(is_transactional, groups.rows))
+        self._take(self._newest, groups.table, wanted & ~np.repeat(is_transactional, groups.rows))
         types, producer = groups.control_types, native_column(headers, "producer_id")
         for number in np.flatnonzero(is_transactional).tolist():
             first, last = int(groups.bounds[number]), int(groups.bounds[number + 1])
@@ -74,8 +96,8 @@ class NewestValues:
             elif first < last and self._counts(int(groups.table.timestamp[first])):
                 pending = self._pending.pop(own, {})
                 if types[number] == control.COMMIT:
-                    for key, stored in pending.items():
-                        _keep(self.newest, key, stored)
+                    for key, packed in pending.items():
+                        _keep(self._newest, key, StoredValue.of(packed))
 
     def is_of_state(self, table: RecordTable) -> NDArray[np.bool_]:
         """Which records make up the state: those with a key. Shape (rows,)."""
@@ -95,7 +117,7 @@ class NewestValues:
         self.later += int(np.count_nonzero(wanted & is_later))
         return wanted & ~is_later
 
-    def _take(self, target: dict[bytes, StoredValue], table: RecordTable, rows: NDArray[np.bool_]) -> None:
+    def _take(self, target: dict[bytes, bytes], table: RecordTable, rows: NDArray[np.bool_]) -> None:
         """Put the newest record of each key into ``target``."""
         chosen = np.flatnonzero(rows)[::-1]
         if not chosen.size:
@@ -112,8 +134,8 @@ class NewestValues:
             _keep(target, bytes(view[key_at : key_at + key_size]), StoredValue(offset, timestamp, value))
 
 
-def _keep(target: dict[bytes, StoredValue], key: bytes, stored: StoredValue) -> None:
+def _keep(target: dict[bytes, bytes], key: bytes, stored: StoredValue) -> None:
     """Store a record unless a later one is stored: the offset counts, not the end of the transaction."""
     before = target.get(key)
-    if before is None or before.offset < stored.offset:
-        target[key] = stored
+    if before is None or StoredValue.of(before).offset < stored.offset:
+        target[key] = stored.packed()

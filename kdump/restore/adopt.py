@@ -6,6 +6,7 @@ cluster knew.
 
 from __future__ import annotations
 
+import heapq
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -297,5 +298,6 @@ def _offsets(directories: Sequence[str], on_error: Callable[[KdumpError], None])
     if not directories:
         return
     logs = PartitionEntries(directories, on_error=on_error)
-    rows = [row for state in coordinator_states(logs, None, on_error) for row in state.rows]
-    yield from sorted(rows, key=lambda row: (str(row["group"]), str(row["topic"]), int(str(row["partition"]))))
+    # Those of each partition are sorted.
+    rows = [state.rows for state in coordinator_states(logs, None, on_error)]
+    yield from heapq.merge(*rows, key=lambda row: (row["group"], row["topic"], row["partition"]))

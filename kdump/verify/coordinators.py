@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kdump.codes import KdumpError
-from kdump.format.messagereader import Value
-from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG, CoordinatorState
-from kdump.payloads.decoded import PayloadError
+from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG, CoordinatorState, Undecoded
 from kdump.payloads.topics import INTERNAL_TOPICS
+from kdump.rows.packedrows import PackedRows
 from kdump.verify.partitionentries import Partition, PartitionEntries
 
 STATE_TOPICS: Final = {INTERNAL_TOPICS[name]: name for name in (OFFSETS, TRANSACTION_LOG)}
@@ -25,9 +24,9 @@ class PartitionState:
 
     partition: Partition
     decoder: str
-    rows: list[dict[str, Value]]
+    rows: PackedRows
     notes: list[str]
-    groups: list[dict[str, Any]]
+    groups: PackedRows
 
 
 def coordinator_states(
@@ -38,7 +37,7 @@ def coordinator_states(
         decoder = STATE_TOPICS.get(partition.logs[0].context.topic or "")
         if decoder is None:
             continue
-        undecoded: list[tuple[int, PayloadError]] = []
+        undecoded = Undecoded()
         state = CoordinatorState(decoder, at, undecoded)
         for log in partition.logs:
             try:
@@ -46,15 +45,15 @@ def coordinator_states(
                     state.update(entries)
             except KdumpError as error:
                 on_error(error.located(log.context.file))
-        rows = list(state.rows())
-        groups = list(state.groups())
+        rows = PackedRows(state.rows())
+        groups = PackedRows(state.groups())
         yield PartitionState(partition, decoder, rows, list(_notes(state, undecoded)), groups)
 
 
-def _notes(state: CoordinatorState, undecoded: list[tuple[int, PayloadError]]) -> Iterator[str]:
-    if undecoded:
-        offset, error = undecoded[0]
-        more = f" (and {len(undecoded) - 1:,} more)" if len(undecoded) > 1 else ""
+def _notes(state: CoordinatorState, undecoded: Undecoded) -> Iterator[str]:
+    if undecoded.first is not None:
+        offset, error = undecoded.first
+        more = f" (and {undecoded.count - 1:,} more)" if undecoded.count > 1 else ""
         yield f"offset {offset}: {error.code.value.code} {error.message}{more}"
     if state.open_transactions:
         yield f"{state.open_transactions:,} transactions were open, what they committed does not count"

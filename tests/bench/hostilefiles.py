@@ -189,12 +189,17 @@ def _replicas(size: int) -> Iterator[tuple[None, bytes]]:
 
 
 def _kraft_snapshot(folder: Path, size: int) -> None:
-    """A snapshot of the metadata log with one batch of topics; what a controller would write has many."""
+    """A snapshot of the metadata log: its header, and one batch of topics, of which a controller would write many."""
+    from tests.oracle.crafting import Fields, Header, batch_of
+
     _topic("__cluster_metadata", _metadata("TopicRecord", 2, 0, lambda n: {"name": f"t{n}", "topicId": _uuid(n)}))(
         folder, size
     )
     partition = folder / "__cluster_metadata-0"
-    (partition / LOG).rename(partition / f"{9:020d}-{1:010d}.checkpoint")
+    head = Fields(key=struct.pack(">hh", 0, 3), value=struct.pack(">hq", 0, 1) + b"\0")
+    topics = (partition / LOG).read_bytes()
+    (partition / LOG).unlink()
+    (partition / f"{9:020d}-{1:010d}.checkpoint").write_bytes(batch_of([head], Header(0, attributes=0x20)) + topics)
 
 
 def _log07(of: Callable[[int], bytes]) -> Callable[[Path, int], None]:

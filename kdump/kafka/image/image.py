@@ -248,13 +248,20 @@ def _put(target: dict[Any, Any], changes: Mapping[Any, Any]) -> None:
             target[key] = value
 
 
-def _put_inner(target: dict[Any, dict[Any, Any]], changes: Mapping[Any, Mapping[Any, Any]]) -> None:
-    """What is empty afterwards disappears."""
+def _put_inner(target: dict[Any, dict[Any, Any]], changes: Mapping[Any, dict[Any, Any]]) -> None:
+    """What is empty afterwards disappears. The changes are not used again: what is new is not copied."""
     for key, inner in changes.items():
-        values = target.setdefault(key, {})
-        _put(values, inner)
-        if not values:
-            del target[key]
+        values = target.get(key)
+        if values is None:
+            values = inner
+            for name in [name for name, value in inner.items() if value is None]:
+                del values[name]
+        else:
+            _put(values, inner)
+        if values:
+            target[key] = values
+        else:
+            target.pop(key, None)
 
 
 _STEPS: Final[Mapping[int, Callable[[MetadataDelta, dict[str, Any]], object]]] = {

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, overload
 
 import numpy as np
 
@@ -231,12 +232,40 @@ def _block(block: BatchBlock, chunk: Chunk, path: str) -> Iterator[MetadataBatch
 _COLUMNS: Final = ("base_offset", "partition_leader_epoch", "max_timestamp")
 
 
+class _Values(Sequence[tuple[None, bytes]]):
+    """The records of a batch that may have millions, as bytes. Their keys are null."""
+
+    def __init__(self, values: Iterable[bytes]) -> None:
+        self._data = bytearray()
+        self._ends = array("Q", [0])
+        for value in values:
+            self._data += value
+            self._ends.append(len(self._data))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, number: int) -> tuple[None, bytes]: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[tuple[None, bytes]]: ...
+
+    def __getitem__(self, number: int | slice) -> tuple[None, bytes] | list[tuple[None, bytes]]:
+        numbers = range(len(self))[number]
+        if isinstance(numbers, range):
+            return [self[one] for one in numbers]
+        return None, bytes(self._data[self._ends[numbers] : self._ends[numbers + 1]])
+
+
 def _alone(chunk: Chunk, number: int, path: str) -> MetadataBatch:
     """One entry, read strictly."""
     start, end = chunk.entry(number)
     data = chunk.data[start:end]
     position = chunk.position + start
     offset = int.from_bytes(data[:8], "big", signed=True)
+
+    records: Sequence[tuple[bytes | None, bytes]]
 
     def unreadable(message: str, *, is_cut: bool = False) -> UnreadableBatchError:
         return UnreadableBatchError(message, path, position, offset, is_cut=is_cut)
@@ -248,10 +277,11 @@ def _alone(chunk: Chunk, number: int, path: str) -> MetadataBatch:
     if computed != header.crc:
         raise unreadable(f"stored CRC {header.crc}, computed {computed}", is_cut=True)
     try:
-        records = [
+        checked = (
             _checked(record.timestamp - header.base_timestamp, record.key, record.value, len(record.headers), header)
             for record in read_records(header, data, BATCH_LIMIT)
-        ]
+        )
+        records = list(checked) if header.is_control else _Values(value for _, value in checked)
     except (DamageError, ValueError) as error:
         raise unreadable(error.message if isinstance(error, DamageError) else str(error)) from None
     return MetadataBatch(

@@ -5,8 +5,9 @@ Source: docs/spec/metadata.md#3-from-records-to-the-image (TopicsDelta, TopicDel
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kdump.kafka.image.faults import ReplayError
@@ -124,13 +125,39 @@ def _assigned(directories: tuple[str, ...], replicas: int) -> tuple[str, ...]:
     return directories
 
 
+_NO_PARTITIONS: Final[Mapping[int, PartitionRegistration]] = MappingProxyType({})
+"""There may be millions of topics: those without partitions share it."""
+
+
 @dataclass(slots=True)
 class TopicImage:
     """A topic with its partitions by number."""
 
     name: str
     topic_id: str
-    partitions: dict[int, PartitionRegistration] = field(default_factory=dict)
+    partitions: Mapping[int, PartitionRegistration] = field(default_factory=lambda: _NO_PARTITIONS)
+
+    def put(self, number: int, partition: PartitionRegistration) -> None:
+        """Add a partition, or replace it."""
+        if isinstance(self.partitions, dict):
+            self.partitions[number] = partition
+        else:
+            self.partitions = {number: partition}
+
+    def get(self, number: int) -> PartitionRegistration | None:
+        """A partition."""
+        return self.partitions.get(number)
+
+    def known(self) -> TopicImage:
+        """Itself: see _TopicDelta."""
+        return self
+
+    def clear_elr(self) -> None:
+        """Of all partitions."""
+        for number, partition in [*self.partitions.items()]:
+            cleared = partition.without_elr()
+            if cleared is not partition:
+                self.put(number, cleared)
 
 
 @dataclass(slots=True)
@@ -147,7 +174,7 @@ class TopicsImage:
         if topic is None or partition is None:
             return False
         try:
-            topic.partitions[number] = partition.merged(values)
+            topic.put(number, partition.merged(values))
         except ReplayError:
             return False
         # As after every delta: of two topics with one name the one that was changed last counts.
@@ -156,13 +183,12 @@ class TopicsImage:
 
 
 class _TopicDelta:
-    """Changes of one topic. ``image`` is None where no topic has the id: then the changes cannot be applied."""
+    """Changes of a topic that is in the image. ``image``: None where none has the id: then they cannot be applied."""
 
-    __slots__ = ("changes", "image", "is_new")
+    __slots__ = ("changes", "image")
 
-    def __init__(self, image: TopicImage | None, *, is_new: bool = False) -> None:
+    def __init__(self, image: TopicImage | None) -> None:
         self.image = image
-        self.is_new = is_new
         self.changes: dict[int, PartitionRegistration] = {}
 
     def known(self) -> TopicImage:
@@ -175,11 +201,20 @@ class _TopicDelta:
         found = self.changes.get(number)
         return self.known().partitions.get(number) if found is None else found
 
+    def put(self, number: int, partition: PartitionRegistration) -> None:
+        self.changes[number] = partition
+
     def clear_elr(self) -> None:
         for number, partition in [*self.changes.items(), *self._unchanged()]:
             cleared = partition.without_elr()
             if cleared is not partition:
                 self.changes[number] = cleared
+
+    def applied(self) -> TopicImage:
+        topic = self.known()
+        for number, partition in self.changes.items():
+            topic.put(number, partition)
+        return topic
 
     def _unchanged(self) -> Iterator[tuple[int, PartitionRegistration]]:
         return (item for item in self.known().partitions.items() if item[0] not in self.changes)
@@ -190,21 +225,27 @@ class TopicsDelta:
 
     def __init__(self, image: TopicsImage) -> None:
         self._image = image
-        self._changed: dict[str, _TopicDelta] = {}
+        self._changed: dict[str, _TopicDelta | TopicImage] = {}
+        """By id: the changes of a topic of the image, or a new topic, which nobody else has yet."""
         self._deleted: set[str] = set()
         self._created: dict[str, str] = {}
+        self._history: list[TopicImage | str] = []
+        """The topics that were created, and the names of those that were removed, that ``_created`` does not have yet.
+
+        Few logs ask for it.
+        """
 
     def topic(self, values: dict[str, Any]) -> None:
         """TopicRecord."""
         topic = TopicImage(values["name"], values["topicId"])
-        self._changed[topic.topic_id] = _TopicDelta(topic, is_new=True)
-        self._created[topic.name] = topic.topic_id
+        self._changed[topic.topic_id] = topic
+        self._history.append(topic)
 
     def partition(self, values: dict[str, Any]) -> None:
         """PartitionRecord."""
         delta = self._delta(values["topicId"])
         delta.get(values["partitionId"])
-        delta.changes[values["partitionId"]] = PartitionRegistration.of_record(values)
+        delta.put(values["partitionId"], PartitionRegistration.of_record(values))
 
     def partition_change(self, values: dict[str, Any]) -> None:
         """PartitionChangeRecord."""
@@ -212,7 +253,7 @@ class TopicsDelta:
         partition = delta.get(number)
         if partition is None:
             raise ReplayError(f"there is no partition {number} of topic {delta.known().name}")
-        delta.changes[number] = partition.merged(values)
+        delta.put(number, partition.merged(values))
 
     def remove(self, values: dict[str, Any]) -> str:
         """RemoveTopicRecord; gives the topic's name."""
@@ -224,7 +265,7 @@ class TopicsDelta:
                 raise ReplayError("no topic has this id")
         else:
             topic = delta.known()
-            self._created.pop(topic.name, None)
+            self._history.append(topic.name)
         if topic_id in self._image.by_id:
             self._deleted.add(topic_id)
         return topic.name
@@ -232,31 +273,31 @@ class TopicsDelta:
     def clear_elr(self, values: dict[str, Any]) -> None:
         """ClearElrRecord: of one topic, or of all where it names none."""
         name = values["topicName"]
+        created = self._created_ids()
         if name:
             topic = self._image.by_name.get(name)
-            topic_id = self._created.get(name) or (None if topic is None else topic.topic_id)
+            topic_id = created.get(name) or (None if topic is None else topic.topic_id)
             if topic_id is None:
                 raise ReplayError(f"there is no topic {name}")
             wanted = [topic_id]
         else:
-            wanted = [*self._image.by_id, *self._created.values()]
+            wanted = [*self._image.by_id, *created.values()]
         for topic_id in wanted:
             if topic_id not in self._deleted:
                 self._delta(topic_id).clear_elr()
 
     def name_of(self, topic_id: str) -> str | None:
         """The name of a topic, with the changes so far; None where there is none."""
-        delta = self._changed.get(topic_id)
-        topic = self._image.by_id.get(topic_id) if delta is None else delta.image
+        topic = self._topic(topic_id)
         return None if topic is None else topic.name
 
     def partition_of(self, topic_id: str, number: int) -> PartitionRegistration | None:
         """A partition with the changes so far."""
         delta = self._changed.get(topic_id)
-        if delta is not None and number in delta.changes:
+        if isinstance(delta, _TopicDelta) and number in delta.changes:
             return delta.changes[number]
-        topic = self._image.by_id.get(topic_id) if delta is None else delta.image
-        return None if topic is None else topic.partitions.get(number)
+        topic = self._topic(topic_id)
+        return None if topic is None else topic.get(number)
 
     def finish_snapshot(self) -> None:
         """A snapshot is complete: what it does not name is gone."""
@@ -274,12 +315,28 @@ class TopicsDelta:
             deleted = image.by_id.pop(topic_id)
             image.by_name.pop(deleted.name, None)
         for topic_id, delta in self._changed.items():
-            topic = delta.known()
-            topic.partitions.update(delta.changes)
+            topic = delta if isinstance(delta, TopicImage) else delta.applied()
             image.by_id[topic_id] = topic
             image.by_name[topic.name] = topic
 
-    def _delta(self, topic_id: str) -> _TopicDelta:
+    def _created_ids(self) -> dict[str, str]:
+        """By its name, the id of each topic that was created and not removed."""
+        for change in self._history:
+            if isinstance(change, TopicImage):
+                self._created[change.name] = change.topic_id
+            else:
+                self._created.pop(change, None)
+        self._history.clear()
+        return self._created
+
+    def _topic(self, topic_id: str) -> TopicImage | None:
+        """A topic without the changes that wait beside it."""
+        changed = self._changed.get(topic_id)
+        if changed is None:
+            return self._image.by_id.get(topic_id)
+        return changed.image if isinstance(changed, _TopicDelta) else changed
+
+    def _delta(self, topic_id: str) -> _TopicDelta | TopicImage:
         delta = self._changed.get(topic_id)
         if delta is None:
             delta = self._changed[topic_id] = _TopicDelta(self._image.by_id.get(topic_id))

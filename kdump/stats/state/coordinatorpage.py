@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
+from kdump.rows.packedrows import Row, ShownRows
 from kdump.rows.scalarlines import json_text, plain
-from kdump.stats.rowtable import row_table
+from kdump.stats.rowtable import table_parts
 
 COLUMNS: Final[dict[str, dict[str, str]]] = {
     "group": {
@@ -59,21 +60,21 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
 """Columns and titles of a table by the type of its rows."""
 
 
-def state_table(kind: str, rows: Sequence[Mapping[str, Any]], *, width: int, color: bool) -> str:
-    """The rows as a table; '' without rows."""
+def state_table(kind: str, rows: Collection[Row], *, width: int, color: bool) -> Iterator[str]:
+    """The rows as a table, in parts; none without rows."""
     if not rows:
-        return ""
+        return
     if kind == "group":
-        rows = [{**row, "memberNames": [_member(member) for member in row["members"]]} for row in rows]
+        rows = ShownRows([rows], lambda row: row | {"memberNames": [_member(member) for member in row["members"]]})
     if kind == "key":
-        rows = [{**row, "key": _text(row["key"]), "value": _text(row["value"])} for row in rows]
+        rows = ShownRows([rows], lambda row: row | {"key": _text(row["key"]), "value": _text(row["value"])})
     columns = COLUMNS[kind]
     if kind == "committedOffset" and all(row["logEndOffset"] is None for row in rows):
         # No log of these partitions is among the paths.
         columns = {
             name: title for name, title in columns.items() if name not in ("logEndOffset", "lag", "isOutOfRange")
         }
-    return row_table(columns, rows, width=width, color=color)
+    yield from table_parts(columns, rows, width=width, color=color)
 
 
 def _member(member: Mapping[str, Any]) -> str:

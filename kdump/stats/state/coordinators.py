@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kdump.codes import KdumpError
 from kdump.kafka.coordinators import DEFAULT_PARTITIONS
@@ -13,12 +14,13 @@ from kdump.kafka.coordinatorstate import OFFSETS
 from kdump.kafka.image.names import TopicNames
 from kdump.log.names import CLUSTER_METADATA
 from kdump.payloads.topics import INTERNAL_TOPICS
+from kdump.rows.packedrows import PackedRows, Row, ShownRows
 from kdump.stats.state.groups import lag, open_transaction_rows, with_topic_names
 from kdump.stats.state.reach import offset_for_time, reaches, read_reach
 from kdump.verify.coordinators import STATE_TOPICS, PartitionState, coordinator_states
 from kdump.verify.partitionentries import Partition, PartitionEntries
 
-_Rows = list[dict[str, Any]]
+_Rows = list[Row]
 
 
 class KnownTopics(NamedTuple):
@@ -34,7 +36,7 @@ def coordinator_rows(
     topics: KnownTopics,
     note: Callable[[str], None],
     on_error: Callable[[KdumpError], None],
-) -> Iterator[tuple[str, _Rows]]:
+) -> Iterator[tuple[str, Collection[Row]]]:
     """(type, rows) of groups and their committed offsets, of transactional ids, and of open transactions.
 
     Args:
@@ -51,21 +53,14 @@ def coordinator_rows(
         states.append(state)
     plain = [partition for partition in logs.partitions if not _is_internal(partition)]
     found = {(reach.topic, reach.partition): reach for reach in reaches(plain, at, on_error)} if states else {}
-    groups = [
-        with_topic_names(row, partial(topics.names.of, place=state.partition.directory))
-        for state in states
-        for row in state.groups
-    ]
+    # Those of each partition are sorted.
+    groups = PackedRows(heapq.merge(*(_named(state, topics) for state in states), key=lambda row: str(row["group"])))
     if groups:
-        yield "group", sorted(groups, key=lambda row: str(row["group"]))
+        yield "group", groups
     commits = [state for state in states if state.decoder == OFFSETS]
     if commits:
-        offsets: _Rows = [row for state in commits for row in state.rows]
-        for row in offsets:
-            # No second copy: there may be a million.
-            row.update(lag(row, found))
-        yield "committedOffset", offsets
-    known: _Rows = [row for state in states if state.decoder != OFFSETS for row in state.rows]
+        yield "committedOffset", ShownRows((state.rows for state in commits), lambda row: row | lag(row, found))
+    known = ShownRows((state.rows for state in states if state.decoder != OFFSETS), lambda row: row)
     if len(commits) < len(states):
         yield "transactionalId", known
     here = len(states) - len(commits)
@@ -74,6 +69,12 @@ def coordinator_rows(
     rows = list(open_transaction_rows(found.values(), known, now, is_whole=here >= count))
     if rows:
         yield "openTransaction", rows
+
+
+def _named(state: PartitionState, topics: KnownTopics) -> Iterator[Row]:
+    """The groups of a partition, with names of topics."""
+    name_of = partial(topics.names.of, place=state.partition.directory)
+    return (with_topic_names(row, name_of) for row in state.groups)
 
 
 def offset_rows(logs: PartitionEntries, timestamp: int, on_error: Callable[[KdumpError], None]) -> _Rows:

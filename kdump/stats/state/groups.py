@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kdump.stats.state.reach import PartitionReach
@@ -37,7 +37,7 @@ def with_topic_names(row: Mapping[str, Any], name_of: Callable[[str], str | None
 
 
 def open_transaction_rows(
-    reaches: Iterable[PartitionReach], coordinators: Sequence[Mapping[str, Any]], now: int, *, is_whole: bool
+    reaches: Iterable[PartitionReach], coordinators: Iterable[Mapping[str, Any]], now: int, *, is_whole: bool
 ) -> Iterator[dict[str, Any]]:
     """The transactions that are open in the logs.
 
@@ -47,7 +47,9 @@ def open_transaction_rows(
         now: ms since 1970, for the duration.
         is_whole: all partitions of the coordinators' topic are here, so that what is not in them is known to nobody.
     """
-    by_producer = {row["producerId"]: row for row in coordinators}
+    reaches = list(reaches)
+    open_producers = {producer for reach in reaches for producer in reach.open}
+    by_producer = {row["producerId"]: row for row in coordinators if row["producerId"] in open_producers}
     for reach in reaches:
         name = f"{reach.topic}-{reach.partition}"
         for found in sorted(reach.open.values(), key=lambda found: found.first_offset):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from kdump.kafka.image.metadataversion import LEVELS
-from kdump.stats.rowtable import row_table
+from kdump.rows.packedrows import PackedRows
+from kdump.stats.rowtable import table_parts
 from kdump.stats.state.metadatarows import StateSelection, image_rows
 from kdump.stats.state.metadatastate import MetadataState, name_of
 from kdump.system.blocks import escaped
@@ -66,21 +67,21 @@ _COLUMNS: Final[dict[str, dict[str, str]]] = {
 }
 
 
-def metadata_page(state: MetadataState, selected: StateSelection, *, width: int, color: bool) -> str:
-    """The page: which state it is, then a table for each kind of thing."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
+def metadata_page(state: MetadataState, selected: StateSelection, *, width: int, color: bool) -> Iterator[str]:
+    """The page, in parts: which state it is, then a table for each kind of thing."""
+    found = {kind: PackedRows() for kind in _TITLES}
     for row in image_rows(state.image, selected):
-        found.setdefault(row["type"], []).append(_readable(row))
-    parts = ["".join(f"{escaped(line)}\n" for line in _head(state))]
+        if row["type"] in found:
+            found[row["type"]].append(_readable(row))
+    yield "".join(f"{escaped(line)}\n" for line in _head(state))
     columns = dict(_COLUMNS)
     if all(len(broker.get("logDirs") or ()) < _SEVERAL for broker in state.image.cluster.brokers.values()):
         # The table of brokers has the only directory of each.
         columns["partition"] = {name: head for name, head in columns["partition"].items() if name != "directories"}
     for kind, title in _TITLES.items():
-        rows = found.get(kind)
-        if rows:
-            parts.append(f"\n{title}\n{row_table(columns[kind], rows, width=width, color=color)}")
-    return "".join(parts)
+        if found[kind]:
+            yield f"\n{title}\n"
+            yield from table_parts(columns[kind], found[kind], width=width, color=color)
 
 
 def _head(state: MetadataState) -> Iterable[str]:

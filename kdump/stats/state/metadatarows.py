@@ -83,9 +83,9 @@ def image_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
         for _, registration in sorted(image.cluster.controllers.items()):
             yield _controller_row(registration)
     yield from _topic_rows(image, selected)
-    for (kind, resource), configs in sorted(image.configs.items()):
+    for kind, resource in sorted(image.configs):
         if selected.has_resource(kind, resource):
-            for name, value in sorted(configs.items()):
+            for name, value in sorted(image.configs[kind, resource].items()):
                 shown = {"name": name, "value": value}
                 if not selected.show_secrets:
                     shown = redacted("ConfigRecord", shown)
@@ -150,7 +150,10 @@ def acl_row(acl: Mapping[str, Any]) -> Row:
 
 
 def _topic_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
-    for topic in sorted(image.topics.by_id.values(), key=lambda topic: (topic.name, topic.topic_id)):
+    # In two steps, without a pair for each of what may be millions.
+    topics = sorted(image.topics.by_id.values(), key=lambda topic: topic.topic_id)
+    topics.sort(key=lambda topic: topic.name)
+    for topic in topics:
         if not selected.shows_topic(topic):
             continue
         shown = [item for item in sorted(topic.partitions.items()) if selected.has_partition(item[1])]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kdump.fast import blocks
 from kdump.format import record as format_record
-from kdump.kafka.coordinatorstate import OFFSETS, CoordinatorState
+from kdump.kafka.coordinatorstate import OFFSETS, CoordinatorState, Undecoded
 from kdump.payloads.internal import DecodedMessage
 from kdump.verify.coordinators import coordinator_states
 from kdump.verify.partitionentries import PartitionEntries
@@ -112,7 +112,7 @@ def test_decoded_messages_are_not_kept(tmp_path: Path) -> None:
     """While the rows are made, one key and one value are decoded, however many there are."""
     records = [replace(commit(f"group-{number}"), offset_delta=number) for number in range(20)]
     path = write(tmp_path, "__consumer_offsets-0", v2_batch(records))
-    state = CoordinatorState(OFFSETS, None, [])
+    state = CoordinatorState(OFFSETS, None, Undecoded())
     logs = PartitionEntries([str(path)], on_error=lambda error: None)
     for entries in logs.of(logs.partitions[0].logs[0]):
         state.update(entries)
@@ -120,6 +120,17 @@ def test_decoded_messages_are_not_kept(tmp_path: Path) -> None:
     next(rows)
     assert living(DecodedMessage) <= before + 2
     assert len(list(rows)) == 19
+
+
+@examples(60)
+@given(st.lists(st.tuples(st.text("a\0\1\xff\ud7ff\ue000\U0001f600", max_size=3), st.integers(0, 2)), unique=True))
+def test_rows_are_sorted_as_their_names(tmp_path_factory: pytest.TempPathFactory, names: list[tuple[str, int]]) -> None:
+    records = [
+        replace(commit(group, partition=partition), offset_delta=at) for at, (group, partition) in enumerate(names)
+    ]
+    path = write(tmp_path_factory.mktemp("logs"), "__consumer_offsets-3", v2_batch(records))
+    (state,) = states(path, None)
+    assert [(row["group"], row["partition"]) for row in state.rows] == sorted(names)
 
 
 @pytest.mark.parametrize("codec", [0, GZIP])
@@ -138,7 +149,7 @@ def test_a_batch_that_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Monk
 def test_commits_of_an_open_transaction_are_told(tmp_path: Path) -> None:
     path = write(tmp_path, "__consumer_offsets-3", encoded([Step(1, (("a", 5),))]))
     (state,) = states(path, NOW)
-    assert state.rows == []
+    assert not state.rows
     assert any("open" in note for note in state.notes)
     (state,) = states(path, NOW - 1)
     assert any("later records" in note for note in state.notes)
@@ -168,7 +179,7 @@ def test_transactional_ids(tmp_path: Path) -> None:
     assert [(row["transactionalId"], row["recordOffset"]) for row in state.rows] == [("t1", 1), ("t2", 2)]
     (state,) = states(path, NOW + 10)
     assert [row["transactionalId"] for row in state.rows] == ["t2"]
-    assert set(state.rows[0]) >= {"producerId", "producerEpoch", "state", "partitions", "timestamp"}
+    assert set(next(iter(state.rows))) >= {"producerId", "producerEpoch", "state", "partitions", "timestamp"}
 
 
 def test_other_topics_are_passed_over(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -71,3 +73,32 @@ def test_nothing_of_a_batch_with_an_unreadable_record_is_applied(monkeypatch: py
     image.load(batch(*TOPICS))
     assert len(image.image.topics.by_id) == COUNT
     assert not image.faults, "no topic was there already"
+
+
+def config(number: int) -> bytes:
+    """A ConfigRecord of version 0."""
+    return b"\1\4\0\2\6t%04d\2n\2v\0" % number
+
+
+def many_topics(number: int) -> bytes:
+    """A TopicRecord of version 0."""
+    return b"\1\2\0\6t%04d" % number + (number + 1).to_bytes(16, "big") + b"\0"
+
+
+@pytest.mark.parametrize(("record", "most"), [(many_topics, 450), (config, 550)])
+def test_a_huge_batch_takes_little_memory(
+    monkeypatch: pytest.MonkeyPatch, record: Callable[[int], bytes], most: int
+) -> None:
+    """Bytes at the peak, when the changes wait beside the image that they become."""
+    count = 5000
+    monkeypatch.setattr(loader, "_MOST_HELD", HELD)
+    whole = batch(*map(record, range(count)))
+    # What the decoders remember is bounded.
+    ImageLoader().load(whole)
+    image = ImageLoader()
+    tracemalloc.start()
+    image.load(whole)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(image.image.topics.by_id) + len(image.image.configs) == count
+    assert peak / count < most

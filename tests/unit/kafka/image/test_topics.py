@@ -1,0 +1,39 @@
+"""Changes of topics that wait until their batch is complete."""
+
+from __future__ import annotations
+
+import pytest
+
+from kdump.kafka.image.faults import ReplayError
+from kdump.kafka.image.topics import TopicsDelta, TopicsImage
+
+ONE, TWO = "A" * 21 + "w", "A" * 21 + "x"
+
+
+def test_a_name_that_a_new_topic_had_before_stays_known() -> None:
+    """As in TopicsDelta, which removes only the last name of a topic that was created twice."""
+    delta = TopicsDelta(TopicsImage())
+    for name in ("a", "b"):
+        delta.topic({"name": name, "topicId": ONE})
+    assert delta.name_of(ONE) == "b"
+    assert delta.remove({"topicId": ONE}) == "b"
+    with pytest.raises(ReplayError, match="there is no topic b"):
+        delta.clear_elr({"topicName": "b"})
+    with pytest.raises(ReplayError, match="no topic has this id"):
+        delta.clear_elr({"topicName": "a"})
+
+
+def test_names_of_new_topics_are_known_between_changes() -> None:
+    image = TopicsImage()
+    delta = TopicsDelta(image)
+    delta.topic({"name": "a", "topicId": ONE})
+    delta.clear_elr({"topicName": "a"})
+    delta.topic({"name": "b", "topicId": TWO})
+    delta.clear_elr({"topicName": "b"})
+    delta.remove({"topicId": ONE})
+    with pytest.raises(ReplayError, match="there is no topic a"):
+        delta.clear_elr({"topicName": "a"})
+    delta.check()
+    delta.apply()
+    assert [(topic.name, dict(topic.partitions)) for topic in image.by_id.values()] == [("b", {})]
+    assert list(image.by_name) == ["b"]
