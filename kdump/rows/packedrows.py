@@ -5,7 +5,7 @@ A row as an object takes a kilobyte or more. Its values as bytes take about as m
 
 from __future__ import annotations
 
-import pickle
+import marshal
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Final, TypeAlias
@@ -19,7 +19,7 @@ class PackedRows(Collection[Row]):
     """Rows that can be gone through again and again. Each time they are new objects.
 
     Args:
-        rows: all have the members of the first, in the same order.
+        rows: of plain values, as in JSON, and bytes; all have the members of the first, in the same order.
     """
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
@@ -32,7 +32,7 @@ class PackedRows(Collection[Row]):
     def append(self, row: Row) -> None:
         """Add a row."""
         self._names = self._names or tuple(row)
-        self._data += pickle.dumps(tuple(row.values()), pickle.HIGHEST_PROTOCOL)
+        self._data += marshal.dumps(tuple(row.values()))
         self._ends.append(len(self._data))
 
     def __len__(self) -> int:
@@ -41,7 +41,7 @@ class PackedRows(Collection[Row]):
     def __iter__(self) -> Iterator[Row]:
         start = 0
         for end in self._ends:
-            yield dict(zip(self._names, pickle.loads(self._data[start:end]), strict=True))
+            yield dict(zip(self._names, marshal.loads(self._data[start:end]), strict=True))
             start = end
 
     def __contains__(self, row: object) -> bool:
