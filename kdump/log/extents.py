@@ -109,6 +109,8 @@ class Extent:
             if first < len(starts):
                 yield _some(item, first, len(starts)) if first else item
             follows_valid = damaged[-1:] != [len(starts) - 1]
+        # The last of them is the end of the log.
+        self.end = self.later[-1] if self.later else self.end
         self.is_missed = self.end < (source.size or 0)
 
 

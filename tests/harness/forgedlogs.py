@@ -6,11 +6,18 @@ import struct
 from pathlib import Path
 from typing import Final
 
+import pytest
+
+from kdump.log import extents
 from tests.harness.batches import message, v2_batch
 from tests.harness.fast_reference import Row
 
 _LENGTH, _CRC, _MAGIC, _BATCH_CRC, _LAST = 8, 12, 16, 17, -1
 """Where these fields begin in an entry."""
+
+PART: Final = 40_000
+"""Bytes; most logs are to be cut about there."""
+PROOF: Final = 4_000
 
 FORGED: Final = (
     "payload",
@@ -27,7 +34,12 @@ FORGED: Final = (
 )
 
 
-def forged_log(kind: str, path: Path, *, part: int, parts: int, proof: int) -> None:
+def small_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have PROOF bytes lead to a cut, so that forged logs can be small."""
+    monkeypatch.setattr(extents, "PROOF", PROOF)
+
+
+def forged_log(kind: str, path: Path, *, part: int = PART, parts: int = 8, proof: int = PROOF) -> None:
     """Write a log of about ``parts`` parts of ``part`` bytes, and an .index that leads into payload.
 
     Args:
@@ -64,6 +76,7 @@ def forged_log(kind: str, path: Path, *, part: int, parts: int, proof: int) -> N
             add(outer)
     while len(log) < part * parts:
         add(_filler(kind, offset, part // 50))
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(log)
     if kind != "lengths":
         path.with_suffix(".index").write_bytes(b"".join(struct.pack(">ii", *entry) for entry in index))
@@ -82,7 +95,7 @@ def _outer(kind: str, offset: int, size: int, proof: int) -> tuple[bytes, list[t
     """An entry whose value holds ``size`` bytes of entries; and for each of these its offset and where it begins."""
     inner = bytearray()
     # What a wrong length took in would have offsets between those of the damaged entry and the next one.
-    inner_offset = 0 if "damaged" in kind else offset
+    inner_offset = offset // 2 if "damaged" in kind else offset
     places: list[tuple[int, int]] = []
     while len(inner) < size:
         places.append((inner_offset, len(inner)))
