@@ -202,8 +202,9 @@ class LogView(Generic[RowT, RowsT]):
         self.trailing = walk.end - walk.position
 
     def _follows_other(self, extent: Extent) -> bool:
-        """The range after ``extent`` is told another offset before it, which decides what is selected there."""
-        return self._selects and not self.is_over and self._previous_offset != extent.end_offset
+        """The range after ``extent`` is told another offset before it, by which messages without records are selected."""
+        is_asked = self._selects and not self._with_records and not self.is_over
+        return is_asked and self._previous_offset != extent.end_offset
 
     def _end_walk(self, walk: Walk) -> None:
         """Raises DamageError where a walk ended at a length that no entry has."""
