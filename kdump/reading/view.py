@@ -202,7 +202,7 @@ class LogView(Generic[RowT, RowsT]):
         self.trailing = walk.end - walk.position
 
     def _follows_other(self, extent: Extent) -> bool:
-        """The range after ``extent`` is told another offset before it, by which messages without records are selected."""
+        """The range after ``extent`` is told another offset before it, which decides what batches are selected."""
         is_asked = self._selects and not self._with_records and not self.is_over
         return is_asked and self._previous_offset != extent.end_offset
 
