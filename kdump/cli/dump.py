@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -396,7 +397,6 @@ def _dump_elsewhere(engine: Engine, options: DumpOptions, given: DumpArguments, 
     from kdump.tasks.splits import SPLIT_BYTES
 
     run = DumpRun(options, console.out.write, console.reporter(verbose=given.verbose))
-    collected = CollectedRun(run, console.out.write_through)
     targets = list(found_targets(map(strip_credentials, given.paths), run.fail, is_07=given.is_07))
     if targets:
         run.begin_elsewhere(targets[0])
@@ -410,6 +410,7 @@ def _dump_elsewhere(engine: Engine, options: DumpOptions, given: DumpArguments, 
     )
     logs = () if is_spark else tuple(target.path for target in targets)
     work = dump_work(list(map(strip_credentials, given.paths)), options, verbose=given.verbose, logs=logs)
+    collected = CollectedRun(run, console.out.write_through, chain.from_iterable(tasks), work.function)
     try:
         for piece in engine.run(tasks, work):
             collected.take(piece)

@@ -68,7 +68,8 @@ class DumpRun:
     """A run over several files.
 
     ``damaged`` and ``unreadable`` say what was met, for exit status 1 and 3. After the steps of a log, ``read`` says
-    what was read (None: it could not be opened); ``is_over`` is False after a part of it after which more comes.
+    what was read (None: it could not be opened); ``is_over`` is False after a part of it after which more comes;
+    ``rest`` is that, where the log was cut at a false place.
 
     Args:
         options: what is shown, and in which format.
@@ -91,6 +92,7 @@ class DumpRun:
         self.damaged = False
         self.unreadable = False
         self.is_over = True
+        self.rest: Extent | None = None
         self.read: ReadLog | None = None
         self._options = options
         self._budget = budget or RowBudget()
@@ -109,7 +111,7 @@ class DumpRun:
 
         What was read is not summed up: that is for the one who puts the parts together.
         """
-        self.is_over, self.read = True, None
+        self.is_over, self.rest, self.read = True, None, None
         if self._budget.is_spent:
             return
         output = self._output
@@ -182,7 +184,7 @@ class DumpRun:
             self.read = ReadLog()
             try:
                 yield from view.steps()
-                self.is_over = view.is_over
+                self.is_over, self.rest = view.is_over, view.rest
                 output.begin_entries(None)
                 if view.trailing:
                     raise DamageError(

@@ -1,13 +1,15 @@
 """Structured dumps of many logs, in parts that can be made apart and put together again in order.
 
 A large log is cut. Without ``--resync`` its dump ends at the first damage: whoever dumps the part in which it lies does
-with the rest of the log what a dump of the whole log does, and the parts after that one are left out.
+with the rest of the log what a dump of the whole log does, and the parts after that one are left out. Where a part does
+not end at an entry of the log, as the cut was false, this process dumps the rest itself: no other process reads more
+than its part, whatever a log holds.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
@@ -39,7 +41,7 @@ class PieceKind(IntEnum):
     """What a piece is."""
 
     BEGIN = 0
-    """A part begins: the path of its log where it is the first one, else nothing."""
+    """A part begins."""
     ROWS = 1
     """Output."""
     ERROR = 2
@@ -57,31 +59,38 @@ class DumpPiece(NamedTuple):
     data: bytes | memoryview
 
 
+_BEGIN: Final = DumpPiece(PieceKind.BEGIN, b"")
+
+
 class PartEnd(NamedTuple):
     """How a part ended.
 
-    ``is_over``: nothing of the log comes after it. ``damaged``, ``unreadable``: for the exit status.
+    ``is_over``: nothing of the log comes after it. ``rest``: what comes after it in place of the parts that were
+    planned; None: these come. ``damaged``, ``unreadable``: for the exit status.
     """
 
     is_over: bool
+    rest: Extent | None
     damaged: bool
     unreadable: bool
     read: ReadLog | None
 
 
-_PACKED: Final = PlainData((PartEnd, ReadLog))
+_PACKED: Final = PlainData((Extent, PartEnd, ReadLog))
 
 
 class DumpPart(NamedTuple):
     """A file, or what starts in a log at file positions ``first`` to ``last`` (exclusive).
 
-    ``size``: of the file, as it was planned. ``last``: None for a file that is not cut.
+    ``size``: of the file, as it was planned. ``last``: None for a file that is not cut. ``extent``: what is read; None:
+    that is found in the log.
     """
 
     target: Target
     size: int
     first: int = 0
     last: int | None = None
+    extent: Extent | None = None
 
 
 def plan_dump(
@@ -157,13 +166,9 @@ def _unpacked(data: bytes | memoryview) -> DumpPiece:
 def _died(part: DumpPart, count: int, error: KdumpError) -> Iterator[DumpPiece]:
     """The process was killed that dumped a part; see ``Work.lost``. The dump of its log ends there."""
     if not count:
-        yield _begin(part)
+        yield _BEGIN
     yield DumpPiece(PieceKind.ERROR, _PACKED.pack(error.located(part.target.path)))
-    yield DumpPiece(PieceKind.END, _PACKED.pack(PartEnd(True, False, False, None)))
-
-
-def _begin(part: DumpPart) -> DumpPiece:
-    return DumpPiece(PieceKind.BEGIN, b"" if part.first else os.fsencode(part.target.path))
+    yield DumpPiece(PieceKind.END, _PACKED.pack(PartEnd(True, None, False, False, None)))
 
 
 class PartDump:
@@ -188,7 +193,7 @@ class PartDump:
 
     def __call__(self, part: DumpPart) -> Iterator[DumpPiece]:
         """The pieces of a part as they are made."""
-        yield _begin(part)
+        yield _BEGIN
         if self._run is None:
             self._run = DumpRun(
                 self._options,
@@ -204,7 +209,7 @@ class PartDump:
             yield from self._taken()
         self._flush()
         yield from self._taken()
-        end = PartEnd(run.is_over, run.damaged, run.unreadable, run.read)
+        end = PartEnd(run.is_over, run.rest, run.damaged, run.unreadable, run.read)
         yield DumpPiece(PieceKind.END, _PACKED.pack(end))
 
     def _begin_log(self, run: DumpRun, target: Target) -> None:
@@ -218,6 +223,8 @@ class PartDump:
     def _bounds(self, part: DumpPart) -> PartBounds:
         def extent(source: Source) -> Extent:
             assert part.last is not None, "the log is cut"
+            if part.extent is not None:
+                return part.extent
             return self._cuts.extent(source, part.first, part.last)
 
         return PartBounds(part.size, extent)
@@ -257,22 +264,36 @@ class CollectedRun:
     Args:
         run: the run in this process.
         emit: takes rows for stdout; they do not stay when it has returned.
+        parts: all of them, in order.
+        dump: dumps a part in this process.
     """
 
-    def __init__(self, run: DumpRun, emit: Emit) -> None:
+    def __init__(
+        self,
+        run: DumpRun,
+        emit: Emit,
+        parts: Iterable[DumpPart],
+        dump: Callable[[DumpPart], Iterable[DumpPiece]],
+    ) -> None:
         self._run = run
         self._emit = emit
+        self._parts = iter(parts)
+        self._dump = dump
         self._notes: set[str] = set()
-        self._path = ""
+        self._part: DumpPart
         self._read: ReadLog | None = None
         self._is_over = False
 
     def take(self, piece: DumpPiece) -> None:
         """The next one."""
-        if piece.kind is PieceKind.BEGIN and piece.data:
-            self._path, self._read, self._is_over = os.fsdecode(bytes(piece.data)), None, False
-        if self._is_over:
-            return
+        if piece.kind is PieceKind.BEGIN:
+            self._part = next(self._parts)
+            if self._part.first == 0:
+                self._read, self._is_over = None, False
+        elif not self._is_over:
+            self._take(piece)
+
+    def _take(self, piece: DumpPiece) -> None:
         match piece.kind:
             case PieceKind.ROWS:
                 self._emit(piece.data)
@@ -294,4 +315,7 @@ class CollectedRun:
             self._read = end.read if self._read is None else self._read.followed_by(end.read)
         self._is_over = end.is_over
         if end.is_over and self._read is not None:
-            self._run.sum_up(self._path, self._read)
+            self._run.sum_up(self._part.target.path, self._read)
+        if end.rest is not None:
+            for piece in self._dump(self._part._replace(extent=end.rest)):
+                self._take(piece)

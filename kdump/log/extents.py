@@ -1,10 +1,11 @@
 """Where a log can be cut, so that each byte range is read as a walk over the whole log would read it.
 
-A range owns the entries and gaps that start in it. It begins at a position that a walk from the start of the log surely
-reaches: ``PROOF`` bytes of entries with right CRCs follow one another up to there, or all entries since the start of
-the log are valid. The search for such a position begins at a lead, where an entry is said to start: an entry of the
-.index, if the batch at its position has a right CRC and its offset (the batch's last one; brokers up to 1.1 stored its
-first). Where no such entry is near, the lengths of all entries are followed.
+A range owns the entries and gaps that start in it. It begins at a position that a walk from the start of the log most
+probably reaches: ``PROOF`` bytes of entries with right CRCs follow one another up to there, or all entries since the
+start of the log are valid. A payload may hold as many. So a range counts only if the walk over the one before it gets
+there (``Extent.is_missed``). The search for such a position begins at a lead, where an entry is said to start: an entry
+of the .index, if the batch at its position has a right CRC and its offset (the batch's last one; brokers up to 1.1
+stored its first). Where no such entry is near, the lengths of all entries are followed.
 
 A range in which there is no such position is empty: the range before it goes on to the next one, or to the end of the
 log. So no entry is read twice, and none is left out. Whether there is one depends on the bytes in and shortly before
@@ -14,14 +15,14 @@ the range only, and not much more is read to find out, whatever they hold.
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from operator import attrgetter
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, Self, TypeVar
 
-from kdump.codes import KdumpError
+from kdump.codes import Codes, KdumpError
 from kdump.format.batch import HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC_OFFSET, MIN_ENTRY_LENGTH
 from kdump.format.index import OffsetEntry
 from kdump.log.gaps import Gap
@@ -46,19 +47,29 @@ _LEAST_AHEAD: Final = 1 << 12
 _LENGTH: Final = struct.Struct(">i")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Extent:
     """A byte range: a valid entry begins at ``start`` and at ``end``, or ``end`` is the end of the log.
 
     0 begins any log.
 
-    ``previous_offset``: the offset of the entry before ``start`` if that has magic 0 or 1, else -1. A wrapper does not
-    say where its offsets begin, the entry before it does.
+    Attributes:
+        previous_offset: the offset of the entry before ``start`` if that has magic 0 or 1, else -1. A wrapper does not
+            say where its offsets begin, the entry before it does.
+        end_offset: the same for ``end``.
+        shown: entries and gaps that start before this position are left out.
+        later: the ends of the ranges after this one, rising. Where the walk misses ``end``, the next one becomes it.
+        is_missed: once the items are exhausted, the walk did not go from a valid entry to the one at ``end``. So a walk
+            over the whole log does not either, and the range that begins there is false.
     """
 
     start: int
     end: int
     previous_offset: int = NO_OFFSET
+    end_offset: int = NO_OFFSET
+    shown: int = 0
+    later: Sequence[int] = ()
+    is_missed: bool = field(default=False, compare=False)
 
     def items(self, source: Source, chunk_size: int = DEFAULT_CHUNK_SIZE) -> Iterator[CheckedChunk | Gap]:
         """The entries and gaps that start in the range, as ``ResyncWalk.items`` gives them.
@@ -69,26 +80,55 @@ class Extent:
             return
         walk = ResyncWalk(source, start=self.start, chunk_size=chunk_size)
         source.stop = self.end
+        later = iter(self.later)
+        follows_valid = True
         for item in walk.items():
             if isinstance(item, Gap):
-                if item.position >= self.end:
-                    return
-                yield item
+                while item.position >= self.end:
+                    if (end := next(later, None)) is None:
+                        self.is_missed = True
+                        return
+                    self.end = end
+                if item.position >= self.shown:
+                    yield item
+                follows_valid = False
                 continue
-            end = self.end - item.position
-            if item.starts[-1] >= end:
-                first = _first_entries(item, end)
-                if first.starts:
-                    yield first
-                return
-            yield item
+            starts, position, damaged = item.starts, item.position, item.damaged
+            first = bisect_left(starts, self.shown - position) if position < self.shown else 0
+            while position + starts[-1] >= self.end:
+                last = bisect_left(starts, self.end - position)
+                if last:
+                    follows_valid = last - 1 not in damaged
+                self.is_missed = position + starts[last] != self.end or not follows_valid
+                end = next(later, None) if self.is_missed else None
+                if end is None:
+                    if first < last:
+                        yield _some(item, first, last)
+                    return
+                self.end, self.is_missed = end, False
+            if first < len(starts):
+                yield _some(item, first, len(starts)) if first else item
+            follows_valid = damaged[-1:] != [len(starts) - 1]
+        # The last of them is the end of the log.
+        self.end = self.later[-1] if self.later else self.end
+        self.is_missed = self.end < (source.size or 0)
 
 
-def _first_entries(chunk: CheckedChunk, end: int) -> CheckedChunk:
-    """The entries of a chunk that start before index ``end``. An entry starts at ``end`` or later."""
-    count = next(number for number, start in enumerate(chunk.starts) if start >= end)
-    damaged = [number for number in chunk.damaged if number < count]
-    return CheckedChunk(chunk.data, chunk.position, chunk.starts[:count], chunk.starts[count], damaged)
+def _some(chunk: CheckedChunk, first: int, last: int) -> CheckedChunk:
+    """Entries ``first`` to ``last`` (exclusive) of a chunk."""
+    bounds = chunk.bounds(first, last)
+    damaged = [number - first for number in chunk.damaged if first <= number < last]
+    return CheckedChunk(chunk.data, chunk.position, bounds[:-1], bounds[-1], damaged)
+
+
+class FalseCutError(KdumpError):
+    """The log was cut where no entry of it begins."""
+
+    @classmethod
+    def of(cls, extent: Extent) -> Self:
+        """The error of a range whose end was missed."""
+        what = "the log was cut here, in a payload or in damage; a splitBytes of its size reads it in one task"
+        return cls(Codes.UNREADABLE, what, position=extent.end)
 
 
 class LogCuts:
@@ -122,8 +162,8 @@ class LogCuts:
         size = source.size or 0
         following = (begin for begin in (*split_starts(size, last - first), size) if last <= begin)
         cuts = (self._cut(source, begin, end) for begin, end in pairwise(following))
-        end = next((cut.position for cut in cuts if cut is not None), size)
-        return Extent(start.position, end, start.previous_offset)
+        end = next((cut for cut in cuts if cut is not None), _ExtentPosition(size))
+        return Extent(start.position, end.position, start.previous_offset, end.previous_offset)
 
     def start(self, source: Source, first: int, last: int) -> int | None:
         """Where the extent of ``first`` to ``last`` starts; None where it is empty. Raises as ``extent``."""

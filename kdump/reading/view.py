@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Generic
@@ -71,8 +71,7 @@ class ViewOptions:
     unpacks_nested: bool = False
     """A message that is compressed inside a wrapper is unpacked, as Kafka 0.8 does. To later versions it is damage."""
     extent: Extent | None = None
-    """Given: only what starts in it. Without ``resync`` the view goes on to the end of the log where no entry starts at
-    the end of the extent: a walk over the whole log does not come to it. ``max_bytes`` does not count."""
+    """Given: only what starts in it. ``max_bytes`` does not count."""
 
 
 class LogView(Generic[RowT, RowsT]):
@@ -91,6 +90,8 @@ class LogView(Generic[RowT, RowsT]):
 
     After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
     after it), ``bytes_read``, ``is_columnar``, and ``is_over`` (False: an extent ended, and the log goes on).
+    ``rest`` is None, or what comes after an extent whose end a view of the whole log does not come to, or not with the
+    same offset before it.
     """
 
     _walk: type[Walk] = Walk
@@ -132,6 +133,7 @@ class LogView(Generic[RowT, RowsT]):
         self.bytes_read = 0
         self.is_columnar = False
         self.is_over = True
+        self.rest: Extent | None = None
 
     def run(self) -> None:
         """Emit all rows.
@@ -169,13 +171,17 @@ class LogView(Generic[RowT, RowsT]):
 
     def _extent(self, extent: Extent, chunk_size: int) -> Iterator[None]:
         self._previous_offset = extent.previous_offset
-        is_last = extent.end >= (self._source.size or 0)
+        whole = self._source.size or 0
+        is_last = extent.end >= whole
         if extent.start == extent.end:
             self.is_over = is_last
             return
         if self._options.resync:
             yield from self._past_damage(extent.items(self._source, chunk_size))
             self.is_over = is_last
+            if extent.is_missed or self._follows_other(extent):
+                # From the same start: what comes next depends on what the walk has met.
+                self.rest = replace(extent, end=whole, previous_offset=self._previous_offset, shown=extent.end)
             return
         size = min(chunk_size, extent.end - extent.start + HEADER_SIZE)
         walk = Walk(self._source, start=extent.start, chunk_size=size)
@@ -183,15 +189,22 @@ class LogView(Generic[RowT, RowsT]):
             end = extent.end - chunk.position
             if not is_last and chunk.end >= end:
                 number = bisect_left(chunk.starts, end)
-                if chunk.bounds()[number] == end:
-                    if number:
-                        yield from self._show(Chunk(chunk.data, chunk.position, chunk.starts[:number], end))
-                    self.is_over = False
-                    return
-                is_last = True
+                bounds = chunk.bounds(0, number)
+                if number:
+                    yield from self._show(Chunk(chunk.data, chunk.position, bounds[:-1], bounds[-1]))
+                self.is_over = False
+                if bounds[-1] != end or self._follows_other(extent):
+                    start = chunk.position + bounds[-1]
+                    self.rest = replace(extent, start=start, end=whole, previous_offset=self._previous_offset)
+                return
             yield from self._show(chunk)
         self._end_walk(walk)
         self.trailing = walk.end - walk.position
+
+    def _follows_other(self, extent: Extent) -> bool:
+        """The range after ``extent`` is told another offset before it, which decides what batches are selected."""
+        is_asked = self._selects and not self._with_records and not self.is_over
+        return is_asked and self._previous_offset != extent.end_offset
 
     def _end_walk(self, walk: Walk) -> None:
         """Raises DamageError where a walk ended at a length that no entry has."""

@@ -12,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
+from kdump.log.extents import FalseCutError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.outcomes import LateOutcomes
 from kdump.reading.selection import Range, Selection
@@ -61,12 +62,16 @@ def read_splits(splits: Sequence[Split], options: ArrowOptions) -> Iterator[pa.R
     """The rows of what the splits own, in file order.
 
     Raises:
+        FalseCutError: a split ends where no batch of the log begins.
         KdumpError: with FAILFAST, what is damaged or cannot be read.
     """
     transactions = TransactionReader()
     for split in splits:
         try:
             yield from _read(split, options, transactions)
+        except FalseCutError as error:
+            # The next split shows rows that are not there.
+            raise error.located(split.log.path) from None
         except KdumpError as error:
             located = error.located(split.log.path)
             if options.mode is Mode.FAILFAST:
@@ -91,6 +96,7 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
 
     parts = ArrowParts(options.schema)
     with split.open() as source:
+        extent = None if log.is_07 else split.extent(source)
         view = _view_type(split)(
             source,
             ArrowPrinter(
@@ -109,7 +115,7 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
                 path=DecodePath.COLUMNAR,
                 resync=True,
                 seek=False,
-                extent=None if log.is_07 else split.extent(source),
+                extent=extent,
             ),
             on_finding=on_finding,
         )
@@ -117,6 +123,8 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
             if parts.are_enough:
                 yield from parts.take()
         yield from parts.take()
+        if extent is not None and extent.is_missed:
+            raise FalseCutError.of(extent)
 
 
 def _view_type(split: Split) -> Callable[..., LogView[Row, ArrowRows]]:

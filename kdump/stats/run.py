@@ -6,6 +6,7 @@ A log that is checked in this process is folded on the way. Logs that other proc
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -150,15 +151,18 @@ class StatsRun:
         times = self._fold.offset_times
         return {} if times is None else times.curves()
 
-    def read(self, source: Source, following: NextSegment) -> SeenSegment:
-        """See ``verify.partition.SegmentReader``: fold a log that was not folded before."""
+    def read(self, source: Source, following: NextSegment, context: FileContext | None = None) -> SeenSegment:
+        """See ``verify.partition.SegmentReader``: fold a log that was not folded before.
+
+        ``context``: of its path as it was given; None: as in ``source``.
+        """
         path = source.path
         whole = path if is_stream(path) else files.absolute(path)
         if whole in self._folded:
             return SegmentReading(source, following, self._options.checks)
         self._folded.add(whole)
         known = None if self._small is None else self._small.reading(source)
-        part = _part(FileContext.of(path), whole, 0)
+        part = _part(context or FileContext.of(path), whole, 0)
         return _FoldingReading(source, following, part, self._options, self._fold, known=known)
 
     def _see_clean(self, partition: CleanPartition) -> None:
@@ -266,16 +270,25 @@ class _FoldingReading:
         cuts = LogCuts(rising_entries(place.file, place.base_offset))
         # All of them are looked for before the first part is read.
         extents = [cuts.extent(self._source, first, last) for first, last in pairwise((*starts, size or 0))]
-        yield from zip(starts, extents, strict=True)
+        ends = [extent.end for extent in extents if extent.start < extent.end]
+        reached = 0
+        for start, extent in zip(starts, extents, strict=True):
+            if extent.start >= reached:
+                extent.later = ends[bisect_right(ends, extent.end) :]
+                yield start, extent
+                reached = max(reached, extent.end)
 
 
-def fold_split(split: Split, options: StatsOptions) -> StatsFold:
-    """The fold of the rows that a split owns, without what cannot be read."""
+def fold_split(split: Split, options: StatsOptions) -> StatsFold | None:
+    """The fold of the rows that a split owns, without what cannot be read; None where its end is false."""
     fold = options.fold()
     try:
         with split.open() as source:
-            for _ in split_reading(split, source, None, split.extent(source), options=options, fold=fold).items():
+            extent = split.extent(source)
+            for _ in split_reading(split, source, None, extent, options=options, fold=fold).items():
                 pass
+            if extent.is_missed:
+                return None
     except KdumpError:
         # The judge of the partition reports it.
         pass

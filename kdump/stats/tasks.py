@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
+from kdump.codes import KdumpError
+from kdump.log import files
+from kdump.log.context import FileContext
 from kdump.log.extents import Extent
-from kdump.log.source import Source
+from kdump.log.source import Source, keep_size
 from kdump.stats.fold import FOLD_CLASSES, StatsFold
 from kdump.stats.run import StatsOptions, StatsRun, fold_split, split_reading
 from kdump.tasks.plaindata import PlainData
@@ -82,7 +87,12 @@ def folding_judge(
         )
         # A single task is done here: its fold would be held twice on its way from another process.
         pieces = (run if len(tasks) > 1 else in_process)(tasks, work)
-        return judged_groups(absolute(groups), pieces, options.checks, read=into.read, take=take)
+        contexts = {files.absolute(path): FileContext.of(path) for group in groups for path in group.segments}
+
+        def read(source: Source, following: NextSegment) -> SeenSegment:
+            return into.read(source, following, contexts[source.path])
+
+        return judged_groups(absolute(groups), pieces, options.checks, read=read, take=take)
 
     # Logs of which records are decoded are not read together.
     leaves_out = (lambda group: False) if takes_small or options.with_records else has_small_logs
@@ -116,13 +126,18 @@ def take_folds(
     # Paths of logs are absolute, and have their credentials.
     work = Work(partial(_folded, options=options), _RESULT.pieces, _RESULT.unpack)
     found: dict[str, list[FoldedSplit]] = {}
-    for part in run(plan(logs, split_bytes=split_bytes), work):
+    tasks = plan(logs, split_bytes=split_bytes)
+    counts = Counter(split.log.path for task in tasks for split in task)
+    for part in run(tasks, work):
         found.setdefault(part.log, []).append(part)
     for log in logs:
-        # An empty one was in no task.
-        own = sorted(found.get(log.path, ()), key=lambda part: part.first) or _folded(Split(log, 0, log.size), options)
-        for part in own:
-            into.take_split(log.path, part.first, part.fold)
+        own = sorted(found.get(log.path, ()), key=lambda part: part.first)
+        if own and len(own) == counts[log.path]:
+            for part in own:
+                into.take_split(log.path, part.first, part.fold)
+        else:
+            # It is empty and was in no task, or it was cut at a false place.
+            _fold_here(log, into)
 
 
 def _logs_of(paths: Sequence[str]) -> list[LogFile]:
@@ -132,4 +147,14 @@ def _logs_of(paths: Sequence[str]) -> list[LogFile]:
 
 
 def _folded(split: Split, options: StatsOptions) -> Iterator[FoldedSplit]:
-    yield FoldedSplit(split.log.path, split.first, fold_split(split, options))
+    fold = fold_split(split, options)
+    if fold is not None:
+        yield FoldedSplit(split.log.path, split.first, fold)
+
+
+def _fold_here(log: LogFile, into: StatsRun) -> None:
+    """Fold a log in this process. The judge of the partition reports what cannot be read."""
+    with suppress(KdumpError), log.open() as source:
+        keep_size(source, log.size)
+        for _ in into.read(source, NextSegment(), log.context).items():
+            pass

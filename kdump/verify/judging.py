@@ -211,7 +211,7 @@ class _StoredReading:
     def is_of_this_file(self) -> bool:
         """What was read is the file that is open now, and not the empty one that it was before.
 
-        A broker may have put another one in its place.
+        A broker may have put another one in its place. Nor was it cut at a false place, which is an error of a split.
         """
         ends = [seen for seen in self._seen if isinstance(seen, ReadingEnd)]
         is_filled = any(end.size == 0 for end in ends) and self._source.size != 0

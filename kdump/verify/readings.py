@@ -17,7 +17,7 @@ import numpy as np
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log import files
-from kdump.log.extents import Extent
+from kdump.log.extents import Extent, FalseCutError
 from kdump.log.paths import LogSegment, PathDirectory, Sibling, resolve
 from kdump.log.source import Source
 from kdump.tasks.plaindata import PlainData
@@ -219,7 +219,8 @@ def _seen(task: ReadingTask, look: SplitReader) -> Iterator[Seen]:
     try:
         with task.split.open() as source:
             following = next_segment_of(task.split.log.path, task.following)
-            reading = look(source, following, task.split.extent(source))
+            extent = task.split.extent(source)
+            reading = look(source, following, extent)
             findings: list[Finding] = []
             for item in reading.items():
                 if isinstance(item, Finding):
@@ -232,6 +233,8 @@ def _seen(task: ReadingTask, look: SplitReader) -> Iterator[Seen]:
                     yield item[first : first + _ROWS_A_PIECE]
             if findings:
                 yield findings
+            if extent.is_missed:
+                raise FalseCutError.of(extent)
             yield ReadingEnd(reading.ends_in_gap, task.split.log.size, source.file_number)
     except KdumpError as error:
         yield error.located(task.split.log.path)

@@ -18,11 +18,13 @@ from kdump.cli import engine_options
 from kdump.convert import tasks as convert_tasks
 from kdump.dump import tasks as dump_tasks
 from kdump.fast import policy
+from kdump.stats import run as stats_run
 from kdump.tasks import pool
 from kdump.verify import judging, readings
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import FIXTURES, LARGE, Captures
 from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, kdump
+from tests.harness.forgedlogs import FORGED, PART, forged_log, small_proof
 
 KILLED = "the process that read it was killed by signal 9, as where memory runs out"
 
@@ -85,6 +87,35 @@ def test_equal_outputs(logs: Path, words: tuple[str, ...]) -> None:
         several = kdump(*words, "-j", jobs, *paths, cwd=logs)
         assert (several.returncode, several.stdout) == (one.returncode, one.stdout)
         assert sorted(several.stderr.splitlines()) == sorted(one.stderr.splitlines())
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.slow) for kind in FORGED[1:]] + [FORGED[0]])
+def test_equal_outputs_of_forged_logs(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a log is cut, payload looks like batches of the log."""
+    forged_log(kind, tmp_path / "t-0" / NAME)
+    commands = [
+        ("verify", "--output", "jsonl"),
+        ("stats", "--output", "jsonl"),
+        ("stats", "--quick", "--by", "hour", "--output", "jsonl"),
+        ("dump", "--output", "jsonl"),
+        ("dump", "--output", "jsonl", "--resync", "-v"),
+        ("dump", "--output", "csv", "--records", "--resync"),
+    ]
+    # Nothing is cut.
+    expected = [kdump(*words, "-j", "1", "t-0", cwd=tmp_path) for words in commands]
+    small_proof(monkeypatch)
+    monkeypatch.setattr(dump_tasks, "PART_BYTES", PART)
+    monkeypatch.setattr(stats_run, "SPLIT_BYTES", PART)
+    monkeypatch.setitem(readings.plan_readings.__kwdefaults__, "split_bytes", PART)
+    for jobs in ("1", "2"):
+        for words, one in zip(commands, expected, strict=True):
+            several = kdump(*words, "-j", jobs, "t-0", cwd=tmp_path)
+            assert (several.returncode, several.stdout) == (one.returncode, one.stdout), words
+            assert errors(several.stderr) == errors(one.stderr), words
+
+
+def errors(stderr: bytes) -> list[bytes]:
+    return sorted(line for line in stderr.splitlines() if b"engine:" not in line)
 
 
 @pytest.mark.parametrize("words", [("verify",), ("stats", "--quick", "--output", "jsonl")], ids=" ".join)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -16,13 +17,15 @@ from kdump.dump.output import DumpOptions
 from kdump.dump.rows import RowOptions, row_output
 from kdump.dump.run import DumpRun
 from kdump.dump.targets import Target, target_by_path
-from kdump.dump.tasks import CollectedRun, DumpPart, PartDump, plan_dump
+from kdump.dump.tasks import CollectedRun, DumpPart, PartDump, PartEnd, plan_dump
+from kdump.log.extents import Extent
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range, Selection
 from kdump.reading.view import ViewOptions
 from kdump.rows.printers import RowLines
 from kdump.rows.tables import BATCH, RECORD
 from tests.harness.captures import FIXTURES
+from tests.harness.forgedlogs import FORGED, PART, forged_log, small_proof
 
 
 class Dumped(NamedTuple):
@@ -59,8 +62,8 @@ def in_parts(tasks: Sequence[Sequence[DumpPart]], options: DumpOptions, logs: Se
     """Each task is done by one of ``jobs`` that take turns."""
     run = Run(options)
     run.run.begin_elsewhere(tasks[0][0].target)
-    collected = CollectedRun(run.run, run.out.extend)
-    functions = [PartDump(options, verbose=True, logs=logs) for _ in range(jobs)]
+    here, *functions = [PartDump(options, verbose=True, logs=logs) for _ in range(jobs + 1)]
+    collected = CollectedRun(run.run, run.out.extend, chain.from_iterable(tasks), here)
     for number, task in enumerate(tasks):
         for part in task:
             for piece in functions[number % jobs](part):
@@ -154,6 +157,49 @@ def test_damage_ends_a_log_or_is_gone_past_as_in_one_run(
         for split_bytes in (700, 3000):
             tasks = plan_dump(targets, task_bytes=1, split_bytes=split_bytes)
             assert in_parts(tasks, options, paths, 2) == expected
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_forged_logs_are_dumped_as_in_one_run(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Payload looks like batches of the log where it is cut. The rest is read once, however often that happens."""
+    small_proof(monkeypatch)
+    path = tmp_path / f"{0:020d}.log"
+    forged_log(kind, path)
+    targets = targets_of([str(path)])
+    rests: list[Extent] = []
+    for table, resync, offsets in (
+        (RECORD, True, Range()),
+        (BATCH, True, Range()),
+        (BATCH, True, Range(40, 91)),
+        (BATCH, False, Range()),
+        (BATCH, False, Range(None, 301)),
+    ):
+        view = ViewOptions(
+            resync=resync, with_records=table is RECORD, seek=False, selection=Selection(offsets=offsets)
+        )
+        options = DumpOptions(row_output(RowOptions(partial(RowLines, "jsonl", None), table)), view)
+        expected = in_one_run(targets, options)
+        for split_bytes in (PART, PART // 2):
+            tasks = plan_dump(targets, task_bytes=1, split_bytes=split_bytes)
+            with monkeypatch.context() as patch:
+                patch.setattr(CollectedRun, "_end", noting_rests(rests))
+                assert in_parts(tasks, options, (), 2) == expected
+            assert len(rests) <= 1
+            if resync:
+                assert len(rests) == (split_bytes == PART or bool(rests))
+            rests.clear()
+
+
+def noting_rests(rests: list[Extent]) -> Callable[[CollectedRun, PartEnd], None]:
+    """CollectedRun._end, which also adds what this process has to read."""
+    end_part = CollectedRun._end
+
+    def noted(self: CollectedRun, end: PartEnd) -> None:
+        if end.rest is not None:
+            rests.append(end.rest)
+        end_part(self, end)
+
+    return noted
 
 
 def test_a_task_has_so_many_bytes(logs: list[str]) -> None:

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from kdump.log.extents import PROOF, LogCuts, split_starts
+from kdump.log.extents import PROOF, Extent, LogCuts, split_starts
 from kdump.log.gaps import Gap
 from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
 from kdump.log.resync import CheckedChunk, ResyncWalk
-from kdump.log.source import FileSource
+from kdump.log.source import FileSource, Source
 from tests.harness.batches import message, v2_batch
 from tests.harness.fast_reference import Row
+from tests.harness.forgedlogs import FORGED, PART, forged_log, small_proof
 
 STEP = 2 << 20
 PARTS = 12
@@ -181,3 +182,67 @@ def test_an_entry_larger_than_any_lead_is_not_held_in_memory(tmp_path: Path) -> 
             None,
         ]
         assert largest <= 2 * LARGEST_ENTRY + PROOF
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_a_part_tells_that_its_end_is_false(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to there the parts are the log. A walk from where the last of them begins has the rest, gaps too."""
+    small_proof(monkeypatch)
+    path = tmp_path / f"{0:020d}.log"
+    forged_log(kind, path)
+    with open_source(str(path)) as source:
+        extents = cut(path, source)
+        expected = items(ResyncWalk(source).items())
+        found: list[tuple[int, ...]] = []
+        for extent in extents:
+            found += items(extent.items(source))
+            if extent.is_missed:
+                break
+        assert extent.is_missed
+        assert found == expected[: len(found)]
+        rest = Extent(extent.start, source.size or 0, shown=extent.end)
+        assert found + items(rest.items(source)) == expected
+        assert not rest.is_missed
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_a_part_goes_on_to_the_next_end_that_is_true(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_proof(monkeypatch)
+    path = tmp_path / f"{0:020d}.log"
+    forged_log(kind, path)
+    with open_source(str(path)) as source:
+        extents = cut(path, source)
+        expected = items(ResyncWalk(source).items())
+        found: list[tuple[int, ...]] = []
+        ends = [extent.end for extent in extents]
+        reached: list[int] = [0]
+        for number, extent in enumerate(extents):
+            if extent.start == reached[-1]:
+                extent.later = ends[number + 1 :]
+                found += items(extent.items(source))
+                assert not extent.is_missed
+                reached.append(extent.end)
+    assert found == expected
+    assert reached[-1] == ends[-1]
+    assert len(reached) <= len(ends)
+
+
+def cut(path: Path, source: Source) -> list[Extent]:
+    """The parts that are not empty."""
+    size = source.size or 0
+    cuts = LogCuts(rising_entries(str(path), 0))
+    found = [cuts.extent(source, first, last) for first, last in pairwise((*split_starts(size, PART), size))]
+    return [extent for extent in found if extent.start < extent.end]
+
+
+def items(walk: Iterable[CheckedChunk | Gap]) -> list[tuple[int, ...]]:
+    """Where entries start and whether they are damaged, and where gaps start and end."""
+    found: list[tuple[int, ...]] = []
+    for item in walk:
+        if isinstance(item, Gap):
+            found.append((item.position, item.length, item.overlaps))
+        else:
+            found += ((item.position + start, number in item.damaged) for number, start in enumerate(item.starts))
+    return found

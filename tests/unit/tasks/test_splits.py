@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.context import FileContext
+from kdump.log.extents import FalseCutError
 from kdump.reading.selection import Range
 from kdump.rows.arrow import arrow_schema
 from kdump.rows.schema import Table
@@ -22,6 +23,7 @@ from tests.harness.arrowrows import Row, dumped, mapped, rows_of
 from tests.harness.batches import message, v2_batch, wrapper
 from tests.harness.captures import FIXTURES, Captures, partition_cases
 from tests.harness.fast_reference import Row as Record
+from tests.harness.forgedlogs import FORGED, PART, forged_log, small_proof
 
 SIZES = (1 << 10, 1 << 14, 128 << 20)
 KINDS = [("records", RECORD), ("batches", BATCH)]
@@ -139,6 +141,21 @@ def test_modes(tmp_path: Path) -> None:
     with pytest.raises(KdumpError) as caught:
         read(path, RECORD, 1 << 20, Mode.FAILFAST)
     assert (caught.value.path, caught.value.position) == (str(path), len(good[0]))
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_no_mode_shows_the_rows_of_a_false_cut(tmp_path: Path, mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next task would show payload as batches of the log. In one task there is none."""
+    small_proof(monkeypatch)
+    path = tmp_path / "00000000000000000000.log"
+    for kind in FORGED if mode is Mode.PERMISSIVE else FORGED[:1]:
+        forged_log(kind, path)
+        with pytest.raises(FalseCutError, match="a splitBytes of its size reads it in one task") as caught:
+            read(path, BATCH, PART, mode)
+        assert caught.value.path == str(path)
+        assert caught.value.position is not None
+        assert read(path, BATCH, path.stat().st_size, mode)
+        path.with_suffix(".index").unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("what", ["truncated", "vanished"])
