@@ -102,7 +102,7 @@ class JsonLog(EncodedLog):
     """
 
     def __init__(self, lines: Source) -> None:
-        super().__init__(lines, self._encoded(), "JSON lines")
+        super().__init__(lines, self._encoded())
 
     def _encoded(self) -> Iterator[Buffer]:
         """The bytes of the log, some batches at a time."""

@@ -46,7 +46,7 @@ class Log07(EncodedLog):
         limit: int,
         note: Callable[[int, int], None] = lambda position, number: None,
     ) -> None:
-        super().__init__(log, self._encoded(), "a log of Kafka 0.7")
+        super().__init__(log, self._encoded())
         self._base_offset = base_offset
         self._number = first
         self._magic = magic

@@ -14,6 +14,7 @@ from functools import partial
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.converter import Converter
+from kdump.convert.encodedlog import EncodedLog
 from kdump.convert.losses import Losses
 from kdump.convert.offsetmap import RENUMBERED, OffsetMap, OffsetStretches
 from kdump.convert.output import OutputSegments, WrittenSegment
@@ -73,7 +74,8 @@ class SegmentJob:
 
     def reader(self, source: Source, conversion: Conversion) -> EntryReader:
         """Reads the entries of the log. JSON lines that get new offsets may be in any order."""
-        reader = EntryReader(source, conversion.limit, in_order=not self.from_json)
+        items = source.chunks() if isinstance(source, EncodedLog) else None
+        reader = EntryReader(source, conversion.limit, in_order=not self.from_json, items=items)
         if self.first_07 is not None:
             from kdump.convert.log07 import Log07
 

@@ -178,6 +178,14 @@ def test_long_lines(tmp_path: Path) -> None:
     assert [record.value for record in got] == [value.encode() for value in values]
 
 
+@pytest.mark.slow
+def test_a_record_larger_than_a_stream_may_have(tmp_path: Path) -> None:
+    """Entries of 16 MiB and more are refused in a stream, as a length there is no evidence; kdump made this one."""
+    value = "x" * (17 << 20)
+    got = records(converted(lines(tmp_path, {"value": value}), tmp_path / "out.log", from_json=True))
+    assert [record.value for record in got] == [value.encode()]
+
+
 def test_small_batches(tmp_path: Path) -> None:
     """Records of no named batch go together as a producer would send them."""
     rows = lines(tmp_path, *({"value": "x" * 5000} for _ in range(10)))
