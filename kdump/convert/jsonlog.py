@@ -10,6 +10,7 @@ import binascii
 import json
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import count, groupby, islice
 from typing import Any, Final, NamedTuple, Self
 
@@ -58,6 +59,7 @@ _TIMESTAMP_TYPES: Final = (*TIMESTAMP_TYPES, NO_TIMESTAMP_TYPE)
 _MOST_SHOWN: Final = 80
 """Most characters of a value in a message."""
 _NULL: Final = write_varint(-1)
+_varint: Final = cache(write_varint)
 _MOST_HEADERS: Final = most_headers(compression.DEFAULT_LIMIT)
 _INT64: Final = range(-(1 << 63), 1 << 63)
 
@@ -153,22 +155,22 @@ def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
     for batch, group in groupby(lines, key=lambda line: line.batch):
         is_named = batch[:2] != (None, None)
         pending: list[_Line] = []
-        size = cost = 0
+        size = 0
         for line in group:
-            line_cost = line.size + HEADER_COST * len(line.record.headers)
+            line_size = line.size
+            if is_named and line.record.headers:
+                line_size += HEADER_COST * len(line.record.headers)
             starts_anew = pending and (
-                (not is_named and size + line.size > _BATCH_BYTES)
-                or cost + line_cost > _MOST_BYTES
+                size + line_size > (_MOST_BYTES if is_named else _BATCH_BYTES)
                 or len(pending) == _MOST_RECORDS
                 or not 0 < line.record.offset - pending[-1].record.offset <= MAX_INT32
                 or line.record.offset - pending[0].record.offset > MAX_INT32
             )
             if starts_anew:
                 yield pending
-                pending, size, cost = [], 0, 0
+                pending, size = [], 0
             pending.append(line)
-            size += line.size
-            cost += line_cost
+            size += line_size
         yield pending
 
 
@@ -215,13 +217,14 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
         (_flag(row, "isControl"), CONTROL),
     ):
         attributes |= flag if is_set else 0
+    headers, size = _encoded_headers(row.get("headers"))
     record = Record(
         _integer(row, "offset", next_offset, range(1 << 63)),
         _integer(row, "timestamp", NO_TIMESTAMP, _INT64),
         _integer(row, "sequence", -1, range(-1, 1 << 31)),
         _bytes(row.get("key"), "key"),
         _bytes(row.get("value"), "value"),
-        _encoded_headers(row.get("headers")),
+        headers,
     )
     _check_magic(record, row, magic)
     header = NEW_BATCH._replace(
@@ -250,10 +253,7 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
     if place is None:
         # Records without a named batch stay together as long as their sequences continue.
         batch = (*batch, record.sequence - record.offset if record.sequence >= 0 else None)
-    size = len(record.key or b"") + len(record.value or b"")
-    if isinstance(record.headers, ManyHeaders):
-        size += record.headers.end
-    return _Line(record, batch, header, size)
+    return _Line(record, batch, header, size + len(record.key or b"") + len(record.value or b""))
 
 
 def _row(text: bytes) -> dict[str, Any]:
@@ -343,11 +343,11 @@ def _choice(row: dict[str, Any], name: str, choices: tuple[str, ...]) -> int:
 
 
 def _bytes(value: object, what: str) -> bytes | None:
+    if value is None:
+        return None
     if isinstance(value, LongObject):
         value = dict(islice(value, 2))
     match value:
-        case None:
-            return None
         case str() | LongText():
             try:
                 return value.encode()
@@ -361,24 +361,34 @@ def _bytes(value: object, what: str) -> bytes | None:
     raise ValueError(f'the {what} is neither text nor {{"base64": "..."}} nor null')
 
 
-def _encoded_headers(value: object) -> Headers:
-    """The headers as a record of magic 2 has them. As objects, millions of them would be gigabytes."""
+def _encoded_headers(value: object) -> tuple[Headers, int]:
+    """The headers as a record of magic 2 has them, and the bytes of their keys and values.
+
+    As objects, millions of them would be gigabytes.
+    """
+    if value is None:
+        return (), 0
     body = bytearray()
-    number = 0
+    number = size = 0
     for number, (key, content) in enumerate(_headers(value), 1):
-        body += write_varint(len(key)) + key
-        body += _NULL if content is None else write_varint(len(content)) + content
+        body += _varint(len(key))
+        body += key
+        size += len(key)
+        if content is None:
+            body += _NULL
+        else:
+            body += _varint(len(content))
+            body += content
+            size += len(content)
         if number > _MOST_HEADERS:
             raise ValueError(f"more than {_MOST_HEADERS:,} headers")
-    return ManyHeaders(body, 0, len(body), number) if number else ()
+    return (ManyHeaders(body, 0, len(body), number) if number else ()), size
 
 
 def _headers(value: object) -> Iterator[tuple[bytes, bytes | None]]:
-    if value is None:
-        return
     pairs: Iterable[Any] = value if isinstance(value, list | LongArray) else [None]
     for pair in pairs:
-        parts = list(islice(pair, 3)) if isinstance(pair, list | LongArray) else []
+        parts = pair if isinstance(pair, list) else list(islice(pair, 3)) if isinstance(pair, LongArray) else ()
         if len(parts) != 2:
             raise ValueError("headers is no array of [key, value] pairs")
         key = _bytes(parts[0], "header key")
