@@ -75,13 +75,14 @@ class SegmentJob:
     def reader(self, source: Source, conversion: Conversion) -> EntryReader:
         """Reads the entries of the log. JSON lines that get new offsets may be in any order."""
         items = source.chunks() if isinstance(source, EncodedLog) else None
-        reader = EntryReader(source, conversion.limit, in_order=not self.from_json, items=items)
-        if self.first_07 is not None:
-            from kdump.convert.log07 import Log07
+        if self.first_07 is None:
+            return EntryReader(source, conversion.limit, in_order=not self.from_json, items=items)
+        from kdump.convert.log07 import LONGER, Log07
 
-            assert isinstance(source, Log07)
-            # What is damage is told by the log that the entries are made of.
-            reader.findings = source.findings
+        assert isinstance(source, Log07)
+        reader = EntryReader(source, conversion.limit + LONGER, in_order=True, items=items)
+        # What is damage is told by the log that the entries are made of.
+        reader.findings = source.findings
         return reader
 
 
