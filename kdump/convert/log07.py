@@ -28,8 +28,8 @@ class Log07(EncodedLog):
 
     A wrapper becomes one with its codec, or several where it has more messages than ``in_pieces`` gives at a time, or
     than fit ``limit``: messages of 0.7 are shorter, so one wrapper with all of them might be larger. One message may
-    be up to ``LONGER`` bytes over it. Messages get the numbers from ``first`` on as offsets. ``findings`` has the damage
-    that was met and left out.
+    be up to ``LONGER`` bytes over it. Messages get the numbers from ``first`` on as offsets. ``findings`` has the
+    damage that was met and left out.
 
     Args:
         log: the log.
