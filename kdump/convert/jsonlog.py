@@ -9,8 +9,9 @@ from __future__ import annotations
 import binascii
 import json
 from base64 import b64decode
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import count, groupby, islice
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -32,22 +33,24 @@ from kdump.format.batch import (
     BatchHeader,
 )
 from kdump.format.legacy import NO_TIMESTAMP
-from kdump.format.record import Record, most_headers
+from kdump.format.record import HEADER_COST, Headers, ManyHeaders, Record, most_headers
 from kdump.kafka.downconvert import convert_down
 from kdump.log.lines import lines_of
 from kdump.log.source import Source
 from kdump.reading.outcomes import OUTCOMES
 from kdump.wire import compression
 from kdump.wire.checksum import Buffer
-from kdump.wire.jsontext import check_values
+from kdump.wire.longjson import LONG, LongArray, LongObject, LongText, read_long
+from kdump.wire.varint import write_varint
 
 _BLOCK: Final = 1 << 20
 """Bytes that are read, and about as many encoded, at a time."""
-_LONG_LINE: Final = 1 << 20
-_MOST_VALUES: Final = 4 * most_headers(compression.DEFAULT_LIMIT)
-"""Values of a long line: three for each header, and some others."""
+_MOST_MEMBERS: Final = 1000
+"""Names in a long line, which could have millions."""
 _BATCH_BYTES: Final = 16 << 10
 """Batch size for records without a named batch: a producer's batch.size."""
+_MOST_BYTES: Final = compression.DEFAULT_LIMIT
+"""Bytes of the records of a batch at most, where each header costs some more."""
 _MOST_RECORDS: Final = 1 << 18
 """Records of a batch at most. Even an empty record takes more than 1,000 bytes of memory until its batch is written."""
 _RECORD_BYTES: Final = 64
@@ -55,6 +58,9 @@ _RECORD_BYTES: Final = 64
 _TIMESTAMP_TYPES: Final = (*TIMESTAMP_TYPES, NO_TIMESTAMP_TYPE)
 _MOST_SHOWN: Final = 80
 """Most characters of a value in a message."""
+_NULL: Final = write_varint(-1)
+_varint: Final = cache(write_varint)
+_MOST_HEADERS: Final = most_headers(compression.DEFAULT_LIMIT)
 _INT64: Final = range(-(1 << 63), 1 << 63)
 
 
@@ -102,7 +108,7 @@ class JsonLog(EncodedLog):
     """
 
     def __init__(self, lines: Source) -> None:
-        super().__init__(lines, self._encoded(), "JSON lines")
+        super().__init__(lines, self._encoded())
 
     def _encoded(self) -> Iterator[Buffer]:
         """The bytes of the log, some batches at a time."""
@@ -121,7 +127,10 @@ class JsonLog(EncodedLog):
     def _parsed(self) -> Iterator[_Line]:
         offset = 0
         last: _Line | None = None
-        for number, text in enumerate(lines_of(self._of), 1):
+        # Nothing holds a text, which may be large, while its record is encoded.
+        numbers = count(1)
+        for text in lines_of(self._of):
+            number = next(numbers)
             if not text or text.isspace():
                 continue
             try:
@@ -133,6 +142,7 @@ class JsonLog(EncodedLog):
                     # All lines of a batch, which may be a million, share what the batch says.
                     line = line._replace(batch=last.batch, header=last.header)
                 last = line
+                del text
                 yield line
                 offset = line.record.offset + 1
 
@@ -140,15 +150,18 @@ class JsonLog(EncodedLog):
 def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
     """The lines of each batch; of lines without a named batch as many as fit a producer's batch.
 
-    A batch of more than ``_MOST_RECORDS`` becomes several.
+    A batch of more than ``_MOST_RECORDS``, or of more than ``_MOST_BYTES``, becomes several.
     """
     for batch, group in groupby(lines, key=lambda line: line.batch):
         is_named = batch[:2] != (None, None)
         pending: list[_Line] = []
         size = 0
         for line in group:
+            line_size = line.size
+            if is_named and line.record.headers:
+                line_size += HEADER_COST * len(line.record.headers)
             starts_anew = pending and (
-                (not is_named and size + line.size > _BATCH_BYTES)
+                size + line_size > (_MOST_BYTES if is_named else _BATCH_BYTES)
                 or len(pending) == _MOST_RECORDS
                 or not 0 < line.record.offset - pending[-1].record.offset <= MAX_INT32
                 or line.record.offset - pending[0].record.offset > MAX_INT32
@@ -157,7 +170,7 @@ def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
                 yield pending
                 pending, size = [], 0
             pending.append(line)
-            size += line.size
+            size += line_size
         yield pending
 
 
@@ -184,15 +197,7 @@ def _encode(batches: list[_JsonBatch]) -> Iterator[Buffer]:
 
 def _parse(text: bytes, next_offset: int) -> _Line | None:
     """The record of a line; None for a finding of a dump. Raises ValueError with what is wrong."""
-    if len(text) > _LONG_LINE:
-        check_values(text, _MOST_VALUES)
-    try:
-        # From bytes, json would also accept UTF-16 and UTF-32, and guess them where a line is damaged.
-        row = json.loads(text.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"no JSON: {error}") from None
-    if not isinstance(row, dict):
-        raise ValueError("not a JSON object")
+    row = _row(text)
     kind = row.get("type", "record")
     if kind == "finding":
         return None
@@ -212,13 +217,14 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
         (_flag(row, "isControl"), CONTROL),
     ):
         attributes |= flag if is_set else 0
+    headers, size = _encoded_headers(row.get("headers"))
     record = Record(
         _integer(row, "offset", next_offset, range(1 << 63)),
         _integer(row, "timestamp", NO_TIMESTAMP, _INT64),
         _integer(row, "sequence", -1, range(-1, 1 << 31)),
         _bytes(row.get("key"), "key"),
         _bytes(row.get("value"), "value"),
-        tuple(_headers(row.get("headers"))),
+        headers,
     )
     _check_magic(record, row, magic)
     header = NEW_BATCH._replace(
@@ -247,10 +253,34 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
     if place is None:
         # Records without a named batch stay together as long as their sequences continue.
         batch = (*batch, record.sequence - record.offset if record.sequence >= 0 else None)
-    size = len(record.key or b"") + len(record.value or b"")
-    if record.headers:
-        size += sum(len(key) + len(value or b"") for key, value in record.headers)
-    return _Line(record, batch, header, size)
+    return _Line(record, batch, header, size + len(record.key or b"") + len(record.value or b""))
+
+
+def _row(text: bytes) -> dict[str, Any]:
+    """The object of a line. Raises ValueError with what is wrong."""
+    row: Any = None
+    if len(text) <= LONG:
+        try:
+            # From bytes, json would also accept UTF-16 and UTF-32, and guess them where a line is damaged.
+            row = json.loads(text.decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"no JSON: {error}") from None
+    else:
+        row = read_long(text)
+        if isinstance(row, LongObject):
+            row = _members(row)
+    if not isinstance(row, dict):
+        raise ValueError("not a JSON object")
+    return row
+
+
+def _members(row: LongObject) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for name, value in row:
+        members[name] = value
+        if len(members) > _MOST_MEMBERS:
+            raise ValueError(f"more than {_MOST_MEMBERS:,} members")
+    return members
 
 
 def _check_magic(record: Record, row: dict[str, Any], magic: int) -> None:
@@ -313,30 +343,55 @@ def _choice(row: dict[str, Any], name: str, choices: tuple[str, ...]) -> int:
 
 
 def _bytes(value: object, what: str) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, LongObject):
+        value = dict(islice(value, 2))
     match value:
-        case None:
-            return None
-        case str():
+        case str() | LongText():
             try:
                 return value.encode()
             except UnicodeEncodeError:
                 raise ValueError(f"the {what} has a lone surrogate, which is no text") from None
-        case {"base64": str(data), **rest} if not rest:
+        case {"base64": str() | LongText() as data, **rest} if not rest:
             try:
-                return b64decode(data, validate=True)
+                return b64decode(data.encode() if isinstance(data, LongText) else data, validate=True)
             except binascii.Error as error:
                 raise ValueError(f"the {what} is no base64: {error}") from None
     raise ValueError(f'the {what} is neither text nor {{"base64": "..."}} nor null')
 
 
-def _headers(value: object) -> Iterator[tuple[bytes, bytes | None]]:
+def _encoded_headers(value: object) -> tuple[Headers, int]:
+    """The headers as a record of magic 2 has them, and the bytes of their keys and values.
+
+    As objects, millions of them would be gigabytes.
+    """
     if value is None:
-        return
-    pairs: list[Any] = value if isinstance(value, list) else [None]
+        return (), 0
+    body = bytearray()
+    number = size = 0
+    for number, (key, content) in enumerate(_headers(value), 1):
+        body += _varint(len(key))
+        body += key
+        size += len(key)
+        if content is None:
+            body += _NULL
+        else:
+            body += _varint(len(content))
+            body += content
+            size += len(content)
+        if number > _MOST_HEADERS:
+            raise ValueError(f"more than {_MOST_HEADERS:,} headers")
+    return (ManyHeaders(body, 0, len(body), number) if number else ()), size
+
+
+def _headers(value: object) -> Iterator[tuple[bytes, bytes | None]]:
+    pairs: Iterable[Any] = value if isinstance(value, list | LongArray) else [None]
     for pair in pairs:
-        if not isinstance(pair, list) or len(pair) != 2:
+        parts = pair if isinstance(pair, list) else list(islice(pair, 3)) if isinstance(pair, LongArray) else ()
+        if len(parts) != 2:
             raise ValueError("headers is no array of [key, value] pairs")
-        key = _bytes(pair[0], "header key")
+        key = _bytes(parts[0], "header key")
         if key is None:
             raise ValueError("a header key is null")
-        yield key, _bytes(pair[1], "header value")
+        yield key, _bytes(parts[1], "header value")

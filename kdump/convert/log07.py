@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Final
 
 from kdump.codes import Codes, DamageError, Finding
 from kdump.convert.encodedlog import EncodedLog
@@ -18,13 +19,17 @@ from kdump.log.resync07 import ResyncWalk07
 from kdump.log.source import Source
 from kdump.wire import compression
 
+LONGER: Final = 34
+"""Bytes of a message of magic 1 without its value. Each message of 0.7 grows by less."""
+
 
 class Log07(EncodedLog):
     """A stream of legacy entries made of a log of Kafka 0.7.
 
-    A wrapper becomes one with its codec, or several where it has more messages than ``in_pieces`` gives at a time:
-    messages of 0.7 are shorter, so one wrapper with all of them might be larger than ``limit``. Messages get the
-    numbers from ``first`` on as offsets. ``findings`` has the damage that was met and left out.
+    A wrapper becomes one with its codec, or several where it has more messages than ``in_pieces`` gives at a time, or
+    than fit ``limit``: messages of 0.7 are shorter, so one wrapper with all of them might be larger. One message may
+    be up to ``LONGER`` bytes over it. Messages get the numbers from ``first`` on as offsets. ``findings`` has the
+    damage that was met and left out.
 
     Args:
         log: the log.
@@ -46,7 +51,7 @@ class Log07(EncodedLog):
         limit: int,
         note: Callable[[int, int], None] = lambda position, number: None,
     ) -> None:
-        super().__init__(log, self._encoded(), "a log of Kafka 0.7")
+        super().__init__(log, self._encoded())
         self._base_offset = base_offset
         self._number = first
         self._magic = magic
@@ -81,7 +86,7 @@ class Log07(EncodedLog):
         """The entry in the other format; nothing for a wrapper without messages. DamageError where it is damaged."""
         made = bytearray()
         number = self._number
-        for records in in_pieces(_records(message, self._limit)):
+        for records in self._pieces_within_limit(message):
             # Inside a wrapper of magic 1 offsets begin with 0.
             first = 0 if self._magic and message.codec else number
             messages = b"".join(self._message(offset, 0, record.value) for offset, record in enumerate(records, first))
@@ -93,6 +98,19 @@ class Log07(EncodedLog):
         self._note(message.offset, self._number)
         self._number = number
         return bytes(made)
+
+    def _pieces_within_limit(self, message: Message07) -> Iterator[list[Record]]:
+        for records in in_pieces(_records(message, self._limit)):
+            piece: list[Record] = []
+            size = 0
+            for record in records:
+                made = LONGER + len(record.value or b"")
+                if piece and size + made > self._limit:
+                    yield piece
+                    piece, size = [], 0
+                piece.append(record)
+                size += made
+            yield piece
 
     def _message(self, offset: int, attributes: int, value: bytes | None) -> bytes:
         no_time = legacy.NO_TIMESTAMP

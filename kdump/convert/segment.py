@@ -14,6 +14,7 @@ from functools import partial
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.converter import Converter
+from kdump.convert.encodedlog import EncodedLog
 from kdump.convert.losses import Losses
 from kdump.convert.offsetmap import RENUMBERED, OffsetMap, OffsetStretches
 from kdump.convert.output import OutputSegments, WrittenSegment
@@ -73,13 +74,15 @@ class SegmentJob:
 
     def reader(self, source: Source, conversion: Conversion) -> EntryReader:
         """Reads the entries of the log. JSON lines that get new offsets may be in any order."""
-        reader = EntryReader(source, conversion.limit, in_order=not self.from_json)
-        if self.first_07 is not None:
-            from kdump.convert.log07 import Log07
+        items = source.chunks() if isinstance(source, EncodedLog) else None
+        if self.first_07 is None:
+            return EntryReader(source, conversion.limit, in_order=not self.from_json, items=items)
+        from kdump.convert.log07 import LONGER, Log07
 
-            assert isinstance(source, Log07)
-            # What is damage is told by the log that the entries are made of.
-            reader.findings = source.findings
+        assert isinstance(source, Log07)
+        reader = EntryReader(source, conversion.limit + LONGER, in_order=True, items=items)
+        # What is damage is told by the log that the entries are made of.
+        reader.findings = source.findings
         return reader
 
 

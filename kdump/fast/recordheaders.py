@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,18 @@ class HeaderColumns:
     def select(self, keep: NDArray[np.bool_] | slice) -> HeaderColumns:
         """The headers where ``keep`` is true, or in that slice."""
         return HeaderColumns(self.key_start[keep], self.key_size[keep], self.value_start[keep], self.value_size[keep])
+
+    def merged(self, others: HeaderColumns, is_own: NDArray[np.bool_]) -> HeaderColumns:
+        """These and other headers in one order; ``is_own``, of the shape (all headers,), says which are these."""
+        columns = []
+        for own, other in zip(self._columns(), others._columns(), strict=True):
+            column = np.empty(is_own.size, own.dtype)
+            column[is_own], column[~is_own] = own, other
+            columns.append(column)
+        return HeaderColumns(*columns)
+
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        return self.key_start, self.key_size, self.value_start, self.value_size
 
     @classmethod
     def none(cls) -> HeaderColumns:

@@ -25,7 +25,7 @@ PIECE_BYTES: Final = 4 << 20
 _MANY_HEADERS: Final = 1000
 _MANY_HEADER_BYTES: Final = 1 << 15
 """Headers of a record, and their bytes, from which on they are decoded each time that they are looked at."""
-_HEADER_COST: Final = 64
+HEADER_COST: Final = 64
 """Bytes of the limit that a header of a record takes: what becomes of the smallest one, of two bytes."""
 
 
@@ -68,7 +68,7 @@ def most_headers(limit: int) -> int:
 
     Kafka knows no bound; a record of a few bytes, compressed, could become gigabytes of them.
     """
-    return _MANY_HEADERS + limit // _HEADER_COST
+    return _MANY_HEADERS + limit // HEADER_COST
 
 
 def is_large(record_count: int, size: int) -> bool:
@@ -125,7 +125,7 @@ def in_pieces(records: Iterable[Record]) -> Iterator[list[Record]]:
     try:
         for record in records:
             piece.append(record)
-            size += len(record.key or b"") + len(record.value or b"") + _HEADER_COST * len(record.headers)
+            size += len(record.key or b"") + len(record.value or b"") + HEADER_COST * len(record.headers)
             if len(piece) >= PIECE_RECORDS or size >= PIECE_BYTES:
                 yield piece
                 piece, size = [], 0

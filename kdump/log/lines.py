@@ -38,8 +38,15 @@ def lines_of(source: Source, end: int = sys.maxsize) -> Iterator[bytes]:
             message = f"a line has more than {MOST_IN_A_LINE:,} bytes"
             raise KdumpError(Codes.FILE_SIZE, message, path=source.path, position=position - len(block))
         if others:
-            yield b"".join(pieces)
+            yield _taken(pieces)
             yield from others[:-1]
             pieces = others[-1:]
             size = len(pieces[0])
-    yield b"".join(pieces)
+    yield _taken(pieces)
+
+
+def _taken(pieces: list[bytes]) -> bytes:
+    """What the pieces hold, and then do not: a large line is not held twice."""
+    line = b"".join(pieces)
+    pieces.clear()
+    return line

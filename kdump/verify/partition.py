@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -32,6 +32,7 @@ from kdump.verify.batchtable import BatchTable
 from kdump.verify.cleanpartitions import CleanPartition
 from kdump.verify.gaps import NextSegment
 from kdump.verify.indexedlog import IndexedLog
+from kdump.verify.keptitems import KeptItems
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.partitionsummary import PartitionSummary
@@ -215,9 +216,8 @@ class PartitionCheck:
             if source.size is None:
                 # The findings of a stream come at once: it cannot be read again.
                 return _Reading(source, beside, seen, ())
-            items = tuple(seen.items())
-            if not following and path != STDIN and any(isinstance(item, Finding) and _is_torn(item) for item in items):
-                items = _while_live(path, items)
+            found = seen.items()
+            items = KeptItems.of(found if following or path == STDIN else _while_live(path, found))
             return _Reading(source, beside, FinishedReading(items, seen.ends_in_gap), items)
 
         return settled(read, _Reading.serious, lambda reading: reading.source.has_changed)
@@ -256,9 +256,9 @@ class _Reading(NamedTuple):
     source: Source
     beside: SegmentFiles | None
     seen: SeenSegment
-    items: tuple[Finding | Rows, ...]
+    items: Iterable[Finding | Rows]
 
-    def serious(self) -> Set[Key]:
+    def serious(self) -> Iterator[Key]:
         """What identifies the errors and warnings so far."""
         return serious_of(item for item in self.items if isinstance(item, Finding))
 
@@ -369,13 +369,13 @@ def counted(finding: Finding, path: str, counts: dict[Severity, int]) -> Finding
     return finding if finding.path is not None else replace(finding, path=path)
 
 
-def _while_live(path: str, items: tuple[Finding | Rows, ...]) -> tuple[Finding | Rows, ...]:
+def _while_live(path: str, items: Iterable[Finding | Rows]) -> Iterator[Finding | Rows]:
     """The items of a newest log. A torn tail is information: normal in the log that a running broker appends to."""
-    if not is_held(os.path.dirname(files.directory_of(path))):
-        return items
-    return tuple(
-        replace(item, graded=Severity.INFO) if isinstance(item, Finding) and _is_torn(item) else item for item in items
-    )
+    for item in items:
+        if isinstance(item, Finding) and _is_torn(item) and is_held(os.path.dirname(files.directory_of(path))):
+            yield replace(item, graded=Severity.INFO)
+        else:
+            yield item
 
 
 def _is_torn(finding: Finding) -> bool:

@@ -185,7 +185,7 @@ class SeenSegment(Protocol):
 class FinishedReading:
     """A reading that is over; see SeenSegment."""
 
-    found: tuple[Finding | Rows, ...]
+    found: Iterable[Finding | Rows]
     ends_in_gap: bool = False
 
     def items(self) -> Iterator[Finding | Rows]:

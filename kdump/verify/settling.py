@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final, TypeAlias, TypeVar
@@ -44,29 +44,29 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 def settled(
     check: Callable[[], SeenT],
-    serious: Callable[[SeenT], AbstractSet[KeyT]],
+    serious: Callable[[SeenT], Iterable[KeyT]],
     is_changing: Callable[[SeenT], bool],
 ) -> tuple[SeenT, AbstractSet[KeyT]]:
     """The result of the round that counts, and what of it cannot be decided.
 
     Args:
         check: checks the files as they are now.
-        serious: returns the errors and warnings of a round, by what identifies them in the next one.
+        serious: gives the errors and warnings of a round, by what identifies them in the next one. As there may be a
+            million, they are gathered only when a file changes.
         is_changing: whether a file has changed since the round read it, or may be about to.
     """
     seen = check()
-    found = serious(seen)
-    before: AbstractSet[KeyT] = frozenset()
+    undecided: AbstractSet[KeyT] = frozenset()
     for _ in range(ROUNDS):
-        if not found or not is_changing(seen):
+        if next(iter(serious(seen)), None) is None or not is_changing(seen):
             return seen, frozenset()
+        before = frozenset(serious(seen))
         time.sleep(PAUSE_SECONDS)
-        before = found
         seen = check()
-        found = serious(seen)
-        if found <= before:
+        undecided = frozenset(serious(seen)) - before
+        if not undecided:
             return seen, frozenset()
-    return seen, found - before
+    return seen, undecided
 
 
 def settled_findings(check: Callable[[], Iterable[Finding]], is_changing: Callable[[], bool]) -> list[Finding]:
@@ -75,9 +75,9 @@ def settled_findings(check: Callable[[], Iterable[Finding]], is_changing: Callab
     return [graded(finding, undecided) for finding in found]
 
 
-def serious_of(findings: Iterable[Finding]) -> AbstractSet[Key]:
+def serious_of(findings: Iterable[Finding]) -> Iterator[Key]:
     """What identifies the errors and warnings among findings."""
-    return {_key(finding) for finding in findings if finding.severity is not Severity.INFO}
+    return (_key(finding) for finding in findings if finding.severity is not Severity.INFO)
 
 
 def graded(finding: Finding, undecided: Collection[Key]) -> Finding:

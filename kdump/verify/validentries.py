@@ -55,10 +55,19 @@ class EntryReader:
         source: the log.
         limit: most bytes to which one entry may decompress.
         in_order: an entry that begins before the end of the previous one is damage.
+        items: the chunks of the log and the gaps between them; None: what a walk finds in the source.
     """
 
-    def __init__(self, source: Source, limit: int, *, in_order: bool = False) -> None:
+    def __init__(
+        self,
+        source: Source,
+        limit: int,
+        *,
+        in_order: bool = False,
+        items: Iterator[CheckedChunk | Gap] | None = None,
+    ) -> None:
         self._source = source
+        self._items = ResyncWalk(source, chunk_size=_CHUNK_SIZE).items() if items is None else items
         self._limit = limit
         self._local = LocalChecks(source, deep=False, limit=limit)
         self._reader = BlockReader(limit, with_records=True, largest_count=MAX_INT32, only_valid=True)
@@ -74,7 +83,7 @@ class EntryReader:
         Raises:
             KdumpError: a stream cannot be read, or FOREIGN_FILE: the file is no log at all, which is no damage.
         """
-        for item in ResyncWalk(self._source, chunk_size=_CHUNK_SIZE).items():
+        for item in self._items:
             if item.position == self.position == 0 and (isinstance(item, Gap) or 0 in item.damaged[:1]):
                 self._refuse_foreign()
             if isinstance(item, Gap):

@@ -10,13 +10,6 @@ _FREE_VALUES: Final = 1 << 17
 _BYTES_OF_A_VALUE: Final = 12
 
 
-def check_values(data: bytes, most: int) -> None:
-    """Raises ValueError for JSON that may hold more than ``most`` values."""
-    # Each value but the first follows a comma, or begins a list or an object.
-    if 1 + sum(map(data.count, (b",", b"[", b"{"))) > most:
-        raise ValueError(f"{len(data):,} bytes of JSON hold more values than kdump writes")
-
-
 def read_json(data: bytes, parse_int: Callable[[str], int] | None = None) -> Any:
     """What JSON says, if it holds no more values than its size explains.
 
@@ -30,7 +23,9 @@ def read_json(data: bytes, parse_int: Callable[[str], int] | None = None) -> Any
     Raises:
         ValueError: it is no JSON, too deep, or has too many values.
     """
-    check_values(data, _FREE_VALUES + len(data) // _BYTES_OF_A_VALUE)
+    # Each value but the first follows a comma, or begins a list or an object.
+    if 1 + sum(map(data.count, (b",", b"[", b"{"))) > _FREE_VALUES + len(data) // _BYTES_OF_A_VALUE:
+        raise ValueError(f"{len(data):,} bytes of JSON hold more values than kdump writes")
     try:
         return json.loads(data.decode("utf-8", "surrogateescape"), parse_int=parse_int)
     except RecursionError as error:

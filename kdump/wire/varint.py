@@ -34,6 +34,17 @@ def read_unsigned_varint(buffer: Buffer, position: int, end: int) -> tuple[int, 
     return raw & 0xFFFF_FFFF, position
 
 
+def write_varint(value: int) -> bytes:
+    """``value``, an int32, as zig-zag."""
+    raw = value << 1 ^ value >> 31
+    made = bytearray()
+    while raw >= 0x80:
+        made.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    made.append(raw)
+    return bytes(made)
+
+
 def _read(buffer: Buffer, position: int, end: int, longest: int) -> tuple[int, int]:
     value = shift = 0
     last = min(end, position + longest)

@@ -342,7 +342,7 @@ def _rows(of: Callable[[int], Iterator[str]]) -> Callable[[Path, int], None]:
 
 def _row(**members: Any) -> str:
     told = {"offset": 0, "timestamp": 1, "timestampType": "CreateTime", "key": None, "value": None, "headers": []}
-    return json.dumps({"type": "record", **told, **members}, separators=(",", ":"))
+    return json.dumps({"type": "record", **told, **members}, separators=(",", ":"), ensure_ascii=False)
 
 
 def _segments(folder: Path, size: int) -> None:
@@ -454,6 +454,19 @@ FILES: Final[dict[str, tuple[Callable[[Path, int], None], str, str]]] = {
     "journal-names": (_journal(lambda s: [{"n": n} for n in range(s // 14)]), "journal", "orders-0"),
     "rows": (_rows(lambda s: (_row(offset=n) for n in _forever())), "jsonl", "rows.jsonl"),
     "long-row": (_rows(lambda s: iter([_row(value="v" * s)])), "jsonl", "rows.jsonl"),
+    "emoji-row": (_rows(lambda s: iter([_row(value="\U0001f600" + "v" * s)])), "jsonl", "rows.jsonl"),
+    "pairs-row": (
+        _rows(lambda s: iter([_row(headers=[[f"{n:018}", ""] for n in range(min(s // 26, 2_098_152))])])),
+        "jsonl",
+        "rows.jsonl",
+    ),
+    "members-row": (_rows(lambda s: iter([_row(**{f"m{n:07}": 0 for n in range(s // 14)})])), "jsonl", "rows.jsonl"),
+    "rows-of-a-batch": (_rows(lambda s: (_row(offset=n, position=0) for n in _forever())), "jsonl", "rows.jsonl"),
+    "headers-of-a-batch": (
+        _rows(lambda s: (_row(offset=n, position=0, headers=[["", None]] * 900) for n in _forever())),
+        "jsonl",
+        "rows.jsonl",
+    ),
     "headers-row": (
         _rows(lambda s: iter([_row(headers=[{"key": "", "value": None}] * (s // 25))])),
         "jsonl",

@@ -436,6 +436,22 @@ def test_a_wrapper_that_would_become_larger_than_the_limit_becomes_several(
     assert (figures["records"], figures["maxOffset"]) == (3 * PIECE_RECORDS, 3 * PIECE_RECORDS - 1)
 
 
+@pytest.mark.parametrize("magic", ["0", "1", "2"])
+@pytest.mark.parametrize(("size", "limit"), [(0, 10_000), (990, 1000), (300, 1000)])
+def test_a_wrapper_that_fits_a_small_limit_is_converted(
+    size: int, limit: int, magic: str, kdump: Run, tmp_path: Path
+) -> None:
+    """Its messages grow, and the log that kdump made of it was over the limit then."""
+    values = [b"x" * size] * (limit // (10 + size))
+    path = tmp_path / f"{0:020}.kafka"
+    inner = b"".join(map(write_message, values))
+    path.write_bytes(write_message(compress(GZIP, inner, magic=0), attributes=GZIP) + write_message(b"last"))
+    target = str(tmp_path / f"{0:020}.log")
+    limited = ("--max-decompressed-size", str(limit))
+    assert kdump("convert", str(path), "-o", target, "--to-magic", magic, *limited).status == 0
+    assert kdump("dump", "--output", "jsonl", "--records", target).rows[-1]["offset"] == len(values)
+
+
 def test_redacted_values_keep_their_sizes(kdump: Run) -> None:
     plain = kdump("dump", "--output", "jsonl", "--records", "magic0-0").rows
     hidden = kdump("dump", "--output", "jsonl", "--records", "--redact", "magic0-0").rows
