@@ -64,8 +64,11 @@ def entries(source: Source, start: int = 0) -> Iterator[tuple[NumberedEntry, mem
 
 
 def first_nonzero(source: Source, position: int, end: int) -> int | None:
-    """Position of the first byte that is not zero, None if all bytes up to ``end`` are zero."""
-    while position < end:
+    """Position of the first byte that is not zero, None if all bytes up to ``end`` are zero.
+
+    The holes of a sparse file are not read.
+    """
+    while (position := source.data_from(position)) < end:
         block = source.read(position, min(_BLOCK, end - position))
         if not block:
             return None

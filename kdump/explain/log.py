@@ -31,6 +31,8 @@ from kdump.format.legacy import parse_message
 from kdump.log.source import Source
 from kdump.log.walk import Stop
 
+_LARGEST_SHOWN: Final = 1 << 25
+"""Bytes of an entry or of zeros that are read where a walk broke off: a sparse file may seem to hold terabytes."""
 _RAW_SHOWN: Final = 32
 _CRC_FIELD: Final = slice(17, 21)
 _KNOWN_MAGICS: Final = (0, 1, 2)
@@ -228,8 +230,10 @@ def _left_over(log: _Log, end: WalkEnd) -> Iterator[Line]:
 
 def _zeros(log: _Log, end: WalkEnd) -> Iterator[Line]:
     left = log.size - end.position
-    labeller = Labeller(log.read(end.position, log.size), end.position, target=log.target)
-    yield labeller.field(0, left, "zeros", counted(left, "byte"), is_damaged=True)
+    shown = min(left, _LARGEST_SHOWN)
+    labeller = Labeller(log.read(end.position, end.position + shown), end.position, target=log.target)
+    note = "" if shown == left else f"the first {counted(shown, 'byte')}"
+    yield labeller.field(0, shown, "zeros", counted(left, "byte"), note, is_damaged=True)
     yield Statement(
         Tone.DAMAGE,
         f"All bytes from {end.position} to the end are zero: space that was allocated and never written, "
@@ -255,17 +259,20 @@ def _length_too_small(log: _Log, end: WalkEnd) -> Iterator[Line]:
 
 
 def _cut_entry(log: _Log, end: WalkEnd) -> Iterator[Line]:
-    """An entry whose length reaches beyond the end of the file."""
-    yield from _entry(log, end.position, log.size, "cut entry", is_cut=True)
+    """An entry whose length reaches beyond the end of the file, or over more than a sparse file stores."""
     data = log.read(end.position + LENGTH_OFFSET, end.position + LOG_OVERHEAD)
     length = int.from_bytes(data, "big", signed=True)
     missing = LOG_OVERHEAD + length - (log.size - end.position)
+    last = min(log.size, log.size + missing, end.position + _LARGEST_SHOWN)
+    yield from _entry(log, end.position, last, "cut entry", is_cut=True)
     where = span(end.position + LENGTH_OFFSET, end.position + LOG_OVERHEAD)
-    yield Statement(
-        Tone.DAMAGE,
-        f"The length in {where} is {length}: the entry would end {counted(missing, 'byte')} after the end of the "
-        "file. Either the file was cut or the length is wrong.",
+    wrong = (
+        f"the entry would end {counted(missing, 'byte')} after the end of the file. Either the file was cut or the "
+        "length is wrong."
+        if missing > 0
+        else "the file system does not store so much of the file, so the length is wrong."
     )
+    yield Statement(Tone.DAMAGE, f"The length in {where} is {length}: {wrong}")
     yield Statement(Tone.KAFKA, kafka_says.TRAILING.format(size=log.size - end.position))
 
 
@@ -282,6 +289,8 @@ def _as_start(log: _Log) -> Iterator[Line]:
         reason = f"its length would be {length}"
     elif end > log.size:
         reason = f"its length would be {length}, beyond the end of the file"
+    elif end - log.target > _LARGEST_SHOWN:
+        reason = f"its length would be {length}, more than any broker takes"
     elif magic not in _KNOWN_MAGICS:
         reason = f"its magic would be {magic}"
     else:

@@ -64,6 +64,11 @@ class GrowingFile(Source):
             self._wait(position, ending)
         return count
 
+    @property
+    def stored(self) -> int | None:
+        """See Source."""
+        return self._file.stored
+
     def awaits(self, position: int) -> bool:
         """See Source: a file that was allocated ahead, which is cut to its contents when the next segment is made."""
         while True:

@@ -190,8 +190,8 @@ class FileSource(Source):
 
     @property
     def stored(self) -> int | None:
-        """See Source."""
-        return stored_bytes(self._opened)
+        """See Source; now, as a file grows that is followed."""
+        return stored_bytes(os.fstat(self._descriptor))
 
     @property
     def current_size(self) -> int:

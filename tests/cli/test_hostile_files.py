@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ from click.testing import CliRunner
 
 from kdump.cli.main import cli
 from kdump.codes import HOSTILE_CODES, Codes, KdumpError
+from kdump.format.batch import LENGTH_OFFSET, LOG_OVERHEAD
 from kdump.log import files, named
 from kdump.log.lock import DirectoryLock, is_held
 from kdump.log.named import is_stream
 from kdump.log.opening import open_source, read_whole
 from kdump.verify.run import findings as verify
 from tests.harness import ROOT
+from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, USAGE, kdump, shell
 from tests.harness.examples import sparse
 
@@ -391,6 +394,22 @@ def test_a_giant_log_of_zookeeper(words: tuple[str, ...], tmp_path: Path) -> Non
     assert b"internal error" not in run.stderr
     if words != ("stats", "--at", "now"):
         assert b"at most 1,073,741,824 are read" in run.stderr
+
+
+@pytest.mark.parametrize("words", ["dump", "dump --print-data-log", "dump --output jsonl", "explain"])
+def test_an_entry_that_a_sparse_log_does_not_store(home: Path, words: str) -> None:
+    """2 GiB of nothing after a length field came into memory three times."""
+    log = min(home.glob("orders-0/*.log"))
+    entry = v2_batch(plain_rows(1))
+    claimed = bytearray(entry)
+    struct.pack_into(">i", claimed, LENGTH_OFFSET, (1 << 31) - 1 - LOG_OVERHEAD)
+    # Its last byte is wrong too, so no other length explains the CRC.
+    log.write_bytes(entry + claimed[:-1] + b"x")
+    os.truncate(log, 4 << 30)
+    position = "200000" if words == "explain" else ""
+    run = shell(f"ulimit -v 2000000; $KDUMP {words} {log.name} {position}", log.parent)
+    assert run.returncode == DAMAGE, run.stderr
+    assert b"internal error" not in run.stderr
 
 
 def deny(monkeypatch: pytest.MonkeyPatch, name: str) -> None:

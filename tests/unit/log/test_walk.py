@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, KdumpError
+from kdump.log import walk
+from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.log.walk import Stop, Walk
 from tests.harness.batches import message, plain_rows, v2_batch
@@ -195,3 +199,28 @@ def test_unreadable_source() -> None:
     with pytest.raises(KdumpError, match="Input/output error"):
         found.extend(chunk.end for chunk in walk.chunks())
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_an_entry_that_a_sparse_file_does_not_store(
+    is_sparse: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its length field may say 2 GiB, which would be read into memory though the file takes 4 KiB on the disk."""
+    monkeypatch.setattr(walk, "_LARGEST_SPARSE", 1 << 20)
+    first = v2_batch(plain_rows(1))
+    size = 6 << 20
+    claimed = bytearray(first)
+    struct.pack_into(">i", claimed, 8, size - 12)
+    path = tmp_path / "log"
+    path.write_bytes(first + claimed)
+    if is_sparse:
+        os.truncate(path, len(first) + size)
+    else:
+        path.write_bytes(path.read_bytes().ljust(len(first) + size, b"x"))
+    with open_source(str(path)) as source:
+        over = Walk(source)
+        found = [position for position, _ in entries(over)]
+    assert found == ([0] if is_sparse else [0, len(first)])
+    assert over.stop is Stop.END
+    assert over.position == (len(first) if is_sparse else len(first) + size)
+    assert over.end == len(first) + size
