@@ -165,7 +165,7 @@ class PartitionCheck:
                 yield from _already_lost(folder, segments[-1], evidence, seen, watch)
             yield from _check_files(folder, segments[-1], seen, watch)
         if folder is not None and topic == CLUSTER_METADATA:
-            yield from _metadata_findings(directory)
+            yield from _metadata_findings(folder)
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
         if first_base is not None and last_base is not None and seen.is_end_known and not exchanged:
             yield PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base, seen.reached)

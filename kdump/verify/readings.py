@@ -54,9 +54,12 @@ class Group(NamedTuple):
             return item
         given = os.path.dirname(self.segments[0])
         absolute = files.directory_of(self.segments[0])
-        if given == absolute or os.path.dirname(item.path) != absolute:
+        if item.path == absolute and self.folder is not None:
+            path = self.folder
+        elif given == absolute or os.path.dirname(item.path) != absolute:
             return item
-        path = os.path.join(given, os.path.basename(item.path))
+        else:
+            path = os.path.join(given, os.path.basename(item.path))
         if isinstance(item, KdumpError):
             item.path = path
             return item

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import kdump
+from tests.bench.measure import COMPILED
 from tests.fuzz.case import Case
 from tests.fuzz.corpus import Corpus
 from tests.fuzz.driver import Campaign, faults_of, fuzz
@@ -54,6 +55,9 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=Path("build/fuzz"), help="where faults are kept")
     parser.add_argument("--again", type=Path, metavar="FILE", help="check a kept case")
     given = parser.parse_args()
+    # Each process of a pool imports kdump.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ.update(COMPILED)
     load_everything()
     with tempfile.TemporaryDirectory() as name:
         if given.again:
