@@ -134,11 +134,11 @@ class Walk:
                     self.bad_length = _LENGTH.unpack_from(buffer, position + self._length_offset)[0]
                 return
             rest = buffer[position:filled]
-            if needed > len(buffer):
+            if needed > len(buffer) and 2 * len(rest) > len(buffer):
                 if len(buffer) >= _LARGEST_SPARSE and self._has_read_holes(base + filled):
                     self.end = self._source.size or self.end
                     return
-                # Twice the size at most: a wrong length field in a stream must not allocate gigabytes at once.
+                # Four times what came at most: a wrong length field in a stream must not allocate gigabytes.
                 buffer = bytearray(min(needed, 2 * len(buffer)))
             buffer[: len(rest)] = rest
             base += position

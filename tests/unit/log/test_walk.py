@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.log import walk
 from kdump.log.opening import open_source
 from kdump.log.source import Source
-from kdump.log.walk import Stop, Walk
+from kdump.log.walk import DEFAULT_CHUNK_SIZE, Stop, Walk
 from tests.harness.batches import message, plain_rows, v2_batch
 
 SMALLEST_BUFFER = 1 << 16
@@ -224,3 +225,28 @@ def test_an_entry_that_a_sparse_file_does_not_store(
     assert over.stop is Stop.END
     assert over.position == (len(first) if is_sparse else len(first) + size)
     assert over.end == len(first) + size
+
+
+def test_a_stream_in_small_pieces_does_not_enlarge_the_buffer() -> None:
+    """Each piece doubled it, up to the 2 GiB that a length field may say."""
+
+    class Slow(Memory):
+        def read_some(self, view: memoryview, position: int) -> int:
+            return super().read_into(view[:1], position)
+
+        def read_into(self, view: memoryview, position: int) -> int:
+            raise AssertionError("a stream is read as it comes")
+
+    claimed = bytearray(v2_batch(plain_rows(1)))
+    struct.pack_into(">i", claimed, 8, (1 << 31) - 1)
+    data = bytes(claimed) * 3
+    tracemalloc.start()
+    try:
+        over = Walk(Slow(data, sized=False))
+        assert entries(over) == []
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert over.position == 0
+    assert over.end == len(data)
+    assert peak < 4 * DEFAULT_CHUNK_SIZE
