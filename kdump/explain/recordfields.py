@@ -203,6 +203,8 @@ def survey_records(data: memoryview, start: int, end: int, *, most: int | None =
             for field in record_fields(data, position, end):
                 following = field.end
         except StuckError as error:
+            # The frames of the traceback hold the data, in a cycle that only the garbage collector finds.
+            error.__traceback__ = error.__context__ = None
             return RecordStarts(starts, position, error)
         starts.append(position)
         position = following

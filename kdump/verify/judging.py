@@ -19,6 +19,7 @@ from kdump.log.paths import PartitionFolder
 from kdump.log.source import Source
 from kdump.tasks.work import Runner
 from kdump.verify.gaps import NextSegment
+from kdump.verify.keptitems import KeptItems
 from kdump.verify.partition import Judgement, PartitionCheck, SegmentReader
 from kdump.verify.readings import (
     Beside,
@@ -188,7 +189,7 @@ def _judge(
         while True:
             segment, own = held.pop() if held else next(by_segment, (len(group.segments), iter(())))
             if segment == wanted:
-                known = _StoredReading(own, source, take)
+                known = StoredReading(own, source, take)
                 return known if known.is_of_this_file else read_here(source, following)
             if segment > wanted:
                 held.append((segment, own))
@@ -198,14 +199,42 @@ def _judge(
     return PartitionCheck(options, read=stored).segments(group.segments, group.folder)
 
 
-class _StoredReading:
+class StoredReading:
     """What other processes read of a segment, in splits; see ``verify.segment.SeenSegment``."""
 
     def __init__(self, pieces: Iterable[ReadingPiece], source: Source, take: Callable[[Any], None]) -> None:
-        self._seen = [piece.seen for piece in pieces]
         self._source = source
         self._take = take
+        self._ends: list[ReadingEnd] = []
+        self._besides: list[Any] = []
+        self._death: KdumpError | None = None
+        self._is_cut_false = False
+        self._is_other_file = False
         self.ends_in_gap = False
+        # There may be a finding for each batch, and none counts before the last piece was seen.
+        self._kept = KeptItems.of(self._sorted(pieces))
+
+    def _sorted(self, pieces: Iterable[ReadingPiece]) -> Iterator[Finding | Rows]:
+        """Findings and rows up to the first process that was killed. The rest of the pieces goes to the attributes."""
+        for piece in pieces:
+            match piece.seen:
+                case KdumpError():
+                    self._is_cut_false = True
+                case ReadingEnd() as end:
+                    is_filled = end.size == 0 and self._source.size != 0
+                    self._is_other_file |= is_filled or end.file_number != self._source.file_number
+                    if self._death is None:
+                        self._ends.append(end)
+                case _ if self._death is not None:
+                    pass
+                case ReaderDied():
+                    self._death = piece.seen.error
+                case Beside():
+                    self._besides.append(piece.seen.made)
+                case list():
+                    yield from piece.seen
+                case np.ndarray():
+                    yield piece.seen
 
     @property
     def is_of_this_file(self) -> bool:
@@ -213,24 +242,16 @@ class _StoredReading:
 
         A broker may have put another one in its place. Nor was it cut at a false place, which is an error of a split.
         """
-        ends = [seen for seen in self._seen if isinstance(seen, ReadingEnd)]
-        is_filled = any(end.size == 0 for end in ends) and self._source.size != 0
-        is_other = any(end.file_number != self._source.file_number for end in ends)
-        return not (is_filled or is_other or any(isinstance(seen, KdumpError) for seen in self._seen))
+        return not (self._is_other_file or self._is_cut_false)
 
     def items(self) -> Iterator[Finding | Rows]:
         """Findings and rows in file order. Raises KdumpError if the process that read them was killed."""
-        for seen in self._seen:
-            match seen:
-                case ReaderDied():
-                    raise seen.error
-                case ReadingEnd():
-                    self.ends_in_gap = seen.in_gap
-                    # A live log may have grown since.
-                    self._source.size = seen.size
-                case Beside():
-                    self._take(seen.made)
-                case list():
-                    yield from seen
-                case np.ndarray():
-                    yield seen
+        for made in self._besides:
+            self._take(made)
+        yield from self._kept
+        if self._ends:
+            self.ends_in_gap = self._ends[-1].in_gap
+            # A live log may have grown since.
+            self._source.size = self._ends[-1].size
+        if self._death is not None:
+            raise self._death

@@ -36,6 +36,9 @@ from kdump.wire.syndrome import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, flipped_bit
 
 _BUDGET: Final = 1 << 28
 _BUDGET_PER_BYTE: Final = 4
+_MOST_ENTRIES: Final = 1 << 16
+_BYTES_PER_ENTRY: Final = 1024
+"""Of entries by their lengths, so many are examined, and one more for so many bytes of the log."""
 _HOPELESS: Final = frozenset({Codes.ZERO_FILL, Codes.UNREADABLE})
 """Gaps in which no entry begins at the start."""
 
@@ -60,6 +63,7 @@ class GapReader:
         self._limit = limit
         self.correctable: dict[int, int] = {}
         self._budget = _BUDGET + _BUDGET_PER_BYTE * (source.size or 0)
+        self._entries_left = _MOST_ENTRIES + (source.size or 0) // _BYTES_PER_ENTRY
 
     def entries(self, room: Room, ignored: NDArray[np.bool_]) -> Iterator[Entry]:
         """Entries that begin in the gap, in file order.
@@ -120,7 +124,7 @@ class GapReader:
         """
         path = self._source.path
         if end is not None and end <= room.stop:
-            data = self._read(position, end)
+            data = self._read(position, end) if self._may_examine() else None
             entry = data and proved(data, position, path, is_whole=True, limit=self._limit)
             if data and not entry and (flipped := corrected(data, position, path, self._limit)) is not None:
                 if self._correct:
@@ -172,6 +176,10 @@ class GapReader:
             return memoryview(self._source.read(position, stop - position))
         except KdumpError:
             return None
+
+    def _may_examine(self) -> bool:
+        self._entries_left -= 1
+        return self._entries_left >= 0
 
     def _spend(self, cost: int) -> bool:
         if cost > self._budget:

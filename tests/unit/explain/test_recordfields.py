@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from array import array
 from collections.abc import Sequence
 
 import pytest
@@ -73,3 +76,18 @@ def test_few_headers_are_all_shown() -> None:
     assert not any(field.headers for field in fields)
     fields, _ = _fields(record(0, b"k", b"v", SHOWN_HEADERS + 1, SMALL))
     assert (fields[-1].name, fields[-1].headers) == (f"headers[{SHOWN_HEADERS}]", 1)
+
+
+def test_a_survey_that_got_stuck_does_not_keep_the_data() -> None:
+    """Each search in a damaged log read 16 MiB, which stayed until the garbage collector ran."""
+    gc.collect()
+    gc.disable()
+    try:
+        data = array("B", b"\xff" * 100)
+        alive = weakref.ref(data)
+        survey = survey_records(memoryview(data).cast("B"), 0, 100)
+        del data
+        assert survey.stuck is not None
+        assert alive() is None
+    finally:
+        gc.enable()

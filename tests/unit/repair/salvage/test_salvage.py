@@ -8,6 +8,7 @@ import pytest
 
 from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import OffsetEntry, TimeEntry
+from kdump.repair.salvage import gapreader
 from kdump.repair.salvage.pieces import Lost, PieceOrigin, SalvageOptions
 from kdump.repair.salvage.placeholders import MOST_EPOCHS
 from kdump.repair.salvage.salvage import salvage
@@ -292,6 +293,19 @@ def test_flipped_bits_are_corrected(codec: int, place: int) -> None:
     assert result.origins == [PieceOrigin.KEPT, PieceOrigin.CORRECTED, PieceOrigin.KEPT]
     assert restored(result) == [("bit 4", damaged[position], data[position])]
     assert mend(damaged).spans == [("kept", 0, 19), ("held", 20, 39), ("kept", 40, 79)]
+
+
+def test_so_many_entries_are_corrected_as_the_size_of_the_log_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = log(8)
+    data = joined(batches)
+    damaged = data
+    for number in range(1, 6):
+        last = len(joined(batches[: number + 1])) - 1
+        damaged = put(damaged, last, bytes([damaged[last] ^ 1]))
+    assert mend(damaged, correct=True).data == data
+    monkeypatch.setattr(gapreader, "_MOST_ENTRIES", 2)
+    monkeypatch.setattr(gapreader, "_BYTES_PER_ENTRY", len(data))
+    assert mend(damaged, correct=True).log.corrected == 3 * SPAN
 
 
 def test_two_flipped_bits_are_not_corrected() -> None:
