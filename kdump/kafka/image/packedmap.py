@@ -28,11 +28,12 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
     A value that was held as bytes is a new object each time that it is asked for: a change of it counts only when it is
     put back. No value is None.
 
-    ``objects``: the values that are not held as bytes.
+    ``objects``: the values that are not held as bytes. As long as all are such, this dict is all there is.
     """
 
     def __init__(self) -> None:
         self.objects: dict[KeyT, ValueT] = {}
+        self._is_packed = False
         self._data = bytearray()
         """The entries: key and packed value, each after its length."""
         self._starts = array("Q")
@@ -62,7 +63,7 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
     def find(self, key: KeyT) -> ValueT | None:
         """As ``get``, and quicker."""
         found = self.objects.get(key)
-        if found is not None or not self._count:
+        if found is not None or not self._is_packed:
             return found
         at = self._place(_sized(self._key_bytes(key)))
         if at < 0:
@@ -77,12 +78,14 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
         return found
 
     def __contains__(self, key: object) -> bool:
-        return key in self.objects or self._place(_sized(self._key_bytes(key))) >= 0  # type: ignore[arg-type]
+        return self.find(key) is not None  # type: ignore[arg-type]
 
     def __len__(self) -> int:
-        return self._count
+        return self._count if self._is_packed else len(self.objects)
 
     def __iter__(self) -> Iterator[KeyT]:
+        if not self._is_packed:
+            yield from self.objects
         for start in self._starts:
             if start != _GONE:
                 yield self._key(bytes(self._data[slice(*self._span(start))]))
@@ -90,13 +93,33 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
     def __setitem__(self, key: KeyT, value: ValueT) -> None:
         packed = self._pack(value)
         if packed is None:
-            is_there = key in self.objects
+            is_new = key not in self.objects
             self.objects[key] = value
-            if is_there:
-                return
-            packed = b""
-        elif self.objects:
-            self.objects.pop(key, None)
+            if is_new and self._is_packed:
+                self._enter(key, b"")
+            return
+        if not self._is_packed:
+            self._is_packed = True
+            for other in self.objects:
+                self._enter(other, b"")
+        self.objects.pop(key, None)
+        self._enter(key, packed)
+
+    def __delitem__(self, key: KeyT) -> None:
+        if not self._is_packed:
+            del self.objects[key]
+            return
+        at = self._place(_sized(self._key_bytes(key)))
+        if at < 0:
+            raise KeyError(key)
+        self.objects.pop(key, None)
+        start = self._starts[at]
+        self._dead += self._end(start) - start
+        self._starts[at] = _GONE
+        self._count -= 1
+        self._tidy()
+
+    def _enter(self, key: KeyT, packed: bytes) -> None:
         head = _sized(self._key_bytes(key))
         entry = head + _sized(packed)
         at = self._place(head)
@@ -111,17 +134,6 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
             self._dead += self._end(start) - start
             self._starts[at] = len(self._data)
         self._data += entry
-        self._tidy()
-
-    def __delitem__(self, key: KeyT) -> None:
-        at = self._place(_sized(self._key_bytes(key)))
-        if at < 0:
-            raise KeyError(key)
-        self.objects.pop(key, None)
-        start = self._starts[at]
-        self._dead += self._end(start) - start
-        self._starts[at] = _GONE
-        self._count -= 1
         self._tidy()
 
     def _place(self, head: bytes) -> int:

@@ -154,6 +154,10 @@ class TopicImage:
         """Itself: see _TopicDelta."""
         return self
 
+    def applied(self) -> TopicImage:
+        """Itself: see _TopicDelta."""
+        return self
+
     def clear_elr(self) -> None:
         """Of all partitions."""
         for number, partition in [*self.partitions.items()]:
@@ -243,28 +247,34 @@ class _TopicDelta:
         return (item for item in self.known().partitions.items() if item[0] not in self.changes)
 
 
+class _Changes(TextMap[_TopicDelta | TopicImage]):
+    """By id: the changes of a topic of the image, or a new topic, which nobody else has yet."""
+
+    def _pack(self, value: _TopicDelta | TopicImage) -> bytes | None:
+        return None if isinstance(value, _TopicDelta) or value.partitions else text_bytes(value.name)
+
+    def _unpack(self, key: str, data: bytes) -> TopicImage:
+        return TopicImage(text_of(data), key)
+
+
 class TopicsDelta:
     """Changes of topics that wait until their batch or transaction is complete."""
 
     def __init__(self, image: TopicsImage) -> None:
         self._image = image
-        self._changed: dict[str, _TopicDelta] = {}
-        """By id: the changes of a topic of the image."""
-        self._new = TopicsById()
-        """Topics that were created, which nobody else has yet. None of them is in ``_changed``."""
+        self._changed = _Changes()
         self._deleted: set[str] = set()
         self._created: Texts | None = None
-        """By name, the ids of the topics that were created and not removed; None: as ``_new`` has them. Few ask."""
+        """By name, the ids of the topics that were created and not removed; None: as ``_changed`` has them. Few ask."""
 
     def topic(self, values: dict[str, Any]) -> None:
         """TopicRecord."""
         topic = TopicImage(values["name"], values["topicId"])
-        if topic.topic_id in self._new:
+        if topic.topic_id in self._changed:
             self._created_ids()
         if self._created is not None:
             self._created[topic.name] = topic.topic_id
-        self._changed.pop(topic.topic_id, None)
-        self._new[topic.topic_id] = topic
+        self._changed[topic.topic_id] = topic
 
     def partition(self, values: dict[str, Any]) -> None:
         """PartitionRecord."""
@@ -288,11 +298,10 @@ class TopicsDelta:
         topic = self._image.by_id.find(topic_id)
         if topic is not None:
             self._deleted.add(topic_id)
-        delta = self._waiting(topic_id)
+        delta = self._changed.find(topic_id)
         if delta is not None:
             created = self._created_ids()
-            self._changed.pop(topic_id, None)
-            self._new.pop(topic_id, None)
+            del self._changed[topic_id]
             topic = delta.known()
             created.pop(topic.name, None)
         if topic is None:
@@ -324,19 +333,19 @@ class TopicsDelta:
 
     def partition_of(self, topic_id: str, number: int) -> PartitionRegistration | None:
         """A partition with the changes so far."""
-        delta = self._changed.get(topic_id)
-        if delta is not None and number in delta.changes:
+        delta = self._changed.find(topic_id)
+        if isinstance(delta, _TopicDelta) and number in delta.changes:
             return delta.changes[number]
         topic = self._topic(topic_id)
         return None if topic is None else topic.get(number)
 
     def finish_snapshot(self) -> None:
         """A snapshot is complete: what it does not name is gone."""
-        self._deleted.update(topic_id for topic_id in self._image.by_id if self._waiting(topic_id) is None)
+        self._deleted.update(topic_id for topic_id in self._image.by_id if topic_id not in self._changed)
 
     def check(self) -> None:
         """Raises ReplayError where the changes cannot be applied."""
-        for delta in self._changed.values():
+        for delta in self._changed.objects.values():
             delta.known()
 
     def apply(self) -> None:
@@ -344,7 +353,8 @@ class TopicsDelta:
         for topic_id in self._deleted:
             deleted = self._image.by_id.pop(topic_id)
             self._image.by_name.pop(deleted.name, None)
-        for topic in chain((delta.applied() for delta in self._changed.values()), self._new.values()):
+        for delta in self._changed.values():
+            topic = delta.applied()
             self._image.by_id[topic.topic_id] = topic
             self._image.by_name[topic.name] = topic
 
@@ -352,23 +362,20 @@ class TopicsDelta:
         """``_created``, which is kept from now on."""
         if self._created is None:
             self._created = Texts()
-            for topic in self._new.values():
-                self._created[topic.name] = topic.topic_id
+            for change in self._changed.values():
+                if isinstance(change, TopicImage):
+                    self._created[change.name] = change.topic_id
         return self._created
 
     def _topic(self, topic_id: str) -> TopicImage | None:
         """A topic without the changes that wait beside it."""
-        delta = self._waiting(topic_id)
+        delta = self._changed.find(topic_id)
         if delta is None:
             return self._image.by_id.find(topic_id)
         return delta.image if isinstance(delta, _TopicDelta) else delta
 
-    def _waiting(self, topic_id: str) -> _TopicDelta | TopicImage | None:
-        """The changes of a topic, or a new topic."""
-        return self._changed.get(topic_id) or self._new.find(topic_id)
-
     def _delta(self, topic_id: str) -> _TopicDelta | TopicImage:
-        delta = self._waiting(topic_id)
+        delta = self._changed.find(topic_id)
         if delta is None:
             delta = self._changed[topic_id] = _TopicDelta(self._image.by_id.find(topic_id))
         return delta
@@ -378,4 +385,4 @@ class TopicsDelta:
     ) -> None:
         delta.put(number, partition)
         if isinstance(delta, TopicImage):
-            self._new[topic_id] = delta
+            self._changed[topic_id] = delta

@@ -1,0 +1,82 @@
+"""Maps whose entries are held as bytes do what a dict does."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.kafka.image.packedmap import TextMap, Texts, text_bytes, text_of
+
+LONG = "l" * 300
+KEYS = ("", "a", "b", "aa", "\0", "é", "\ud800", LONG, *map(str, range(20)))
+
+
+class Lists(TextMap[list[str]]):
+    """Lists of one item are packed."""
+
+    def _pack(self, value: list[str]) -> bytes | None:
+        return text_bytes(value[0]) if len(value) == 1 else None
+
+    def _unpack(self, key: str, data: bytes) -> list[str]:
+        return [text_of(data)]
+
+
+values = st.lists(st.sampled_from(KEYS), max_size=2)
+changes = st.lists(st.tuples(st.sampled_from(KEYS), st.none() | values), max_size=200)
+
+
+@given(changes)
+def test_it_does_what_a_dict_does(made: list[tuple[str, list[str] | None]]) -> None:
+    packed, plain = Lists(), dict[str, list[str]]()
+    for key, value in made:
+        assert (key in packed) == (key in plain)
+        if value is not None:
+            packed[key] = plain[key] = value
+        elif key in plain:
+            assert packed.pop(key) == plain.pop(key)
+        else:
+            with pytest.raises(KeyError):
+                del packed[key]
+            with pytest.raises(KeyError):
+                packed[key]
+        assert packed.find(key) == packed.get(key) == plain.get(key)
+        assert len(packed) == len(plain)
+    assert list(packed.items()) == list(plain.items())
+    assert packed.objects == {key: value for key, value in plain.items() if len(value) != 1}
+
+
+def test_an_object_is_the_one_that_was_put() -> None:
+    packed = Lists()
+    packed["a"] = value = ["x", "y"]
+    value.append("z")
+    assert packed["a"] is value
+    packed["a"] = ["x"]
+    assert packed["a"] is not packed["a"]
+
+
+def test_what_is_gone_takes_no_memory() -> None:
+    packed = Texts()
+    tracemalloc.start()
+    for number in range(20_000):
+        packed[f"key-{number}"] = LONG
+        if number >= 10:
+            del packed[f"key-{number - 10}"]
+        packed["same"] = f"{LONG}{number}"
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert sorted(packed) == [*(f"key-{number}" for number in range(19_990, 20_000)), "same"]
+    assert held < 50_000
+
+
+def test_an_entry_takes_little_more_than_its_bytes() -> None:
+    count, packed = 20_000, Texts()
+    texts = [f"{number:08d}" for number in range(count)]
+    tracemalloc.start()
+    for text in texts:
+        packed[text] = text
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert held / count < 50
