@@ -320,11 +320,16 @@ class TopicsDelta:
                 raise ReplayError(f"there is no topic {name}")
             wanted = (topic_id,)
         else:
-            # Others of the image have nothing to clear.
-            wanted = chain(self._image.by_id.objects, created.values())
+            wanted = chain(self._image.by_id, created.values())
         for topic_id in wanted:
-            if topic_id not in self._deleted:
+            if topic_id in self._deleted:
+                continue
+            topic = self._image.by_id.find(topic_id)
+            if topic is None or topic.partitions or topic_id in self._changed:
                 self._delta(topic_id).clear_elr()
+            else:
+                # There is nothing to clear, but of two topics with one name the one that was changed last counts.
+                self._changed[topic_id] = topic
 
     def name_of(self, topic_id: str) -> str | None:
         """The name of a topic, with the changes so far; None where there is none."""
