@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.metadataversion import SUPPORTED_FEATURES
-from kdump.kafka.image.packedmap import Texts
+from kdump.kafka.image.packedmap import IdsByName, NamesById
 
 _BROKER_RESOURCE: Final = 4
 _BEGIN, _END, _ABORT = 23, 24, 25
@@ -47,8 +47,8 @@ class _Books:
     """By a key, what is there; each change goes through ``_put``."""
 
     def __init__(self) -> None:
-        self.topics = Texts()
-        self.names = Texts()
+        self.topics = NamesById()
+        self.names = IdsByName()
         self.brokers: dict[int, int] = {}
         self.acls: dict[str, tuple[Any, ...]] = {}
         self.existing_acls: dict[tuple[Any, ...], bool] = {}

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from array import array
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator, MutableMapping
 from typing import Final, Generic, TypeVar
+
+from kdump.format.messagereader import UUID_SIZE, uuid_text
 
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
 
-_GONE: Final = (1 << 63) - 1
-"""The start of an entry that was removed: it is after the end of all data."""
+_GONE: Final = 0
+"""The start of an entry that was removed: no entry is there."""
+_MOST_SHORT: Final = (1 << 32) - 1
+"""The largest start of four bytes."""
 _LONG: Final = 255
 _LENGTH_SIZE: Final = 8
 _FEWEST_SLOTS: Final = 8
@@ -34,9 +39,9 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
     def __init__(self) -> None:
         self.objects: dict[KeyT, ValueT] = {}
         self._is_packed = False
-        self._data = bytearray()
-        """The entries: key and packed value, each after its length."""
-        self._starts = array("Q")
+        self._data = bytearray(1)
+        """The entries, from position 1 on: key and packed value, each after its length."""
+        self._starts = array("I")
         """Where the entries are, in the order of the map."""
         self._slots = array("I", bytes(4 * _FEWEST_SLOTS))
         """A hash table of the keys: numbers in ``_starts``, counted from 1; 0 is free."""
@@ -123,6 +128,8 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
         head = _sized(self._key_bytes(key))
         entry = head + _sized(packed)
         at = self._place(head)
+        if len(self._data) > _MOST_SHORT and self._starts.typecode == "I":
+            self._starts = array("Q", self._starts)
         if at < 0:
             self._starts.append(len(self._data))
             self._slots[~at] = len(self._starts)
@@ -142,7 +149,8 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
         mask = len(slots) - 1
         slot = hash(head) & mask
         while number := slots[slot]:
-            if is_at(head, starts[number - 1]):
+            start = starts[number - 1]
+            if start and is_at(head, start):
                 return number - 1
             slot = (slot + 1) & mask
         return ~slot
@@ -171,7 +179,7 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
                 self._index()
 
     def _compact(self) -> None:
-        data, starts = bytearray(), array("Q")
+        data, starts = bytearray(1), array(self._starts.typecode)
         for start in self._starts:
             if start != _GONE:
                 starts.append(len(data))
@@ -204,8 +212,18 @@ class TextMap(PackedMap[str, ValueT]):
         return text_of(data)
 
 
-class Texts(TextMap[str]):
-    """Texts by texts."""
+class IdMap(PackedMap[str, ValueT]):
+    """A map by ids of topics."""
+
+    def _key_bytes(self, key: str) -> bytes:
+        return id_bytes(key)
+
+    def _key(self, data: bytes) -> str:
+        return id_of(data)
+
+
+class NamesById(IdMap[str]):
+    """Names of topics by their ids."""
 
     def _pack(self, value: str) -> bytes:
         return text_bytes(value)
@@ -213,6 +231,17 @@ class Texts(TextMap[str]):
     def _unpack(self, key: str, data: bytes) -> str:
         del key
         return text_of(data)
+
+
+class IdsByName(TextMap[str]):
+    """Ids of topics by their names."""
+
+    def _pack(self, value: str) -> bytes:
+        return id_bytes(value)
+
+    def _unpack(self, key: str, data: bytes) -> str:
+        del key
+        return id_of(data)
 
 
 def text_bytes(text: str) -> bytes:
@@ -223,6 +252,22 @@ def text_bytes(text: str) -> bytes:
 def text_of(data: bytes) -> str:
     """The other way round."""
     return data.decode("utf-8", "surrogatepass")
+
+
+def id_bytes(topic_id: str) -> bytes:
+    """The 16 bytes of an id; more for a text that is none."""
+    try:
+        data = urlsafe_b64decode(topic_id + "==")
+        if len(data) == UUID_SIZE and uuid_text(data) == topic_id:
+            return data
+    except ValueError:
+        pass
+    return bytes(UUID_SIZE + 1) + text_bytes(topic_id)
+
+
+def id_of(data: bytes) -> str:
+    """The other way round."""
+    return uuid_text(data) if len(data) == UUID_SIZE else text_of(data[UUID_SIZE + 1 :])
 
 
 def _sized(data: bytes) -> bytes:

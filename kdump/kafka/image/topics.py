@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.packedmap import TextMap, Texts, text_bytes, text_of
+from kdump.kafka.image.packedmap import IdMap, IdsByName, TextMap, id_bytes, id_of, text_bytes, text_of
 
 MIGRATING: Final = "A" * 22
 """The directory of a replica that has none yet (DirectoryId)."""
@@ -166,7 +166,7 @@ class TopicImage:
                 self.put(number, cleared)
 
 
-class TopicsById(TextMap[TopicImage]):
+class TopicsById(IdMap[TopicImage]):
     """Topics by id. Those that have no partitions are held as bytes."""
 
     def _pack(self, value: TopicImage) -> bytes | None:
@@ -180,10 +180,10 @@ class TopicsByName(TextMap[TopicImage]):
     """Topics by name. Those that have no partitions are held as bytes."""
 
     def _pack(self, value: TopicImage) -> bytes | None:
-        return None if value.partitions else text_bytes(value.topic_id)
+        return None if value.partitions else id_bytes(value.topic_id)
 
     def _unpack(self, key: str, data: bytes) -> TopicImage:
-        return TopicImage(key, text_of(data))
+        return TopicImage(key, id_of(data))
 
 
 @dataclass(slots=True)
@@ -247,7 +247,7 @@ class _TopicDelta:
         return (item for item in self.known().partitions.items() if item[0] not in self.changes)
 
 
-class _Changes(TextMap[_TopicDelta | TopicImage]):
+class _Changes(IdMap[_TopicDelta | TopicImage]):
     """By id: the changes of a topic of the image, or a new topic, which nobody else has yet."""
 
     def _pack(self, value: _TopicDelta | TopicImage) -> bytes | None:
@@ -264,7 +264,7 @@ class TopicsDelta:
         self._image = image
         self._changed = _Changes()
         self._deleted: set[str] = set()
-        self._created: Texts | None = None
+        self._created: IdsByName | None = None
         """By name, the ids of the topics that were created and not removed; None: as ``_changed`` has them. Few ask."""
 
     def topic(self, values: dict[str, Any]) -> None:
@@ -363,10 +363,10 @@ class TopicsDelta:
             self._image.by_id[topic.topic_id] = topic
             self._image.by_name[topic.name] = topic
 
-    def _created_ids(self) -> Texts:
+    def _created_ids(self) -> IdsByName:
         """``_created``, which is kept from now on."""
         if self._created is None:
-            self._created = Texts()
+            self._created = IdsByName()
             for change in self._changed.values():
                 if isinstance(change, TopicImage):
                     self._created[change.name] = change.topic_id

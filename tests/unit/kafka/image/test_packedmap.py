@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.kafka.image.packedmap import TextMap, Texts, text_bytes, text_of
+from kdump.kafka.image import packedmap
+from kdump.kafka.image.packedmap import IdsByName, NamesById, TextMap, text_bytes, text_of
 
 LONG = "l" * 300
 KEYS = ("", "a", "b", "aa", "\0", "é", "\ud800", LONG, *map(str, range(20)))
@@ -58,13 +59,13 @@ def test_an_object_is_the_one_that_was_put() -> None:
 
 
 def test_what_is_gone_takes_no_memory() -> None:
-    packed = Texts()
+    packed = Lists()
     tracemalloc.start()
     for number in range(20_000):
-        packed[f"key-{number}"] = LONG
+        packed[f"key-{number}"] = [LONG]
         if number >= 10:
             del packed[f"key-{number - 10}"]
-        packed["same"] = f"{LONG}{number}"
+        packed["same"] = [f"{LONG}{number}"]
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert sorted(packed) == [*(f"key-{number}" for number in range(19_990, 20_000)), "same"]
@@ -72,11 +73,34 @@ def test_what_is_gone_takes_no_memory() -> None:
 
 
 def test_an_entry_takes_little_more_than_its_bytes() -> None:
-    count, packed = 20_000, Texts()
+    count, packed = 20_000, Lists()
     texts = [f"{number:08d}" for number in range(count)]
     tracemalloc.start()
     for text in texts:
-        packed[text] = text
+        packed[text] = [text]
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    assert held / count < 50
+    assert held / count < 45
+
+
+@pytest.mark.parametrize(
+    "topic_id", ["", "A" * 22, "_-" * 10 + "-w", "+" + "A" * 21, "A" * 21 + "B", "A" * 23, "1", "é" * 22, "=" * 8]
+)
+def test_texts_that_are_no_ids_are_keys_too(topic_id: str) -> None:
+    by_id, by_name = NamesById(), IdsByName()
+    by_id["A" * 21 + "Q"] = "other"
+    by_id[topic_id] = "t"
+    by_name["t"] = topic_id
+    assert list(by_id.items()) == [("A" * 21 + "Q", "other"), (topic_id, "t")]
+    assert by_name["t"] == topic_id
+
+
+def test_data_may_be_larger_than_four_bytes_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packedmap, "_MOST_SHORT", 50)
+    packed = Lists()
+    for number in range(20):
+        packed[str(number)] = [str(number)]
+        if number % 3 == 0:
+            del packed[str(number)]
+    assert list(packed.items()) == [(str(number), [str(number)]) for number in range(20) if number % 3]
+    assert packed._starts.typecode == "Q"
