@@ -16,6 +16,8 @@ from kdump.format.messagereader import UUID_SIZE, uuid_text
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
 
+FEW: Final = 1 << 10
+"""Entries of a map that need no packing, which takes time."""
 _GONE: Final = 0
 """The start of an entry that was removed: no entry is there."""
 _MOST_SHORT: Final = (1 << 32) - 1
@@ -33,7 +35,8 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
     A value that was held as bytes is a new object each time that it is asked for: a change of it counts only when it is
     put back. No value is None.
 
-    ``objects``: the values that are not held as bytes. As long as all are such, this dict is all there is.
+    ``objects``: the values that are not held as bytes, also those of a map of few entries. As long as all are such,
+    this dict is all there is.
     """
 
     def __init__(self) -> None:
@@ -96,7 +99,8 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
                 yield self._key(bytes(self._data[slice(*self._span(start))]))
 
     def __setitem__(self, key: KeyT, value: ValueT) -> None:
-        packed = self._pack(value)
+        is_large = self._is_packed or len(self.objects) >= FEW
+        packed = self._pack(value) if is_large else None
         if packed is None:
             is_new = key not in self.objects
             self.objects[key] = value

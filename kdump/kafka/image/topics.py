@@ -329,7 +329,7 @@ class TopicsDelta:
                 self._delta(topic_id).clear_elr()
             else:
                 # There is nothing to clear, but of two topics with one name the one that was changed last counts.
-                self._changed[topic_id] = topic
+                self._changed[topic_id] = TopicImage(topic.name, topic_id)
 
     def name_of(self, topic_id: str) -> str | None:
         """The name of a topic, with the changes so far; None where there is none."""

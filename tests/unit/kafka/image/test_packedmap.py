@@ -29,8 +29,19 @@ values = st.lists(st.sampled_from(KEYS), max_size=2)
 changes = st.lists(st.tuples(st.sampled_from(KEYS), st.none() | values), max_size=200)
 
 
-@given(changes)
-def test_it_does_what_a_dict_does(made: list[tuple[str, list[str] | None]]) -> None:
+@pytest.fixture(autouse=True)
+def _packs_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packedmap, "FEW", 0)
+
+
+@given(changes, st.sampled_from([0, 3]))
+def test_it_does_what_a_dict_does(made: list[tuple[str, list[str] | None]], few: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packedmap, "FEW", few)
+        check_changes(made, few)
+
+
+def check_changes(made: list[tuple[str, list[str] | None]], few: int) -> None:
     packed, plain = Lists(), dict[str, list[str]]()
     for key, value in made:
         assert (key in packed) == (key in plain)
@@ -46,7 +57,17 @@ def test_it_does_what_a_dict_does(made: list[tuple[str, list[str] | None]]) -> N
         assert packed.find(key) == packed.get(key) == plain.get(key)
         assert len(packed) == len(plain)
     assert list(packed.items()) == list(plain.items())
-    assert packed.objects == {key: value for key, value in plain.items() if len(value) != 1}
+    if not few:
+        assert packed.objects == {key: value for key, value in plain.items() if len(value) != 1}
+
+
+def test_a_map_of_few_entries_packs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packedmap, "FEW", 2)
+    packed = Lists()
+    for key in ("a", "b", "c"):
+        packed[key] = [key]
+    assert packed.objects == {"a": ["a"], "b": ["b"]}
+    assert list(packed.items()) == [(key, [key]) for key in ("a", "b", "c")]
 
 
 def test_an_object_is_the_one_that_was_put() -> None:
