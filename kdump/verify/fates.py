@@ -109,7 +109,8 @@ def placement_findings(directory: str, paths: Sequence[str]) -> Iterator[Finding
             yield Finding(Codes.STRAY, found.why, 0, path=path)
         elif found.is_misnamed:
             yield Finding(Codes.WRONG_TOPIC_ID, found.why, 0, path=path)
-    for topic in sorted(image.topics.by_id.values(), key=lambda topic: topic.name):
+    placed = (topic for topic in image.topics.by_id.values() if topic.partitions)
+    for topic in sorted(placed, key=lambda topic: topic.name):
         for number, partition in sorted(topic.partitions.items()):
             if known.node_id not in partition.replicas or not partition.directories:
                 continue

@@ -6,11 +6,12 @@ already: a record that does not apply to the image stops a controller too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any, Final, TypeVar
 
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.metadataversion import SUPPORTED_FEATURES
+from kdump.kafka.image.packedmap import IdsByName, NamesById
 
 _BROKER_RESOURCE: Final = 4
 _BEGIN, _END, _ABORT = 23, 24, 25
@@ -46,14 +47,14 @@ class _Books:
     """By a key, what is there; each change goes through ``_put``."""
 
     def __init__(self) -> None:
-        self.topics: dict[str, str] = {}
-        self.names: dict[str, str] = {}
+        self.topics = NamesById()
+        self.names = IdsByName()
         self.brokers: dict[int, int] = {}
         self.acls: dict[str, tuple[Any, ...]] = {}
         self.existing_acls: dict[tuple[Any, ...], bool] = {}
         self.credentials: dict[tuple[int, str], bool] = {}
         self.next_ids: dict[str, int] = {}
-        self.changes: list[tuple[dict[Any, Any], Any, Any]] | None = None
+        self.changes: list[tuple[MutableMapping[Any, Any], Any, Any]] | None = None
         """What was under a key of a book before each change of the open transaction; None: no transaction is open."""
 
     def take_back(self) -> None:
@@ -61,7 +62,7 @@ class _Books:
         for book, key, before in reversed(self.changes or ()):
             _set(book, key, before)
 
-    def _put(self, book: dict[_KeyT, _ValueT], key: _KeyT, value: _ValueT | None) -> None:
+    def _put(self, book: MutableMapping[_KeyT, _ValueT], key: _KeyT, value: _ValueT | None) -> None:
         """None removes."""
         if self.changes is not None:
             self.changes.append((book, key, book.get(key)))
@@ -135,7 +136,7 @@ class _Books:
         self._put(self.credentials, key, None)
 
 
-def _set(book: dict[_KeyT, _ValueT], key: _KeyT, value: _ValueT | None) -> None:
+def _set(book: MutableMapping[_KeyT, _ValueT], key: _KeyT, value: _ValueT | None) -> None:
     if value is None:
         book.pop(key, None)
     else:

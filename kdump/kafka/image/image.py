@@ -5,13 +5,15 @@ Source: docs/spec/metadata.md#3-from-records-to-the-image (MetadataImage, Metada
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import marshal
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from kdump.kafka.image import metadataversion
 from kdump.kafka.image.cluster import ClusterDelta, ClusterImage
 from kdump.kafka.image.faults import ReplayError
+from kdump.kafka.image.packedmap import PackedMap, text_bytes, text_of
 from kdump.kafka.image.topics import TopicsDelta, TopicsImage
 from kdump.payloads.java import hash_map_order_of
 
@@ -30,12 +32,39 @@ QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
 """(type, name) of what has quotas; the name is None for the default of all."""
 
 
+ConfigT = TypeVar("ConfigT", str, str | None)
+_FEW_CONFIGS: Final = 4
+
+
 class Provenance(NamedTuple):
     """The last record that an image holds: its offset, its leader epoch, and its time (ms)."""
 
     offset: int = -1
     epoch: int = -1
     timestamp: int = -1
+
+
+class Configs(PackedMap[Resource, dict[str, ConfigT]]):
+    """The configs of each resource by their names. Few of them are held as bytes.
+
+    Many are not: each change of them would be a change of all of them.
+    """
+
+    def _key_bytes(self, key: Resource) -> bytes:
+        kind, name = key
+        return text_bytes(f"{kind} {name}")
+
+    def _key(self, data: bytes) -> Resource:
+        kind, _, name = text_of(data).partition(" ")
+        return int(kind), name
+
+    def _pack(self, value: dict[str, ConfigT]) -> bytes | None:
+        return marshal.dumps(value) if len(value) <= _FEW_CONFIGS else None
+
+    def _unpack(self, key: Resource, data: bytes) -> dict[str, ConfigT]:
+        del key
+        values: dict[str, ConfigT] = marshal.loads(data)
+        return values
 
 
 @dataclass(slots=True)
@@ -48,7 +77,7 @@ class MetadataImage:
     """Finalized levels without metadata.version."""
     cluster: ClusterImage = field(default_factory=ClusterImage)
     topics: TopicsImage = field(default_factory=TopicsImage)
-    configs: dict[Resource, dict[str, str]] = field(default_factory=dict)
+    configs: Configs[str] = field(default_factory=Configs)
     quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
     next_producer_id: int = -1
     acls: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -81,7 +110,7 @@ class MetadataDelta:
         self._is_wide = False
         self._metadata_version: int | None = None
         self._features: dict[str, int | None] = {}
-        self._configs: dict[Resource, dict[str, str | None]] = {}
+        self._configs = Configs[str | None]()
         self._quotas: dict[QuotaEntity, dict[str, float | None]] = {}
         self._next_producer_id: int | None = None
         self._acls: dict[str, dict[str, Any] | None] = {}
@@ -144,8 +173,8 @@ class MetadataDelta:
 
     def config_of(self, resource: Resource, name: str) -> str | None:
         """The value of a config with the changes so far."""
-        changed = self._configs.get(resource, {})
-        return changed[name] if name in changed else self.image.configs.get(resource, {}).get(name)
+        changed = self._configs.find(resource) or {}
+        return changed[name] if name in changed else (self.image.configs.find(resource) or {}).get(name)
 
     def feature_of(self, name: str) -> int | None:
         """The level of a feature with the changes so far."""
@@ -175,7 +204,7 @@ class MetadataDelta:
     def remove_topic(self, values: dict[str, Any]) -> None:
         """RemoveTopicRecord: the configs that the topic had before this batch go too."""
         resource = TOPIC_RESOURCE, self.topics.remove(values)
-        configs = self.image.configs.get(resource)
+        configs = self.image.configs.find(resource)
         if configs is not None:
             self._configs[resource] = dict.fromkeys(configs)
 
@@ -183,7 +212,9 @@ class MetadataDelta:
         """ConfigRecord."""
         kind = values["resourceType"]
         resource = kind if kind in RESOURCE_TYPES else 0, values["resourceName"]
-        self._configs.setdefault(resource, {})[values["name"]] = values["value"]
+        configs = self._configs.find(resource) or {}
+        configs[values["name"]] = values["value"]
+        self._configs[resource] = configs
 
     def quota(self, values: dict[str, Any]) -> None:
         """ClientQuotaRecord."""
@@ -248,7 +279,7 @@ def _put(target: dict[Any, Any], changes: Mapping[Any, Any]) -> None:
             target[key] = value
 
 
-def _put_inner(target: dict[Any, dict[Any, Any]], changes: Mapping[Any, dict[Any, Any]]) -> None:
+def _put_inner(target: MutableMapping[Any, dict[Any, Any]], changes: Mapping[Any, dict[Any, Any]]) -> None:
     """What is empty afterwards disappears. The changes are not used again: what is new is not copied."""
     for key, inner in changes.items():
         values = target.get(key)

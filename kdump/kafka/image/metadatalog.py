@@ -237,7 +237,8 @@ class _Values(Sequence[tuple[None, bytes]]):
 
     def __init__(self, values: Iterable[bytes]) -> None:
         self._data = bytearray()
-        self._ends = array("Q", [0])
+        self._ends = array("I", [0])
+        """Four bytes are enough for what comes out of a batch: see BATCH_LIMIT."""
         for value in values:
             self._data += value
             self._ends.append(len(self._data))

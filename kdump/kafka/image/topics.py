@@ -5,12 +5,14 @@ Source: docs/spec/metadata.md#3-from-records-to-the-image (TopicsDelta, TopicDel
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kdump.kafka.image.faults import ReplayError
+from kdump.kafka.image.packedmap import IdMap, IdsByName, TextMap, id_bytes, id_of, text_bytes, text_of
 
 MIGRATING: Final = "A" * 22
 """The directory of a replica that has none yet (DirectoryId)."""
@@ -152,6 +154,10 @@ class TopicImage:
         """Itself: see _TopicDelta."""
         return self
 
+    def applied(self) -> TopicImage:
+        """Itself: see _TopicDelta."""
+        return self
+
     def clear_elr(self) -> None:
         """Of all partitions."""
         for number, partition in [*self.partitions.items()]:
@@ -160,16 +166,36 @@ class TopicImage:
                 self.put(number, cleared)
 
 
+class TopicsById(IdMap[TopicImage]):
+    """Topics by id. Those that have no partitions are held as bytes."""
+
+    def _pack(self, value: TopicImage) -> bytes | None:
+        return None if value.partitions else text_bytes(value.name)
+
+    def _unpack(self, key: str, data: bytes) -> TopicImage:
+        return TopicImage(text_of(data), key)
+
+
+class TopicsByName(TextMap[TopicImage]):
+    """Topics by name. Those that have no partitions are held as bytes."""
+
+    def _pack(self, value: TopicImage) -> bytes | None:
+        return None if value.partitions else id_bytes(value.topic_id)
+
+    def _unpack(self, key: str, data: bytes) -> TopicImage:
+        return TopicImage(key, id_of(data))
+
+
 @dataclass(slots=True)
 class TopicsImage:
     """All topics. Two topics of one name are in ``by_id``; ``by_name`` has the last."""
 
-    by_id: dict[str, TopicImage] = field(default_factory=dict)
-    by_name: dict[str, TopicImage] = field(default_factory=dict)
+    by_id: TopicsById = field(default_factory=TopicsById)
+    by_name: TopicsByName = field(default_factory=TopicsByName)
 
     def is_changed(self, values: dict[str, Any]) -> bool:
         """Apply a PartitionChangeRecord alone. False where it does not apply, of which TopicsDelta says the reason."""
-        topic, number = self.by_id.get(values["topicId"]), values["partitionId"]
+        topic, number = self.by_id.objects.get(values["topicId"]), values["partitionId"]
         partition = None if topic is None else topic.partitions.get(number)
         if topic is None or partition is None:
             return False
@@ -178,7 +204,8 @@ class TopicsImage:
         except ReplayError:
             return False
         # As after every delta: of two topics with one name the one that was changed last counts.
-        self.by_name[topic.name] = topic
+        if self.by_name.objects.get(topic.name) is not topic:
+            self.by_name[topic.name] = topic
         return True
 
 
@@ -220,71 +247,89 @@ class _TopicDelta:
         return (item for item in self.known().partitions.items() if item[0] not in self.changes)
 
 
+class _Changes(IdMap[_TopicDelta | TopicImage]):
+    """By id: the changes of a topic of the image, or a new topic, which nobody else has yet."""
+
+    def _pack(self, value: _TopicDelta | TopicImage) -> bytes | None:
+        return None if isinstance(value, _TopicDelta) or value.partitions else text_bytes(value.name)
+
+    def _unpack(self, key: str, data: bytes) -> TopicImage:
+        return TopicImage(text_of(data), key)
+
+
 class TopicsDelta:
     """Changes of topics that wait until their batch or transaction is complete."""
 
     def __init__(self, image: TopicsImage) -> None:
         self._image = image
-        self._changed: dict[str, _TopicDelta | TopicImage] = {}
-        """By id: the changes of a topic of the image, or a new topic, which nobody else has yet."""
+        self._changed = _Changes()
         self._deleted: set[str] = set()
-        self._created: dict[str, str] = {}
-        self._history: list[TopicImage | str] = []
-        """The topics that were created, and the names of those that were removed, that ``_created`` does not have yet.
-
-        Few logs ask for it.
-        """
+        self._created: IdsByName | None = None
+        """By name, the ids of the topics that were created and not removed; None: as ``_changed`` has them. Few ask."""
 
     def topic(self, values: dict[str, Any]) -> None:
         """TopicRecord."""
         topic = TopicImage(values["name"], values["topicId"])
+        if topic.topic_id in self._changed:
+            self._created_ids()
+        if self._created is not None:
+            self._created[topic.name] = topic.topic_id
         self._changed[topic.topic_id] = topic
-        self._history.append(topic)
 
     def partition(self, values: dict[str, Any]) -> None:
         """PartitionRecord."""
-        delta = self._delta(values["topicId"])
-        delta.get(values["partitionId"])
-        delta.put(values["partitionId"], PartitionRegistration.of_record(values))
+        topic_id, number = values["topicId"], values["partitionId"]
+        delta = self._delta(topic_id)
+        delta.get(number)
+        self._put(topic_id, delta, number, PartitionRegistration.of_record(values))
 
     def partition_change(self, values: dict[str, Any]) -> None:
         """PartitionChangeRecord."""
-        delta, number = self._delta(values["topicId"]), values["partitionId"]
+        topic_id, number = values["topicId"], values["partitionId"]
+        delta = self._delta(topic_id)
         partition = delta.get(number)
         if partition is None:
             raise ReplayError(f"there is no partition {number} of topic {delta.known().name}")
-        delta.put(number, partition.merged(values))
+        self._put(topic_id, delta, number, partition.merged(values))
 
     def remove(self, values: dict[str, Any]) -> str:
         """RemoveTopicRecord; gives the topic's name."""
         topic_id = values["topicId"]
-        delta = self._changed.pop(topic_id, None)
-        if delta is None:
-            topic = self._image.by_id.get(topic_id)
-            if topic is None:
-                raise ReplayError("no topic has this id")
-        else:
-            topic = delta.known()
-            self._history.append(topic.name)
-        if topic_id in self._image.by_id:
+        topic = self._image.by_id.find(topic_id)
+        if topic is not None:
             self._deleted.add(topic_id)
+        delta = self._changed.find(topic_id)
+        if delta is not None:
+            created = self._created_ids()
+            del self._changed[topic_id]
+            topic = delta.known()
+            created.pop(topic.name, None)
+        if topic is None:
+            raise ReplayError("no topic has this id")
         return topic.name
 
     def clear_elr(self, values: dict[str, Any]) -> None:
         """ClearElrRecord: of one topic, or of all where it names none."""
         name = values["topicName"]
         created = self._created_ids()
+        wanted: Iterable[str]
         if name:
-            topic = self._image.by_name.get(name)
-            topic_id = created.get(name) or (None if topic is None else topic.topic_id)
+            topic = self._image.by_name.find(name)
+            topic_id = created.find(name) or (None if topic is None else topic.topic_id)
             if topic_id is None:
                 raise ReplayError(f"there is no topic {name}")
-            wanted = [topic_id]
+            wanted = (topic_id,)
         else:
-            wanted = [*self._image.by_id, *created.values()]
+            wanted = chain(self._image.by_id, created.values())
         for topic_id in wanted:
-            if topic_id not in self._deleted:
+            if topic_id in self._deleted:
+                continue
+            topic = self._image.by_id.find(topic_id)
+            if topic is None or topic.partitions or topic_id in self._changed:
                 self._delta(topic_id).clear_elr()
+            else:
+                # There is nothing to clear, but of two topics with one name the one that was changed last counts.
+                self._changed[topic_id] = TopicImage(topic.name, topic_id)
 
     def name_of(self, topic_id: str) -> str | None:
         """The name of a topic, with the changes so far; None where there is none."""
@@ -293,7 +338,7 @@ class TopicsDelta:
 
     def partition_of(self, topic_id: str, number: int) -> PartitionRegistration | None:
         """A partition with the changes so far."""
-        delta = self._changed.get(topic_id)
+        delta = self._changed.find(topic_id)
         if isinstance(delta, _TopicDelta) and number in delta.changes:
             return delta.changes[number]
         topic = self._topic(topic_id)
@@ -301,43 +346,48 @@ class TopicsDelta:
 
     def finish_snapshot(self) -> None:
         """A snapshot is complete: what it does not name is gone."""
-        self._deleted |= self._image.by_id.keys() - self._changed.keys()
+        self._deleted.update(topic_id for topic_id in self._image.by_id if topic_id not in self._changed)
 
     def check(self) -> None:
         """Raises ReplayError where the changes cannot be applied."""
-        for delta in self._changed.values():
+        for delta in self._changed.objects.values():
             delta.known()
 
     def apply(self) -> None:
         """Change the image."""
-        image = self._image
         for topic_id in self._deleted:
-            deleted = image.by_id.pop(topic_id)
-            image.by_name.pop(deleted.name, None)
-        for topic_id, delta in self._changed.items():
-            topic = delta if isinstance(delta, TopicImage) else delta.applied()
-            image.by_id[topic_id] = topic
-            image.by_name[topic.name] = topic
+            deleted = self._image.by_id.pop(topic_id)
+            self._image.by_name.pop(deleted.name, None)
+        for delta in self._changed.values():
+            topic = delta.applied()
+            self._image.by_id[topic.topic_id] = topic
+            self._image.by_name[topic.name] = topic
 
-    def _created_ids(self) -> dict[str, str]:
-        """By its name, the id of each topic that was created and not removed."""
-        for change in self._history:
-            if isinstance(change, TopicImage):
-                self._created[change.name] = change.topic_id
-            else:
-                self._created.pop(change, None)
-        self._history.clear()
+    def _created_ids(self) -> IdsByName:
+        """``_created``, which is kept from now on."""
+        if self._created is None:
+            self._created = IdsByName()
+            for change in self._changed.values():
+                if isinstance(change, TopicImage):
+                    self._created[change.name] = change.topic_id
         return self._created
 
     def _topic(self, topic_id: str) -> TopicImage | None:
         """A topic without the changes that wait beside it."""
-        changed = self._changed.get(topic_id)
-        if changed is None:
-            return self._image.by_id.get(topic_id)
-        return changed.image if isinstance(changed, _TopicDelta) else changed
+        delta = self._changed.find(topic_id)
+        if delta is None:
+            return self._image.by_id.find(topic_id)
+        return delta.image if isinstance(delta, _TopicDelta) else delta
 
     def _delta(self, topic_id: str) -> _TopicDelta | TopicImage:
-        delta = self._changed.get(topic_id)
+        delta = self._changed.find(topic_id)
         if delta is None:
-            delta = self._changed[topic_id] = _TopicDelta(self._image.by_id.get(topic_id))
+            delta = self._changed[topic_id] = _TopicDelta(self._image.by_id.find(topic_id))
         return delta
+
+    def _put(
+        self, topic_id: str, delta: _TopicDelta | TopicImage, number: int, partition: PartitionRegistration
+    ) -> None:
+        delta.put(number, partition)
+        if isinstance(delta, TopicImage):
+            self._changed[topic_id] = delta

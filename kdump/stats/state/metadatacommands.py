@@ -66,7 +66,8 @@ def _features(image: MetadataImage) -> Iterator[str]:
 
 
 def _topics(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
-    for name, topic in sorted(image.topics.by_name.items()):
+    for name in sorted(image.topics.by_name):
+        topic = image.topics.by_name[name]
         if not selection.shows_topic(topic):
             continue
         if name in _INTERNAL:
@@ -81,13 +82,13 @@ def _topics(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
 
 
 def _configs(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
-    for (kind, resource), configs in sorted(image.configs.items()):
+    for kind, resource in sorted(image.configs):
         entity = _ENTITY_TYPES.get(RESOURCE_TYPES[kind])
         if entity is None or not selection.has_resource(kind, resource):
             continue
         shown = {
             name: value if selection.show_secrets or not is_secret_config(name) else REDACTED
-            for name, value in sorted(configs.items())
+            for name, value in sorted(image.configs[kind, resource].items())
         }
         added = ",".join(f"{name}=[{value}]" if "," in value else f"{name}={value}" for name, value in shown.items())
         chosen = ["--entity-name", resource] if resource else ["--entity-default"]

@@ -150,10 +150,11 @@ def acl_row(acl: Mapping[str, Any]) -> Row:
 
 
 def _topic_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
+    known, current = image.topics.by_id, image.topics.by_name
     # In two steps, without a pair for each of what may be millions.
-    topics = sorted(image.topics.by_id.values(), key=lambda topic: topic.topic_id)
-    topics.sort(key=lambda topic: topic.name)
-    for topic in topics:
+    ids = sorted(known)
+    ids.sort(key=lambda topic_id: known[topic_id].name)
+    for topic in map(known.__getitem__, ids):
         if not selected.shows_topic(topic):
             continue
         shown = [item for item in sorted(topic.partitions.items()) if selected.has_partition(item[1])]
@@ -162,7 +163,7 @@ def _topic_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]
             "name": topic.name,
             "topicId": topic.topic_id,
             "partitions": len(topic.partitions),
-            "isCurrent": image.topics.by_name.get(topic.name) is topic,
+            "isCurrent": current.get(topic.name) == topic,
         }
         for number, partition in shown:
             yield partition_row(topic.name, topic.topic_id, number, partition)

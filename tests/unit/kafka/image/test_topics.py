@@ -7,6 +7,7 @@ import pytest
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.topics import TopicsDelta, TopicsImage
 
+pytestmark = pytest.mark.usefixtures("packing")
 ONE, TWO = "A" * 21 + "w", "A" * 21 + "x"
 
 
@@ -37,3 +38,22 @@ def test_names_of_new_topics_are_known_between_changes() -> None:
     delta.apply()
     assert [(topic.name, dict(topic.partitions)) for topic in image.by_id.values()] == [("b", {})]
     assert list(image.by_name) == ["b"]
+
+
+def test_clearing_all_changes_no_topic_before_the_batch_is_complete() -> None:
+    image = TopicsImage()
+    delta = TopicsDelta(image)
+    delta.topic({"name": "a", "topicId": ONE})
+    delta.apply()
+    delta = TopicsDelta(image)
+    delta.clear_elr({"topicName": ""})
+    partition = {
+        "topicId": ONE, "partitionId": 0, "replicas": [1], "directories": [], "isr": [1], "removingReplicas": [],
+        "addingReplicas": [], "leader": 1, "leaderRecoveryState": 0, "leaderEpoch": 0, "partitionEpoch": 0,
+        "eligibleLeaderReplicas": None, "lastKnownElr": None,
+    }  # fmt: skip
+    delta.partition(partition)
+    assert not image.by_id[ONE].partitions
+    assert not image.by_name["a"].partitions
+    delta.apply()
+    assert [*image.by_id[ONE].partitions] == [*image.by_name["a"].partitions] == [0]
