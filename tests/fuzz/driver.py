@@ -6,6 +6,7 @@ import gc
 import json
 import math
 import os
+import pickle
 import resource
 import shutil
 import signal
@@ -25,6 +26,7 @@ from typing import Final
 from tests.fuzz.case import Case, Fault
 from tests.fuzz.corpus import Corpus
 from tests.fuzz.kinds import KINDS, check
+from tests.fuzz.mutations import bomb
 from tests.fuzz.running import MOST_SECONDS, allow_timers
 
 _CASES_A_PROCESS: Final = 400
@@ -87,6 +89,8 @@ def fuzz(
     """
     campaign = Campaign()
     weights = weights or {name: kind.weight for name, kind in KINDS.items()}
+    # Not anew in each process.
+    bomb()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(dir=_fast_directory()) as name:
         root = Path(name)
@@ -218,7 +222,8 @@ class _Worker:
 
     def _case(self) -> Case:
         """The case that it is at."""
-        return Case.from_json((self._folder / "case").read_text(encoding="utf-8"))
+        case: Case = pickle.loads((self._folder / "case").read_bytes())
+        return case
 
     def _blame(self, campaign: Campaign, fault: Fault) -> None:
         campaign.take(fault, self._case())
@@ -258,14 +263,13 @@ def _work(
                 (kind,) = random.choices(kinds, shares)
                 files = KINDS[kind].make(random, corpus)
                 case = Case(kind, random.getrandbits(32), files)
-            text = case.to_json()
-            (folder / "case").write_text(text, encoding="utf-8")
+            (folder / "case").write_bytes(pickle.dumps(case))
             broken = check(case, folder / "work")
             grown = _peak_memory() - before
             if grown > _MOST_MORE_MEMORY:
                 broken.append(Fault("memory", case.kind, f"{grown >> 10} MiB more than before"))
             for fault in broken:
-                faults.write(json.dumps([fault.promise, fault.where, fault.detail, text]) + "\n")
+                faults.write(json.dumps([fault.promise, fault.where, fault.detail, case.to_json()]) + "\n")
             cases.write(case.kind + "\n")
             if grown > _MOST_MORE_MEMORY:
                 break

@@ -36,14 +36,14 @@ _LONGEST_DECOMPRESSED: Final = 1 << 20
 def damage_log(data: bytes, random: Random) -> bytes:
     """A log with one or two entries that are wrong."""
     if random.random() < 0.02:
-        return _bomb() + data
+        return bomb() + data
     if random.random() < 0.15:
         return data + random.choice((bytes(random.choice((1, 16, 17, 61, 4096))), random.randbytes(61)))
     return mutate(data, random, LOG_MUTATIONS)[1]
 
 
 @cache
-def _bomb() -> bytes:
+def bomb() -> bytes:
     """5 KB of another type of file that become 4 GiB."""
     return bz2.compress(bytes(64 << 20)) * 64
 

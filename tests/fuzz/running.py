@@ -87,8 +87,9 @@ def run_command(words: Sequence[str], folder: Path, faults: list[Fault]) -> Ran:
         finally:
             sys.argv = before[0]
             os.chdir(before[1])
-            # A command ends with its process: what it leaves open is closed by that.
+            # A command ends with its process: what it leaves open is closed by that. What stays is not looked at again.
             gc.collect()
+            gc.freeze()
     ran = Ran(status, streams.out, streams.errors)
     what = " ".join(words)
     if status is not None and status not in _STATUSES:
