@@ -592,6 +592,8 @@ def test_killed(home: Path, name: str) -> None:
     """The same, and the one who waits sees the signal."""
     code = (
         "import os, signal, sys, kdump.convert.output as o\n"
+        # Whoever runs the tests may ignore it.
+        f"signal.signal(signal.{name}, signal.SIG_DFL)\n"
         f"def stop(self, entries): os.kill(os.getpid(), signal.{name})\n"
         "o._OutputSegment.write = stop\n"
         f"sys.argv = ['kdump', 'convert', {NAME!r}, '-o', 'new/', '--to-magic', '1']\n"
