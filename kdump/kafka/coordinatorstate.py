@@ -27,7 +27,7 @@ _Name: TypeAlias = "tuple[Any, ...]"
 """The members of a key: texts, and a number of 32 bits in the place where others of its type have one."""
 _TYPE_BYTES: Final = 2
 _NUMBER_BYTES: Final = 8
-"""Of the number of a key behind its name."""
+"""Bytes of the number of a key, which follow its name."""
 OFFSETS: Final = "offsets"
 TRANSACTION_LOG: Final = "transaction-log"
 _COMMIT_TYPES: Final = (0, 1)
