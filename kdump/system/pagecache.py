@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -22,6 +23,8 @@ _GATHERED: Final = 8 << 20
 """Bytes that are read before their pages are given back: a call for each read would cost too much."""
 _READ_AHEAD: Final = 8 << 20
 """The system reads at most about so much after the bytes that it was asked for."""
+_PAUSES: Final = tuple(0.001 * 2**step for step in range(7))
+"""Seconds to wait for what the system is still reading ahead: 0.127 in all."""
 _SMALL: Final = 4 << 20
 """Bytes of the first files of a process that stay: a command on small files must not load ctypes."""
 _FEW_PAGES: Final = 1 << 20
@@ -86,7 +89,7 @@ class SharedPages:
         if resident:
             with _opened(path) as opened:
                 if opened is not None:
-                    _give_back(opened[0], resident, 0, len(resident) * _PAGE)
+                    _give_back_at_the_end(opened[0], resident, 0, len(resident) * _PAGE)
 
 
 @contextmanager
@@ -139,15 +142,23 @@ class BroughtPages:
             self._start = start
         self._end = max(self._end, end)
         if end - self._given_back >= _GATHERED:
-            self._give_back(self._given_back, end)
+            _give_back(self._descriptor, self._resident, self._given_back, end)
             self._given_back = end
 
     def close(self) -> None:
         """No other read follows: give back what is left, also what the system read ahead."""
-        self._give_back(self._start, self._end + _READ_AHEAD)
+        _give_back_at_the_end(self._descriptor, self._resident, self._start, self._end + _READ_AHEAD)
 
-    def _give_back(self, start: int, end: int) -> None:
-        _give_back(self._descriptor, self._resident, start, end)
+
+def _give_back_at_the_end(descriptor: int, resident: bytes, start: int, end: int) -> None:
+    """Give back the pages of these bytes, also those that the system is still reading: they go when they are read."""
+    _give_back(descriptor, resident, start, end)
+    before = resident.count(1)
+    for pause in _PAUSES:
+        if _cached_pages().of(descriptor, len(resident) * _PAGE) <= before:
+            return
+        time.sleep(pause)
+        _give_back(descriptor, resident, start, end)
 
 
 def _give_back(descriptor: int, resident: bytes, start: int, end: int) -> None:
@@ -177,7 +188,7 @@ def _resident(descriptor: int, status: os.stat_result, path: str) -> bytes | Non
     try:
         if not _may_ask(status, descriptor):
             raise PermissionError("it belongs to another user")
-        if _cached_pages().of(descriptor) * _PAGE >= size:
+        if _cached_pages().of(descriptor, size) * _PAGE >= size:
             return None
         resident = _mincore(descriptor, size)
     except (OSError, AttributeError) as error:
@@ -213,12 +224,13 @@ class _CachedPages:
         import ctypes
 
         self._call = _system().syscall
-        # A range: all of the file. Then how many pages are cached, dirty, being written, evicted, evicted lately.
+        # A range: start and size. Then how many pages are cached, dirty, being written, evicted, evicted lately.
         self._range, self._counts = (ctypes.c_uint64 * 2)(), (ctypes.c_uint64 * 5)()
         self._addresses = ctypes.addressof(self._range), ctypes.addressof(self._counts)
 
-    def of(self, descriptor: int) -> int:
-        """The number of pages; 0 also where the kernel does not count them."""
+    def of(self, descriptor: int, size: int) -> int:
+        """The number of pages of the first ``size`` bytes; 0 also where the kernel does not count them."""
+        self._range[1] = size
         if _CACHESTAT is None or self._call(_CACHESTAT, descriptor, *self._addresses, 0):
             return 0
         return self._counts[0]

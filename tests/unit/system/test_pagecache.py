@@ -76,6 +76,20 @@ def test_some_ranges_backwards(cold: Path) -> None:
     assert resident(cold) == about(sum(map(len, HOT)))
 
 
+def test_pages_that_are_still_being_read_go_later(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """posix_fadvise(2) leaves pages whose reading has not ended."""
+    give_back, calls = os.posix_fadvise, []
+
+    def busy(*arguments: int) -> None:
+        calls.append(arguments)
+        if len(calls) > 3 * len(HOT):
+            give_back(*arguments)
+
+    monkeypatch.setattr(os, "posix_fadvise", busy)
+    read(cold, range(7 * MIB))
+    assert resident(cold) == about(sum(map(len, HOT)))
+
+
 def test_two_readers_of_one_file(cold: Path) -> None:
     with open_source(str(cold)) as first:
         first.read(0, 6 * MIB)
