@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import click
@@ -105,13 +106,14 @@ class _DiffRun:
         for item in compare(given.paths, DiffOptions(contents, given.records, given.topics), self._fail, run):
             if isinstance(item, PartitionReport):
                 self._add(item)
-                text = self._page(item)
+                pieces = self._page(item)
             elif isinstance(item, FileDifference):
                 self._add_finding(file_finding(item))
-                text = self._file(item)
+                pieces = self._file(item)
             else:
-                text = record_json(item) if given.output == "jsonl" else record_text(item)
-            console.out.write(text.encode("utf-8", "surrogateescape"))
+                pieces = record_json(item) if given.output == "jsonl" else iter([record_text(item)])
+            for piece in pieces:
+                console.out.write(piece.encode("utf-8", "surrogateescape"))
         if given.output == "junit":
             console.out.write(self._junit.document())
         elif given.output == "table":
@@ -119,13 +121,12 @@ class _DiffRun:
         console.close()
         return self._status.code
 
-    def _page(self, report: PartitionReport) -> str:
+    def _page(self, report: PartitionReport) -> Iterator[str]:
         given = self._given
         if given.output == "jsonl":
-            return "".join(report_json(report))
-        if given.output == "junit":
-            return ""
-        return report_text(report, color=self._console.color, is_brief=not given.verbose)
+            yield from report_json(report)
+        elif given.output == "table":
+            yield report_text(report, color=self._console.color, is_brief=not given.verbose)
 
     def _add(self, report: PartitionReport) -> None:
         self._totals.add(report)
@@ -138,10 +139,11 @@ class _DiffRun:
         self._status.add(damaged=finding.severity in self._failing)
         self._junit.add_finding(finding)
 
-    def _file(self, found: FileDifference) -> str:
+    def _file(self, found: FileDifference) -> Iterator[str]:
         if self._given.output == "jsonl":
-            return file_json(found)
-        return "" if self._given.output == "junit" else file_text(found, color=self._console.color)
+            yield file_json(found)
+        elif self._given.output == "table":
+            yield file_text(found, color=self._console.color)
 
     def _fail(self, error: KdumpError) -> None:
         self._junit.add_error(error)

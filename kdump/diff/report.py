@@ -13,7 +13,8 @@ from kdump.diff.comparison import CopyDifference, DifferenceKind
 from kdump.diff.losses import CopyTruncation
 from kdump.diff.run import CopySummary, PartitionReport, ReportedRecord
 from kdump.log.names import partition_of_file
-from kdump.rows.scalarlines import json_text, plain
+from kdump.rows.longrows import TextSlices, value_pieces
+from kdump.rows.scalarlines import json_text
 from kdump.system.blocks import escaped
 
 _STYLES = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
@@ -24,6 +25,8 @@ _LONGEST = 60
 """Characters of a key or a value in a table."""
 _BEFORE = 20
 """How many of these come before the first one in which copies differ."""
+_SLICE = 1 << 16
+"""Characters of values that are compared together."""
 
 
 def report_json(report: PartitionReport) -> Iterator[str]:
@@ -101,29 +104,31 @@ def report_json(report: PartitionReport) -> Iterator[str]:
         )
 
 
-def record_json(record: ReportedRecord) -> str:
-    """A record in which copies differ, with what each of them holds; null where it holds nothing."""
+def record_json(record: ReportedRecord) -> Iterator[str]:
+    """A record in which copies differ, with what each of them holds, in pieces; null where it holds nothing."""
     topic, partition = record.name or (None, None)
-    return _line(
-        type="record",
-        topic=topic,
-        partition=partition,
-        offset=record.found.offset,
-        kind=record.found.kind.word,
-        copies=list(record.copies),
-        records=[
+    members = {
+        "type": "record",
+        "topic": topic,
+        "partition": partition,
+        "offset": record.found.offset,
+        "kind": record.found.kind.word,
+        "copies": record.copies,
+        "records": [
             None
             if one is None
             else {
                 "timestamp": one.timestamp,
-                "key": plain(one.key),
-                "value": plain(one.value),
+                "key": one.key,
+                "value": one.value,
                 "partitionLeaderEpoch": one.leader_epoch,
                 "isControl": one.is_control,
             }
             for one in record.found.records
         ],
-    )
+    }
+    yield from value_pieces(members)
+    yield "\n"
 
 
 def file_json(found: FileDifference) -> str:
@@ -359,13 +364,36 @@ def _records(count: int) -> str:
 
 def _cells(values: Sequence[bytes | None]) -> list[str]:
     """Values of several copies, cut so that the place where they begin to differ is seen."""
-    texts = ["null" if value is None else json_text(plain(value)) for value in values]
-    differing = (number for number, several in enumerate(zip_longest(*texts)) if len(set(several)) > 1)
-    same = next(differing, 0)
-    first = same - _BEFORE if same > _LONGEST - _BEFORE and max(map(len, texts)) > _LONGEST else 0
+    texts = [TextSlices(value, _SLICE) for value in values]
+    same = _equal_characters(texts)
+    first = 0
+    if same > _LONGEST - _BEFORE and any(len(_characters(text, 0, _LONGEST + 1)) > _LONGEST for text in texts):
+        first = same - _BEFORE
     cells = []
     for text in texts:
-        part = text[first : first + _LONGEST]
-        before, after = "..." if first else "", "..." if first + _LONGEST < len(text) else ""
-        cells.append(escaped(f"{before}{part}{after}"))
+        part = _characters(text, first, first + _LONGEST + 1)
+        before, after = "..." if first else "", "..." if len(part) > _LONGEST else ""
+        cells.append(escaped(f"{before}{part[:_LONGEST]}{after}"))
     return cells
+
+
+def _equal_characters(texts: Sequence[TextSlices]) -> int:
+    """How many characters the texts have in common at their begin; 0 if they are the same."""
+    same = 0
+    for parts in zip_longest(*texts, fillvalue=""):
+        if len(set(parts)) > 1:
+            characters = zip_longest(*parts)
+            return same + next(number for number, several in enumerate(characters) if len(set(several)) > 1)
+        same += _SLICE
+    return 0
+
+
+def _characters(text: TextSlices, first: int, after: int) -> str:
+    """The characters ``first`` to ``after`` (exclusive)."""
+    found, at = "", 0
+    for part in text:
+        found += part[max(first - at, 0) : max(after - at, 0)]
+        at += len(part)
+        if at >= after:
+            break
+    return found

@@ -13,7 +13,7 @@ from typing import Any, Final
 from kdump.format.record import ManyHeaders
 from kdump.reading.printing import LONG
 from kdump.rows.scalar import ManyKeys
-from kdump.rows.scalarlines import FORMULAS, csv_line, json_text, plain
+from kdump.rows.scalarlines import ATOMS, FORMULAS, csv_line, json_text, plain
 from kdump.rows.schema import Row
 from kdump.wire.utf8 import is_utf8, pieces
 
@@ -29,19 +29,51 @@ def is_long(row: Row) -> bool:
 
 
 def _is_long(value: Any) -> bool:
+    if type(value) in ATOMS:
+        return False
     if isinstance(value, bytes):
         return len(value) >= LONG
+    if isinstance(value, list | tuple):
+        return any(map(_is_long, value))
+    if isinstance(value, dict):
+        return any(map(_is_long, value.values()))
     return isinstance(value, ManyHeaders | ManyKeys)
 
 
 def json_pieces(names: Sequence[str], values: Sequence[Any]) -> Iterator[str]:
     """``rows.json_line`` in pieces."""
-    before = "{"
-    for name, value in dict(zip(names, values, strict=True)).items():
-        yield f"{before}{json_text(name)}:"
-        yield from _json(value)
-        before = ","
-    yield "}\n"
+    yield from value_pieces(dict(zip(names, values, strict=True)))
+    yield "\n"
+
+
+def value_pieces(value: Any) -> Iterator[str]:
+    """``json_text(plain(value))`` in pieces; a single one where nothing in the value is long."""
+    match value:
+        case _ if not _is_long(value):
+            yield json_text(plain(value))
+        case bytes() if is_utf8(value):
+            yield '"'
+            yield from (json_text(piece.decode())[1:-1] for piece in pieces(value))
+            yield '"'
+        case bytes():
+            yield '{"base64":"'
+            for start in range(0, len(value), _BASE64_PIECE):
+                yield b64encode(value[start : start + _BASE64_PIECE]).decode()
+            yield '"}'
+        case dict():
+            before = "{"
+            for name, item in value.items():
+                yield f"{before}{json_text(name)}:"
+                yield from value_pieces(item)
+                before = ","
+            yield "}"
+        case _:
+            before = "["
+            for item in value:
+                yield before
+                yield from value_pieces(item)
+                before = ","
+            yield "]"
 
 
 def csv_pieces(values: Sequence[Any], *, is_safe: bool = False) -> Iterator[str]:
@@ -62,13 +94,34 @@ def csv_pieces(values: Sequence[Any], *, is_safe: bool = False) -> Iterator[str]
                 texts = chain("'", texts)
             yield from _quoted(texts) if any(mark in value for mark in _CSV_QUOTED) else texts
         else:
-            yield from _quoted(_json(value))
+            yield from _quoted(value_pieces(value))
     yield "\n"
 
 
 def text_pieces(data: bytes) -> Iterator[str]:
     """The bytes as they are (``surrogateescape``)."""
     return (piece.decode("utf-8", "surrogateescape") for piece in pieces(data))
+
+
+class TextSlices:
+    """The text of ``value_pieces``, in slices of ``size`` characters (the last one: up to that), as often as wanted."""
+
+    def __init__(self, value: Any, size: int) -> None:
+        self._value = value
+        self._size = size
+        self._only = None if _is_long(value) else list(self._made())
+
+    def __iter__(self) -> Iterator[str]:
+        return self._made() if self._only is None else iter(self._only)
+
+    def _made(self) -> Iterator[str]:
+        pending = ""
+        for text in value_pieces(self._value):
+            pending += text
+            while len(pending) > self._size:
+                yield pending[: self._size]
+                pending = pending[self._size :]
+        yield pending
 
 
 def shortened(value: Any, size: int) -> Any:
@@ -82,35 +135,6 @@ def shortened(value: Any, size: int) -> Any:
         case tuple():
             return tuple(shortened(item, size) for item in value)
     return value
-
-
-def _json(value: Any) -> Iterator[str]:
-    match value:
-        case bytes() if len(value) >= LONG:
-            if is_utf8(value):
-                yield '"'
-                yield from (json_text(piece.decode())[1:-1] for piece in pieces(value))
-                yield '"'
-            else:
-                yield '{"base64":"'
-                for start in range(0, len(value), _BASE64_PIECE):
-                    yield b64encode(value[start : start + _BASE64_PIECE]).decode()
-                yield '"}'
-        case ManyHeaders() | ManyKeys():
-            yield from _array(value)
-        case tuple() if any(map(_is_long, value)):
-            yield from _array(value)
-        case _:
-            yield json_text(plain(value))
-
-
-def _array(values: Iterable[Any]) -> Iterator[str]:
-    before = "["
-    for value in values:
-        yield before
-        yield from _json(value)
-        before = ","
-    yield "]"
 
 
 def _quoted(texts: Iterable[str]) -> Iterator[str]:

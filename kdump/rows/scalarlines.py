@@ -19,11 +19,17 @@ json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """A value of JSON's kinds, without spaces."""
 
 
+ATOMS = frozenset({str, int, float, bool, type(None)})
+"""Types whose values JSON has as they are: most values are of them."""
+
+
 def plain(value: Any) -> Any:
     """A value as JSON has it: bytes become strings or objects, also inside lists and objects.
 
     For many rows ``fast.quoting`` writes the same. Source: docs/contract.md#23-rows.
     """
+    if type(value) in ATOMS:
+        return value
     if isinstance(value, bytes):
         try:
             return value.decode()
