@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from kdump.codes import Codes, DamageError, Finding
@@ -64,11 +65,7 @@ class Log07(EncodedLog):
         for item in ResyncWalk07(self._of, self._base_offset).items():
             if isinstance(item, Gap):
                 end = self._base_offset + item.end
-                self.findings.append(
-                    Finding(
-                        item.reason, item.reason.value.title, item.position, item.length, item.first_offset, end - 1
-                    )
-                )
+                self.findings.append(replace(item.finding, last_offset=end - 1, continue_at=None))
                 continue
             pieces = []
             for start, stop in item.entries():

@@ -183,7 +183,7 @@ class Outputs:
         self._made: list[str] = []
 
     def __enter__(self) -> Self:
-        directories = list(dict.fromkeys(os.path.dirname(job.target) for job in self._jobs))
+        directories = _target_directories(self._jobs)
         for directory in directories:
             for log_directory in (directory, os.path.dirname(os.path.abspath(directory))):
                 if is_held(log_directory):
@@ -192,8 +192,8 @@ class Outputs:
             for path in _files_of(job):
                 self._check_place(path)
         try:
-            for directory in directories:
-                self._made += make_directories(directory)
+            for directory, like in directories.items():
+                self._made += make_directories(directory, like)
         except OSError as error:
             self._remove_directories()
             raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=error.filename) from None
@@ -319,6 +319,18 @@ def _refuse_sources(jobs: Sequence[Job]) -> None:
                 raise DestinationError(f"{path} is (or belongs to) the source")
         if _offset_in(job.target) is not None and os.path.lexists(job.target) and _directory_of(job.target) in beside:
             raise DestinationError(f"{job.target} is another segment beside the source")
+
+
+def _target_directories(jobs: Sequence[Job]) -> dict[str, os.stat_result | None]:
+    """Where files are written, and the directory that they come from; None where that is no directory here."""
+    found: dict[str, os.stat_result | None] = {}
+    for job in jobs:
+        target = os.path.dirname(job.target)
+        if target not in found:
+            found[target] = None
+            with suppress(OSError):
+                found[target] = None if is_stream(job.source) else os.stat(os.path.dirname(job.source) or os.curdir)
+    return found
 
 
 def _sources(jobs: Sequence[Job]) -> set[tuple[int, int]]:

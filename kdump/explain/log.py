@@ -283,18 +283,19 @@ def _as_start(log: _Log) -> Iterator[Line]:
     length = int.from_bytes(head[LENGTH_OFFSET:LOG_OVERHEAD], "big", signed=True)
     magic = int.from_bytes(head[MAGIC_OFFSET : MAGIC_OFFSET + 1], "big", signed=True)
     end = log.target + LOG_OVERHEAD + length
+    no_entry = "no entry begins here: "
     if len(head) <= HEADER_SIZE_UP_TO_MAGIC:
-        reason = f"only {counted(len(head), 'byte')} to the end of the file"
+        note = f"{no_entry}only {counted(len(head), 'byte')} to the end of the file"
     elif length < MIN_ENTRY_LENGTH:
-        reason = f"its length would be {length}"
+        note = f"{no_entry}its length would be {length}"
     elif end > log.size:
-        reason = f"its length would be {length}, beyond the end of the file"
-    elif end - log.target > _LARGEST_SHOWN:
-        reason = f"its length would be {length}, more than any broker takes"
+        note = f"{no_entry}its length would be {length}, beyond the end of the file"
     elif magic not in _KNOWN_MAGICS:
-        reason = f"its magic would be {magic}"
+        note = f"{no_entry}its magic would be {magic}"
+    elif end - log.target > _LARGEST_SHOWN:
+        note = f"by its length of {length}, an entry that begins here is too large to be shown"
     else:
         yield from _entry(log, log.target, end, "entry")
         return
     labeller = Labeller(head, log.target, target=log.target)
-    yield labeller.field(0, len(head), "bytes", counted(len(head), "byte"), f"no entry begins here: {reason}")
+    yield labeller.field(0, len(head), "bytes", counted(len(head), "byte"), note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kdump.codes import Codes
+from kdump.codes import Codes, Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +31,9 @@ class Gap:
     def end(self) -> int:
         """File position of the first byte after the gap."""
         return self.position + self.length
+
+    @property
+    def finding(self) -> Finding:
+        """What a reader reports of it."""
+        lost = self.first_offset, self.last_offset, self.continue_at
+        return Finding(self.reason, self.reason.value.title, self.position, self.length, *lost)

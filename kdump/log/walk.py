@@ -21,6 +21,7 @@ from kdump.format.batch import (
     MAGIC_OFFSET,
     MIN_ENTRY_LENGTH,
     is_read_as_batch,
+    parse_header,
 )
 from kdump.log.source import Source
 
@@ -74,6 +75,15 @@ class Chunk:
     def entries(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, int]]:
         """(start, end) in ``data`` of entries ``first`` to ``last`` (exclusive), which lie side by side."""
         return pairwise(self.bounds(first, last))
+
+    def declared_records(self) -> int:
+        """How many records the headers of the batches declare. A message counts as one."""
+        return sum(
+            max(0, parse_header(self.data, start).record_count)
+            if is_read_as_batch(self.data[start + MAGIC_OFFSET]) and len(self.data) - start >= HEADER_SIZE
+            else 1
+            for start in self.starts
+        )
 
 
 class Walk:

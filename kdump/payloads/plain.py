@@ -42,7 +42,7 @@ def _json(data: bytes) -> Any:
 
 
 def json_like(value: Any, depth: int = 0) -> Any:
-    """``value`` in a form that all outputs can hold. A tuple becomes a list.
+    """``value`` in a form that all outputs can hold. A tuple becomes a list, an object of a subclass one of its base.
 
     Raises:
         ValueError: it is nested too deeply, or holds a number of too many digits or a lone surrogate, which JSON can
@@ -52,6 +52,7 @@ def json_like(value: Any, depth: int = 0) -> Any:
     match value:
         case str():
             value.encode()
+            return str.__str__(value)
         case list() | tuple() if depth < _DEEPEST:
             return [json_like(item, depth + 1) for item in value]
         case dict() if depth < _DEEPEST:
@@ -60,18 +61,21 @@ def json_like(value: Any, depth: int = 0) -> Any:
             raise ValueError(f"it is nested more than {_DEEPEST} deep")
         case int() if value.bit_length() > _MOST_BITS:
             raise ValueError(f"a number of {value.bit_length():,} bits is too large")
-        case None | bool() | int() | float():
-            pass
+        case None | bool():
+            return value
+        case int():
+            return int.__int__(value)
+        case float():
+            return float.__float__(value)
         case _:
             raise TypeError(f"a {type(value).__name__} is no JSON value")
-    return value
 
 
 def _json_name(name: object) -> str:
     if not isinstance(name, str):
         raise TypeError(f"a {type(name).__name__} is no name of a JSON object")
     name.encode()
-    return name
+    return str.__str__(name)
 
 
 def _without_repeats(members: list[tuple[str, Any]]) -> dict[str, Any]:

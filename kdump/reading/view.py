@@ -224,7 +224,7 @@ class LogView(Generic[RowT, RowsT]):
     def _past_damage(self, items: Iterable[Chunk | Gap]) -> Iterator[None]:
         for item in items:
             if isinstance(item, Gap):
-                self._found(_gap_finding(item))
+                self._found(item.finding)
                 yield
                 continue
             yield from self._show(item)
@@ -274,7 +274,7 @@ class LogView(Generic[RowT, RowsT]):
         if path is DecodePath.SCALAR:
             return None
         with_records = self._options.with_records
-        rows_here = _declared_records(chunk) if with_records else len(chunk.starts)
+        rows_here = chunk.declared_records() if with_records else len(chunk.starts)
         expected = policy.expected(rows_here, chunk.end - chunk.starts[0], self._source.size)
         enough = policy.SHOWN_RECORDS if with_records else policy.SHOWN_BATCHES
         if path is DecodePath.AUTO and (expected < enough or rows_here < policy.SHOWN_IN_CHUNK):
@@ -439,26 +439,3 @@ class LogView(Generic[RowT, RowsT]):
             self._budget.admit(1)
             if self._budget.is_spent:
                 return
-
-
-def _declared_records(chunk: Chunk) -> int:
-    """Records in the chunk, by the counts in its v2 headers. A legacy entry counts as one."""
-    total = 0
-    for start in chunk.starts:
-        if chunk.data[start + MAGIC_OFFSET] == 2 and len(chunk.data) - start >= HEADER_SIZE:
-            total += max(0, parse_header(chunk.data, start).record_count)
-        else:
-            total += 1
-    return total
-
-
-def _gap_finding(gap: Gap) -> Finding:
-    return Finding(
-        gap.reason,
-        gap.reason.value.title,
-        gap.position,
-        gap.length,
-        gap.first_offset,
-        gap.last_offset,
-        gap.continue_at,
-    )

@@ -23,6 +23,7 @@ from kdump.log.names import base_of_07, is_log_07
 from kdump.log.opening import open_source
 from kdump.repair.account import named
 from kdump.repair.apply.copies import Staging
+from kdump.repair.apply.disk import can_be_cut
 from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unfinished
 from kdump.repair.apply.manifest import MANIFEST_NAME, Manifest
 from kdump.repair.apply.preparation import Preparation, check_room
@@ -244,8 +245,9 @@ def _in_place(target: str, way: Way07, locks: Locks, *, is_whole: bool) -> Repai
         raise refused(
             f"good data lie after the damage ({cut.good_after:,} messages); --like-broker cuts them off", cut.path
         )
-    if os.stat(cut.path).st_nlink > 1:
-        raise refused("has another name, which would lose its end too (a hard link); use -o", cut.path)
+    if not can_be_cut(cut.path):
+        message = "may not be written, or has another name, which would lose its end too (a hard link); use -o"
+        raise refused(message, cut.path)
     check_room(way.backup or place.directory, cut.recovery.bytes_cut)
     with Preparation(place.directory, way.backup) as preparation:
         try:
@@ -316,7 +318,7 @@ def _written(
     account_name = f"kdump-{target_name}.json"
     account = {"way": RepairMode.LIKE_BROKER.value, "source": found.target, "logs": found.account()}
     data = json.dumps(account, indent=1).encode() + b"\n"
-    with Staging(output, overwrites=overwrites) as staging:
+    with Staging(output, directory.path, overwrites=overwrites) as staging:
         staging.refuse_existing([target_name, account_name])
         for name in names:
             _copy(staging, directory, name)

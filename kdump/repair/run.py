@@ -276,7 +276,7 @@ class Repair(TakesLocks):
             raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
         name = os.path.basename(os.path.abspath(target))
         check_room(output, sum(FileFingerprint.of_log(segment).size for segment in segments))
-        with Staging(output, overwrites=self._options.overwrites) as staging:
+        with Staging(output, place.directory, overwrites=self._options.overwrites) as staging:
             account_name = f"kdump-{name}.json"
             staging.refuse_existing([name, account_name])
             copies = CopyWriter(staging)

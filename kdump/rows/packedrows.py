@@ -31,7 +31,10 @@ class PackedRows(Collection[Row]):
 
     def append(self, row: Row) -> None:
         """Add a row."""
-        self._names = self._names or tuple(row)
+        names = tuple(row)
+        self._names = self._names or names
+        if names != self._names:
+            raise ValueError(f"a row of {', '.join(names)} among those of {', '.join(self._names)}")
         self._data += marshal.dumps(tuple(row.values()))
         self._ends.append(len(self._data))
 

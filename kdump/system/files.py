@@ -238,8 +238,20 @@ def discard_others(directories: Iterable[str], run: str, kept: Iterable[Staged])
                 discard([Staged(os.path.join(directory, name), "")])
 
 
-def make_directories(path: str) -> list[str]:
-    """Make a directory and its missing parents, or none of them. Returns the new ones, the innermost first."""
+def keep_out(directory: str, like: os.stat_result) -> None:
+    """Let nobody else into a new directory for copies who may not enter ``like``, the directory of their sources."""
+    status = os.stat(directory)
+    mode = stat.S_IMODE(status.st_mode) & (like.st_mode | ~0o077)
+    if status.st_gid != like.st_gid:
+        mode = for_another_group(mode)
+    os.chmod(directory, mode)
+
+
+def make_directories(path: str, like: os.stat_result | None = None) -> list[str]:
+    """Make a directory and its missing parents, or none of them. Returns the new ones, the innermost first.
+
+    ``like``: see ``keep_out``.
+    """
     made: list[str] = []
     while path and not os.path.isdir(path):
         made.append(path)
@@ -248,6 +260,8 @@ def make_directories(path: str) -> list[str]:
         for directory in reversed(made):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(directory)
+                if like is not None:
+                    keep_out(directory, like)
     except BaseException:
         remove_empty(made)
         raise

@@ -175,15 +175,7 @@ class _LogReading07:
         """What is wrong, in file order."""
         for item in ResyncWalk07(self._source, self._base_offset).items():
             if isinstance(item, Gap):
-                yield Finding(
-                    item.reason,
-                    item.reason.value.title,
-                    item.position,
-                    item.length,
-                    item.first_offset,
-                    item.last_offset,
-                    item.continue_at,
-                )
+                yield item.finding
                 continue
             entries = list(entries_of(item, self._base_offset))
             self._see(entries)

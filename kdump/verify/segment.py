@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from kdump.codes import Finding, KdumpError
 from kdump.fast import policy
-from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.log.extents import Extent
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
@@ -247,11 +246,4 @@ def _pays(chunk: CheckedChunk, size: int | None, deep: bool) -> bool:
     chunk_size = chunk.end - chunk.starts[0]
     if policy.expected(len(chunk.starts), chunk_size, size) >= policy.CHECKED_BATCHES:
         return True
-    if not deep:
-        return False
-    records = sum(
-        max(0, parse_header(chunk.data, start).record_count)
-        for start in chunk.starts
-        if chunk.data[start + MAGIC_OFFSET] >= 2
-    )
-    return policy.expected(records, chunk_size, size) >= policy.CHECKED_RECORDS
+    return deep and policy.expected(chunk.declared_records(), chunk_size, size) >= policy.CHECKED_RECORDS

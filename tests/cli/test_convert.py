@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -385,6 +386,20 @@ def test_files_are_no_wider_than_their_source(home: Path, mode: int, written: in
         os.umask(before)
     assert {path.stat().st_mode & 0o7777 for path in (home / "new").iterdir()} == {written}
     assert (home / "rows.csv").stat().st_mode & 0o7777 == written
+
+
+@pytest.mark.parametrize(("source", "made"), [(0o700, 0o700), (0o750, 0o750), (0o777, 0o755), (0o555, 0o755)])
+def test_new_directories_are_no_more_open_than_the_source(home: Path, source: int, made: int) -> None:
+    (home / "t-0").mkdir()
+    shutil.copy(home / NAME, home / "t-0" / NAME)
+    os.chown(home / "t-0", -1, os.stat(home).st_gid)
+    (home / "t-0").chmod(source)
+    before = os.umask(0o022)
+    try:
+        assert convert(home, "t-0", "-o", "new/out", "--to-magic", "1")[0] == CLEAN
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o7777 for path in (home / "new", home / "new" / "out")] == [made] * 2
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives files to other users")

@@ -25,6 +25,7 @@ from kdump.stats.records import EntryRecords
 from kdump.wire.compression import GZIP, compress
 from tests.harness.archives import case_files, unpack_cases
 from tests.harness.cli_runs import kdump as run_in_process
+from tests.harness.cli_runs import kdump_bound_by_modes
 from tests.harness.dumpoptions import text_dump
 from tests.harness.examples import sparse
 
@@ -234,6 +235,10 @@ def test_a_repair_in_place_asks_before_it_cuts_off_good_messages(kdump: Run, tmp
     linked = kdump("repair", "--in-place", "--like-broker", str(copy))
     assert (linked.status, "hard link" in linked.err) == (1, True)
     other.unlink()
+    copy.chmod(0o400)
+    read_only = kdump_bound_by_modes("repair", "--in-place", "--like-broker", str(copy), cwd=tmp_path)
+    assert (read_only.returncode, b"may not be written" in read_only.stderr) == (1, True)
+    copy.chmod(0o600)
     assert kdump("repair", "--in-place", "--like-broker", str(copy)).status == 0
     assert copy.read_bytes() == b""
     assert kdump("repair", "--in-place", "--salvage", str(copy)).status == 1

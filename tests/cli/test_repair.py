@@ -15,7 +15,18 @@ from kdump.repair.apply import disk
 from kdump.repair.run import Repair, RepairOptions
 from tests.harness import batches
 from tests.harness.captures import FIXTURES
-from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump, on_a_terminal
+from tests.harness.cli_runs import (
+    BATCH,
+    CLEAN,
+    DAMAGE,
+    DAMAGED_BATCH,
+    NAME,
+    UNREADABLE,
+    USAGE,
+    kdump,
+    kdump_bound_by_modes,
+    on_a_terminal,
+)
 from tests.harness.killedrepairs import build, contents, manifests, tree
 
 SEGMENTS = FIXTURES / "segments"
@@ -373,6 +384,35 @@ def test_another_name_of_the_log_keeps_its_end(torn: Path, tmp_path: Path) -> No
     assert repair("t-0", "--in-place", cwd=tmp_path)[0] == CLEAN
     assert torn.read_bytes() == rows(0) + rows(3)
     assert (tmp_path / "backup.log").read_bytes() == state
+
+
+@pytest.mark.parametrize(("source", "made"), [(0o700, 0o700), (0o750, 0o750), (0o777, 0o755), (0o555, 0o755)])
+@pytest.mark.parametrize("name", ["t-0", f"t-0/{NAME}"])
+def test_directories_of_copies_are_no_more_open_than_the_source(
+    torn: Path, tmp_path: Path, name: str, source: int, made: int
+) -> None:
+    """Files that everybody may read can be protected by their directory alone."""
+    os.chown(torn.parent, -1, os.stat(tmp_path).st_gid)
+    torn.parent.chmod(source)
+    before = os.umask(0o022)
+    try:
+        assert repair(name, "-o", "new/out", cwd=tmp_path)[0] == CLEAN
+    finally:
+        os.umask(before)
+    (copy,) = (tmp_path / "new").rglob(NAME)
+    above = [folder for folder in copy.parents if folder.is_relative_to(tmp_path / "new")]
+    assert [folder.stat().st_mode & 0o7777 for folder in above] == [made] * (3 if name == "t-0" else 2)
+
+
+def test_a_log_that_may_not_be_written_is_replaced(torn: Path, tmp_path: Path) -> None:
+    """A repair that could not cut it was begun, and could not be finished."""
+    torn.chmod(0o400)
+    before = tree(torn.parent)
+    assert kdump_bound_by_modes("repair", "t-0", "--in-place", cwd=tmp_path).returncode == CLEAN
+    assert (torn.read_bytes(), torn.stat().st_mode & 0o777) == (rows(0) + rows(3), 0o400)
+    (manifest,) = manifests(torn.parent)
+    assert kdump_bound_by_modes("repair", "--undo", str(manifest), cwd=tmp_path).returncode == CLEAN
+    assert tree(torn.parent) == before
 
 
 def test_backup_elsewhere(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import gc
 import os
@@ -20,6 +21,9 @@ from tests.harness.streams import caught
 
 KDUMP = [sys.executable, "-m", "kdump"]
 CLEAN, DAMAGE, USAGE, UNREADABLE, INTERRUPTED = 0, 1, 2, 3, 130
+
+_DROP_FROM_BOUNDING_SET, _DAC_OVERRIDE = 24, 1
+"""PR_CAPBSET_DROP and CAP_DAC_OVERRIDE of Linux."""
 
 NAME = f"{0:020}.log"
 BATCH = v2_batch(plain_rows(3))
@@ -56,6 +60,17 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "KDUMP": " ".join(KDUMP)}
     return subprocess.run(
         ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, timeout=60, check=False
+    )
+
+
+def kdump_bound_by_modes(*words: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+    """``kdump WORDS`` in a process that must not write to a read-only file, even if root starts it."""
+
+    def without_override() -> None:
+        ctypes.CDLL(None).prctl(_DROP_FROM_BOUNDING_SET, _DAC_OVERRIDE, 0, 0, 0)
+
+    return subprocess.run(
+        [*KDUMP, *words], cwd=cwd, capture_output=True, timeout=60, check=False, preexec_fn=without_override
     )
 
 

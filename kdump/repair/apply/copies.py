@@ -83,10 +83,11 @@ class Staging:
 
     Args:
         directory: for the copies.
+        source: the directory of the files that are copied.
         overwrites: files that are there are replaced, but never a directory.
     """
 
-    def __init__(self, directory: str, *, overwrites: bool = False) -> None:
+    def __init__(self, directory: str, source: str, *, overwrites: bool = False) -> None:
         self._target = directory
         self._overwrites = overwrites
         self._names: list[str] = []
@@ -98,9 +99,10 @@ class Staging:
         self._hidden = os.path.join(directory, f".kdump-{os.getpid()}-{time.time_ns()}")
         self._directory = os.path.join(self._hidden, "files")
         made: list[str] = []
+        like = os.stat(source or os.curdir)
         try:
             for path in (*reversed(to_make), self._hidden, self._directory):
-                disk.make_directory(path)
+                disk.make_directory_for_copies(path, like)
                 made.append(path)
         except BaseException:
             disk.remove_made(made)

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.source import FileSource
-from kdump.system.files import NO_LINKS, for_another_group
+from kdump.system.files import NO_LINKS, for_another_group, keep_out
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -120,6 +120,11 @@ def status_of(where: Where) -> os.stat_result | None:
 def exists(where: Where) -> bool:
     """Whether something has that name."""
     return status_of(where) is not None
+
+
+def can_be_cut(path: str) -> bool:
+    """Whether a file can be cut where it is: the caller may write to it, and no other name would lose its end too."""
+    return os.stat(path).st_nlink == 1 and os.access(path, os.W_OK, effective_ids=True)
 
 
 def open_file(where: Where) -> FileSource:
@@ -272,6 +277,13 @@ def make_directory(where: Where, like: os.stat_result | None = None) -> None:
                 with suppress(OSError):
                     os.rmdir(name, dir_fd=at)
                 raise
+
+
+def make_directory_for_copies(path: str, like: os.stat_result) -> None:
+    """Make a directory for copies of files in the directory ``like``, which nobody may enter who may not enter that."""
+    make_directory(path)
+    with _errors_at(path):
+        keep_out(path, like)
 
 
 def remove_directory(where: Where) -> None:

@@ -14,6 +14,7 @@ from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.log.names import INDEX_KINDS, Kind, sibling
 from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
+from kdump.repair.apply import disk
 from kdump.repair.apply.journal import pieces_of
 from kdump.repair.apply.manifest import MARKER, SWAP
 from kdump.repair.apply.preparation import Preparation
@@ -190,16 +191,16 @@ def _cut(segment: RepairedSegment, preparation: Preparation, *, is_last: bool) -
     """End a log where its good part ends.
 
     Without its .index the last segment is recovered by any start, to the same end. Any other one is cut after its new
-    index files are there: they fit the longer log, too, and a clean start does not recover it.
+    index files are there: they fit the longer log, too, and a clean start does not recover it. A log that cannot be cut
+    where it is, such as one that a copy made of links shares, is replaced by a copy of its good part.
     """
     name, read = segment.name, segment.plan.recovered.read
     status = os.stat(segment.plan.path)
-    # The file may have another name, in a copy made of links. That copy must not lose its end.
-    is_shared = status.st_nlink > 1
-    if is_shared:
-        _copy_start(segment, preparation)
-    else:
+    is_cut = disk.can_be_cut(segment.plan.path)
+    if is_cut:
         preparation.save_tail(name, read)
+    else:
+        _copy_start(segment, preparation)
     # The .index comes last: with it a broker takes the other two as complete.
     indexes = dict(reversed(list(segment.indexes.items())))
     for index, content in indexes.items():
@@ -209,10 +210,10 @@ def _cut(segment: RepairedSegment, preparation: Preparation, *, is_last: bool) -
         else:
             preparation.place(index)
     preparation.sync()
-    if is_shared:
-        preparation.place(name)
-    else:
+    if is_cut:
         preparation.cut(name)
+    else:
+        preparation.place(name)
     for index in indexes if is_last else ():
         preparation.place(index)
     preparation.sync()

@@ -100,6 +100,14 @@ def test_a_position_after_the_break_is_tried_as_an_entry() -> None:
     assert named(off, "bytes")[0].note.startswith("no entry begins here: its length would be")
 
 
+def test_an_entry_that_is_too_large_to_be_shown_may_be_one() -> None:
+    """A broker takes it if message.max.bytes is as large."""
+    large = v2_batch(body=bytes(33 << 20))
+    log = BATCH + with_length(v2_batch(plain_rows(1), crc=1), 3) + large
+    [field] = named(lines_of(log, len(log) - len(large)), "bytes")
+    assert field.note == f"by its length of {len(large) - 12}, an entry that begins here is too large to be shown"
+
+
 @pytest.mark.parametrize("size", [1, 17, 18, 1000])
 def test_a_tail_of_zeros(size: int) -> None:
     lines = lines_of(BATCH + bytes(size), len(BATCH))

@@ -25,6 +25,7 @@ from kdump.payloads.message_json import json_value
 from kdump.payloads.plain import DECODERS as PLAIN
 from kdump.payloads.registry import PlainRecordDecoder, names, plain_decoder
 from kdump.payloads.topics import INTERNAL_TOPICS
+from kdump.rows.packedrows import PackedRows
 
 OFFSETS = "__consumer_offsets"
 
@@ -231,12 +232,30 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "class Panic(BaseException): pass\n"
         "def panics(data): raise Panic('as those of Rust')\n"
         "word = 'x'\n"
+        "class Text(str): pass\n"
+        "class Whole(int): pass\n"
+        "class Part(float): pass\n"
+        "def own(data): return {Text('name'): [Text('text'), Whole(2), Part(0.5)]}\n"
     )
     info = tmp_path / "other-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
     (tmp_path / "no_decoders.py").write_text("raise SystemExit(7)\n")
-    functions = ("upper", "fails", "odd", "raw", "pair", "huge", "leaves", "mute", "loud", "panics", "word", "missing")
+    functions = [
+        "upper",
+        "fails",
+        "odd",
+        "own",
+        "raw",
+        "pair",
+        "huge",
+        "leaves",
+        "mute",
+        "loud",
+        "panics",
+        "word",
+        "missing",
+    ]
     entries = "".join(f"{name} = other_decoders:{name}\n" for name in functions) + "gone = no_decoders:x\n"
     (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{entries}hex = other_decoders:upper\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -244,7 +263,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_decoders_of_others() -> None:
-    others = ["fails", "gone", "huge", "leaves", "loud", "missing", "mute", "odd", "pair"]
+    others = ["fails", "gone", "huge", "leaves", "loud", "missing", "mute", "odd", "own", "pair"]
     others += ["panics", "raw", "upper", "word"]
     assert names() == [*PLAIN, "none", *others]
     decoded = PlainRecordDecoder.of("upper", "fails").decode(b"k", b"v")
@@ -271,6 +290,15 @@ def test_tuples_of_others_are_lists_in_every_output() -> None:
     decoder = PlainRecordDecoder.of(None, "pair")
     assert contents_decoder(decoder).contents(0, None, b"v").payload == '[1,["NaN",{"x":[2]}]]'
     assert json_value(decoder.decode(None, b"v").value) == [1, ["NaN", {"x": [2]}]]
+
+
+@pytest.mark.usefixtures("installed")
+def test_objects_of_subclasses_are_those_of_their_bases() -> None:
+    """The state of a partition holds rows as bytes, which only values of Python's own types become."""
+    value = PlainRecordDecoder.of(None, "own").decode(None, b"v").value
+    [row] = PackedRows([{"value": value}])
+    assert row == {"value": {"name": ["text", 2, 0.5]}}
+    assert [type(one) for one in (*value, *value["name"])] == [str, str, int, float]
 
 
 @pytest.mark.usefixtures("installed")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kdump.rows.packedrows import PackedRows, ShownRows
 
 ROWS: list[dict[str, Any]] = [
@@ -18,6 +20,12 @@ def test_rows_come_out_as_they_went_in_each_time() -> None:
     assert [list(row) for row in packed] == [list(row) for row in ROWS]
     assert (len(packed), bool(packed), ROWS[1] in packed, {} in packed) == (2, True, True, False)
     assert not PackedRows([])
+
+
+@pytest.mark.parametrize("other", [{"offset": 1, "group": "g"}, {"group": "g"}, {"group": "g", "position": 1}])
+def test_rows_have_the_same_members(other: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="among those of group, offset"):
+        PackedRows([{"group": "g", "offset": 1}, other])
 
 
 def test_rows_of_several_parts_are_changed_when_they_are_asked_for() -> None:

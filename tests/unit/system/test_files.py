@@ -93,6 +93,17 @@ def test_directories(tmp_path: Path) -> None:
         make_directories(str(tmp_path / "a" / "kept" / "x"))
 
 
+@pytest.mark.parametrize(("like", "mode"), [(0o777, 0o755), (0o755, 0o755), (0o750, 0o700), (0o705, 0o705), (0, 0o700)])
+def test_another_group_may_enter_what_all_others_may(tmp_path: Path, like: int, mode: int) -> None:
+    before = os.umask(0o022)
+    try:
+        source = os.stat_result((like, 0, 0, 0, 0, os.stat(tmp_path).st_gid + 1, 0, 0, 0, 0))
+        make_directories(str(tmp_path / "new"), source)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new").stat().st_mode & 0o7777 == mode
+
+
 @pytest.mark.parametrize("failing", range(4))
 @pytest.mark.parametrize("has_links", [True, False])
 def test_a_rename_that_fails_takes_the_others_back(
