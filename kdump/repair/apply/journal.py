@@ -112,7 +112,7 @@ def unfinished(directory: str) -> Iterator[Unfinished]:
             entry = journal.entry(MANIFEST_NAME)
             if disk.exists(entry):
                 manifest, status = read_manifest(entry)
-                if manifest.state in (State.BEGUN, State.UNDOING):
+                if not manifest.is_finished:
                     user, is_undone = user_name(status.st_uid), manifest.state is State.UNDOING
                     path = os.path.join(journal.path, MANIFEST_NAME)
                     yield Unfinished(path, manifest.created, user, len(manifest.steps), is_undone)
