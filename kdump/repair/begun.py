@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kdump.codes import Codes, KdumpError
-from kdump.repair.apply.folders import open_repair
+from kdump.repair.apply.folders import Folders, open_repair
 from kdump.repair.apply.journal import clear_unprepared, has_unprepared, unfinished
 from kdump.repair.apply.manifest import MANIFEST_NAME, Manifest
 from kdump.repair.apply.undo import Undone, resume, undo
@@ -28,9 +29,26 @@ def undo_repair(
     Raises:
         KdumpError: see ``kdump.repair.apply.undo.undo`` and ``kdump.repair.apply.folders.open_repair``; LOCK_HELD.
     """
-    folders, manifest = open_repair(path, backup)
-    with folders, locked(manifest.directory, is_forced=force):
+    with _locked_repair(path, force=force, backup=backup) as (folders, manifest):
         return manifest, undo(folders, manifest, replaces_changed=replaces_changed)
+
+
+@contextmanager
+def _locked_repair(path: str, *, force: bool, backup: str | None) -> Iterator[tuple[Folders, Manifest]]:
+    """The repair whose manifest is ``path``, as it is once no other run can go on with it.
+
+    Raises KdumpError as ``undo_repair``.
+    """
+    folders, manifest = open_repair(path, backup)
+    folders.close()
+    directory = manifest.directory
+    with locked(directory, is_forced=force):
+        # Until now another run may have finished it or taken it back.
+        folders, manifest = open_repair(path, backup)
+        with folders:
+            if manifest.directory != directory:
+                raise KdumpError(Codes.MANIFEST, "another run has replaced this manifest", path=path)
+            yield folders, manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +84,9 @@ def finish_repairs(
             begun = list(unfinished(directory))
             manifests = []
             for one in begun:
-                folders, manifest = open_repair(one.path, backup)
-                with folders, locked(manifest.directory, is_forced=force):
+                with _locked_repair(one.path, force=force, backup=backup) as (folders, manifest):
+                    if manifest.is_finished:
+                        continue
                     resume(folders, manifest)
                 manifests.append(os.path.join(manifest.backup, MANIFEST_NAME))
             if has_unprepared(directory):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from kdump.codes import Codes, Finding
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -51,6 +52,10 @@ class _Text:
         self._is_done = is_done
         self._color = color
         self._target = escaped(plan.target)
+
+    @cached_property
+    def _overlapping(self) -> SegmentPlan | None:
+        return self._plan.overlapping
 
     def lines(self) -> Iterator[str]:
         plan = self._plan
@@ -130,7 +135,7 @@ class _Text:
             yield f"what is left of it would not do either: {failure.message}; nothing is written"
         if log.base_offset != segment.base_offset:
             yield f"{self._would('write', 'written')} under its first offset, {log.base_offset:020d}.log"
-            if segment is self._plan.overlapping and not self._is_done:
+            if segment is self._overlapping and not self._is_done:
                 yield "another segment has, or may have, offsets from there on: refused until one of them is moved away"
         for piece in log.pieces:
             if piece.origin in _FROM_ELSEWHERE:

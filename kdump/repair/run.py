@@ -311,8 +311,8 @@ class Repair(TakesLocks):
                 raise refused(message, segment)
         check_place(place, is_forced=self._options.force)
         refuse_backup(place, self._options.backup)
-        refuse_unfinished(place.directory)
         self._locks.take(place)
+        refuse_unfinished(place.directory)
         clear_unprepared(place.directory, self._options.backup)
         if not self._options.salvaging.replicas:
             segments = [segment for segment in segments if os.path.lexists(segment)]

@@ -16,6 +16,9 @@ from typing import Any
 from kdump.codes import Codes, KdumpError
 from kdump.convert.offsetmap import OFFSET_MAP, RENUMBERED
 from kdump.diff.places import PartitionName
+from kdump.log.files import strip_credentials
+from kdump.log.lines import lines_of
+from kdump.log.opening import open_source
 
 _Stretch = tuple[int, int, PartitionName]
 """First old offset, the new one that it becomes, and the new partition."""
@@ -33,7 +36,7 @@ class OffsetMaps:
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._stretches: dict[PartitionName, list[_Stretch]] = {}
-        for path in paths:
+        for path in map(strip_credentials, paths):
             found = sorted(_maps_in(path))
             if not found:
                 raise KdumpError(Codes.MISSING, f"holds no file *{OFFSET_MAP}", path=path)
@@ -56,8 +59,8 @@ class OffsetMaps:
 
     def _read(self, path: str) -> None:
         try:
-            with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-                lines = csv.reader(file)
+            with open_source(path) as source:
+                lines = csv.reader(line.decode("utf-8", "surrogateescape") for line in lines_of(source) if line)
                 if tuple(next(lines, ())) != RENUMBERED:
                     raise ValueError("its first line is not that of an offset map")
                 for topic, partition, offset, new_topic, new_partition, new_offset in lines:
@@ -65,8 +68,6 @@ class OffsetMaps:
                     self._stretches.setdefault((topic, int(partition)), []).append(stretch)
         except (ValueError, csv.Error) as error:
             raise KdumpError(Codes.UNREADABLE, f"no map of offsets: {error}", path=path) from error
-        except OSError as error:
-            raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=path) from error
 
 
 def _maps_in(path: str) -> Iterator[str]:

@@ -132,6 +132,36 @@ def damaged_segments(folder: Path, count: int) -> list[str]:
     return paths
 
 
+@pytest.mark.parametrize("mode", [RepairMode.LIKE_BROKER, RepairMode.INDEXES])
+def test_segments_before_are_read_once(tmp_path: Path, mode: RepairMode) -> None:
+    """Recovery of each segment of the second half fails, so the producers after it come from the files before the next.
+
+    It fails because a producer writes outside of the transaction that it opened.
+    """
+    counts = []
+    for count in (MANY, 2 * MANY):
+        folder = tmp_path / str(count) / "orders-0"
+        folder.mkdir(parents=True)
+        opened: list[str] = []
+
+        def counted(path: str, opened: list[str] = opened) -> Source:
+            opened.append(path)
+            return open_source(path)
+
+        paths = [str(folder / f"{2 * number:020}.log") for number in range(2 * count)]
+        for number, path in enumerate(paths):
+            batches = [
+                v2_batch(plain_rows(1), base_offset=2 * number + at, attributes=attributes, producer_id=7)
+                for at, attributes in enumerate((TRANSACTIONAL if number >= count else 0, 0))
+            ]
+            Path(path).write_bytes(b"".join(batches))
+        planner = Planner(mode, RepairSettings(), counted)
+        plan = planner.partition(str(folder), paths, place_of(str(folder)), is_whole=True)
+        assert sum(segment.fails for segment in plan.segments) == count
+        counts.append(len(opened))
+    assert counts[1] < 2.5 * counts[0]
+
+
 def test_following_segments_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "orders-0"
     folder.mkdir()

@@ -397,15 +397,14 @@ def sync_directory(where: Where | Folder) -> None:
 
 def _set_owner_and_mode(descriptor: int, like: os.stat_result, *, keep_owner: bool) -> None:
     now = os.fstat(descriptor)
-    mode = like.st_mode & 0o7777
+    # No file runs with the rights of its owner, who may be another one than that of the bytes in it.
+    mode = like.st_mode & (0o7777 if stat.S_ISDIR(now.st_mode) else 0o777)
     if (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid):
         try:
             os.fchown(descriptor, like.st_uid, like.st_gid)
         except PermissionError:
             if keep_owner:
                 raise
-            # Nothing runs with the rights of the caller because somebody else said so of his file.
-            mode &= 0o777
             if now.st_gid != like.st_gid:
                 mode = for_another_group(mode)
     os.fchmod(descriptor, mode)

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.format.checkpoint import with_offset
 from kdump.log.names import parse_partition_directory
-from kdump.log.opening import check_size
+from kdump.log.opening import check_holes, check_size
 from kdump.log.source import Source
 from kdump.repair.apply import disk
 from kdump.repair.apply.disk import Folder, Where
@@ -112,7 +112,7 @@ def unfinished(directory: str) -> Iterator[Unfinished]:
             entry = journal.entry(MANIFEST_NAME)
             if disk.exists(entry):
                 manifest, status = read_manifest(entry)
-                if manifest.state in (State.BEGUN, State.UNDOING):
+                if not manifest.is_finished:
                     user, is_undone = user_name(status.st_uid), manifest.state is State.UNDOING
                     path = os.path.join(journal.path, MANIFEST_NAME)
                     yield Unfinished(path, manifest.created, user, len(manifest.steps), is_undone)
@@ -287,7 +287,11 @@ def copy_file(source: Where, target: Where, position: int = 0, *, is_log: bool =
 
 
 def pieces_of(source: Source, position: int = 0, end: int | None = None) -> Iterator[memoryview]:
-    """The bytes of a file from ``position`` to ``end`` (exclusive); each piece is valid until the next."""
+    """The bytes of a file from ``position`` to ``end`` (exclusive); each piece is valid until the next.
+
+    Raises KdumpError FILE_SIZE for a sparse file that would take hours.
+    """
+    check_holes(source)
     buffer = memoryview(bytearray(_PIECE))
     while count := source.read_into(buffer if end is None else buffer[: end - position], position):
         yield buffer[:count]

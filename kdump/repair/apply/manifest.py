@@ -158,6 +158,11 @@ class Manifest:
     is_new: bool = False
     account: Mapping[str, Any] | None = None
 
+    @property
+    def is_finished(self) -> bool:
+        """No step is left, neither of the repair nor of its undo."""
+        return self.state in (State.DONE, State.UNDONE)
+
     def with_state(self, state: State) -> Manifest:
         """The manifest of the repair in another state."""
         return replace(self, state=state)

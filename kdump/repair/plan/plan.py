@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -235,7 +236,7 @@ class PartitionPlan:
         """A segment whose new name would claim offsets that another segment has, or may have."""
         there = next((segment.path for segment in self.segments if not segment.is_missing), self.segments[0].path)
         names = map(parse_file_name, segments_around(there))
-        bases = [name.base_offset for name in names if name is not None and name.base_offset is not None]
+        bases = sorted({name.base_offset for name in names if name is not None and name.base_offset is not None})
         end = -1
         for segment in self.segments:
             log, old = segment.salvaged, segment.base_offset
@@ -243,8 +244,9 @@ class PartitionPlan:
                 continue
             if log.base_offset != old:
                 low, high = sorted((log.base_offset, old))
-                is_between = any(low <= base <= high and base != old for base in bases)
-                is_unknown = not self.is_whole and min(bases, default=old) < old
+                between = bases[bisect_left(bases, low) : bisect_right(bases, high)]
+                is_between = bool({between[0], between[-1]} - {old}) if between else False
+                is_unknown = not self.is_whole and bool(bases) and bases[0] < old
                 if is_between or is_unknown or log.base_offset < end:
                     return segment
             end = max(end, log.end_offset)

@@ -24,9 +24,9 @@ from kdump.repair.plan.others import unfit_snapshots
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, RepairSettings, SegmentPlan
 from kdump.repair.plan.producersat import (
     ProducersAt,
+    ProducersFromFiles,
     WatchedProducers,
     base_offset_of,
-    producers_at,
     producers_in_snapshot,
 )
 from kdump.repair.plan.recovery import Recovered, recover_log
@@ -48,7 +48,7 @@ class ProducerHistory:
     """
 
     def __init__(self, settings: RepairSettings, opened: Callable[[str], Source]) -> None:
-        self._opened = opened
+        self._files = ProducersFromFiles(opened)
         self._next: ProducersAt | None = None
         self._is_first = settings.first_segment
         self._is_changed = False
@@ -60,7 +60,7 @@ class ProducerHistory:
             found = ProducersAt(WatchedProducers(base_offset), is_known=True)
         self._is_first = False
         if found is None:
-            return producers_at(path, self._opened)
+            return self._files.at(path)
         states = None if self._is_changed else producers_in_snapshot(path)
         # The plan keeps those of the segment before.
         return found.copy() if states is None else ProducersAt(states, is_known=True)

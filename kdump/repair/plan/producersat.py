@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.batch import BatchHeader
@@ -25,6 +25,9 @@ from kdump.log.partition import segments_around
 from kdump.log.source import Source
 from kdump.log.walk import Walk
 from kdump.verify.siblings import check_snapshot
+
+_NOWHERE: Final = -1
+"""The end offset of states before the first batch, where that is not at the start of the log."""
 
 
 class WatchedProducers(ProducerStates):
@@ -75,17 +78,61 @@ def producers_at(path: str, opened: Callable[[str], Source] = open_source) -> Pr
         path: a .log; the files around it are read.
         opened: opens a log.
     """
-    before = _before(path)
-    base_offset = base_offset_of(path)
-    replayed: list[str] = []
-    for segment in (path, *reversed(before)):
-        replayed[:0] = [] if segment == path else [segment]
-        states = producers_in_snapshot(segment)
-        if states is not None:
-            return ProducersAt(states, _replay(states, replayed, base_offset, opened))
-    starts_at_zero = base_offset_of((*before, path)[0]) == 0
-    states = WatchedProducers(0 if starts_at_zero else base_offset)
-    return ProducersAt(states, _replay(states, replayed, base_offset, opened) and starts_at_zero)
+    return ProducersFromFiles(opened).at(path)
+
+
+class ProducersFromFiles:
+    """The producers at segments of one partition, from the files before each of them.
+
+    Segments are asked for in the order of their offsets. So what was read for one is not read again for the next.
+
+    Args:
+        opened: opens a log.
+    """
+
+    def __init__(self, opened: Callable[[str], Source] = open_source) -> None:
+        self._opened = opened
+        self._segments: list[str] = []
+        self._numbers: dict[str, int] = {}
+        # The states at the base offset of the segment with this number, and what was read for them.
+        self._number = -1
+        self._states = WatchedProducers()
+        self._is_good = self._has_start = False
+
+    def at(self, path: str) -> ProducersAt:
+        """At the base offset of ``path``. Raises KdumpError NAME."""
+        base_offset = base_offset_of(path)
+        name = os.path.basename(path)
+        if self._numbers.get(name, -1) < self._number or self._number < 0:
+            self._begin(path)
+        number = self._numbers[name]
+        for place in range(number, self._number, -1):
+            states = producers_in_snapshot(self._segments[place])
+            if states is not None:
+                self._number, self._states = place, states
+                self._is_good = self._has_start = True
+                break
+        else:
+            if self._number < 0:
+                self._number, self._is_good = 0, True
+                self._has_start = base_offset_of(self._segments[0]) == 0
+                self._states = WatchedProducers(0 if self._has_start else _NOWHERE)
+        if self._is_good:
+            self._is_good = _replay(self._states, self._segments[self._number : number], base_offset, self._opened)
+        self._number = number
+        states = self._states.copy()
+        states.has_unbegun_marker = self._states.has_unbegun_marker
+        if states.end_offset == _NOWHERE:
+            states.end_offset = base_offset
+        return ProducersAt(states, self._is_good and self._has_start)
+
+    def _begin(self, path: str) -> None:
+        """List the segments around ``path``; one that is missing has none before it."""
+        segments = segments_around(path)
+        named = [segment for segment in segments if (name := parse_file_name(segment)) and name.base_offset is not None]
+        self._segments = named if path in named else [path]
+        self._numbers = {os.path.basename(segment): number for number, segment in enumerate(self._segments)}
+        self._number = -1
 
 
 def producers_in_snapshot(path: str) -> WatchedProducers | None:
@@ -103,12 +150,6 @@ def producers_in_snapshot(path: str) -> WatchedProducers | None:
     if any(check_snapshot(data, offset)):
         return None
     return WatchedProducers.from_snapshot(snapshot_entries(data), offset)
-
-
-def _before(path: str) -> list[str]:
-    segments = segments_around(path)
-    named = [segment for segment in segments if (name := parse_file_name(segment)) and name.base_offset is not None]
-    return named[: named.index(path)] if path in named else []
 
 
 def _replay(states: WatchedProducers, segments: list[str], end: int, opened: Callable[[str], Source]) -> bool:

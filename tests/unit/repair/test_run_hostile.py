@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.repair import begun, refusals
 from kdump.repair import run as engine
 from kdump.repair.apply import disk
 from kdump.repair.apply.journal import HOME
 from kdump.repair.apply.manifest import MAX_SIZE
 from kdump.repair.apply.manifestjson import parse_manifest
 from kdump.repair.begun import finish_repairs, undo_repair
+from kdump.repair.plan.location import PartitionLocation
 from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, RepairOptions
 from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
@@ -488,3 +490,38 @@ def test_what_was_prepared_goes_and_nothing_else(partition: Path, tmp_path: Path
     repair(partition, RepairMode.LIKE_BROKER)
     assert (home / "mine" / "notes").exists()
     assert [path.name for path in journal.rglob("*")] == ["new", "mine"]
+
+
+def test_a_repair_that_another_run_takes_back_before_the_lock(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The manifest is read again under the lock: the steps would remove the logs that came back."""
+    before = tree(partition)
+    manifest = begin(partition)
+    locked = begun.locked
+
+    def locked_late(directory: str, *, is_forced: bool) -> contextlib.AbstractContextManager[None]:
+        monkeypatch.setattr(begun, "locked", locked)
+        undo_repair(str(manifest))
+        return locked(directory, is_forced=is_forced)
+
+    monkeypatch.setattr(begun, "locked", locked_late)
+    finish(partition)
+    assert tree(partition) == before
+    assert json.loads(manifest.read_bytes())["state"] == "undone"
+
+
+def test_a_repair_that_another_run_begins_before_the_lock(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other repair is made on top of it."""
+    before = tree(partition)
+    take = refusals.Locks.take
+
+    def take_late(locks: refusals.Locks, place: PartitionLocation) -> None:
+        monkeypatch.setattr(refusals.Locks, "take", take)
+        begin(partition)
+        take(locks, place)
+
+    monkeypatch.setattr(refusals.Locks, "take", take_late)
+    with pytest.raises(KdumpError, match="was begun and not finished"):
+        repair(partition, RepairMode.LIKE_BROKER)
+    (manifest,) = manifests(partition)
+    undo_repair(str(manifest))
+    assert tree(partition) == before

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from kdump.codes import KdumpError
+from kdump.codes import Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.restore.offsetmaps import OffsetMaps
 from kdump.restore.plan import RestoreOptions, plan_restore
@@ -76,6 +77,21 @@ def test_what_is_no_map(tmp_path: Path, text: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(KdumpError):
         OffsetMaps([str(tmp_path / "empty")])
+
+
+@pytest.mark.parametrize("what", ["pipe", "link"])
+def test_a_directory_holds_what_is_no_file(tmp_path: Path, what: str) -> None:
+    """It is not waited for, and no link leads elsewhere; a map that is named may be a link."""
+    elsewhere = tmp_path / "map.csv"
+    elsewhere.write_text("topic,partition,offset,newTopic,newPartition,newOffset\n")
+    path = tmp_path / "maps" / "x.offsets.csv"
+    path.parent.mkdir()
+    os.mkfifo(path) if what == "pipe" else path.symlink_to(elsewhere)
+    with pytest.raises(KdumpError) as error:
+        OffsetMaps([str(path.parent)])
+    assert error.value.code is (Codes.SPECIAL_FILE if what == "pipe" else Codes.LINK_OUTSIDE)
+    if what == "link":
+        OffsetMaps([str(path)])
 
 
 def test_only_for_the_reset_tool(tmp_path: Path) -> None:

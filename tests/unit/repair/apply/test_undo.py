@@ -186,6 +186,22 @@ def test_a_giant_in_place_of_a_changed_file_is_not_kept(repaired: tuple[Path, di
     assert kept(partition) == {}
 
 
+@pytest.mark.parametrize("what", ["saved", "new"])
+def test_the_holes_of_a_giant_log_are_not_read(tmp_path: Path, what: str) -> None:
+    """To digest them takes hours, a copy of them fills the disk."""
+    partition = build(tmp_path)
+    repair(partition, RepairMode.LIKE_BROKER)
+    giant = partition / f"{999:020}.log" if what == "new" else min(partition.glob(".kdump/*/old/*.from-*"))
+    giant.touch()
+    os.truncate(giant, 5 << 30)
+    before = {path: path.stat().st_mtime_ns for path in partition.iterdir()}
+    status, _, errors = undo(partition, "--replace-changed")
+    assert status == UNREADABLE
+    assert f"{giant}: has 5,368,70" in errors
+    assert {path: path.stat().st_mtime_ns for path in partition.iterdir()} == before
+    assert kept(partition) == {}
+
+
 def test_a_log_of_which_the_start_is_gone_cannot_come_back(tmp_path: Path) -> None:
     partition = build(tmp_path)
     repair(partition, RepairMode.LIKE_BROKER)
