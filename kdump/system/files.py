@@ -240,11 +240,15 @@ def discard_others(directories: Iterable[str], run: str, kept: Iterable[Staged])
 
 def keep_out(directory: str, like: os.stat_result) -> None:
     """Let nobody else into a new directory for copies who may not enter ``like``, the directory of their sources."""
-    status = os.stat(directory)
-    mode = stat.S_IMODE(status.st_mode) & (like.st_mode | ~0o077)
-    if status.st_gid != like.st_gid:
-        mode = for_another_group(mode)
-    os.chmod(directory, mode)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        mode = stat.S_IMODE(status.st_mode) & (like.st_mode | ~0o077)
+        if status.st_gid != like.st_gid:
+            mode = for_another_group(mode)
+        os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
 
 
 def make_directories(path: str, like: os.stat_result | None = None) -> list[str]:
