@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -272,7 +273,8 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
                     continue
                 for repaired in job.path(path):
                     status.add(damaged=repaired.leaves_damage)
-                    console.out.write(_shown(repaired, given, console, reporter, told).encode())
+                    for block in _shown(repaired, given, console, reporter, told):
+                        console.out.write(block)
             except KdumpError as error:
                 fail(error.located(path))
     console.close()
@@ -281,16 +283,18 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
 
 def _shown(
     repaired: Repaired | Repaired07, given: RepairArguments, console: Console, reporter: Reporter, told: set[str]
-) -> str:
-    """What is printed of a partition; for ``told`` see ``_once``."""
+) -> Iterator[bytes]:
+    """What is printed of a partition, in blocks; for ``told`` see ``_once``."""
     is_text = given.output_format == "text"
     if not isinstance(repaired, Repaired):
-        return repaired.text() if is_text else repaired.json()
+        yield (repaired.text() if is_text else repaired.json()).encode()
+        return
     for segment in repaired.plan.segments if reporter.verbose else ():
         reporter.note(f"{segment.path}: {segment.fingerprint.size:,} bytes, {repaired.plan.mode.value}")
-    if not is_text:
-        return repair_json(repaired)
-    return _once(repair_text(repaired, color=console.color), repaired.plan.place, told)
+    if is_text:
+        yield _once(repair_text(repaired, color=console.color), repaired.plan.place, told).encode()
+    else:
+        yield from repair_json(repaired)
 
 
 def _options(given: RepairArguments) -> RepairOptions:

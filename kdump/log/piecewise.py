@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -58,7 +59,7 @@ class PiecewiseSource(Source, Generic[PieceT]):
     """
 
     def __init__(self, path: str, pieces: Sequence[PieceT], opened: Callable[[str], Source] = open_source) -> None:
-        self._starts = [0, *accumulate(piece.length for piece in pieces)]
+        self._starts = array("q", accumulate((piece.length for piece in pieces), initial=0))
         super().__init__(path, self._starts[-1])
         self._pieces = pieces
         self._open = opened

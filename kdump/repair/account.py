@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from enum import Enum
 from typing import Any
 
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, SegmentPlan
 from kdump.repair.salvage.pieces import LogPiece, PieceOrigin
+from kdump.rows.packedrows import Shown
+from kdump.wire.jsontext import json_blocks
 
 
 def account(plan: PartitionPlan) -> list[dict[str, Any]]:
-    """One member per log; the names are those of the JSON lines of other commands."""
+    """One member per log; the names are those of the JSON lines of other commands. ``json_blocks`` writes it."""
     if plan.mode is RepairMode.SALVAGE:
         return [_salvaged(segment) for segment in plan.segments]
     return [_like_broker(segment) for segment in plan.segments]
 
 
-def json_account(plan: PartitionPlan) -> bytes:
-    """The account as the content of the file beside repaired copies."""
-    return json.dumps({"way": plan.mode.value, "source": plan.target, "logs": account(plan)}, indent=1).encode() + b"\n"
+def json_account(plan: PartitionPlan) -> Iterator[bytes]:
+    """The account as the content of the file beside repaired copies, in blocks."""
+    return json_blocks({"way": plan.mode.value, "source": plan.target, "logs": account(plan)}, indent=1)
 
 
 def losses(plan: PartitionPlan) -> dict[str, Any]:
@@ -60,10 +62,10 @@ def _salvaged(segment: SegmentPlan) -> dict[str, Any]:
     assert log is not None
     repaired = segment.repaired or segment.recovered
     members = _head(segment, log.base_offset, repaired.read.sha256)
-    members["pieces"] = [_piece(piece) for piece in log.pieces]
+    members["pieces"] = Shown([log.pieces], _piece)
     members["endFrom"] = log.end_from
     for name in ("dropped", "lost", "restored", "transactions", "not_taken"):
-        members[_camel(name)] = [named(asdict(item)) for item in getattr(log, name)]
+        members[_camel(name)] = Shown([getattr(log, name)], _item)
     return members
 
 
@@ -81,6 +83,10 @@ def _piece(piece: LogPiece) -> dict[str, Any]:
     members["data"] = piece.data.hex()
     members["patches"] = [[offset, data.hex()] for offset, data in piece.patches]
     return members
+
+
+def _item(item: Any) -> dict[str, Any]:
+    return named(asdict(item))
 
 
 def named(members: dict[str, Any]) -> dict[str, Any]:

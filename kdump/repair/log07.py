@@ -41,6 +41,7 @@ from kdump.repair.refusals import (
 )
 from kdump.system.blocks import escaped
 from kdump.verify.log07 import count_entries, is_last_log
+from kdump.wire.jsontext import json_blocks
 
 _BLOCK: Final = 1 << 20
 
@@ -317,7 +318,7 @@ def _written(
     target_name = os.path.basename(os.path.abspath(found.target))
     account_name = f"kdump-{target_name}.json"
     account = {"way": RepairMode.LIKE_BROKER.value, "source": found.target, "logs": found.account()}
-    data = json.dumps(account, indent=1).encode() + b"\n"
+    data = json_blocks(account, indent=1)
     with Staging(output, directory.path, overwrites=overwrites) as staging:
         staging.refuse_existing([target_name, account_name])
         for name in names:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 
 from kdump.repair.account import account, losses
 from kdump.repair.run import Repaired
 from kdump.repair.startreport import starts_members
+from kdump.wire.jsontext import json_blocks
 
 
-def repair_json(repaired: Repaired) -> str:
-    """The result as a JSON object in one line."""
+def repair_json(repaired: Repaired) -> Iterator[bytes]:
+    """The result as a JSON object in one line, in blocks."""
     plan = repaired.plan
     members = {
         "type": "repair",
@@ -37,4 +38,4 @@ def repair_json(repaired: Repaired) -> str:
         "starts": None if repaired.starts is None else starts_members(repaired.starts),
         "logs": account(plan),
     }
-    return json.dumps(members) + "\n"
+    return json_blocks(members)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import marshal
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 Row: TypeAlias = dict[str, Any]
+ItemT = TypeVar("ItemT")
 
 _POSITION: Final = "Q"
 
@@ -51,10 +52,10 @@ class PackedRows(Collection[Row]):
         return any(own == row for own in self)
 
 
-class ShownRows(Collection[Row]):
-    """The rows of several collections one after the other, each as ``change`` makes it when it is asked for."""
+class Shown(Collection[Row], Generic[ItemT]):
+    """The items of several collections one after the other, each as the row ``change`` makes when it is asked for."""
 
-    def __init__(self, parts: Iterable[Collection[Row]], change: Callable[[Row], Row]) -> None:
+    def __init__(self, parts: Iterable[Collection[ItemT]], change: Callable[[ItemT], Row]) -> None:
         self._parts = tuple(parts)
         self._change = change
 
@@ -62,7 +63,11 @@ class ShownRows(Collection[Row]):
         return sum(map(len, self._parts))
 
     def __iter__(self) -> Iterator[Row]:
-        return (self._change(row) for part in self._parts for row in part)
+        return (self._change(item) for part in self._parts for item in part)
 
     def __contains__(self, row: object) -> bool:
         return any(own == row for own in self)
+
+
+ShownRows: TypeAlias = Shown[Row]
+"""Rows made of rows."""

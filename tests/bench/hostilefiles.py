@@ -32,6 +32,18 @@ def _one(offset: int, **fields: int) -> bytes:
     return batch_of([Fields(key=b"k", value=b"v")], Header(offset, **fields))
 
 
+def _wrong_crc(offset: int) -> bytes:
+    """A batch of which one flipped bit explains the wrong CRC."""
+    entry = bytearray(_one(offset))
+    entry[17] ^= 1
+    return bytes(entry)
+
+
+def _in_disorder(number: int) -> bytes:
+    """A batch at a place where no other batch continues it."""
+    return struct.pack(">q", number * 7919 % 1_000_003) + _one(0)[8:]
+
+
 def _sibling(name: str, content: Callable[[int], bytes]) -> Callable[[Path, int], None]:
     """A partition of one batch with a huge file beside it."""
 
@@ -414,6 +426,8 @@ FILES: Final[dict[str, tuple[Callable[[Path, int], None], str, str]]] = {
     ),
     "leader-epochs": (_batches(lambda n: _one(n, partition_leader_epoch=n)), "log", f"orders-0/{LOG}"),
     "damage": (_batches(lambda n: _one(n) + b"\0" * 5), "log", f"orders-0/{LOG}"),
+    "wrong-crcs": (_batches(_wrong_crc), "log", f"orders-0/{LOG}"),
+    "disorder": (_batches(_in_disorder), "log", f"orders-0/{LOG}"),
     "messages": (_batches(lambda n: message(n, b"v")), "log", f"orders-0/{LOG}"),
     "commits": (_topic("__consumer_offsets", _commits), "topic", "__consumer_offsets-0"),
     "group": (_topic("__consumer_offsets", _group), "topic", "__consumer_offsets-0"),

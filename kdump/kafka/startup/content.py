@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from kdump.codes import KdumpError
 from kdump.log.opening import check_holes, check_size, open_source
 from kdump.log.piecewise import PiecewiseSource, Sliceable
 from kdump.log.source import Source
+from kdump.wire.packeditems import PackedItems
 
 _BLOCK: Final = 1 << 20
 _ZEROS: Final = bytes(_BLOCK)
@@ -32,12 +34,20 @@ class ContentPiece:
         return ContentPiece(self.path, self.position + start, end - start)
 
 
+_PLAIN: Final = attrgetter(*ContentPiece.__slots__)
+
+
 @dataclass(frozen=True, slots=True)
 class Content:
     """Pieces in file order, ``size`` bytes in all."""
 
-    pieces: tuple[ContentPiece, ...]
+    pieces: Sequence[ContentPiece]
     size: int
+
+    @classmethod
+    def of_pieces(cls, pieces: Iterable[ContentPiece], size: int) -> Content:
+        """Contents of perhaps a million pieces, the data of which are bytes."""
+        return cls(PackedItems(pieces, _PLAIN, lambda values: ContentPiece(*values)), size)
 
     @classmethod
     def of_file(cls, path: str, size: int) -> Content:
@@ -90,7 +100,7 @@ class Content:
         return self == other.resized(self.size) if self.size <= other.size else False
 
     def __add__(self, other: Content) -> Content:
-        return Content(self.pieces + other.pieces, self.size + other.size)
+        return Content((*self.pieces, *other.pieces), self.size + other.size)
 
 
 class ContentSource(PiecewiseSource[ContentPiece]):

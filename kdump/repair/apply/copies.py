@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -122,19 +122,22 @@ class Staging:
         """Where a file lies until it is committed."""
         return os.path.join(self._directory, name)
 
-    def commit_files(self, account: str, data: bytes) -> None:
+    def commit_files(self, account: str, data: Iterable[bytes]) -> None:
         """Give every file its name in the directory; also the file ``account``, which describes them."""
         self._commit([(self.path(name), name) for name in self._names], account, data)
 
-    def commit_directory(self, name: str, account: str, data: bytes) -> None:
+    def commit_directory(self, name: str, account: str, data: Iterable[bytes]) -> None:
         """Make all files the new directory ``name`` at one moment; ``account`` as for ``commit_files``."""
         disk.sync_directory(self._directory)
         self._commit([(self._directory, name)], account, data)
 
-    def _commit(self, places: list[tuple[str, str]], account: str, data: bytes) -> None:
+    def _commit(self, places: list[tuple[str, str]], account: str, data: Iterable[bytes]) -> None:
         """Move what is staged to its names. After an error the old files are back."""
         self.refuse_existing([account, *(name for _, name in places)])
-        disk.write_file(self._other(account), data)
+        with disk.NewDiskFile(self._other(account)) as file:
+            for block in data:
+                file.write(block)
+            file.finish()
         places = [(self._other(account), account), *places]
         try:
             for path, name in places:

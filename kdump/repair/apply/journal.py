@@ -217,13 +217,17 @@ def write_manifest(folders: Folders, folder: Folder, manifest: Manifest) -> None
 
 def _write(folder: Folder, manifest: Manifest, like: os.stat_result) -> None:
     """Raises KdumpError UNWRITABLE, or REPAIR_REFUSED if the manifest is too large to be read again."""
-    data, part = manifest.to_json(), folder.entry(_PART)
-    if len(data) > MAX_SIZE:
-        message = f"its manifest would have {len(data):,} bytes, at most {MAX_SIZE:,} are read: repair fewer segments"
+    blocks, size, part = [], 0, folder.entry(_PART)
+    for block in manifest.to_json():
+        size += len(block)
+        if size <= MAX_SIZE:
+            blocks.append(block)
+    if size > MAX_SIZE:
+        message = f"its manifest would have {size:,} bytes, at most {MAX_SIZE:,} are read: repair fewer segments"
         raise KdumpError(Codes.REPAIR_REFUSED, message, path=manifest.directory)
     remove(part)
     # Only the owner may write the manifest, even where others may write to the partition.
-    disk.write_file(part, data, _owned(like.st_mode & 0o644, like.st_uid, like.st_gid), keep_owner=True)
+    disk.write_file(part, b"".join(blocks), _owned(like.st_mode & 0o644, like.st_uid, like.st_gid), keep_owner=True)
     disk.replace(part, folder.entry(MANIFEST_NAME))
     disk.sync_directory(folder)
 

@@ -6,15 +6,15 @@ manifest shows what came from where. ``manifestjson`` reads it.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, Self
 
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.repair.plan.plan import LineChange
+from kdump.wire.jsontext import json_blocks
 
 FORMAT: Final = 1
 MANIFEST_NAME: Final = "manifest.json"
@@ -167,13 +167,8 @@ class Manifest:
         """The manifest of the repair in another state."""
         return replace(self, state=state)
 
-    def to_json(self) -> bytes:
-        """The file's content."""
-        members = {"format": FORMAT, **asdict(self)}
-        return json.dumps(members, indent=1, default=_plain).encode() + b"\n"
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Enum):
-        return value.value
-    raise TypeError(f"{type(value)} is nothing for a manifest")
+    def to_json(self) -> Iterator[bytes]:
+        """The file's content, in blocks."""
+        # ``asdict`` would copy the accounts of the logs, which are long.
+        members = {"format": FORMAT, **asdict(replace(self, logs=())), "logs": self.logs}
+        return json_blocks(members, indent=1)

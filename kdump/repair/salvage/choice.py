@@ -201,6 +201,10 @@ def _are_likely(others: BatchArrays, taken: BatchArrays, chosen: Column, place: 
     is_near = others.first[chosen] - last[place] < _IMPLAUSIBLE_GAP
     is_swapped = has_gap[place] | (np.abs(place - beside) == 1)
     span = others.last[chosen] - others.first[chosen]
-    flipped = others.first[chosen][:, None] ^ _BITS
-    is_flip = (flipped > last[beside][:, None]) & (flipped + span[:, None] < first[beside][:, None])
-    return np.asarray(is_swapped & ((place < len(taken)) | is_near) & ~is_flip.any(axis=1))
+    is_likely = is_swapped & ((place < len(taken)) | is_near)
+    low, high = last[beside], first[beside] - span
+    # A bit at a time: a column of all of them would take a kilobyte for each batch.
+    for bit in _BITS:
+        flipped = others.first[chosen] ^ bit
+        is_likely &= (flipped <= low) | (flipped >= high)
+    return np.asarray(is_likely)

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from kdump.repair.salvage.entry import Entry
 from kdump.repair.salvage.inventory import Inventory
-from kdump.repair.salvage.pieces import Dropped, LogPiece, Lost, PieceOrigin
+from kdump.repair.salvage.pieces import Dropped, LogPiece, Lost, PieceOrigin, packed
 from kdump.repair.salvage.table import BatchArrays, Column
 from kdump.verify.missing import MANY_GAPS
 from kdump.verify.table import row_dtype
+from kdump.wire.packeditems import PackedItems
 
 _WRONG_CRC: Final = "the CRC is wrong"
 
@@ -126,7 +127,7 @@ class Draft:
             rows, owner, is_ours = rows[order], owner[order], is_ours[order]
         return DraftTable(rows, owner, is_ours)
 
-    def losses(self, base_offset: int, end_offset: int | None, *, with_gaps: bool = False) -> list[Lost]:
+    def losses(self, base_offset: int, end_offset: int | None, *, with_gaps: bool = False) -> PackedItems[Lost]:
         """Offsets without batches where bytes of the log are missing from the result too.
 
         Args:
@@ -148,15 +149,14 @@ class Draft:
         if with_gaps and np.count_nonzero(is_missing & is_whole) < MANY_GAPS and not table.was_cleaned:
             is_whole[:] = False
         is_lost = is_missing & ~is_whole
-        found = [
-            Lost(int(expected[number]), int(table.first[number]) - 1, is_held=False)
-            for number in np.flatnonzero(is_lost).tolist()
-        ]
+        firsts, ends = [expected[:-1][is_lost]], [table.first[is_lost]]
         end = int(expected[-1])
         is_told = any(first <= end and end_offset <= last + 1 for first, last in self._explained if end_offset)
         if end_offset is not None and end_offset > end and not is_told:
-            found.append(Lost(int(expected[-1]), end_offset - 1, is_held=False))
-        return found
+            firsts.append(expected[-1:])
+            ends.append(np.array([end_offset]))
+        bounds = zip(np.concatenate(firsts).tolist(), np.concatenate(ends).tolist(), strict=True)
+        return packed(Lost, (Lost(first, stop - 1, is_held=False) for first, stop in bounds))
 
     def bytes_after(self) -> int:
         """How many bytes of the log lie after the last batch of the result, copies not counted."""

@@ -6,13 +6,16 @@ was lost can be listed, and what came from where can be proved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby, pairwise
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from kdump.kafka.startup.content import Content, ContentPiece
 from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.wire.packeditems import PackedItems
 
 
 class PieceOrigin(Enum):
@@ -225,10 +228,10 @@ class RepairedLog:
     """
 
     base_offset: int
-    pieces: tuple[LogPiece, ...]
-    dropped: tuple[Dropped, ...] = ()
-    lost: tuple[Lost, ...] = ()
-    restored: tuple[Restored, ...] = ()
+    pieces: Sequence[LogPiece]
+    dropped: Sequence[Dropped] = ()
+    lost: Sequence[Lost] = ()
+    restored: Sequence[Restored] = ()
     transactions: tuple[TouchedTransaction, ...] = ()
     not_taken: tuple[NotTaken, ...] = ()
     end_from: str | None = None
@@ -248,8 +251,8 @@ class RepairedLog:
                 return
             part = RepairedLog(
                 base,
-                tuple(piece for piece in self.pieces if _is_in(piece.first_offset, base, end)),
-                lost=tuple(lost for lost in self.lost if _is_in(lost.first_offset, base, end)),
+                packed_pieces(piece for piece in self.pieces if _is_in(piece.first_offset, base, end)),
+                lost=packed(Lost, (lost for lost in self.lost if _is_in(lost.first_offset, base, end))),
             )
             is_first = base == self.base_offset
             yield replace(self, pieces=part.pieces, lost=part.lost, rolls=()) if is_first else part
@@ -257,7 +260,7 @@ class RepairedLog:
     @property
     def content(self) -> Content:
         """Its bytes."""
-        return Content(tuple(part for piece in self.pieces for part in piece.contents()), self.size)
+        return Content.of_pieces((part for piece in self.pieces for part in piece.contents()), self.size)
 
     @property
     def size(self) -> int:
@@ -302,3 +305,23 @@ class RepairedLog:
 
 def _is_in(offset: int, first: int, end: int | None) -> bool:
     return first <= offset and (end is None or offset < end)
+
+
+_PartT = TypeVar("_PartT", Dropped, Lost, Restored)
+
+
+def packed(kind: type[_PartT], parts: Iterable[_PartT]) -> PackedItems[_PartT]:
+    """Parts of a ``RepairedLog``, of which there may be one for each batch: they are held as bytes."""
+    return PackedItems(parts, attrgetter(*kind.__slots__), lambda values: kind(*values))
+
+
+_PIECE: Callable[[LogPiece], tuple[Any, ...]] = attrgetter(*LogPiece.__slots__[1:])
+
+
+def packed_pieces(pieces: Iterable[LogPiece]) -> PackedItems[LogPiece]:
+    """As ``packed``."""
+    return PackedItems(
+        pieces,
+        lambda piece: (piece.origin.value, *_PIECE(piece)),
+        lambda values: LogPiece(PieceOrigin(values[0]), *values[1:]),
+    )

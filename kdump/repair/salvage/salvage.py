@@ -26,7 +26,18 @@ from kdump.repair.salvage.entry import Entry, identity
 from kdump.repair.salvage.estimatedend import indexed_end, known_end
 from kdump.repair.salvage.gapreader import GapReader
 from kdump.repair.salvage.inventory import take_inventory
-from kdump.repair.salvage.pieces import Lost, NotTaken, PieceOrigin, RepairedLog, SalvageOptions, TouchedTransaction
+from kdump.repair.salvage.pieces import (
+    Dropped,
+    Lost,
+    NotTaken,
+    PieceOrigin,
+    RepairedLog,
+    Restored,
+    SalvageOptions,
+    TouchedTransaction,
+    packed,
+    packed_pieces,
+)
 from kdump.repair.salvage.placeholders import held
 from kdump.repair.salvage.replica import OwnBatches, Replica, WantedOffsets, fill
 from kdump.repair.salvage.resolve import OffsetGap, decide
@@ -120,18 +131,18 @@ class _Salvage:
         end = self._known_end()
         transactions = self._end_transactions(end)
         losses = self._draft.losses(self._base_offset, end)
-        dropped = tuple(self._draft.dropped(self._reason_of))
+        dropped = packed(Dropped, self._draft.dropped(self._reason_of))
         if self._options.hold_offsets:
             self._hold(losses)
-            losses = [replace(loss, is_held=True) for loss in losses]
+            losses = packed(Lost, (replace(loss, is_held=True) for loss in losses))
         restored = (one for entry in self._draft.entries for one in entry.restored)
         rolls = tuple(self._rolls()) if self._around.is_partition else ()
         return RepairedLog(
             self._base_offset,
-            tuple(self._draft.pieces(rolls)),
+            packed_pieces(self._draft.pieces(rolls)),
             dropped,
-            tuple(losses),
-            tuple(sorted(restored, key=attrgetter("position"))),
+            losses,
+            packed(Restored, sorted(restored, key=attrgetter("position"))),
             tuple(transactions),
             tuple(sorted(self._not_taken, key=attrgetter("path", "first_offset"))),
             self._end_from,

@@ -1,10 +1,26 @@
-"""JSON that somebody else may have written."""
+"""JSON that somebody else may have written, and JSON that is made in blocks."""
 
 from __future__ import annotations
 
-import pytest
+import json
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
 
-from kdump.wire.jsontext import read_json
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.codes import Severity
+from kdump.rows.packedrows import Shown
+from kdump.wire.jsontext import json_blocks, read_json
+from tests.harness.examples import examples
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inside: st.lists(inside, max_size=4) | st.dictionaries(st.text(), inside, max_size=4),
+    max_leaves=20,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,3 +37,36 @@ def test_many_values_are_read_where_they_take_the_bytes() -> None:
     assert len(read_json(b"[" + b"12345678901,\n" * 300_000 + b"1]")) == 300_001
     assert read_json(b'{"a": ["\xff", 1]}') == {"a": ["\udcff", 1]}
     assert read_json(b"[1]", parse_int=str) == ["1"]
+
+
+@examples(200)
+@given(VALUES, st.none() | st.integers(0, 3))
+def test_blocks_are_the_same_json(value: Any, indent: int | None) -> None:
+    assert b"".join(json_blocks(value, indent)) == f"{json.dumps(value, indent=indent)}\n".encode()
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_collections_are_arrays(count: int) -> None:
+    rows = Shown([range(count)], lambda number: {"number": number, "severity": Severity.ERROR})
+    plain = [{"number": number, "severity": Severity.ERROR.value} for number in range(count)]
+    for indent in (None, 1):
+        assert (
+            b"".join(json_blocks({"rows": rows}, indent)) == f"{json.dumps({'rows': plain}, indent=indent)}\n".encode()
+        )
+    with pytest.raises(TypeError):
+        list(json_blocks(object()))
+
+
+def test_blocks_of_many_rows_take_little_memory() -> None:
+    def sizes() -> Iterator[int]:
+        yield from map(len, json_blocks(Shown([range(20_000)], lambda number: {"number": number}), indent=1))
+
+    tracemalloc.start()
+    try:
+        size = sum(sizes())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The parts of all rows as one list would take 10 MB.
+    assert size > 400_000
+    assert peak < 3_000_000
