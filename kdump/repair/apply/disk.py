@@ -117,6 +117,14 @@ def status_of(where: Where) -> os.stat_result | None:
         raise KdumpError(Codes.UNREADABLE, f"cannot be read: {error}", path=path_of(where)) from error
 
 
+def known_status(where: Where) -> os.stat_result:
+    """The status of what was there before. Raises KdumpError MISSING where somebody else has removed it."""
+    status = status_of(where)
+    if status is None:
+        raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=path_of(where))
+    return status
+
+
 def exists(where: Where) -> bool:
     """Whether something has that name."""
     return status_of(where) is not None

@@ -69,6 +69,10 @@ class Preparation:
                 disk.remove_made(made)
                 raise
         self.folders = Folders.open(directory, name, backup)
+        if self.folders.new is None or self.folders.old is None:
+            self.folders.close()
+            message = "somebody else has removed a directory in it that was just made"
+            raise KdumpError(Codes.REPAIR_REFUSED, message, path=self.folders.journal.path)
         self._files: dict[str, FileChange] = {}
         self._lines: list[LineChange] = []
         self.steps: list[RepairStep] = []
@@ -182,8 +186,7 @@ class Preparation:
         if digest.hexdigest() != read.sha256:
             message = "the saved end is not that of the log as it was read"
             raise KdumpError(Codes.CHANGED_WHILE_READ, message, path=disk.path_of(file))
-        status = disk.status_of(file)
-        assert status is not None
+        status = disk.known_status(file)
         before = FileState.of(status, status.st_size, read.sha256)
         after = FileState.of(status, end, read.kept_sha256)
         self._files[name] = FileChange(name, before, after, saved, kept=end)
@@ -214,8 +217,7 @@ class Preparation:
 
     def made(self, name: str, sha256: str) -> None:
         """Note that the new file ``name`` is complete."""
-        status = disk.status_of(self.new_entry(name))
-        assert status is not None
+        status = disk.known_status(self.new_entry(name))
         old = self._files.get(name) or FileChange(name, None, None)
         self._files[name] = replace(old, after=FileState.of(status, status.st_size, sha256))
 

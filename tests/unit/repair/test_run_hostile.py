@@ -15,6 +15,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.repair import begun, refusals
 from kdump.repair import run as engine
 from kdump.repair.apply import disk
+from kdump.repair.apply.folders import Folders
 from kdump.repair.apply.journal import HOME
 from kdump.repair.apply.manifest import MAX_SIZE
 from kdump.repair.apply.manifestjson import parse_manifest
@@ -524,4 +525,22 @@ def test_a_repair_that_another_run_begins_before_the_lock(partition: Path, monke
         repair(partition, RepairMode.LIKE_BROKER)
     (manifest,) = manifests(partition)
     undo_repair(str(manifest))
+    assert tree(partition) == before
+
+
+@pytest.mark.parametrize("name", ["new", "old"])
+def test_a_directory_of_the_journal_that_goes_at_once(
+    partition: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    before = tree(partition)
+    opened = Folders.open
+
+    def open_late(directory: str, journal: str, backup: str | None) -> Folders:
+        (partition / HOME / journal / name).rmdir()
+        return opened(directory, journal, backup)
+
+    monkeypatch.setattr(Folders, "open", open_late)
+    with pytest.raises(KdumpError) as error:
+        repair(partition, RepairMode.LIKE_BROKER)
+    assert error.value.code is Codes.REPAIR_REFUSED
     assert tree(partition) == before

@@ -351,7 +351,7 @@ def test_a_copy_gives_no_more_rights_than_its_source(
 
 @pytest.mark.parametrize(("mode", "of_file"), [(0o640, 0o640), (0o6755, 0o755), (0o2770, 0o770)])
 def test_no_file_runs_with_the_rights_of_its_owner(tmp_path: Path, mode: int, of_file: int) -> None:
-    """A link that takes the place of a log may give the owner and mode of a program. A directory keeps its group."""
+    """While a log is opened, a link in its place may give the owner and mode of a program. Directories keep theirs."""
     own = tmp_path.stat()
     like = os.stat_result((mode, 0, 0, 0, own.st_uid, own.st_gid, 0, 0, 0, 0))
     disk.write_file(str(tmp_path / "copy"), b"", like, keep_owner=True)
