@@ -5,11 +5,11 @@ A dict with its keys and values as objects takes several hundred bytes for an en
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import marshal
 from array import array
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator, MutableMapping
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from kdump.format.messagereader import UUID_SIZE, uuid_text
 
@@ -25,6 +25,8 @@ _MOST_SHORT: Final = (1 << 32) - 1
 _LONG: Final = 255
 _LENGTH_SIZE: Final = 8
 _FEWEST_SLOTS: Final = 8
+_KEY_VERSION: Final = 2
+"""Of ``marshal``: that in which equal keys are equal bytes."""
 _LITTLE: Final = 1 << 12
 """Bytes of entries that are not there any more, which nobody minds."""
 
@@ -33,7 +35,7 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
     """A map that keeps the order of a dict.
 
     A value that was held as bytes is a new object each time that it is asked for: a change of it counts only when it is
-    put back. No value is None.
+    put back. No value is None. Keys and values are of what ``marshal`` writes, unless a subclass says how else.
 
     ``objects``: the values that are not held as bytes, also those of a map of few entries. As long as all are such,
     this dict is all there is.
@@ -52,21 +54,22 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
         self._dead = 0
         """Bytes of ``_data`` that are no entry any more."""
 
-    @abstractmethod
     def _key_bytes(self, key: KeyT) -> bytes:
         """The key as bytes, which no other key has."""
+        return marshal.dumps(cast(Any, key), _KEY_VERSION)
 
-    @abstractmethod
     def _key(self, data: bytes) -> KeyT:
         """The other way round."""
+        return cast(KeyT, marshal.loads(data))
 
-    @abstractmethod
     def _pack(self, value: ValueT) -> bytes | None:
         """The value as bytes; None: it stays an object."""
+        return marshal.dumps(cast(Any, value))
 
-    @abstractmethod
     def _unpack(self, key: KeyT, data: bytes) -> ValueT:
         """The other way round."""
+        del key
+        return cast(ValueT, marshal.loads(data))
 
     def find(self, key: KeyT) -> ValueT | None:
         """As ``get``, and quicker."""
@@ -226,6 +229,24 @@ class IdMap(PackedMap[str, ValueT]):
         return id_of(data)
 
 
+class Members(PackedMap[KeyT, dict[str, Any]]):
+    """The members of messages. All are of one schema: their names are held once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: tuple[str, ...] = ()
+
+    def _pack(self, value: dict[str, Any]) -> bytes | None:
+        names = tuple(value)
+        self._names = self._names or names
+        # Nothing is a value too: a change that removes.
+        return marshal.dumps(tuple(value.values())) if names in (self._names, ()) else None
+
+    def _unpack(self, key: KeyT, data: bytes) -> dict[str, Any]:
+        del key
+        return dict(zip(self._names, marshal.loads(data), strict=False))
+
+
 class NamesById(IdMap[str]):
     """Names of topics by their ids."""
 
@@ -246,6 +267,15 @@ class IdsByName(TextMap[str]):
     def _unpack(self, key: str, data: bytes) -> str:
         del key
         return id_of(data)
+
+
+def put(target: PackedMap[KeyT, ValueT], changes: PackedMap[KeyT, ValueT]) -> None:
+    """Make changes in a map; an empty one removes."""
+    for key, value in changes.items():
+        if value:
+            target[key] = value
+        else:
+            target.pop(key, None)
 
 
 def text_bytes(text: str) -> bytes:
