@@ -41,6 +41,9 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
     this dict is all there is.
     """
 
+    most_objects: int | None = None
+    """Entries that need no packing; None: FEW."""
+
     def __init__(self) -> None:
         self.objects: dict[KeyT, ValueT] = {}
         self._is_packed = False
@@ -102,7 +105,8 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
                 yield self._key(bytes(self._data[slice(*self._span(start))]))
 
     def __setitem__(self, key: KeyT, value: ValueT) -> None:
-        is_large = self._is_packed or len(self.objects) >= FEW
+        few = FEW if self.most_objects is None else self.most_objects
+        is_large = self._is_packed or len(self.objects) >= few
         packed = self._pack(value) if is_large else None
         if packed is None:
             is_new = key not in self.objects
@@ -230,7 +234,12 @@ class IdMap(PackedMap[str, ValueT]):
 
 
 class Members(PackedMap[KeyT, dict[str, Any]]):
-    """The members of messages. All are of one schema: their names are held once."""
+    """The members of messages. All are of one schema: their names are held once.
+
+    They change seldom, and a message may have a hundred thousand structs: all are packed.
+    """
+
+    most_objects = 0
 
     def __init__(self) -> None:
         super().__init__()

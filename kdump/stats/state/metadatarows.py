@@ -157,16 +157,18 @@ def _topic_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]
     for topic in map(known.__getitem__, ids):
         if not selected.shows_topic(topic):
             continue
-        shown = [item for item in sorted(topic.partitions.items()) if selected.has_partition(item[1])]
+        named = current.find(topic.name)
         yield {
             "type": "topic",
             "name": topic.name,
             "topicId": topic.topic_id,
             "partitions": len(topic.partitions),
-            "isCurrent": current.get(topic.name) == topic,
+            "isCurrent": named is not None and named.topic_id == topic.topic_id,
         }
-        for number, partition in shown:
-            yield partition_row(topic.name, topic.topic_id, number, partition)
+        for number in sorted(topic.partitions):
+            partition = topic.partitions[number]
+            if selected.has_partition(partition):
+                yield partition_row(topic.name, topic.topic_id, number, partition)
 
 
 def _controller_row(controller: Registration) -> Row:
