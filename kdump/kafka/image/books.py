@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.metadataversion import SUPPORTED_FEATURES
-from kdump.kafka.image.packedmap import IdsByName, NamesById, PackedMap
+from kdump.kafka.image.packedmap import IdMap, IdsByName, NamesById, PackedMap
 from kdump.system.packedlist import PackedList
 
 _BROKER_RESOURCE: Final = 4
@@ -49,7 +49,7 @@ class _Books:
         self.topics = NamesById()
         self.names = IdsByName()
         self.brokers = PackedMap[int, int]()
-        self.acls = PackedMap[str, bytes]()
+        self.acls = IdMap[bytes]()
         """Digests of ACLs by their ids."""
         self.existing_acls = PackedMap[bytes, bool]()
         self.credentials = PackedMap[tuple[int, str], bool]()

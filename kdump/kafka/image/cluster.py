@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.packedmap import Members, put
+from kdump.kafka.image.packedmap import Members, merged
 from kdump.payloads.java import hash_map_order_of, hash_map_size
 
 Registration: TypeAlias = dict[str, Any]
@@ -95,8 +95,9 @@ class ClusterDelta:
 
     def apply(self) -> None:
         """Change the image."""
-        put(self._image.brokers, self._brokers)
-        put(self._image.controllers, self._controllers)
+        image = self._image
+        image.brokers = merged(image.brokers, self._brokers)
+        image.controllers = merged(image.controllers, self._controllers)
 
     def _change(self, broker: int, epoch: int, action: str, changes: dict[str, Any]) -> None:
         self._brokers[broker] = self._registration(broker, epoch, action) | changes

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from kdump.kafka.image import metadataversion
 from kdump.kafka.image.cluster import ClusterDelta, ClusterImage
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.packedmap import KeyT, Members, PackedMap, put
+from kdump.kafka.image.packedmap import KeyT, Members, MembersById, PackedMap, merged
 from kdump.kafka.image.topics import TopicsDelta, TopicsImage
 from kdump.payloads.java import hash_map_order_of
 
@@ -66,7 +66,7 @@ class MetadataImage:
     configs: Settings[Resource, str] = field(default_factory=Settings)
     quotas: Settings[QuotaEntity, float] = field(default_factory=Settings)
     next_producer_id: int = -1
-    acls: Members[str] = field(default_factory=Members)
+    acls: MembersById = field(default_factory=MembersById)
     """The members of an AccessControlEntryRecord by its id."""
     scram: dict[int, Members[str]] = field(default_factory=dict)
     """The members of a UserScramCredentialRecord by mechanism and user."""
@@ -99,7 +99,7 @@ class MetadataDelta:
         self._configs = Settings[Resource, str | None]()
         self._quotas = Settings[QuotaEntity, float | None]()
         self._next_producer_id: int | None = None
-        self._acls = Members[str]()
+        self._acls = MembersById()
         self._scram: dict[int, Members[str]] = {}
         self._tokens = Members[str]()
 
@@ -130,15 +130,15 @@ class MetadataDelta:
             return
         if self._metadata_version is not None:
             image.metadata_version = self._metadata_version
-        put(image.features, self._features)
+        image.features = merged(image.features, self._features)
         self.cluster.apply()
         _put_inner(image.configs, self._configs)
         _put_inner(image.quotas, self._quotas)
         if self._next_producer_id is not None:
             image.next_producer_id = self._next_producer_id
-        put(image.acls, self._acls)
+        image.acls = merged(image.acls, self._acls)
         self._apply_scram()
-        put(image.tokens, self._tokens)
+        image.tokens = merged(image.tokens, self._tokens)
 
     def _apply_scram(self) -> None:
         """As ScramDelta does: after the last user of a mechanism goes, users that come after it are lost.

@@ -15,6 +15,7 @@ from kdump.format.messagereader import UUID_SIZE, uuid_text
 
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
+MapT = TypeVar("MapT", bound="PackedMap[Any, Any]")
 
 FEW: Final = 1 << 10
 """Entries of a map that need no packing, which takes time."""
@@ -256,6 +257,10 @@ class Members(PackedMap[KeyT, dict[str, Any]]):
         return dict(zip(self._names, marshal.loads(data), strict=False))
 
 
+class MembersById(IdMap[dict[str, Any]], Members[str]):
+    """The members of messages by ids."""
+
+
 class NamesById(IdMap[str]):
     """Names of topics by their ids."""
 
@@ -278,13 +283,16 @@ class IdsByName(TextMap[str]):
         return id_of(data)
 
 
-def put(target: PackedMap[KeyT, ValueT], changes: PackedMap[KeyT, ValueT]) -> None:
-    """Make changes in a map; an empty one removes."""
+def merged(target: MapT, changes: MapT) -> MapT:
+    """The map with changes made in it, of which an empty one removes; where it has nothing, the changes themselves."""
+    if not target and all(changes.values()):
+        return changes
     for key, value in changes.items():
         if value:
             target[key] = value
         else:
             target.pop(key, None)
+    return target
 
 
 def text_bytes(text: str) -> bytes:
