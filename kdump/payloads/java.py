@@ -7,7 +7,7 @@ docs/spec/decoders.md#2-json-text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 _DECIMAL: Final = re.compile(r"[+-]?\d+")
@@ -76,10 +76,11 @@ def hash_map_order_of(keys: Iterable[str], capacity: int) -> list[str]:
 
     ``capacity``: buckets that it began with, a power of two. It grows when more than three quarters are filled.
     """
-    distinct = list(dict.fromkeys(keys))
+    distinct = list(keys if isinstance(keys, Mapping) else dict.fromkeys(keys))
     while len(distinct) > capacity * 3 // 4:
         capacity *= 2
-    return sorted(distinct, key=lambda key: _spread_hash(key) & capacity - 1)
+    distinct.sort(key=lambda key: _spread_hash(key) & capacity - 1)
+    return distinct
 
 
 def hash_map_size(wanted: int) -> int:

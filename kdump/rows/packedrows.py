@@ -5,15 +5,13 @@ A row as an object takes a kilobyte or more. Its values as bytes take about as m
 
 from __future__ import annotations
 
-import marshal
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from kdump.system.packedlist import PackedList
 
 Row: TypeAlias = dict[str, Any]
 ItemT = TypeVar("ItemT")
-
-_POSITION: Final = "Q"
 
 
 class PackedRows(Collection[Row]):
@@ -25,8 +23,7 @@ class PackedRows(Collection[Row]):
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._names: tuple[str, ...] = ()
-        self._data = bytearray()
-        self._ends = array(_POSITION)
+        self._values = PackedList[tuple[Any, ...]]()
         for row in rows:
             self.append(row)
 
@@ -36,17 +33,13 @@ class PackedRows(Collection[Row]):
         self._names = self._names or names
         if names != self._names:
             raise ValueError(f"a row of {', '.join(names)} among those of {', '.join(self._names)}")
-        self._data += marshal.dumps(tuple(row.values()))
-        self._ends.append(len(self._data))
+        self._values.append(tuple(row.values()))
 
     def __len__(self) -> int:
-        return len(self._ends)
+        return len(self._values)
 
     def __iter__(self) -> Iterator[Row]:
-        start = 0
-        for end in self._ends:
-            yield dict(zip(self._names, marshal.loads(self._data[start:end]), strict=True))
-            start = end
+        return (dict(zip(self._names, values, strict=True)) for values in self._values)
 
     def __contains__(self, row: object) -> bool:
         return any(own == row for own in self)

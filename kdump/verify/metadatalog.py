@@ -23,10 +23,6 @@ _CODES: Final = {
 }
 
 
-_MOST_SHOWN: Final = 3
-"""Records of a difference that a message names."""
-
-
 def check_metadata_log(directory: str) -> Iterator[Finding]:
     """What a node meets that loads the metadata log, and snapshots that differ from it.
 
@@ -42,8 +38,8 @@ def _difference_text(difference: SnapshotDifference) -> str:
     parts = []
     for where, records in (("snapshot", difference.only_in_snapshot), ("log", difference.only_in_log)):
         # A record may hold secrets, its type does not.
-        names = [record.partition(" ")[0] for record in records[:_MOST_SHOWN]]
-        more = f" and {len(records) - len(names):,} more" if len(records) > len(names) else ""
+        names = [record.partition(" ")[0] for record in records.first]
+        more = f" and {records.total - len(names):,} more" if records.total > len(names) else ""
         if names:
             parts.append(f"only the {where} gives {', '.join(names)}{more}")
     return "; ".join(parts)

@@ -66,6 +66,17 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "records": ("stats", "--at", "now", "--output", "records", "PATH"),
         "between": ("stats", "--between-offsets", "0:", "PATH"),
     },
+    "metadata": {
+        "dump": ("dump", "--cluster-metadata-decoder", "PATH"),
+        "verify": ("verify", "PATH"),
+        "startup": ("verify", "--startup", "--unclean", "PATH"),
+        "stats": ("stats", "PATH"),
+        "state": ("stats", "--at", "now", "PATH"),
+        "jsonl-state": ("stats", "--at", "now", "--output", "jsonl", "PATH"),
+        "records": ("stats", "--at", "now", "--output", "records", "PATH"),
+        "commands": ("stats", "--at", "now", "--output", "commands", "PATH"),
+        "between": ("stats", "--between-offsets", "0:", "PATH"),
+    },
     "log07": {
         "dump": ("dump", "--print-data-log", "PATH"),
         "jsonl": ("dump", "--records", "--output", "jsonl", "PATH"),

@@ -11,9 +11,11 @@ import struct
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from tests.bench import metadatafiles
 from tests.bench.hostile import ZSTD, batch, compressed, message, record
 
 LOG: Final = f"{0:020d}.log"
@@ -489,6 +491,11 @@ FILES: Final[dict[str, tuple[Callable[[Path, int], None], str, str]]] = {
     "lists-row": (_rows(lambda s: iter([_row(headers=[[]] * (s // 3))])), "jsonl", "rows.jsonl"),
     "segments": (_segments, "directory", "."),
     "partitions": (_partitions, "directory", "."),
+    **{
+        f"{kind}-{form}": (partial(metadatafiles.write, values, form), "metadata", "__cluster_metadata-0")
+        for kind, values in metadatafiles.KINDS.items()
+        for form in metadatafiles.FORMS
+    },
 }
 """By name: what writes it, the group of commands that read it, and the PATH in its folder."""
 

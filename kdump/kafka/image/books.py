@@ -6,21 +6,20 @@ already: a record that does not apply to the image stops a controller too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, Final
 
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.metadataversion import SUPPORTED_FEATURES
-from kdump.kafka.image.packedmap import IdsByName, NamesById
+from kdump.kafka.image.packedmap import IdMap, IdsByName, NamesById, PackedMap
+from kdump.system.packedlist import PackedList
 
 _BROKER_RESOURCE: Final = 4
 _BEGIN, _END, _ABORT = 23, 24, 25
 _UNSUPPORTED: Final = (0, 0)
 _PRODUCER: Final = "producer"
 _ACL: Final = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
-
-_KeyT = TypeVar("_KeyT")
-_ValueT = TypeVar("_ValueT")
 
 
 class ControllerBooks:
@@ -36,7 +35,7 @@ class ControllerBooks:
                 raise ReplayError("a transaction in a snapshot")
             if record_type == _ABORT:
                 self._state.take_back()
-            self._state.changes = [] if record_type == _BEGIN else None
+            self._state.changes = PackedList() if record_type == _BEGIN else None
             return
         step = _STEPS.get(record_type)
         if step is not None:
@@ -49,44 +48,46 @@ class _Books:
     def __init__(self) -> None:
         self.topics = NamesById()
         self.names = IdsByName()
-        self.brokers: dict[int, int] = {}
-        self.acls: dict[str, tuple[Any, ...]] = {}
-        self.existing_acls: dict[tuple[Any, ...], bool] = {}
-        self.credentials: dict[tuple[int, str], bool] = {}
-        self.next_ids: dict[str, int] = {}
-        self.changes: list[tuple[MutableMapping[Any, Any], Any, Any]] | None = None
-        """What was under a key of a book before each change of the open transaction; None: no transaction is open."""
+        self.brokers = PackedMap[int, int]()
+        self.acls = IdMap[bytes]()
+        """Digests of ACLs by their ids."""
+        self.existing_acls = PackedMap[bytes, bool]()
+        self.credentials = PackedMap[tuple[int, str], bool]()
+        self.next_ids = PackedMap[str, int]()
+        self.changes: PackedList[tuple[str, Any, Any]] | None = None
+        """The book, a key, and what was under it before each change of the open transaction; None: none is open."""
 
     def take_back(self) -> None:
         """Undo the changes of the open transaction."""
-        for book, key, before in reversed(self.changes or ()):
-            _set(book, key, before)
+        for book, key, before in reversed(self.changes or PackedList()):
+            _set(getattr(self, book), key, before)
 
-    def _put(self, book: MutableMapping[_KeyT, _ValueT], key: _KeyT, value: _ValueT | None) -> None:
-        """None removes."""
+    def _put(self, name: str, key: Any, value: Any) -> None:
+        """Change a book, by its name; None removes."""
+        book: PackedMap[Any, Any] = getattr(self, name)
         if self.changes is not None:
-            self.changes.append((book, key, book.get(key)))
+            self.changes.append((name, key, book.find(key)))
         _set(book, key, value)
 
     def topic(self, values: dict[str, Any]) -> None:
         name, topic_id = values["name"], values["topicId"]
         before = self.names.get(name)
-        self._put(self.names, name, topic_id)
+        self._put("names", name, topic_id)
         if before is not None:
             other = "this id" if before == topic_id else f"the id {before}"
             raise ReplayError(f"the topic {name} exists already with {other}")
-        self._put(self.topics, topic_id, name)
+        self._put("topics", topic_id, name)
 
     def remove_topic(self, values: dict[str, Any]) -> None:
         topic_id = values["topicId"]
         name = self.topics.get(topic_id)
         if name is None:
             raise ReplayError("the controller knows no topic with this id")
-        self._put(self.topics, topic_id, None)
-        self._put(self.names, name, None)
+        self._put("topics", topic_id, None)
+        self._put("names", name, None)
 
     def register_broker(self, values: dict[str, Any]) -> None:
-        self._put(self.brokers, values["brokerId"], values["brokerEpoch"])
+        self._put("brokers", values["brokerId"], values["brokerEpoch"])
 
     def unregister_broker(self, values: dict[str, Any]) -> None:
         broker, epoch = values["brokerId"], values["brokerEpoch"]
@@ -94,7 +95,7 @@ class _Books:
             raise ReplayError(f"broker {broker} is not registered")
         if self.brokers[broker] != epoch:
             raise ReplayError(f"broker {broker} has the epoch {self.brokers[broker]}, not {epoch}")
-        self._put(self.brokers, broker, None)
+        self._put("brokers", broker, None)
 
     def feature(self, values: dict[str, Any]) -> None:
         name, level = values["name"], values["featureLevel"]
@@ -112,31 +113,31 @@ class _Books:
         before = self.next_ids.get(_PRODUCER)
         if before is not None and following <= before:
             raise ReplayError(f"the next producer id {following} is not above {before}")
-        self._put(self.next_ids, _PRODUCER, following)
+        self._put("next_ids", _PRODUCER, following)
 
     def acl(self, values: dict[str, Any]) -> None:
-        acl = tuple(values[name] for name in _ACL)
-        self._put(self.acls, values["id"], acl)
-        self._put(self.existing_acls, acl, True)
+        acl = blake2b(repr([values[name] for name in _ACL]).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        self._put("acls", values["id"], acl)
+        self._put("existing_acls", acl, True)
 
     def remove_acl(self, values: dict[str, Any]) -> None:
         acl = self.acls.get(values["id"])
-        self._put(self.acls, values["id"], None)
+        self._put("acls", values["id"], None)
         if acl is None or acl not in self.existing_acls:
             raise ReplayError(f"the controller has no ACL {values['id']}")
-        self._put(self.existing_acls, acl, None)
+        self._put("existing_acls", acl, None)
 
     def scram(self, values: dict[str, Any]) -> None:
-        self._put(self.credentials, (values["mechanism"], values["name"]), True)
+        self._put("credentials", (values["mechanism"], values["name"]), True)
 
     def remove_scram(self, values: dict[str, Any]) -> None:
         key = values["mechanism"], values["name"]
         if key not in self.credentials:
             raise ReplayError(f"there is no such credential of {values['name']}")
-        self._put(self.credentials, key, None)
+        self._put("credentials", key, None)
 
 
-def _set(book: MutableMapping[_KeyT, _ValueT], key: _KeyT, value: _ValueT | None) -> None:
+def _set(book: PackedMap[Any, Any], key: Any, value: Any) -> None:
     if value is None:
         book.pop(key, None)
     else:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from kdump.kafka.image.faults import ReplayError
+from kdump.kafka.image.packedmap import Members, merged
 from kdump.payloads.java import hash_map_order_of, hash_map_size
 
 Registration: TypeAlias = dict[str, Any]
@@ -26,17 +27,17 @@ SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 class ClusterImage:
     """Registrations by node id."""
 
-    brokers: dict[int, Registration] = field(default_factory=dict)
-    controllers: dict[int, Registration] = field(default_factory=dict)
+    brokers: Members[int] = field(default_factory=Members)
+    controllers: Members[int] = field(default_factory=Members)
 
 
 class ClusterDelta:
-    """Changes of registrations that wait until their batch or transaction is complete."""
+    """Changes of registrations that wait until their batch or transaction is complete; {} removes."""
 
     def __init__(self, image: ClusterImage) -> None:
         self._image = image
-        self._brokers: dict[int, Registration | None] = {}
-        self._controllers: dict[int, Registration] = {}
+        self._brokers = Members[int]()
+        self._controllers = Members[int]()
 
     def register_broker(self, values: dict[str, Any]) -> None:
         """RegisterBrokerRecord."""
@@ -51,7 +52,7 @@ class ClusterDelta:
 
     def unregister_broker(self, values: dict[str, Any]) -> None:
         """UnregisterBrokerRecord: nothing looks whether the broker is there."""
-        self._brokers[values["brokerId"]] = None
+        self._brokers[values["brokerId"]] = {}
 
     def register_controller(self, values: dict[str, Any]) -> None:
         """RegisterControllerRecord."""
@@ -89,16 +90,14 @@ class ClusterDelta:
 
     def broker(self, broker: int) -> Registration | None:
         """A broker with the changes so far."""
-        return self._brokers[broker] if broker in self._brokers else self._image.brokers.get(broker)
+        changed = self._brokers.find(broker)
+        return self._image.brokers.find(broker) if changed is None else changed or None
 
     def apply(self) -> None:
         """Change the image."""
-        for broker, registration in self._brokers.items():
-            if registration is None:
-                self._image.brokers.pop(broker, None)
-            else:
-                self._image.brokers[broker] = registration
-        self._image.controllers.update(self._controllers)
+        image = self._image
+        image.brokers = merged(image.brokers, self._brokers)
+        image.controllers = merged(image.controllers, self._controllers)
 
     def _change(self, broker: int, epoch: int, action: str, changes: dict[str, Any]) -> None:
         self._brokers[broker] = self._registration(broker, epoch, action) | changes

@@ -6,22 +6,33 @@ Source: docs/spec/metadata.md#rule-6-snapshot-and-log-agree.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from hashlib import blake2b
+from typing import Final, NamedTuple
 
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.image import MetadataImage
 from kdump.kafka.image.loader import ImageLoader
 from kdump.kafka.image.metadatalog import MetadataLog, SnapshotFile, UnreadableBatchError
+from kdump.kafka.image.packedmap import PackedMap, text_bytes
 from kdump.kafka.image.snapshotrecords import snapshot_records
 from kdump.payloads.message_json import json_text
 
+_MOST_SHOWN: Final = 3
+
+
+class OnlyHere(NamedTuple):
+    """Records that only one of two images has: how many, and the first of them in order, each as its type and JSON."""
+
+    total: int
+    first: list[str]
+
 
 class SnapshotDifference(NamedTuple):
-    """A snapshot that differs from the log; records as JSON that only one of the two images has."""
+    """A snapshot that differs from the log."""
 
     snapshot: SnapshotFile
-    only_in_snapshot: list[str]
-    only_in_log: list[str]
+    only_in_snapshot: OnlyHere
+    only_in_log: OnlyHere
 
 
 def snapshot_differences(log: MetadataLog) -> Iterator[SnapshotDifference]:
@@ -62,9 +73,16 @@ def _compared(snapshot: SnapshotFile, image: MetadataImage) -> Iterator[Snapshot
     loaded = _loaded(snapshot)
     if loaded is None:
         return
-    own, other = _records(loaded.image), _records(image)
-    if own != other:
-        yield SnapshotDifference(snapshot, sorted(own - other), sorted(other - own))
+    digests = _digests(loaded.image)
+    del loaded
+    in_log = _not_in(digests, image)
+    if not in_log.total and len(digests) == sum(1 for _ in snapshot_records(image)):
+        return
+    # Only the digests of one image wait beside both.
+    digests = _digests(image)
+    loaded = _loaded(snapshot)
+    assert loaded is not None
+    yield SnapshotDifference(snapshot, _not_in(digests, loaded.image), in_log)
 
 
 def _loaded(snapshot: SnapshotFile) -> ImageLoader | None:
@@ -76,5 +94,28 @@ def _loaded(snapshot: SnapshotFile) -> ImageLoader | None:
     return loader
 
 
-def _records(image: MetadataImage) -> set[str]:
-    return {f"{message.schema.name} {json_text(message.shown)}" for message in snapshot_records(image)}
+def _records(image: MetadataImage) -> Iterator[str]:
+    return (f"{message.schema.name} {json_text(message.shown)}" for message in snapshot_records(image))
+
+
+def _digest(record: str) -> bytes:
+    return blake2b(text_bytes(record), digest_size=16).digest()
+
+
+def _digests(image: MetadataImage) -> PackedMap[bytes, bool]:
+    """Of all records of an image, of which no two are equal."""
+    digests = PackedMap[bytes, bool]()
+    for record in _records(image):
+        digests[_digest(record)] = True
+    return digests
+
+
+def _not_in(digests: PackedMap[bytes, bool], image: MetadataImage) -> OnlyHere:
+    """Records of an image that have none of the digests."""
+    count = 0
+    first: list[str] = []
+    for record in _records(image):
+        if _digest(record) not in digests:
+            count += 1
+            first = sorted([*first, record])[:_MOST_SHOWN]
+    return OnlyHere(count, first)

@@ -5,15 +5,14 @@ Source: docs/spec/metadata.md#3-from-records-to-the-image (MetadataImage, Metada
 
 from __future__ import annotations
 
-import marshal
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from kdump.kafka.image import metadataversion
 from kdump.kafka.image.cluster import ClusterDelta, ClusterImage
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.packedmap import PackedMap, text_bytes, text_of
+from kdump.kafka.image.packedmap import KeyT, Members, MembersById, PackedMap, merged
 from kdump.kafka.image.topics import TopicsDelta, TopicsImage
 from kdump.payloads.java import hash_map_order_of
 
@@ -32,8 +31,8 @@ QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
 """(type, name) of what has quotas; the name is None for the default of all."""
 
 
-ConfigT = TypeVar("ConfigT", str, str | None)
-_FEW_CONFIGS: Final = 4
+SettingT = TypeVar("SettingT")
+_FEW_SETTINGS: Final = 4
 
 
 class Provenance(NamedTuple):
@@ -44,27 +43,14 @@ class Provenance(NamedTuple):
     timestamp: int = -1
 
 
-class Configs(PackedMap[Resource, dict[str, ConfigT]]):
-    """The configs of each resource by their names. Few of them are held as bytes.
+class Settings(PackedMap[KeyT, dict[str, SettingT]]):
+    """The configs of each resource, or the quotas of each entity, by their names. Few of them are held as bytes.
 
     Many are not: each change of them would be a change of all of them.
     """
 
-    def _key_bytes(self, key: Resource) -> bytes:
-        kind, name = key
-        return text_bytes(f"{kind} {name}")
-
-    def _key(self, data: bytes) -> Resource:
-        kind, _, name = text_of(data).partition(" ")
-        return int(kind), name
-
-    def _pack(self, value: dict[str, ConfigT]) -> bytes | None:
-        return marshal.dumps(value) if len(value) <= _FEW_CONFIGS else None
-
-    def _unpack(self, key: Resource, data: bytes) -> dict[str, ConfigT]:
-        del key
-        values: dict[str, ConfigT] = marshal.loads(data)
-        return values
+    def _pack(self, value: dict[str, SettingT]) -> bytes | None:
+        return super()._pack(value) if len(value) <= _FEW_SETTINGS else None
 
 
 @dataclass(slots=True)
@@ -73,18 +59,18 @@ class MetadataImage:
 
     provenance: Provenance = field(default_factory=Provenance)
     metadata_version: int | None = None
-    features: dict[str, int] = field(default_factory=dict)
+    features: PackedMap[str, int] = field(default_factory=PackedMap)
     """Finalized levels without metadata.version."""
     cluster: ClusterImage = field(default_factory=ClusterImage)
     topics: TopicsImage = field(default_factory=TopicsImage)
-    configs: Configs[str] = field(default_factory=Configs)
-    quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+    configs: Settings[Resource, str] = field(default_factory=Settings)
+    quotas: Settings[QuotaEntity, float] = field(default_factory=Settings)
     next_producer_id: int = -1
-    acls: dict[str, dict[str, Any]] = field(default_factory=dict)
+    acls: MembersById = field(default_factory=MembersById)
     """The members of an AccessControlEntryRecord by its id."""
-    scram: dict[int, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    scram: dict[int, Members[str]] = field(default_factory=dict)
     """The members of a UserScramCredentialRecord by mechanism and user."""
-    tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tokens: Members[str] = field(default_factory=Members)
     """The members of a DelegationTokenRecord by token id."""
 
     @property
@@ -100,7 +86,7 @@ def quota_entity(values: dict[str, Any]) -> QuotaEntity:
 
 
 class MetadataDelta:
-    """Changes that wait until their batch or transaction is complete."""
+    """Changes that wait until their batch or transaction is complete. What is removed changes to nothing: 0 or {}."""
 
     def __init__(self, image: MetadataImage) -> None:
         self.image = image
@@ -109,13 +95,13 @@ class MetadataDelta:
         self.is_empty = True
         self._is_wide = False
         self._metadata_version: int | None = None
-        self._features: dict[str, int | None] = {}
-        self._configs = Configs[str | None]()
-        self._quotas: dict[QuotaEntity, dict[str, float | None]] = {}
+        self._features = PackedMap[str, int]()
+        self._configs = Settings[Resource, str | None]()
+        self._quotas = Settings[QuotaEntity, float | None]()
         self._next_producer_id: int | None = None
-        self._acls: dict[str, dict[str, Any] | None] = {}
-        self._scram: dict[int, dict[str, dict[str, Any] | None]] = {}
-        self._tokens: dict[str, dict[str, Any] | None] = {}
+        self._acls = MembersById()
+        self._scram: dict[int, Members[str]] = {}
+        self._tokens = Members[str]()
 
     def replay(self, record_type: int, values: dict[str, Any]) -> None:
         """Add the change of one record. ReplayError where it does not apply."""
@@ -144,15 +130,15 @@ class MetadataDelta:
             return
         if self._metadata_version is not None:
             image.metadata_version = self._metadata_version
-        _put(image.features, self._features)
+        image.features = merged(image.features, self._features)
         self.cluster.apply()
         _put_inner(image.configs, self._configs)
         _put_inner(image.quotas, self._quotas)
         if self._next_producer_id is not None:
             image.next_producer_id = self._next_producer_id
-        _put(image.acls, self._acls)
+        image.acls = merged(image.acls, self._acls)
         self._apply_scram()
-        _put(image.tokens, self._tokens)
+        image.tokens = merged(image.tokens, self._tokens)
 
     def _apply_scram(self) -> None:
         """As ScramDelta does: after the last user of a mechanism goes, users that come after it are lost.
@@ -161,10 +147,10 @@ class MetadataDelta:
         """
         mechanisms = self.image.scram
         for mechanism, changes in self._scram.items():
-            users = mechanisms.setdefault(mechanism, {})
+            users = mechanisms.setdefault(mechanism, Members())
             for name in hash_map_order_of(changes, 16):
                 credential = changes[name]
-                if credential is not None:
+                if credential:
                     users[name] = credential
                     continue
                 users.pop(name, None)
@@ -180,16 +166,18 @@ class MetadataDelta:
         """The level of a feature with the changes so far."""
         if name == metadataversion.FEATURE:
             return self.image.metadata_version if self._metadata_version is None else self._metadata_version
-        return self._features[name] if name in self._features else self.image.features.get(name)
+        changed = self._features.find(name)
+        return self.image.features.find(name) if changed is None else changed or None
 
     def quota_of(self, entity: QuotaEntity, key: str) -> float | None:
         """A quota with the changes so far."""
-        changed = self._quotas.get(entity, {})
-        return changed[key] if key in changed else self.image.quotas.get(entity, {}).get(key)
+        changed = self._quotas.find(entity) or {}
+        return changed[key] if key in changed else (self.image.quotas.find(entity) or {}).get(key)
 
     def acl_of(self, acl: str) -> dict[str, Any] | None:
         """An ACL with the changes so far."""
-        return self._acls[acl] if acl in self._acls else self.image.acls.get(acl)
+        changed = self._acls.find(acl)
+        return self.image.acls.find(acl) if changed is None else changed or None
 
     def feature(self, values: dict[str, Any]) -> None:
         """FeatureLevelRecord."""
@@ -199,7 +187,7 @@ class MetadataDelta:
                 raise ReplayError(f"metadata.version {level} is unknown to Kafka 4.3.1")
             self._metadata_version = level
         elif name != metadataversion.KRAFT_VERSION:
-            self._features[name] = level or None
+            self._features[name] = level
 
     def remove_topic(self, values: dict[str, Any]) -> None:
         """RemoveTopicRecord: the configs that the topic had before this batch go too."""
@@ -212,13 +200,11 @@ class MetadataDelta:
         """ConfigRecord."""
         kind = values["resourceType"]
         resource = kind if kind in RESOURCE_TYPES else 0, values["resourceName"]
-        configs = self._configs.find(resource) or {}
-        configs[values["name"]] = values["value"]
-        self._configs[resource] = configs
+        _set(self._configs, resource, values["name"], values["value"])
 
     def quota(self, values: dict[str, Any]) -> None:
         """ClientQuotaRecord."""
-        self._quotas.setdefault(quota_entity(values), {})[values["key"]] = None if values["remove"] else values["value"]
+        _set(self._quotas, quota_entity(values), values["key"], None if values["remove"] else values["value"])
 
     def producer_ids(self, values: dict[str, Any]) -> None:
         """ProducerIdsRecord."""
@@ -232,7 +218,7 @@ class MetadataDelta:
         """RemoveAccessControlEntryRecord."""
         acl = values["id"]
         if acl in self.image.acls:
-            self._acls[acl] = None
+            self._acls[acl] = {}
         elif acl in self._acls:
             del self._acls[acl]
         else:
@@ -240,11 +226,11 @@ class MetadataDelta:
 
     def scram(self, values: dict[str, Any]) -> None:
         """UserScramCredentialRecord."""
-        self._scram.setdefault(scram_mechanism(values), {})[values["name"]] = values
+        self._scram.setdefault(scram_mechanism(values), Members())[values["name"]] = values
 
     def remove_scram(self, values: dict[str, Any]) -> None:
         """RemoveUserScramCredentialRecord: nothing looks whether it is there."""
-        self._scram.setdefault(scram_mechanism(values), {})[values["name"]] = None
+        self._scram.setdefault(scram_mechanism(values), Members())[values["name"]] = {}
 
     def token(self, values: dict[str, Any]) -> None:
         """DelegationTokenRecord."""
@@ -255,7 +241,7 @@ class MetadataDelta:
 
     def remove_token(self, values: dict[str, Any]) -> None:
         """RemoveDelegationTokenRecord."""
-        self._tokens[values["tokenId"]] = None
+        self._tokens[values["tokenId"]] = {}
 
 
 def known_acl(values: dict[str, Any]) -> dict[str, Any]:
@@ -270,25 +256,27 @@ def scram_mechanism(values: Mapping[str, Any]) -> int:
     return mechanism if mechanism in SCRAM_MECHANISMS else 0
 
 
-def _put(target: dict[Any, Any], changes: Mapping[Any, Any]) -> None:
-    """None removes."""
-    for key, value in changes.items():
-        if value is None:
-            target.pop(key, None)
-        else:
-            target[key] = value
+def _set(changes: Settings[KeyT, Any], key: KeyT, name: str, value: str | float | None) -> None:
+    """One more change of a setting; None removes it."""
+    settings = changes.find(key) or {}
+    settings[name] = value
+    changes[key] = settings
 
 
-def _put_inner(target: MutableMapping[Any, dict[Any, Any]], changes: Mapping[Any, dict[Any, Any]]) -> None:
-    """What is empty afterwards disappears. The changes are not used again: what is new is not copied."""
+def _put_inner(target: Settings[KeyT, Any], changes: Settings[KeyT, Any]) -> None:
+    """None removes. What is empty afterwards disappears. What is new is not copied: changes are not used again."""
     for key, inner in changes.items():
-        values = target.get(key)
+        values = target.find(key)
         if values is None:
             values = inner
             for name in [name for name, value in inner.items() if value is None]:
                 del values[name]
         else:
-            _put(values, inner)
+            for name, value in inner.items():
+                if value is None:
+                    values.pop(name, None)
+                else:
+                    values[name] = value
         if values:
             target[key] = values
         else:

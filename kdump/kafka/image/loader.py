@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from enum import Enum, auto
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Final, Protocol
 
 from kdump.codes import Codes, DamageError
 from kdump.format import control
 from kdump.kafka.image.books import BOOKED, ControllerBooks
-from kdump.kafka.image.faults import Fault, Grade, ReplayError
+from kdump.kafka.image.faults import Fault, Faults, Grade, ReplayError
 from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance
 from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError, snapshot_batches
 from kdump.kafka.image.quorum import Quorum
@@ -28,6 +28,8 @@ _NO_OP: Final = b"\1\x14\0\0"
 """The value of a NoOpRecord."""
 _MOST_HELD: Final = 1 << 14
 """Messages of a batch that are kept decoded: a controller writes 10,000 records in a batch at most."""
+_MOST_HELD_BYTES: Final = 2 << 20
+"""Their bytes: structs become 50 times as much."""
 
 
 def _decoder() -> MetadataDecoder:
@@ -72,7 +74,7 @@ class ImageLoader:
 
     def __init__(self, watch: Watcher | None = None, *, with_controller: bool = True) -> None:
         self.image = MetadataImage()
-        self.faults: list[Fault] = []
+        self.faults = Faults()
         self.quorum = Quorum()
         self._watch = watch
         self._decode = _decoder().value
@@ -116,16 +118,16 @@ class ImageLoader:
             self._flush()
             return
         offset = batch.base_offset
-        held = batch.records[:_MOST_HELD]
-        decoded = [self._decoded(batch, offset + n, value) for n, (_, value) in enumerate(held)]
+        held = _held(batch)
+        decoded = [self._decoded(batch, offset + n, value) for n, value in enumerate(held)]
         if len(decoded) == 1 and self._is_quick(decoded[0]):
             self._last = self.image.provenance = Provenance(offset, batch.epoch, batch.timestamp)
             return
         last = self._last
-        if len(batch.records) > _MOST_HELD:
+        if len(batch.records) > len(held):
             # The rest is decoded twice: first to see that all of the batch can be read.
-            deque(self._not_held(batch), 0)
-        for number, message in enumerate(chain(decoded, self._not_held(batch))):
+            deque(self._from(len(held), batch), 0)
+        for number, message in enumerate(chain(decoded, self._from(len(held), batch))):
             self._replay(batch, offset + number, message)
             if self._transaction is _Transaction.STARTED and (number or not self._is_fresh):
                 before = offset + number - 1 if number else last.offset
@@ -142,9 +144,9 @@ class ImageLoader:
             message.schema.api_key == PARTITION_CHANGE and self.image.topics.is_changed(message.values)
         )
 
-    def _not_held(self, batch: MetadataBatch) -> Iterator[DecodedMessage]:
-        """The messages of a batch after those that are kept decoded. Raises UnreadableBatchError."""
-        for number in range(_MOST_HELD, len(batch.records)):
+    def _from(self, first: int, batch: MetadataBatch) -> Iterator[DecodedMessage]:
+        """The messages of a batch from one on. Raises UnreadableBatchError."""
+        for number in range(first, len(batch.records)):
             yield self._decoded(batch, batch.base_offset + number, batch.records[number][1])
 
     def _decoded(self, batch: MetadataBatch, offset: int, value: bytes) -> DecodedMessage:
@@ -234,3 +236,10 @@ class ImageLoader:
 
     def _fault(self, grade: Grade, offset: int, record: str, message: str) -> None:
         self.faults.append(Fault(grade, offset, record, message, self._snapshot))
+
+
+def _held(batch: MetadataBatch) -> list[bytes]:
+    """The values of the records that are kept decoded: as many of the first as need not much memory."""
+    values = [value for _, value in batch.records[:_MOST_HELD]]
+    sizes = accumulate(map(len, values))
+    return [value for value, size in zip(values, sizes, strict=True) if size <= _MOST_HELD_BYTES] or values[:1]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.codes import KdumpError
+from kdump.kafka.image.packedmap import NamesById
 from kdump.log import files
 from kdump.log.named import STDIN
 from kdump.log.names import METADATA_DIRECTORY, parse_partition_directory
@@ -33,8 +34,8 @@ class TopicNames:
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = [path for path in paths if path != STDIN]
-        self._by_cluster: dict[str | None, dict[str, str]] | None = None
-        self._by_place: dict[str, dict[str, str]] = {}
+        self._by_cluster: dict[str | None, NamesById] | None = None
+        self._by_place: dict[str, NamesById] = {}
 
     def of(self, topic_id: str, place: str) -> str | None:
         """The name of a topic; None where it is not known.
@@ -44,30 +45,30 @@ class TopicNames:
             place: the file or directory that has the id.
         """
         if place not in self._by_place:
-            self._by_place[place] = {} if place == STDIN else self._names_at(_log_directory(place))
-        return self._by_place[place].get(topic_id)
+            self._by_place[place] = NamesById() if place == STDIN else self._names_at(_log_directory(place))
+        return self._by_place[place].find(topic_id)
 
     def text(self, topic_id: str, place: str) -> str:
         """The id for people, with the name where that is known."""
         name = self.of(topic_id, place)
         return topic_id if name is None else f"{topic_id} ({name})"
 
-    def _names_at(self, directory: str) -> dict[str, str]:
+    def _names_at(self, directory: str) -> NamesById:
         from kdump.kafka.image.copies import find_copies, read_properties
 
         try:
             if files.is_directory(os.path.join(directory, METADATA_DIRECTORY)):
-                return _read(find_copies([directory], _pass_over))
+                return _read(find_copies([directory], _pass_over), NamesById())
             if self._by_cluster is None:
                 self._by_cluster = {}
                 places = dict.fromkeys(map(_log_directory, self._paths))
                 for copy in find_copies(places, _pass_over):
                     if copy.cluster_id is not None:
-                        self._by_cluster.setdefault(copy.cluster_id, {}).update(_read([copy]))
+                        _read([copy], self._by_cluster.setdefault(copy.cluster_id, NamesById()))
             known = read_properties(directory) if self._by_cluster else None
         except KdumpError:
-            return {}
-        return {} if known is None else self._by_cluster.get(known.cluster_id, {})
+            return NamesById()
+        return NamesById() if known is None else self._by_cluster.get(known.cluster_id, NamesById())
 
 
 class NamingDecoder:
@@ -110,8 +111,11 @@ def _log_directory(path: str) -> str:
     return os.path.dirname(folder) if parse_partition_directory(os.path.basename(folder)) else folder
 
 
-def _read(copies: Iterable[MetadataCopy]) -> dict[str, str]:
-    return {topic_id: name for copy in copies for topic_id, name in copy.log.topic_names()}
+def _read(copies: Iterable[MetadataCopy], names: NamesById) -> NamesById:
+    """The names with those that copies tell."""
+    for copy in copies:
+        names.update(copy.log.topic_names())
+    return names
 
 
 def _pass_over(error: KdumpError) -> None:

@@ -5,16 +5,17 @@ A dict with its keys and values as objects takes several hundred bytes for an en
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import marshal
 from array import array
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator, MutableMapping
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from kdump.format.messagereader import UUID_SIZE, uuid_text
 
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
+MapT = TypeVar("MapT", bound="PackedMap[Any, Any]")
 
 FEW: Final = 1 << 10
 """Entries of a map that need no packing, which takes time."""
@@ -25,6 +26,8 @@ _MOST_SHORT: Final = (1 << 32) - 1
 _LONG: Final = 255
 _LENGTH_SIZE: Final = 8
 _FEWEST_SLOTS: Final = 8
+_KEY_VERSION: Final = 2
+"""Of ``marshal``: that in which equal keys are equal bytes."""
 _LITTLE: Final = 1 << 12
 """Bytes of entries that are not there any more, which nobody minds."""
 
@@ -33,11 +36,14 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
     """A map that keeps the order of a dict.
 
     A value that was held as bytes is a new object each time that it is asked for: a change of it counts only when it is
-    put back. No value is None.
+    put back. No value is None. Keys and values are of what ``marshal`` writes, unless a subclass says how else.
 
     ``objects``: the values that are not held as bytes, also those of a map of few entries. As long as all are such,
     this dict is all there is.
     """
+
+    most_objects: int | None = None
+    """Entries that need no packing; None: FEW."""
 
     def __init__(self) -> None:
         self.objects: dict[KeyT, ValueT] = {}
@@ -52,21 +58,22 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
         self._dead = 0
         """Bytes of ``_data`` that are no entry any more."""
 
-    @abstractmethod
     def _key_bytes(self, key: KeyT) -> bytes:
         """The key as bytes, which no other key has."""
+        return marshal.dumps(cast(Any, key), _KEY_VERSION)
 
-    @abstractmethod
     def _key(self, data: bytes) -> KeyT:
         """The other way round."""
+        return cast(KeyT, marshal.loads(data))
 
-    @abstractmethod
     def _pack(self, value: ValueT) -> bytes | None:
         """The value as bytes; None: it stays an object."""
+        return marshal.dumps(cast(Any, value))
 
-    @abstractmethod
     def _unpack(self, key: KeyT, data: bytes) -> ValueT:
         """The other way round."""
+        del key
+        return cast(ValueT, marshal.loads(data))
 
     def find(self, key: KeyT) -> ValueT | None:
         """As ``get``, and quicker."""
@@ -99,7 +106,8 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
                 yield self._key(bytes(self._data[slice(*self._span(start))]))
 
     def __setitem__(self, key: KeyT, value: ValueT) -> None:
-        is_large = self._is_packed or len(self.objects) >= FEW
+        few = FEW if self.most_objects is None else self.most_objects
+        is_large = self._is_packed or len(self.objects) >= few
         packed = self._pack(value) if is_large else None
         if packed is None:
             is_new = key not in self.objects
@@ -226,6 +234,33 @@ class IdMap(PackedMap[str, ValueT]):
         return id_of(data)
 
 
+class Members(PackedMap[KeyT, dict[str, Any]]):
+    """The members of messages. All are of one schema: their names are held once.
+
+    They change seldom, and a message may have a hundred thousand structs: all are packed.
+    """
+
+    most_objects = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: tuple[str, ...] = ()
+
+    def _pack(self, value: dict[str, Any]) -> bytes | None:
+        names = tuple(value)
+        self._names = self._names or names
+        # Nothing is a value too: a change that removes.
+        return marshal.dumps(tuple(value.values())) if names in (self._names, ()) else None
+
+    def _unpack(self, key: KeyT, data: bytes) -> dict[str, Any]:
+        del key
+        return dict(zip(self._names, marshal.loads(data), strict=False))
+
+
+class MembersById(IdMap[dict[str, Any]], Members[str]):
+    """The members of messages by ids."""
+
+
 class NamesById(IdMap[str]):
     """Names of topics by their ids."""
 
@@ -246,6 +281,18 @@ class IdsByName(TextMap[str]):
     def _unpack(self, key: str, data: bytes) -> str:
         del key
         return id_of(data)
+
+
+def merged(target: MapT, changes: MapT) -> MapT:
+    """The map with changes made in it, of which an empty one removes; where it has nothing, the changes themselves."""
+    if not target and all(changes.values()):
+        return changes
+    for key, value in changes.items():
+        if value:
+            target[key] = value
+        else:
+            target.pop(key, None)
+    return target
 
 
 def text_bytes(text: str) -> bytes:

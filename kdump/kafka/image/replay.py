@@ -5,11 +5,11 @@ Source: docs/spec/metadata.md#2-loading.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kdump.kafka.image.faults import Fault, Grade, ReplayError
+from kdump.kafka.image.faults import Fault, Faults, Grade, ReplayError
 from kdump.kafka.image.image import MetadataImage
 from kdump.kafka.image.loader import ImageLoader, Watcher
 from kdump.kafka.image.metadatalog import (
@@ -58,7 +58,7 @@ class Replayed:
     image: MetadataImage
     quorum: Quorum
     snapshot: SnapshotFile | None = None
-    faults: list[Fault] = field(default_factory=list)
+    faults: Collection[Fault] = ()
     refused: list[tuple[SnapshotFile, str]] = field(default_factory=list)
     """Newer snapshots that cannot be loaded, and why."""
     unreadable: UnreadableBatchError | None = None
@@ -90,7 +90,6 @@ def replay(
         KdumpError: a file cannot be read.
     """
     refused: list[tuple[SnapshotFile, str]] = []
-    faults: list[Fault] = []
     loader, snapshot = ImageLoader(watch), None
     for candidate in () if alone else reversed(log.snapshots):
         if refused and not log.start_offset and _reaches(log, candidate.end_offset, since=0):
@@ -104,8 +103,9 @@ def replay(
             break
         except (UnreadableBatchError, ReplayError) as error:
             refused.append((candidate, str(error)))
-            faults += loader.faults
+            faults = loader.faults
             loader = ImageLoader(watch)
+            loader.faults = faults
     first = 0 if snapshot is None else snapshot.end_offset
     result = Replayed(log, loader.image, loader.quorum, snapshot, refused=refused)
     if log.segments and first < log.start_offset:
@@ -128,7 +128,8 @@ def replay(
         # A snapshot does not hold the election, which was before its end.
         loader.quorum.leader = leader_of(log, loader.image.provenance.epoch)
     result.open_transaction = loader.open_transaction
-    result.faults = faults + loader.faults + _last_faults(loader, result)
+    loader.faults.extend(_last_faults(loader, result))
+    result.faults = loader.faults
     return result
 
 
@@ -155,7 +156,7 @@ def _reaches(log: MetadataLog, offset: int, *, since: int) -> bool:
     return end >= offset
 
 
-def _odd(batches: Iterator[MetadataBatch], faults: list[Fault]) -> Iterator[MetadataBatch]:
+def _odd(batches: Iterator[MetadataBatch], faults: Faults) -> Iterator[MetadataBatch]:
     """Passes the batches on, and notes offsets that do not follow one another and epochs that fall."""
     following: int | None = None
     epoch = -1

@@ -5,14 +5,14 @@ Source: docs/spec/metadata.md#3-from-records-to-the-image (TopicsDelta, TopicDel
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import marshal
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.packedmap import IdMap, IdsByName, TextMap, id_bytes, id_of, text_bytes, text_of
+from kdump.kafka.image.packedmap import IdMap, IdsByName, TextMap, id_bytes, id_of
 
 MIGRATING: Final = "A" * 22
 """The directory of a replica that has none yet (DirectoryId)."""
@@ -24,6 +24,8 @@ NO_LEADER: Final = -1
 _NO_LEADER_CHANGE: Final = -2
 _RECOVERY_UNCHANGED: Final = -1
 RECOVERY_STATES: Final = ("RECOVERED", "RECOVERING")
+_FEW_PARTITIONS: Final = 4
+"""Partitions of a topic that is held as bytes. With many, each change of one would be a change of all."""
 _ItemT = TypeVar("_ItemT")
 
 
@@ -127,28 +129,62 @@ def _assigned(directories: tuple[str, ...], replicas: int) -> tuple[str, ...]:
     return directories
 
 
-_NO_PARTITIONS: Final[Mapping[int, PartitionRegistration]] = MappingProxyType({})
-"""There may be millions of topics: those without partitions share it."""
+class Partitions(MutableMapping[int, PartitionRegistration]):
+    """Partitions of a topic by number. Each is held as bytes, which takes a third of the memory.
+
+    Args:
+        packed: the bytes.
+    """
+
+    __slots__ = ("packed",)
+
+    def __init__(self, packed: dict[int, bytes] | None = None) -> None:
+        self.packed: Final = {} if packed is None else packed
+
+    def find(self, number: int) -> PartitionRegistration | None:
+        """As ``get``, and quicker."""
+        packed = self.packed.get(number)
+        return None if packed is None else PartitionRegistration(*marshal.loads(packed))
+
+    def __getitem__(self, number: int) -> PartitionRegistration:
+        return PartitionRegistration(*marshal.loads(self.packed[number]))
+
+    def __setitem__(self, number: int, partition: PartitionRegistration) -> None:
+        self.packed[number] = marshal.dumps(tuple(partition))
+
+    def __delitem__(self, number: int) -> None:
+        del self.packed[number]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.packed)
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def clear_elr(self) -> None:
+        """Of all of them."""
+        for number in self.packed:
+            partition = self[number]
+            cleared = partition.without_elr()
+            if cleared is not partition:
+                self[number] = cleared
 
 
 @dataclass(slots=True)
 class TopicImage:
-    """A topic with its partitions by number."""
+    """A topic with its partitions."""
 
     name: str
     topic_id: str
-    partitions: Mapping[int, PartitionRegistration] = field(default_factory=lambda: _NO_PARTITIONS)
+    partitions: Partitions = field(default_factory=Partitions)
 
     def put(self, number: int, partition: PartitionRegistration) -> None:
         """Add a partition, or replace it."""
-        if isinstance(self.partitions, dict):
-            self.partitions[number] = partition
-        else:
-            self.partitions = {number: partition}
+        self.partitions[number] = partition
 
     def get(self, number: int) -> PartitionRegistration | None:
         """A partition."""
-        return self.partitions.get(number)
+        return self.partitions.find(number)
 
     def known(self) -> TopicImage:
         """Itself: see _TopicDelta."""
@@ -160,30 +196,51 @@ class TopicImage:
 
     def clear_elr(self) -> None:
         """Of all partitions."""
-        for number, partition in [*self.partitions.items()]:
-            cleared = partition.without_elr()
-            if cleared is not partition:
-                self.put(number, cleared)
+        self.partitions.clear_elr()
 
 
 class TopicsById(IdMap[TopicImage]):
-    """Topics by id. Those that have no partitions are held as bytes."""
+    """Topics by id. Those that have few partitions are held as bytes."""
 
     def _pack(self, value: TopicImage) -> bytes | None:
-        return None if value.partitions else text_bytes(value.name)
+        return _packed(value.name, value.partitions)
 
     def _unpack(self, key: str, data: bytes) -> TopicImage:
-        return TopicImage(text_of(data), key)
+        name, partitions = _unpacked(data)
+        assert name is not None
+        return TopicImage(name, key, partitions)
 
 
 class TopicsByName(TextMap[TopicImage]):
-    """Topics by name. Those that have no partitions are held as bytes."""
+    """Topics by name. Those that have it still are held as ids.
+
+    Args:
+        topics: by id.
+    """
+
+    def __init__(self, topics: TopicsById) -> None:
+        super().__init__()
+        self._topics = topics
 
     def _pack(self, value: TopicImage) -> bytes | None:
-        return None if value.partitions else id_bytes(value.topic_id)
+        known = self._topics.find(value.topic_id)
+        return None if known is None or known.name != value.name else id_bytes(value.topic_id)
 
     def _unpack(self, key: str, data: bytes) -> TopicImage:
-        return TopicImage(key, id_of(data))
+        del key
+        return self._topics[id_of(data)]
+
+
+def _packed(name: str | None, partitions: Partitions) -> bytes | None:
+    if len(partitions) > _FEW_PARTITIONS:
+        return None
+    return marshal.dumps((name, partitions.packed) if partitions else name)
+
+
+def _unpacked(data: bytes) -> tuple[str | None, Partitions]:
+    held = marshal.loads(data)
+    name, packed = held if isinstance(held, tuple) else (held, None)
+    return name, Partitions(packed)
 
 
 @dataclass(slots=True)
@@ -191,12 +248,15 @@ class TopicsImage:
     """All topics. Two topics of one name are in ``by_id``; ``by_name`` has the last."""
 
     by_id: TopicsById = field(default_factory=TopicsById)
-    by_name: TopicsByName = field(default_factory=TopicsByName)
+    by_name: TopicsByName = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.by_name = TopicsByName(self.by_id)
 
     def is_changed(self, values: dict[str, Any]) -> bool:
         """Apply a PartitionChangeRecord alone. False where it does not apply, of which TopicsDelta says the reason."""
-        topic, number = self.by_id.objects.get(values["topicId"]), values["partitionId"]
-        partition = None if topic is None else topic.partitions.get(number)
+        topic, number = self.by_id.find(values["topicId"]), values["partitionId"]
+        partition = None if topic is None else topic.get(number)
         if topic is None or partition is None:
             return False
         try:
@@ -204,9 +264,23 @@ class TopicsImage:
         except ReplayError:
             return False
         # As after every delta: of two topics with one name the one that was changed last counts.
-        if self.by_name.objects.get(topic.name) is not topic:
-            self.by_name[topic.name] = topic
+        if not (self.by_id.objects.get(topic.topic_id) is topic is self.by_name.objects.get(topic.name)):
+            self.put(topic)
         return True
+
+    def put(self, topic: TopicImage) -> None:
+        """Add a topic, or replace it. One that had another name is known by that one as it was."""
+        before = self.by_id.find(topic.topic_id)
+        named = None if before is None or before.name == topic.name else self.by_name.find(before.name)
+        self.by_id[topic.topic_id] = topic
+        if named is not None:
+            self.by_name[named.name] = named
+        self.by_name[topic.name] = topic
+
+    def remove(self, topic_id: str) -> None:
+        """Remove a topic. KeyError where none has the id."""
+        self.by_name.pop(self.by_id[topic_id].name, None)
+        del self.by_id[topic_id]
 
 
 class _TopicDelta:
@@ -214,9 +288,9 @@ class _TopicDelta:
 
     __slots__ = ("changes", "image")
 
-    def __init__(self, image: TopicImage | None) -> None:
+    def __init__(self, image: TopicImage | None, changes: Partitions) -> None:
         self.image = image
-        self.changes: dict[int, PartitionRegistration] = {}
+        self.changes = changes
 
     def known(self) -> TopicImage:
         """Raises ReplayError."""
@@ -225,36 +299,45 @@ class _TopicDelta:
         return self.image
 
     def get(self, number: int) -> PartitionRegistration | None:
-        found = self.changes.get(number)
-        return self.known().partitions.get(number) if found is None else found
+        found = self.changes.find(number)
+        return self.known().get(number) if found is None else found
 
     def put(self, number: int, partition: PartitionRegistration) -> None:
         self.changes[number] = partition
 
     def clear_elr(self) -> None:
-        for number, partition in [*self.changes.items(), *self._unchanged()]:
-            cleared = partition.without_elr()
-            if cleared is not partition:
-                self.changes[number] = cleared
+        self.changes.clear_elr()
+        for number, partition in self.known().partitions.items():
+            if number not in self.changes:
+                cleared = partition.without_elr()
+                if cleared is not partition:
+                    self.changes[number] = cleared
 
     def applied(self) -> TopicImage:
         topic = self.known()
-        for number, partition in self.changes.items():
-            topic.put(number, partition)
+        topic.partitions.packed.update(self.changes.packed)
         return topic
-
-    def _unchanged(self) -> Iterator[tuple[int, PartitionRegistration]]:
-        return (item for item in self.known().partitions.items() if item[0] not in self.changes)
 
 
 class _Changes(IdMap[_TopicDelta | TopicImage]):
-    """By id: the changes of a topic of the image, or a new topic, which nobody else has yet."""
+    """By id: the changes of a topic of the image, or a new topic, which nobody else has yet.
+
+    Args:
+        topics: those of the image.
+    """
+
+    def __init__(self, topics: TopicsById) -> None:
+        super().__init__()
+        self._topics = topics
 
     def _pack(self, value: _TopicDelta | TopicImage) -> bytes | None:
-        return None if isinstance(value, _TopicDelta) or value.partitions else text_bytes(value.name)
+        if isinstance(value, TopicImage):
+            return _packed(value.name, value.partitions)
+        return _packed(None, value.changes)
 
-    def _unpack(self, key: str, data: bytes) -> TopicImage:
-        return TopicImage(text_of(data), key)
+    def _unpack(self, key: str, data: bytes) -> _TopicDelta | TopicImage:
+        name, partitions = _unpacked(data)
+        return _TopicDelta(self._topics.find(key), partitions) if name is None else TopicImage(name, key, partitions)
 
 
 class TopicsDelta:
@@ -262,7 +345,7 @@ class TopicsDelta:
 
     def __init__(self, image: TopicsImage) -> None:
         self._image = image
-        self._changed = _Changes()
+        self._changed = _Changes(image.by_id)
         self._deleted: set[str] = set()
         self._created: IdsByName | None = None
         """By name, the ids of the topics that were created and not removed; None: as ``_changed`` has them. Few ask."""
@@ -339,8 +422,9 @@ class TopicsDelta:
     def partition_of(self, topic_id: str, number: int) -> PartitionRegistration | None:
         """A partition with the changes so far."""
         delta = self._changed.find(topic_id)
-        if isinstance(delta, _TopicDelta) and number in delta.changes:
-            return delta.changes[number]
+        changed = delta.changes.find(number) if isinstance(delta, _TopicDelta) else None
+        if changed is not None:
+            return changed
         topic = self._topic(topic_id)
         return None if topic is None else topic.get(number)
 
@@ -350,18 +434,15 @@ class TopicsDelta:
 
     def check(self) -> None:
         """Raises ReplayError where the changes cannot be applied."""
-        for delta in self._changed.objects.values():
+        for delta in self._changed.values():
             delta.known()
 
     def apply(self) -> None:
         """Change the image."""
         for topic_id in self._deleted:
-            deleted = self._image.by_id.pop(topic_id)
-            self._image.by_name.pop(deleted.name, None)
+            self._image.remove(topic_id)
         for delta in self._changed.values():
-            topic = delta.applied()
-            self._image.by_id[topic.topic_id] = topic
-            self._image.by_name[topic.name] = topic
+            self._image.put(delta.applied())
 
     def _created_ids(self) -> IdsByName:
         """``_created``, which is kept from now on."""
@@ -382,12 +463,12 @@ class TopicsDelta:
     def _delta(self, topic_id: str) -> _TopicDelta | TopicImage:
         delta = self._changed.find(topic_id)
         if delta is None:
-            delta = self._changed[topic_id] = _TopicDelta(self._image.by_id.find(topic_id))
+            delta = self._changed[topic_id] = _TopicDelta(self._image.by_id.find(topic_id), Partitions())
         return delta
 
     def _put(
         self, topic_id: str, delta: _TopicDelta | TopicImage, number: int, partition: PartitionRegistration
     ) -> None:
         delta.put(number, partition)
-        if isinstance(delta, TopicImage):
+        if self._changed.objects.get(topic_id) is not delta:
             self._changed[topic_id] = delta

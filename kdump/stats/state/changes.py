@@ -6,6 +6,7 @@ Source: docs/spec/metadata.md#4-rules-of-a-history.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from kdump.format import control
@@ -28,6 +29,7 @@ from kdump.log.topics import fits
 from kdump.payloads.internal import DecodedMessage
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.reading.selection import Range
+from kdump.rows.packedrows import PackedRows
 from kdump.stats.state.metadatarows import Row, StateSelection, acl_row
 
 _MEMBERS: Final = (
@@ -50,18 +52,22 @@ class ChangeWatcher:
         self._since = since
         self._emit = emit
         self._show_secrets = show_secrets
-        self._rows: list[Row] = []
-        self._last = 0
+        self._rows = PackedRows()
+        self._last: list[Row] = []
+        """Those of the last record, which may be refused."""
         self._is_open = False
 
     def record(self, batch: MetadataBatch, offset: int, message: DecodedMessage, before: MetadataDelta) -> None:
         """See Watcher."""
         record_type = message.record_type
         if record_type == ABORT:
-            self._rows.clear()
+            self._rows = PackedRows()
+            self._last.clear()
         if not self._is_open or record_type in (END, ABORT):
             self._flush()
-        self._last = len(self._rows)
+        for row in self._last:
+            self._rows.append(row)
+        self._last.clear()
         if BEGIN <= record_type <= ABORT:
             self._is_open = record_type == BEGIN
         if not self._since.is_before(batch):
@@ -70,14 +76,14 @@ class ChangeWatcher:
         if describe is None:
             return
         try:
-            self._rows += (_row(batch, offset, self._redacted(members)) for members in describe(message.values, before))
+            self._last += (_row(batch, offset, self._redacted(members)) for members in describe(message.values, before))
         except ReplayError:
             # The loader says it.
             return
 
     def refused(self) -> None:
         """See Watcher."""
-        del self._rows[self._last :]
+        self._last.clear()
 
     def election(self, batch: MetadataBatch, offset: int, kind: int, values: dict[str, Any]) -> None:
         """See Watcher."""
@@ -101,9 +107,11 @@ class ChangeWatcher:
             self._flush()
 
     def _flush(self) -> None:
-        for row in self._rows:
+        for row in chain(self._rows, self._last):
             self._emit(row)
-        self._rows.clear()
+        self._last.clear()
+        if self._rows:
+            self._rows = PackedRows()
 
     def _redacted(self, members: Row) -> Row:
         if members["change"] == "config" and not self._show_secrets and is_secret_config(members["name"]):

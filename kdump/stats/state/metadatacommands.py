@@ -48,21 +48,20 @@ def metadata_commands(image: MetadataImage, selection: StateSelection) -> Iterat
     yield from _configs(image, selection)
     if selection.is_all:
         yield from _quotas(image)
-        for _, acl in sorted(image.acls.items()):
-            yield _acl(acl_row(acl))
+        for acl in sorted(image.acls):
+            yield _acl(acl_row(image.acls[acl]))
         yield from _credentials(image)
         for token in image.tokens.values():
             yield f"# a delegation token of {token['owner']}: kafka-delegation-tokens.sh --create makes another one"
 
 
 def _features(image: MetadataImage) -> Iterator[str]:
-    levels = dict(sorted(image.features.items()))
     if image.metadata_version is not None:
         release = LEVELS[image.metadata_version]
         yield _command("kafka-features.sh", "upgrade", "--metadata", release)
-    for name, level in levels.items():
+    for name in sorted(image.features):
         if name != FEATURE:
-            yield _command("kafka-features.sh", "upgrade", "--feature", f"{name}={level}")
+            yield _command("kafka-features.sh", "upgrade", "--feature", f"{name}={image.features[name]}")
 
 
 def _topics(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
@@ -96,8 +95,8 @@ def _configs(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
 
 
 def _quotas(image: MetadataImage) -> Iterator[str]:
-    for entity, quotas in sorted(image.quotas.items(), key=lambda item: str(item[0])):
-        added = ",".join(f"{key}={value}" for key, value in sorted(quotas.items()))
+    for entity in sorted(image.quotas, key=str):
+        added = ",".join(f"{key}={value}" for key, value in sorted(image.quotas[entity].items()))
         yield _command("kafka-configs.sh", "--alter", *_entity(entity), "--add-config", added)
 
 
@@ -123,8 +122,8 @@ def _acl(row: dict[str, str]) -> str:
 def _credentials(image: MetadataImage) -> Iterator[str]:
     for mechanism, users in sorted(image.scram.items()):
         name = SCRAM_MECHANISMS[mechanism]
-        for user, credential in sorted(users.items()):
-            added = f"{name}=[iterations={credential['iterations']},password=PASSWORD]"
+        for user in sorted(users):
+            added = f"{name}=[iterations={users[user]['iterations']},password=PASSWORD]"
             yield _command(
                 "kafka-configs.sh", "--alter", "--entity-type", "users", "--entity-name", user, "--add-config", added
             )

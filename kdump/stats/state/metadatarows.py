@@ -74,14 +74,14 @@ def image_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
         if image.metadata_version is not None:
             level = image.metadata_version
             yield {"type": "feature", "name": FEATURE, "level": level, "version": LEVELS[level]}
-        for name, level in sorted(image.features.items()):
-            yield {"type": "feature", "name": name, "level": level, "version": None}
-    for broker, registration in sorted(image.cluster.brokers.items()):
+        for name in sorted(image.features):
+            yield {"type": "feature", "name": name, "level": image.features[name], "version": None}
+    for broker in sorted(image.cluster.brokers):
         if selected.has_broker(broker):
-            yield broker_row(registration)
+            yield broker_row(image.cluster.brokers[broker])
     if selected.is_all:
-        for _, registration in sorted(image.cluster.controllers.items()):
-            yield _controller_row(registration)
+        for controller in sorted(image.cluster.controllers):
+            yield _controller_row(image.cluster.controllers[controller])
     yield from _topic_rows(image, selected)
     for kind, resource in sorted(image.configs):
         if selected.has_resource(kind, resource):
@@ -157,16 +157,18 @@ def _topic_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]
     for topic in map(known.__getitem__, ids):
         if not selected.shows_topic(topic):
             continue
-        shown = [item for item in sorted(topic.partitions.items()) if selected.has_partition(item[1])]
+        named = current.find(topic.name)
         yield {
             "type": "topic",
             "name": topic.name,
             "topicId": topic.topic_id,
             "partitions": len(topic.partitions),
-            "isCurrent": current.get(topic.name) == topic,
+            "isCurrent": named is not None and named.topic_id == topic.topic_id,
         }
-        for number, partition in shown:
-            yield partition_row(topic.name, topic.topic_id, number, partition)
+        for number in sorted(topic.partitions):
+            partition = topic.partitions[number]
+            if selected.has_partition(partition):
+                yield partition_row(topic.name, topic.topic_id, number, partition)
 
 
 def _controller_row(controller: Registration) -> Row:
@@ -181,14 +183,14 @@ def _controller_row(controller: Registration) -> Row:
 
 
 def _security_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
-    for entity, quotas in sorted(image.quotas.items(), key=lambda item: str(item[0])):
-        for key, value in sorted(quotas.items()):
+    for entity in sorted(image.quotas, key=str):
+        for key, value in sorted(image.quotas[entity].items()):
             yield {"type": "quota", "entity": dict(entity), "key": key, "value": value}
     if image.next_producer_id >= 0:
         yield {"type": "producerIds", "nextProducerId": image.next_producer_id}
-    yield from (acl_row(acl) for _, acl in sorted(image.acls.items()))
+    yield from (acl_row(image.acls[acl]) for acl in sorted(image.acls))
     for mechanism, users in sorted(image.scram.items()):
-        for _, credential in sorted(users.items()):
+        for credential in map(users.__getitem__, sorted(users)):
             shown = credential if selected.show_secrets else redacted("UserScramCredentialRecord", credential)
             yield {
                 "type": "scram",
@@ -197,7 +199,7 @@ def _security_rows(image: MetadataImage, selected: StateSelection) -> Iterator[R
                 "iterations": shown["iterations"],
                 **{name: shown[name] for name in ("salt", "storedKey", "serverKey")},
             }
-    for _, token in sorted(image.tokens.items()):
+    for token in map(image.tokens.__getitem__, sorted(image.tokens)):
         yield {"type": "token"} | (token if selected.show_secrets else redacted("DelegationTokenRecord", token))
 
 

@@ -25,5 +25,5 @@ def test_a_node_that_lost_a_credential(root: Path) -> None:
     """Kafka loses what comes in the same delta after the last credential of a mechanism was removed."""
     differences = list(snapshot_differences(metadata_log(root, "damaged/snapshot-sound")))
     assert [difference.snapshot.end_offset for difference in differences] == [75, 88, 94, 107]
-    assert [record.partition(" ")[0] for record in differences[0].only_in_log] == ["UserScramCredentialRecord"]
-    assert [record.partition(" ")[0] for record in differences[0].only_in_snapshot] == ["ConfigRecord"]
+    assert [record.partition(" ")[0] for record in differences[0].only_in_log.first] == ["UserScramCredentialRecord"]
+    assert [record.partition(" ")[0] for record in differences[0].only_in_snapshot.first] == ["ConfigRecord"]
