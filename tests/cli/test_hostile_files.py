@@ -412,9 +412,17 @@ def test_an_entry_that_a_sparse_log_does_not_store(home: Path, words: str) -> No
     assert b"internal error" not in run.stderr
 
 
-@pytest.mark.parametrize("words", ["dump", "verify", "verify --startup", "repair"])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("dump", b"more entries follow position 127"),
+        ("verify", b"length-too-large at 127"),
+        ("verify --startup", b"log end offset 7 -> 3"),
+        ("repair", b"at 127"),
+    ],
+)
 @pytest.mark.slow
-def test_a_valid_entry_that_a_sparse_log_does_not_store(tmp_path: Path, words: str) -> None:
+def test_a_valid_entry_that_a_sparse_log_does_not_store(tmp_path: Path, words: str, said: bytes) -> None:
     """A right CRC over 400 MiB of nothing had them read three times into memory."""
     large = v2_batch(body=bytes(400 << 20), base_offset=3)
     log = tmp_path / "t-0" / f"{0:020}.log"
@@ -425,7 +433,7 @@ def test_a_valid_entry_that_a_sparse_log_does_not_store(tmp_path: Path, words: s
         file.write(v2_batch(plain_rows(3), base_offset=4))
     run = shell(f"ulimit -v 1100000; $KDUMP {words} {log.parent.name}", tmp_path)
     assert b"internal error" not in run.stderr
-    assert b"419430588" in (run.stdout + run.stderr).replace(b",", b"")
+    assert said in run.stdout + run.stderr
 
 
 def deny(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
