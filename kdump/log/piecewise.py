@@ -77,6 +77,11 @@ class PiecewiseSource(Source, Generic[PieceT]):
             number += 1
         return filled
 
+    @property
+    def stored(self) -> int | None:
+        """See Source. Of several pieces of a sparse file each counts as if it were the one that is stored."""
+        return sum(map(self._stored_of, self._pieces))
+
     def data_from(self, position: int) -> int:
         """See Source."""
         number = bisect_right(self._starts, position) - 1
@@ -98,6 +103,12 @@ class PiecewiseSource(Source, Generic[PieceT]):
         for source in self._sources.values():
             source.close()
         self._sources.clear()
+
+    def _stored_of(self, piece: PieceT) -> int:
+        if piece.path is None:
+            return len(piece.data)
+        stored = self._source_of(piece.path).stored
+        return piece.length if stored is None else min(piece.length, stored)
 
     def _read_piece(self, view: memoryview, piece: PieceT, start: int) -> None:
         """Fill ``view`` with the bytes of a piece from its byte ``start`` on."""

@@ -193,6 +193,8 @@ class ResyncWalk:
             return False
         if until - self.position <= LARGEST_ENTRY:
             return True
+        if window.is_hollow(self.position, until):
+            return False
         head = self._evidence.head(self.position)
         return head is not None and self._evidence.is_valid_in_file(head, until)
 

@@ -18,6 +18,12 @@ from kdump.log.metering import meter
 from kdump.log.named import STDIN, unreadable
 from kdump.system.pagecache import BroughtPages, brought_pages, stored_bytes
 
+LARGEST_HOLLOW: Final = 1 << 27
+"""Bytes of an entry from which on it must be stored.
+
+A smaller one may lie in the holes of a sparse file: a copy of a log may have holes in place of zeros. With a larger
+one, a file that takes no room on a disk would fill the memory.
+"""
 _PAUSE_SECONDS: Final = 0.05
 _KEPT_HEAD: Final = 1 << 16
 """Bytes at the start of a stream that are kept, to recognize its type."""
@@ -74,6 +80,13 @@ class Source(ABC):
     def stored(self) -> int | None:
         """Bytes that the file system stores for it, fewer than ``size`` where it is sparse; None: not known."""
         return None
+
+    def is_hollow(self, start: int, end: int) -> bool:
+        """What is said to be an entry in these bytes is none: it is huge, and the file is sparse and stores fewer."""
+        if end - start < LARGEST_HOLLOW:
+            return False
+        stored = self.stored
+        return stored is not None and end > stored
 
     def data_from(self, position: int) -> int:
         """The first position from ``position`` on that must be read. All bytes before it are zero.

@@ -29,11 +29,6 @@ _LENGTH = struct.Struct(">i")
 
 DEFAULT_CHUNK_SIZE = 1 << 20
 _SMALLEST_BUFFER = 1 << 16
-_LARGEST_SPARSE = 1 << 27
-"""Up to here an entry may lie in the holes of a sparse file, as a copy of a log may have some in place of zeros.
-
-Over it, a length field could make a file that takes no room on a disk fill the memory.
-"""
 
 
 class Stop(Enum):
@@ -145,7 +140,7 @@ class Walk:
                 return
             rest = buffer[position:filled]
             if needed > len(buffer) and 2 * len(rest) > len(buffer):
-                if len(buffer) >= _LARGEST_SPARSE and self._has_read_holes(base + filled):
+                if self._source.is_hollow(self.position, base + filled):
                     self.end = self._source.size or self.end
                     return
                 # Four times what came at most: a wrong length field in a stream must not allocate gigabytes.
@@ -182,11 +177,6 @@ class Walk:
         else:
             needed = HEADER_SIZE_UP_TO_MAGIC + 1
         return starts, position, Stop.END if final else None, needed
-
-    def _has_read_holes(self, position: int) -> bool:
-        """More was read up to ``position`` than the file system stores of the whole file."""
-        stored = self._source.stored
-        return stored is not None and position > stored
 
     def _is_blank(self, buffer: bytearray, position: int, end: int) -> bool:
         """There were only zeros, which a broker may still overwrite; now there is something else."""

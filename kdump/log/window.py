@@ -76,6 +76,10 @@ class Window:
         """Any position can be read at any time."""
         return self._is_file
 
+    def is_hollow(self, start: int, end: int) -> bool:
+        """See Source."""
+        return self._source.is_hollow(start, end)
+
     def next_extent(self) -> None:
         """Go on after the unreadable block, at ``resume``."""
         assert self.resume is not None

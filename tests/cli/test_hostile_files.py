@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from kdump.cli.main import cli
 from kdump.codes import HOSTILE_CODES, Codes, KdumpError
-from kdump.format.batch import LENGTH_OFFSET, LOG_OVERHEAD
+from kdump.format.batch import HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD
 from kdump.log import files, named
 from kdump.log.lock import DirectoryLock, is_held
 from kdump.log.named import is_stream
@@ -410,6 +410,30 @@ def test_an_entry_that_a_sparse_log_does_not_store(home: Path, words: str) -> No
     run = shell(f"ulimit -v 2000000; $KDUMP {words} {log.name} {position}", log.parent)
     assert run.returncode == DAMAGE, run.stderr
     assert b"internal error" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("dump", b"more entries follow position 127"),
+        ("verify", b"length-too-large at 127"),
+        ("verify --startup", b"log end offset 7 -> 3"),
+        ("repair", b"at 127"),
+    ],
+)
+@pytest.mark.slow
+def test_a_valid_entry_that_a_sparse_log_does_not_store(tmp_path: Path, words: str, said: bytes) -> None:
+    """A right CRC over 400 MiB of nothing had them read three times into memory."""
+    large = v2_batch(body=bytes(400 << 20), base_offset=3)
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    with log.open("wb") as file:
+        file.write(v2_batch(plain_rows(3)) + large[:HEADER_SIZE])
+        file.seek(len(large) - HEADER_SIZE, os.SEEK_CUR)
+        file.write(v2_batch(plain_rows(3), base_offset=4))
+    run = shell(f"ulimit -v 1100000; $KDUMP {words} {log.parent.name}", tmp_path)
+    assert b"internal error" not in run.stderr
+    assert said in run.stdout + run.stderr
 
 
 def deny(monkeypatch: pytest.MonkeyPatch, name: str) -> None:

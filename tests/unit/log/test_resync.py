@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from time import process_time
 
@@ -13,8 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, KdumpError
+from kdump.format.batch import HEADER_SIZE
+from kdump.log import source as sources
 from kdump.log.gaps import Gap
 from kdump.log.heads import LARGEST_ENTRY
+from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import Source
 from kdump.log.walk import Walk
@@ -401,3 +405,30 @@ def test_hostile_input_costs_linear_time(kind: str) -> None:
     seconds(1 << 16)
     # Eight times the size: linear is 8, quadratic 64.
     assert seconds(1 << 22) < 25 * max(seconds(1 << 19), 0.01)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_valid_entry_that_a_sparse_file_does_not_store(
+    is_sparse: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its CRC over gigabytes of zeros may be right. The walk from entry to entry does not read it either."""
+    monkeypatch.setattr(sources, "LARGEST_HOLLOW", 1 << 20)
+    large = v2_batch(body=bytes(LARGEST_ENTRY), base_offset=3)
+    path = tmp_path / "log"
+    with path.open("wb") as file:
+        file.write(batch(0) + large[:HEADER_SIZE])
+        if is_sparse:
+            file.seek(len(batch(0) + large))
+        else:
+            file.write(large[HEADER_SIZE:])
+        file.write(batch(4))
+    with open_source(str(path)) as source:
+        found = walked(source)
+    assert [position for position, _, _ in entries(found)] == [
+        0,
+        *([] if is_sparse else [len(batch(0))]),
+        len(batch(0) + large),
+    ]
+    assert [(gap.position, gap.reason, gap.continue_at) for gap in gaps(found)] == (
+        [(len(batch(0)), Codes.LENGTH_TOO_LARGE, 4)] if is_sparse else []
+    )

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, KdumpError
-from kdump.log import walk
+from kdump.log import source as sources
 from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE, Stop, Walk
@@ -207,7 +207,7 @@ def test_an_entry_that_a_sparse_file_does_not_store(
     is_sparse: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its length field may say 2 GiB, which would be read into memory though the file takes 4 KiB on the disk."""
-    monkeypatch.setattr(walk, "_LARGEST_SPARSE", 1 << 20)
+    monkeypatch.setattr(sources, "LARGEST_HOLLOW", 1 << 20)
     first = v2_batch(plain_rows(1))
     size = 6 << 20
     claimed = bytearray(first)
