@@ -13,8 +13,8 @@ from typing import Final
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.image.copies import MetadataCopy, find_copies, newest, read_properties
 from kdump.kafka.image.image import MetadataImage
+from kdump.kafka.image.partitions import LOST, MIGRATING, UNASSIGNED
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
-from kdump.kafka.image.topics import LOST, MIGRATING, UNASSIGNED
 from kdump.kafka.image.topicsettings import DEFAULT_RETENTION, MAX_MESSAGE_BYTES, TopicSettings
 from kdump.kafka.retention import Retention
 

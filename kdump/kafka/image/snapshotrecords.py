@@ -12,7 +12,7 @@ from typing import Any
 from kdump.format.message import Schema, schemas
 from kdump.kafka.image import metadataversion
 from kdump.kafka.image.image import MetadataImage, QuotaEntity
-from kdump.kafka.image.topics import MIGRATING
+from kdump.kafka.image.partitions import MIGRATING
 from kdump.payloads.internal import DecodedMessage
 from kdump.payloads.java import hash_map_order_of
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kdump.kafka.image.image import MetadataImage
 from kdump.kafka.image.names import TopicNames
-from kdump.kafka.image.topics import PartitionRegistration
+from kdump.kafka.image.partitions import PartitionRegistration
 from kdump.kafka.startup.logdirectory import DELETE, FUTURE, STRAY, parse_folder
 
 

@@ -22,8 +22,8 @@ from kdump.kafka.image.image import (
 )
 from kdump.kafka.image.loader import ABORT, BEGIN, END
 from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError
+from kdump.kafka.image.partitions import NO_LEADER, RECOVERY_STATES, PartitionRegistration
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
-from kdump.kafka.image.topics import NO_LEADER, RECOVERY_STATES, PartitionRegistration
 from kdump.log.names import parse_partition_directory
 from kdump.log.topics import fits
 from kdump.payloads.internal import DecodedMessage

@@ -9,7 +9,8 @@ from typing import Any, Final
 from kdump.kafka.image.cluster import SECURITY_PROTOCOLS, Registration
 from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage
 from kdump.kafka.image.metadataversion import FEATURE, LEVELS
-from kdump.kafka.image.topics import LOST, MIGRATING, RECOVERY_STATES, UNASSIGNED, PartitionRegistration, TopicImage
+from kdump.kafka.image.partitions import LOST, MIGRATING, RECOVERY_STATES, UNASSIGNED, PartitionRegistration
+from kdump.kafka.image.topics import TopicImage
 from kdump.log.topics import fits
 from kdump.stats.state.secrets import redacted
 

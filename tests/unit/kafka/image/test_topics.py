@@ -57,3 +57,15 @@ def test_clearing_all_changes_no_topic_before_the_batch_is_complete() -> None:
     assert not image.by_name["a"].partitions
     delta.apply()
     assert [*image.by_id[ONE].partitions] == [*image.by_name["a"].partitions] == [0]
+
+
+def test_a_topic_with_a_new_name_is_known_by_the_old_one_as_it_was() -> None:
+    """As in TopicsImage, which puts the topic under its new name and leaves the old one."""
+    image = TopicsImage()
+    for name in ("a", "b"):
+        delta = TopicsDelta(image)
+        delta.topic({"name": name, "topicId": ONE})
+        delta.check()
+        delta.apply()
+    assert [topic.name for topic in image.by_id.values()] == ["b"]
+    assert {name: topic.name for name, topic in image.by_name.items()} == {"a": "a", "b": "b"}
