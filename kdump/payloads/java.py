@@ -7,7 +7,8 @@ docs/spec/decoders.md#2-json-text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from array import array
+from collections.abc import Iterable
 from typing import Final
 
 _DECIMAL: Final = re.compile(r"[+-]?\d+")
@@ -76,11 +77,16 @@ def hash_map_order_of(keys: Iterable[str], capacity: int) -> list[str]:
 
     ``capacity``: buckets that it began with, a power of two. It grows when more than three quarters are filled.
     """
-    distinct = list(keys if isinstance(keys, Mapping) else dict.fromkeys(keys))
-    while len(distinct) > capacity * 3 // 4:
+    distinct = list(dict.fromkeys(keys))
+    return [distinct[number] for number in hash_map_places(distinct, len(distinct), capacity)]
+
+
+def hash_map_places(keys: Iterable[str], count: int, capacity: int) -> array[int]:
+    """The same order of ``count`` different keys as their numbers, counted from 0: of a million keys 8 MB."""
+    while count > capacity * 3 // 4:
         capacity *= 2
-    distinct.sort(key=lambda key: _spread_hash(key) & capacity - 1)
-    return distinct
+    ordered = sorted((_spread_hash(key) & capacity - 1) << 32 | number for number, key in enumerate(keys))
+    return array("Q", (place & 0xFFFF_FFFF for place in ordered))
 
 
 def hash_map_size(wanted: int) -> int:

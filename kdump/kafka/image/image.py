@@ -14,7 +14,7 @@ from kdump.kafka.image.cluster import ClusterDelta, ClusterImage
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.packedmap import KeyT, Members, MembersById, PackedMap, merged
 from kdump.kafka.image.topics import TopicsDelta, TopicsImage
-from kdump.payloads.java import hash_map_order_of
+from kdump.payloads.java import hash_map_places
 
 TOPIC_RESOURCE: Final = 2
 RESOURCE_TYPES: Final = {0: "UNKNOWN", 2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
@@ -148,7 +148,7 @@ class MetadataDelta:
         mechanisms = self.image.scram
         for mechanism, changes in self._scram.items():
             users = mechanisms.setdefault(mechanism, Members())
-            for name in hash_map_order_of(changes, 16):
+            for name in changes.keys_at(hash_map_places(changes, len(changes), 16)):
                 credential = changes[name]
                 if credential:
                     users[name] = credential

@@ -8,7 +8,7 @@ from __future__ import annotations
 import marshal
 from array import array
 from base64 import urlsafe_b64decode
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from typing import Any, Final, Generic, TypeVar, cast
 
 from kdump.format.messagereader import UUID_SIZE, uuid_text
@@ -104,6 +104,16 @@ class PackedMap(MutableMapping[KeyT, ValueT], Generic[KeyT, ValueT]):
         for start in self._starts:
             if start != _GONE:
                 yield self._key(bytes(self._data[slice(*self._span(start))]))
+
+    def keys_at(self, places: Iterable[int]) -> Iterator[KeyT]:
+        """The keys at these places in the order of the map, counted from 0."""
+        if not self._is_packed:
+            yield from map(list(self.objects).__getitem__, places)
+            return
+        if self._count < len(self._starts):
+            self._compact()
+        for place in places:
+            yield self._key(bytes(self._data[slice(*self._span(self._starts[place]))]))
 
     def __setitem__(self, key: KeyT, value: ValueT) -> None:
         few = FEW if self.most_objects is None else self.most_objects

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.payloads.java import hash_map_order, json_string, normalize_path, parse_long, split_commas
+from kdump.payloads.java import hash_map_order, hash_map_order_of, json_string, normalize_path, parse_long, split_commas
 
 
 class HashMap:
@@ -49,6 +49,19 @@ def test_hash_map_order(keys: list[str]) -> None:
     for key in keys:
         table.compute_if_absent(key)
     assert hash_map_order(keys, asked_again=keys[-1:] != [] and keys[-1] in keys[:-1]) == table.keys()
+
+
+@given(st.lists(PATH, max_size=60, unique=True))
+def test_hash_map_order_of(keys: list[str]) -> None:
+    """``put`` puts a key at the end of its bucket, and a growing table keeps the order within buckets."""
+    buckets: list[list[str]] = [[] for _ in range(16)]
+    for count, key in enumerate(keys, 1):
+        buckets[HashMap.spread(key) % len(buckets)].append(key)
+        if count > len(buckets) * 0.75:
+            old, buckets = buckets, [[] for _ in range(2 * len(buckets))]
+            for other in (item for items in old for item in items):
+                buckets[HashMap.spread(other) % len(buckets)].append(other)
+    assert hash_map_order_of(keys, 16) == [item for items in buckets for item in items]
 
 
 @pytest.mark.parametrize("count", [12, 13, 14, 24, 25, 26, 48, 49, 50])

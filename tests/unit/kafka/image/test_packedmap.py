@@ -57,6 +57,7 @@ def check_changes(made: list[tuple[str, list[str] | None]], few: int) -> None:
         assert packed.find(key) == packed.get(key) == plain.get(key)
         assert len(packed) == len(plain)
     assert list(packed.items()) == list(plain.items())
+    assert list(packed.keys_at(reversed(range(len(plain))))) == list(reversed(plain))
     if not few:
         assert packed.objects == {key: value for key, value in plain.items() if len(value) != 1}
 
