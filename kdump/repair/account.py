@@ -9,7 +9,7 @@ from typing import Any
 
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, SegmentPlan
 from kdump.repair.salvage.pieces import LogPiece, PieceOrigin
-from kdump.rows.packedrows import Shown
+from kdump.rows.packedrows import ShownRows
 from kdump.wire.jsontext import json_blocks
 
 
@@ -62,10 +62,10 @@ def _salvaged(segment: SegmentPlan) -> dict[str, Any]:
     assert log is not None
     repaired = segment.repaired or segment.recovered
     members = _head(segment, log.base_offset, repaired.read.sha256)
-    members["pieces"] = Shown([log.pieces], _piece)
+    members["pieces"] = ShownRows([log.pieces], _piece)
     members["endFrom"] = log.end_from
     for name in ("dropped", "lost", "restored", "transactions", "not_taken"):
-        members[_camel(name)] = Shown([getattr(log, name)], _item)
+        members[_camel(name)] = ShownRows([getattr(log, name)], _item)
     return members
 
 

@@ -45,7 +45,7 @@ class PackedRows(Collection[Row]):
         return any(own == row for own in self)
 
 
-class Shown(Collection[Row], Generic[ItemT]):
+class ShownRows(Collection[Row], Generic[ItemT]):
     """The items of several collections one after the other, each as the row ``change`` makes when it is asked for."""
 
     def __init__(self, parts: Iterable[Collection[ItemT]], change: Callable[[ItemT], Row]) -> None:
@@ -60,7 +60,3 @@ class Shown(Collection[Row], Generic[ItemT]):
 
     def __contains__(self, row: object) -> bool:
         return any(own == row for own in self)
-
-
-ShownRows: TypeAlias = Shown[Row]
-"""Rows made of rows."""

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Severity
-from kdump.rows.packedrows import Shown
+from kdump.rows.packedrows import ShownRows
 from kdump.wire.jsontext import json_blocks, read_json
 from tests.harness.examples import examples
 
@@ -47,7 +47,7 @@ def test_blocks_are_the_same_json(value: Any, indent: int | None) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_collections_are_arrays(count: int) -> None:
-    rows = Shown([range(count)], lambda number: {"number": number, "severity": Severity.ERROR})
+    rows = ShownRows([range(count)], lambda number: {"number": number, "severity": Severity.ERROR})
     plain = [{"number": number, "severity": Severity.ERROR.value} for number in range(count)]
     for indent in (None, 1):
         assert (
@@ -59,7 +59,7 @@ def test_collections_are_arrays(count: int) -> None:
 
 def test_blocks_of_many_rows_take_little_memory() -> None:
     def sizes() -> Iterator[int]:
-        yield from map(len, json_blocks(Shown([range(20_000)], lambda number: {"number": number}), indent=1))
+        yield from map(len, json_blocks(ShownRows([range(20_000)], lambda number: {"number": number}), indent=1))
 
     tracemalloc.start()
     try:
