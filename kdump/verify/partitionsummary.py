@@ -54,7 +54,9 @@ class PartitionSummary:
         self.is_indexed_later = False
 
     def already_lost(self, evidence: PartitionEvidence) -> Iterator[Finding]:
-        """What the logs once had; call it after all segments are added."""
+        """What the logs once had; call it after all segments are added. Names without offsets tell of nothing lost."""
+        if not self._segments:
+            return
         last = self.last_log
         kinds = INDEX_KINDS if self.is_indexed_later else (Kind.TXN_INDEX,)
         last_segment = LastSegment(self._was_cleaned, lambda: () if last is None else evidence.index_ends(last, kinds))
