@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from itertools import takewhile
 
 import pytest
@@ -17,6 +16,7 @@ from kdump.diff.run import ReportedRecord
 from kdump.diff.shown import RecordDifference
 from kdump.rows import longrows
 from kdump.wire import utf8
+from tests.harness.plainoutput import dumps, json_value
 
 SAME = st.sampled_from([b"", b"a" * 39, b"a" * 41, b"a" * 70, b'"' * 25, "ä".encode() * 50, b"\xff" * 40])
 VALUES = st.none() | st.builds(
@@ -31,18 +31,9 @@ def reported(*values: bytes | None) -> ReportedRecord:
     return ReportedRecord(("t", 0), paths, RecordDifference(5, DifferenceKind.RECORD, records))
 
 
-def plain(value: bytes | None) -> object:
-    if value is None:
-        return None
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return {"base64": b64encode(value).decode()}
-
-
 def expected_cells(values: list[bytes | None]) -> list[str]:
     """60 characters of each; where the texts part late, from 20 characters before."""
-    texts = [json.dumps(plain(value), ensure_ascii=False, separators=(",", ":")) for value in values]
+    texts = [dumps(json_value(value)) for value in values]
     columns = zip(*(text.ljust(max(map(len, texts)), "\0") for text in texts), strict=True)
     same = 0 if len(set(texts)) == 1 else len(list(takewhile(lambda column: len(set(column)) == 1, columns)))
     first = same - 20 if same > 40 and max(map(len, texts)) > 60 else 0
@@ -75,8 +66,8 @@ def test_the_place_where_values_part_is_seen(values: list[bytes | None]) -> None
 def test_records_as_json(values: list[bytes | None]) -> None:
     text = "".join(report.record_json(reported(*values)))
     members = json.loads(text)
-    assert [one["value"] for one in members["records"]] == [plain(value) for value in values]
-    assert text == json.dumps(members, ensure_ascii=False, separators=(",", ":")) + "\n"
+    assert [one["value"] for one in members["records"]] == [json_value(value) for value in values]
+    assert text == dumps(members) + "\n"
 
 
 def test_no_piece_is_long() -> None:
