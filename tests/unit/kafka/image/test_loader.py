@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from kdump.kafka.image.loader import ImageLoader
 from kdump.kafka.image.metadatalog import MetadataBatch, UnreadableBatchError
 from kdump.payloads.internal import DecodedMessage
 from tests.harness.living import living
+from tests.harness.metadatamemory import loaded_with_peak
 
 HELD, COUNT = 4, 40
 
@@ -93,12 +93,6 @@ def test_a_huge_batch_takes_little_memory(
     count = 20_000
     monkeypatch.setattr(loader, "_MOST_HELD", HELD)
     whole = batch(*map(record, range(count)))
-    # What the decoders remember is bounded.
-    ImageLoader().load(whole)
-    image = ImageLoader()
-    tracemalloc.start()
-    image.load(whole)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    image, peak = loaded_with_peak(whole)
     assert len(image.image.topics.by_id) + len(image.image.configs) == count
     assert peak / count < most

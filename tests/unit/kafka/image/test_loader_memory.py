@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from itertools import islice
 
 import pytest
 
 from kdump.kafka.image import loader
-from kdump.kafka.image.loader import ImageLoader
 from kdump.kafka.image.metadatalog import MetadataBatch
 from tests.bench.metadatafiles import KINDS
+from tests.harness.metadatamemory import loaded_with_peak
 
 COUNT = 2000
 
@@ -40,10 +39,5 @@ def test_a_huge_batch_takes_little_memory(monkeypatch: pytest.MonkeyPatch, kind:
     monkeypatch.setattr(loader, "_MOST_HELD", 4)
     values = [*islice(KINDS[kind](), COUNT)]
     whole = MetadataBatch(10, 9 + COUNT, 3, 1000, False, [(None, value) for value in values], 0, "log")
-    ImageLoader().load(whole)
-    image = ImageLoader()
-    tracemalloc.start()
-    image.load(whole)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    _, peak = loaded_with_peak(whole)
     assert peak / COUNT < most
