@@ -12,6 +12,7 @@ Source: docs/spec/formats.md#3-record-batches-v2 and docs/spec/formats.md#2-mess
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final
 
@@ -73,7 +74,7 @@ class GapReader:
         at = room.position
         items = self._items(room, ignored)
         entry_starts = {position for position, number in items if number is not None} | {room.stop}
-        starts = {position for position, _ in items} | {room.stop}
+        starts = sorted({*(position for position, _ in items), room.stop})
         for position, number in items:
             if position < at:
                 continue
@@ -98,7 +99,8 @@ class GapReader:
                 at, end, is_framed = entry.row.position + entry.row.size, None, False
             if at == begin and not is_framed:
                 # Its length may be wrong, too. The room tells swallowed batches from payload that resembles them.
-                stop = min((start for start in starts if start > position), default=room.stop)
+                following = bisect_right(starts, position)
+                stop = starts[following] if following < len(starts) else room.stop
                 found = list(self._valid_within(position, min(stop, position + LARGEST_ENTRY), room.first, room))
                 yield from found
                 at = max([at, *(entry.row.position + entry.row.size for entry in found)])

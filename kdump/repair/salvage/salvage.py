@@ -201,16 +201,19 @@ class _Salvage:
         rooms = list(self._rooms(kept))
         # Good batches that clearly belong in a gap take their offsets first.
         moved = self._move(used, strictly=True)
+        self._fill_rooms([replace(room, taken=_between(*moved, room)) for room in rooms], used)
+        self._move(used, strictly=False)
+
+    def _fill_rooms(self, rooms: Iterable[Room], used: NDArray[np.bool_]) -> None:
+        """Take in what can be restored in the gaps of the chain."""
         reader = GapReader(self._source, self._inventory, correct=self._options.correct, limit=self._options.limit)
         chain = self._draft.table
         seen: set[tuple[int, ...]] = set()
         for room in rooms:
-            part = replace(room, taken=_between(moved, room))
-            entries = fit([one for one in reader.entries(part, used) if self._is_new(one, chain, seen)], part)
+            entries = fit([one for one in reader.entries(room, used) if self._is_new(one, chain, seen)], room)
             self._draft.add(entries)
             used[self._inventory.numbers_at([entry.row.position for entry in entries])] = True
         self._correctable = sum(reader.correctable.values())
-        self._move(used, strictly=False)
 
     def _ask_replicas(self) -> None:
         """Fill what is lost from other copies of the partition."""
@@ -313,18 +316,22 @@ class _Salvage:
         first = int(table.last[-1]) + 1 if len(table) else self._base_offset
         return first, self._base_offset + MAX_INT32
 
-    def _move(self, used: NDArray[np.bool_], *, strictly: bool) -> list[OffsetGap]:
-        """Put good batches that are out of order where they belong (see ``choice.fitting``); gives their offsets."""
+    def _move(self, used: NDArray[np.bool_], *, strictly: bool) -> tuple[Column, Column]:
+        """Put good batches that are out of order where they belong (see ``choice.fitting``).
+
+        Gives the first and the last offset of each, rising, both of shape (moved batches,).
+        """
         table = self._inventory.table
         end = self._around.next_base or self._base_offset + MAX_INT32 + 1
         left = np.flatnonzero(self._inventory.is_good & ~used)
         left = left[(table.first[left] >= self._base_offset) & (table.last[left] < end)]
         if not left.size:
-            return []
+            return left, left
         found = left[fitting(table.part(left), self._draft.table, strictly=strictly)]
         self._keep(found, is_moved=True)
         used[found] = True
-        return sorted(zip(table.first[found].tolist(), table.last[found].tolist(), strict=True))
+        # Moved batches overlap no other one, so the last offsets rise with the first ones.
+        return np.sort(table.first[found]), np.sort(table.last[found])
 
     def _pass_over_copies(self, used: NDArray[np.bool_]) -> None:
         """Mark good batches as ``used`` that equal another one, which is a used one where there is one."""
@@ -428,9 +435,10 @@ class _Salvage:
         self._draft.add([entry for loss in losses for entry in held(loss, table, self._around)])
 
 
-def _between(offsets: Sequence[OffsetGap], room: Room) -> Sequence[OffsetGap]:
-    """Those of ``offsets`` (rising) that lie in the room."""
-    return offsets[bisect_left(offsets, (room.first,)) : bisect_left(offsets, (room.limit,))]
+def _between(first: Column, last: Column, room: Room) -> Sequence[OffsetGap]:
+    """Those of the offsets, ``first`` to ``last`` (rising), that lie in the room."""
+    within = slice(bisect_left(first, room.first), bisect_left(first, room.limit))
+    return list(zip(first[within].tolist(), last[within].tolist(), strict=True))
 
 
 def _first_batches(paths: Iterable[str]) -> NDArray[np.void]:
