@@ -12,7 +12,7 @@ from typing import Final
 from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage, QuotaEntity
 from kdump.kafka.image.metadataversion import FEATURE, LEVELS
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
-from kdump.stats.state.metadatarows import StateSelection, acl_row
+from kdump.stats.state.metadatarows import StateSelection, acl_row, quota_entities
 
 _SERVER: Final = "--bootstrap-server"
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
@@ -95,7 +95,7 @@ def _configs(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
 
 
 def _quotas(image: MetadataImage) -> Iterator[str]:
-    for entity in sorted(image.quotas, key=str):
+    for entity in quota_entities(image):
         added = ",".join(f"{key}={value}" for key, value in sorted(image.quotas[entity].items()))
         yield _command("kafka-configs.sh", "--alter", *_entity(entity), "--add-config", added)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kdump.kafka.image.cluster import SECURITY_PROTOCOLS, Registration
-from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage
+from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage, QuotaEntity
 from kdump.kafka.image.metadataversion import FEATURE, LEVELS
 from kdump.kafka.image.partitions import LOST, MIGRATING, RECOVERY_STATES, UNASSIGNED, PartitionRegistration
 from kdump.kafka.image.topics import TopicImage
@@ -150,6 +151,15 @@ def acl_row(acl: Mapping[str, Any]) -> Row:
     }
 
 
+def quota_entities(image: MetadataImage) -> Iterator[QuotaEntity]:
+    """Who has quotas, sorted by their texts."""
+    texts = list(map(str, image.quotas))
+    # Texts and numbers are enough to sort: entities as objects take more than both.
+    places = array("Q", sorted(range(len(texts)), key=texts.__getitem__))
+    del texts
+    yield from image.quotas.keys_at(places)
+
+
 def _topic_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
     known, current = image.topics.by_id, image.topics.by_name
     # In two steps, without a pair for each of what may be millions.
@@ -184,7 +194,7 @@ def _controller_row(controller: Registration) -> Row:
 
 
 def _security_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
-    for entity in sorted(image.quotas, key=str):
+    for entity in quota_entities(image):
         for key, value in sorted(image.quotas[entity].items()):
             yield {"type": "quota", "entity": dict(entity), "key": key, "value": value}
     if image.next_producer_id >= 0:
