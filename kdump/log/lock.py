@@ -1,8 +1,9 @@
-"""The lock of a log directory: whether a broker holds its ``.lock``, and taking it.
+"""The lock of a log directory: whether a broker holds its ``.lock``, and taking it; the lock of a partition elsewhere.
 
 Kafka takes a POSIX record lock (fcntl), not flock. Asking for it changes nothing. On network file systems the answer of
 the kernel may be wrong. A process loses all its locks on a file when it closes any descriptor of that file, so it must
-not ask for a lock that it holds.
+not ask for a lock that it holds. No broker holds a partition that lies in no log directory: there kdump locks out only
+other kdumps, with flock on the partition directory, and no file is made.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import fcntl
 import os
 import stat
 import struct
+from abc import ABC
 from contextlib import suppress
 from enum import Enum
 from types import TracebackType
 from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
-from kdump.log.named import open_found
+from kdump.log.named import not_opened, open_found
 from kdump.log.names import LOCK_FILE, is_uri
 from kdump.system.mounts import file_system, tells_locks
 
@@ -88,8 +90,26 @@ def lock_state(log_directory: str) -> LockState:
     return LockState.FREE if tells_locks(file_system(log_directory)) else LockState.UNKNOWN
 
 
-class DirectoryLock:
-    """The lock of a log directory, held until ``release``. A missing lock file is made, as a broker does.
+class Lock(ABC):
+    """A lock that this process holds until ``release``; a context."""
+
+    _descriptor: int
+
+    def release(self) -> None:
+        """Give the lock back."""
+        os.close(self._descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class DirectoryLock(Lock):
+    """The lock of a log directory. A missing lock file is made, as a broker does, and stays.
 
     A process can hold it once at a time.
 
@@ -115,17 +135,32 @@ class DirectoryLock:
         _OWN.add(self._directory)
 
     def release(self) -> None:
-        """Give the lock back. The file stays, as a broker leaves it."""
+        """Give the lock back."""
         _OWN.discard(self._directory)
-        os.close(self._descriptor)
+        super().release()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.release()
+class PartitionLock(Lock):
+    """The lock of a partition directory that lies in no log directory.
+
+    A file system without such locks (NFS) has none to hold.
+
+    Raises:
+        KdumpError: LOCK_HELD, MISSING or UNREADABLE.
+    """
+
+    def __init__(self, directory: str) -> None:
+        try:
+            self._descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            raise not_opened(directory, error) from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno == errno.EWOULDBLOCK:
+                os.close(self._descriptor)
+                message = "another process, such as a kdump that repairs this partition, has locked its directory"
+                raise KdumpError(Codes.LOCK_HELD, message, path=directory) from error
 
 
 def _open_or_make(path: str) -> int:

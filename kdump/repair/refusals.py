@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
-from kdump.log.lock import DirectoryLock, LockState
+from kdump.log.lock import DirectoryLock, Lock, LockState, PartitionLock
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.opening import check_size
 from kdump.log.partition import segments_around
@@ -113,18 +113,30 @@ def check_room_in_place(plan: PartitionPlan, backup: str | None) -> None:
 
 
 class Locks:
-    """The locks of the log directories that are written to. Each is held until the run is over."""
+    """The locks of what is written to. That of a log directory is held until the run is over.
+
+    That of a partition elsewhere is held until the next one is taken, so that many of them need few descriptors.
+    """
 
     def __init__(self) -> None:
-        self._held: dict[str, DirectoryLock] = {}
+        self._held: dict[str, Lock] = {}
+        self._partition: str | None = None
 
     def take(self, place: PartitionLocation) -> None:
-        """The lock of the place's log directory if there is one. Raises KdumpError LOCK_HELD."""
-        if place.log_directory is not None and (path := os.path.realpath(place.log_directory)) not in self._held:
-            self._held[path] = DirectoryLock(place.log_directory)
+        """The lock of a place. Raises KdumpError as ``lock_of``."""
+        path = os.path.realpath(place.log_directory or place.directory)
+        if path in self._held:
+            return
+        if self._partition is not None:
+            self._held.pop(self._partition).release()
+            self._partition = None
+        self._held[path] = lock_of(place)
+        if place.log_directory is None:
+            self._partition = path
 
     def release(self) -> None:
         """Release all locks."""
+        self._partition = None
         while self._held:
             self._held.popitem()[1].release()
 
@@ -144,10 +156,15 @@ class TakesLocks:
         self._locks.release()
 
 
+def lock_of(place: PartitionLocation) -> Lock:
+    """Take the lock of a log directory, or of a partition that lies in none. Raises KdumpError LOCK_HELD."""
+    return PartitionLock(place.directory) if place.log_directory is None else DirectoryLock(place.log_directory)
+
+
 @contextmanager
 def locked(directory: str, *, is_forced: bool) -> Iterator[None]:
-    """Hold the lock of the log directory in which a partition lies. Raises KdumpError REPAIR_REFUSED or LOCK_HELD."""
+    """Hold the lock under which a partition is changed. Raises KdumpError REPAIR_REFUSED or LOCK_HELD."""
     place = place_of(directory)
     check_place(place, is_forced=is_forced)
-    with DirectoryLock(place.log_directory) if place.log_directory is not None else nullcontext():
+    with lock_of(place):
         yield

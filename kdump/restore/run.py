@@ -117,7 +117,7 @@ class Restore(TakesLocks):
         check_place(place, is_forced=self._options.force)
         # What is no log directory yet becomes one.
         refuse_backup(replace(place, log_directory=self._log_directory), self._options.backup)
-        self._locks.take(place)
+        self._take_lock(place)
         if not self._has_checkpoints:
             _check_checkpoints(place)
             self._has_checkpoints = True
@@ -156,12 +156,14 @@ class Restore(TakesLocks):
             # What an earlier run could not remove.
             clear_unprepared(directory, self._options.backup)
             return RestoredPartition(plan, directory, earlier.manifest, earlier.new, RestoredBy.EARLIER)
+        self._take_lock(place_of(directory))
         for begun in list(unfinished(directory)):
             manifest = self._go_on(begun)
             if not begun.is_undone:
                 path = os.path.join(manifest.backup, MANIFEST_NAME)
                 return RestoredPartition(plan, directory, path, made_by(manifest), RestoredBy.BOTH)
         made = _make_directories(directory)
+        self._take_lock(place_of(directory))
         clear_unprepared(directory, self._options.backup)
         if not made and _is_bare(directory):
             # An earlier run made it, and was killed.
@@ -171,6 +173,11 @@ class Restore(TakesLocks):
         except BaseException:
             disk.remove_made(made)
             raise
+
+    def _take_lock(self, place: PartitionLocation) -> None:
+        """Raises KdumpError LOCK_HELD. Of a partition in no log directory nothing is locked until it is there."""
+        if place.log_directory is not None or os.path.isdir(place.directory):
+            self._locks.take(place)
 
     def _go_on(self, begun: Unfinished) -> Manifest:
         """Finish what was begun, a restore or the undo of one."""

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kdump.codes import Codes, KdumpError
+from kdump.repair.apply import disk
+from kdump.repair.apply.disk import DirectoryEntry
 from kdump.repair.begun import undo_repair
 from kdump.repair.plan import starts
 from kdump.repair.plan.plan import RepairMode
@@ -15,7 +18,7 @@ from kdump.repair.run import Repair, RepairOptions
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
 from tests.harness.killedrepairs import MARKER, build, contents, manifests, repair, tree
-from tests.harness.killing import killed_at
+from tests.harness.killing import in_child, killed_at
 
 
 def undo(partition: Path, *words: str) -> tuple[int, str, str]:
@@ -265,3 +268,39 @@ def test_a_manifest_of_an_earlier_version_names_what_is_newer(tmp_path: Path) ->
 @pytest.mark.parametrize("words", [["--replace-changed", "t-0"], ["--allow-worse-start", "t-0"]])
 def test_usage(tmp_path: Path, words: list[str]) -> None:
     assert kdump("repair", *words, cwd=tmp_path).returncode == USAGE
+
+
+@pytest.mark.parametrize("in_log_directory", [True, False])
+def test_two_undo_one_repair_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_log_directory: bool
+) -> None:
+    """The second is refused while the first removes files, and changes nothing. Else each removes what the other made.
+
+    The lock is that of the log directory, or of the partition where it lies in none.
+    """
+    partition = build(tmp_path)
+    if not in_log_directory:
+        partition = partition.rename(tmp_path / partition.name)
+    before = contents(tree(partition))
+    repair(partition, RepairMode.SALVAGE)
+    (manifest,) = manifests(partition)
+    is_stopped = False
+
+    def second() -> None:
+        with pytest.raises(KdumpError) as caught:
+            undo_repair(str(manifest))
+        assert caught.value.code is Codes.LOCK_HELD
+
+    remove = disk.remove
+
+    def stopped(entry: DirectoryEntry) -> None:
+        nonlocal is_stopped
+        if not is_stopped:
+            is_stopped = True
+            assert in_child(second) == 0
+        remove(entry)
+
+    monkeypatch.setattr(disk, "remove", stopped)
+    undo_repair(str(manifest))
+    assert is_stopped
+    assert contents(tree(partition)) == before
