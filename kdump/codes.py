@@ -979,7 +979,7 @@ class Codes(Enum):
         "lock-held",
         "a broker holds the lock of the log directory",
         "A broker runs on the log directory; or, on a network file system, kdump cannot tell. repair --in-place "
-        "does not write there. Stop the broker.",
+        "does not write there. Stop the broker. A partition that lies in no log directory is locked by another kdump.",
     )
     TXN_INDEX_KEPT = Code(
         "KD705",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -25,7 +25,7 @@ from kdump.repair.apply.undo import MarkerFate, Undone
 from kdump.repair.begun import Finished, finish_repairs, undo_repair
 from kdump.repair.plan.location import PartitionLocation
 from kdump.repair.plan.plan import RepairMode, RepairSettings
-from kdump.repair.report import plan_text
+from kdump.repair.report import plan_lines
 from kdump.repair.resultjson import repair_json
 from kdump.repair.run import Repair, Repaired, RepairOptions
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
@@ -37,23 +37,22 @@ if TYPE_CHECKING:
     from kdump.repair.log07 import Repaired07
 
 
-def repair_text(repaired: Repaired, *, color: bool) -> str:
+def repair_lines(repaired: Repaired, *, color: bool) -> Iterator[str]:
     """What would be or was done, and where it is."""
     target = escaped(repaired.plan.target)
-    text = "".join(
-        f"{target}: {escaped(begun.path)}: {escaped(str(begun))}, what follows is the state in between; --finish "
-        "finishes it, --undo takes it back\n"
-        for begun in repaired.unfinished
-    )
-    text += plan_text(repaired.plan, is_done=repaired.is_done, color=color)
+    for begun in repaired.unfinished:
+        yield (
+            f"{target}: {escaped(begun.path)}: {escaped(str(begun))}, what follows is the state in between; --finish "
+            "finishes it, --undo takes it back\n"
+        )
+    yield from plan_lines(repaired.plan, is_done=repaired.is_done, color=color)
     if repaired.starts is not None:
         is_in_place = repaired.manifest is not None
-        text += starts_text(repaired.plan.target, repaired.starts, is_done=is_in_place)
+        yield from starts_text(repaired.plan.target, repaired.starts, is_done=is_in_place).splitlines(keepends=True)
     if repaired.written is not None:
-        text += f"{target}: repaired copy in {escaped(repaired.written)}\n"
+        yield f"{target}: repaired copy in {escaped(repaired.written)}\n"
     if repaired.manifest is not None:
-        text += f"{target}: to undo: kdump repair --undo {escaped(repaired.manifest)}\n"
-    return text
+        yield f"{target}: to undo: kdump repair --undo {escaped(repaired.manifest)}\n"
 
 
 def finished_text(finished: Finished) -> str:
@@ -292,7 +291,8 @@ def _shown(
     for segment in repaired.plan.segments if reporter.verbose else ():
         reporter.note(f"{segment.path}: {segment.fingerprint.size:,} bytes, {repaired.plan.mode.value}")
     if is_text:
-        yield _once(repair_text(repaired, color=console.color), repaired.plan.place, told).encode()
+        lines = repair_lines(repaired, color=console.color)
+        yield from map(str.encode, _once(lines, repaired.plan.place, told))
     else:
         yield from repair_json(repaired)
 
@@ -326,15 +326,20 @@ def _options(given: RepairArguments) -> RepairOptions:
     )
 
 
-def _once(text: str, place: PartitionLocation, told: set[str]) -> str:
-    """``text`` without lines about the log directory that were shown with another partition of it.
+def _once(lines: Iterable[str], place: PartitionLocation, told: set[str]) -> Iterator[str]:
+    """``lines`` without those about the log directory that were shown with another partition of it.
 
     ``told``: such lines. New ones are added.
     """
     if place.log_directory is None:
-        return text
+        yield from lines
+        return
     starts = f"{escaped(place.log_directory)}: ", f"{escaped(os.path.join(place.log_directory, CLEAN_SHUTDOWN))}: "
-    lines = text.splitlines(keepends=True)
-    kept = [line for line in lines if not (line.startswith(starts) and line in told)]
-    told.update(line for line in lines if line.startswith(starts))
-    return "".join(kept)
+    new: list[str] = []
+    for line in lines:
+        if line.startswith(starts):
+            if line in told:
+                continue
+            new.append(line)
+        yield line
+    told.update(new)

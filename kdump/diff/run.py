@@ -22,6 +22,8 @@ from kdump.tasks.work import Runner, Work, Workplace, in_process
 
 _MOST_GROUPS: Final = 256
 """Tasks; one for each partition would cost more than most comparisons."""
+_MOST_LISTED: Final = 64
+"""What a manifest says of this many copies of a partition is compared with one copy, which is read for each."""
 
 
 class DiffOptions(NamedTuple):
@@ -118,9 +120,14 @@ class PartitionTask(NamedTuple):
         found = tuple(truncations(comparison))
         copies = tuple(map(_summary, comparison.copies))
         roots = dict(self.roots)
+        numbers = {id(listed): number for number, listed in enumerate(self.listed, len(comparison.copies))}
         for number, copy in enumerate(comparison.copies):
-            for listed in listed_for(copy.place, roots.get(copy.path), self.listed):
-                differences += against(listed, len(comparison.copies) + self.listed.index(listed), copy, number)
+            chosen = listed_for(copy.place, roots.get(copy.path), self.listed)
+            if len(chosen) > _MOST_LISTED:
+                message = f"has {len(chosen):,} lines of this partition, {_MOST_LISTED} are the most of one"
+                raise KdumpError(Codes.MANIFEST, message, path=self.manifest)
+            for listed in chosen:
+                differences += against(listed, numbers[id(listed)], copy, number)
         copies += tuple(_listed_summary(listed, self.manifest) for listed in self.listed)
         yield PartitionReport(
             self.partition.name,

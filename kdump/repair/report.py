@@ -28,15 +28,17 @@ _FEW = 5
 """So many ranges are listed; of more only the number."""
 
 
-def plan_text(plan: PartitionPlan, *, is_done: bool, color: bool = False) -> str:
+def plan_lines(plan: PartitionPlan, *, is_done: bool, color: bool = False) -> Iterator[str]:
     """What a repair would do, or did: a line for each thing that happens, then what each mode costs.
+
+    There may be a line for each batch of a log.
 
     Args:
         plan: the plan.
         is_done: it was carried out.
         color: colour the severities of findings.
     """
-    return "".join(f"{line}\n" for line in _Text(plan, is_done, color).lines())
+    return (f"{line}\n" for line in _Text(plan, is_done, color).lines())
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -101,3 +101,17 @@ def test_each_copy_is_compared_with_what_the_manifest_says_of_it(tmp_path: Path)
     items = list(diff([str(manifest), *paths], DiffOptions(), fail))
     (report,) = [one for one in items if isinstance(one, PartitionReport)]
     assert [one.copies for one in report.differences if one.kind is DifferenceKind.CHANGED] == [(3, 1)]
+
+
+def test_a_manifest_of_too_many_copies_of_a_partition(tmp_path: Path) -> None:
+    """A copy would be read for each line of its partition."""
+    one = make_copy(tmp_path / "a" / "t-0", [row(0)])
+    head, *lines = "".join(manifest_lines([str(one)], fail)).splitlines(keepends=True)
+    partition = next(line for line in lines if '"partition"' in line)
+    manifest = tmp_path / "manifest"
+    for count, codes in ((64, []), (65, [Codes.MANIFEST])):
+        manifest.write_text("".join([head, *lines, partition * (count - 1)]))
+        errors: list[KdumpError] = []
+        reports = [one for one in diff([str(manifest), str(one)], DiffOptions(), errors.append) if not codes]
+        assert [error.code for error in errors] == codes
+        assert [len(one.copies) for one in reports if isinstance(one, PartitionReport)] == [1 + count] * (not codes)
