@@ -1,6 +1,17 @@
-"""``python -m kdump``."""
+"""``python -m kdump``, and the console script."""
 
-from kdump.cli.main import main
+import os
+
+
+def main() -> None:
+    """Run the command line. An interrupt ends it with status 130 also while its modules are imported."""
+    try:
+        from kdump.cli.main import main as run
+
+        run()
+    except KeyboardInterrupt:
+        os._exit(130)
+
 
 if __name__ == "__main__":
     main()

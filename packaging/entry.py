@@ -8,6 +8,6 @@ if any("multiprocessing" in word for word in sys.argv):
 
     freeze_support()
 
-from kdump.cli.main import main
+from kdump.__main__ import main
 
 main()

@@ -23,17 +23,21 @@ def followed(path: str, on_wait: Callable[[], None]) -> Iterator[Target]:
     Raises:
         KdumpError: there is no such segment or partition, or ``path`` is a log directory or another kind of file.
     """
-    for segment in _growing(path):
+    for segment, is_newest in _growing(path):
         target = target_by_path(segment)
         if target is None or target.kind not in (Kind.LOG, Kind.LOG_07) or target.unnamed:
             raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only a log or a partition can be followed", path=segment)
-        if not segments_after(segment):
+        # One more may have been made since they were listed.
+        if is_newest and not segments_after(segment):
             target = replace(target, follow=Follow(partial(_has_successor, segment), on_wait))
         yield target
 
 
-def _growing(path: str) -> Iterator[str]:
-    """The segments that are there, then those that are made while the newest one is read."""
+def _growing(path: str) -> Iterator[tuple[str, bool]]:
+    """The segments that are there, then those that are made while the newest one is read; each with whether it is that.
+
+    The directory is not listed for each of them.
+    """
     if not files.exists(path):
         raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
     found = resolve(path)
@@ -47,8 +51,10 @@ def _growing(path: str) -> Iterator[str]:
         if len({os.path.dirname(segment) for segment in pending}) > 1:
             raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "a log directory: one partition can be followed", path=path)
     while pending:
-        newest = pending[-1]
-        yield from pending
+        *others, newest = pending
+        for segment in others:
+            yield segment, False
+        yield newest, True
         pending = segments_after(newest)
 
 

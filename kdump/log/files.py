@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 import time
 from typing import Final, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.listing import ListingEntry
-from kdump.log.named import check_link, note_named
+from kdump.log.named import check_link, note_named, opened_directory
 from kdump.log.names import is_uri
 from kdump.system.pagecache import stored_bytes
 
@@ -109,28 +110,31 @@ def listing(directory: str) -> list[ListingEntry]:
 
         return stores.listing(directory)
     try:
-        state = directory_state(directory)
-        known, entries = _listings.get(directory, (None, []))
-        if known is None or known != state:
-            has_links = False
-            entries = []
-            with os.scandir(directory) as found:
-                for entry in found:
+        with opened_directory(directory) as opened:
+            state = directory_state(opened)
+            known, entries = _listings.get(directory, (None, []))
+            if known is None or known != state:
+                has_links = False
+                entries = []
+                for entry in os.scandir(opened):
                     has_links |= entry.is_symlink()
-                    entries.append(ListingEntry(entry.name, entry.path, _is_directory(entry)))
-            _listings.pop(directory, None)
-            # What a link leads to can change without a change of the directory.
-            if state is not None and not has_links:
-                _listings[directory] = state, entries
-                if len(_listings) > _MOST_LISTINGS:
-                    del _listings[next(iter(_listings))]
+                    path = os.path.join(directory, entry.name)
+                    entries.append(ListingEntry(entry.name, path, _is_directory(entry, path)))
+                _listings.pop(directory, None)
+                # What a link leads to can change without a change of the directory.
+                if state is not None and not has_links:
+                    _listings[directory] = state, entries
+                    if len(_listings) > _MOST_LISTINGS:
+                        del _listings[next(iter(_listings))]
         return list(entries)
     except OSError as error:
         raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
 
 
-def directory_state(directory: str) -> DirectoryState | None:
+def directory_state(directory: str | int) -> DirectoryState | None:
     """What shows that a directory of this machine has other names in it; None where it has just changed.
+
+    ``directory``: its path or a descriptor.
 
     Raises:
         OSError: it cannot be asked.
@@ -150,11 +154,12 @@ def regular_files(directory: str) -> list[ListingEntry]:
             if not entry.is_directory
         ]
     try:
-        return [
-            ListingEntry(entry.name, entry.path, False, entry.stat().st_size)
-            for entry in os.scandir(directory)
-            if _is_file(entry)
-        ]
+        with opened_directory(directory) as opened:
+            return [
+                ListingEntry(entry.name, os.path.join(directory, entry.name), False, entry.stat().st_size)
+                for entry in os.scandir(opened)
+                if _is_file(entry)
+            ]
     except OSError as error:
         raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
 
@@ -164,11 +169,12 @@ def special_files(directory: str) -> list[ListingEntry]:
     if is_uri(directory):
         return []
     try:
-        return [
-            ListingEntry(entry.name, entry.path, False)
-            for entry in os.scandir(directory)
-            if os.path.exists(entry.path) and not (entry.is_file() or entry.is_dir())
-        ]
+        with opened_directory(directory) as opened:
+            return [
+                ListingEntry(entry.name, os.path.join(directory, entry.name), False)
+                for entry in os.scandir(opened)
+                if _is_special(entry)
+            ]
     except OSError as error:
         raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
 
@@ -210,13 +216,13 @@ def with_credentials(path: str) -> str:
     return stores.with_credentials(path)
 
 
-def _is_directory(entry: os.DirEntry[str]) -> bool:
+def _is_directory(entry: os.DirEntry[str], path: str) -> bool:
     """Whether the entry is a directory. False also for a link to itself, or a link that leads elsewhere."""
     try:
         if not entry.is_dir():
             return False
         if entry.is_symlink():
-            check_link(entry.path)
+            check_link(path)
     except (OSError, KdumpError):
         return False
     return True
@@ -228,3 +234,12 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
         return entry.is_file()
     except OSError:
         return False
+
+
+def _is_special(entry: os.DirEntry[str]) -> bool:
+    """Whether the entry is there and is neither a file nor a directory; a broken link is not there."""
+    try:
+        mode = entry.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

@@ -2,7 +2,8 @@
 
 Files may be made to attack the person who examines them. A path that a user named (``files.strip_credentials``) may be
 a link or a pipe: the user knows what it is. Every other path is one that kdump found: it is opened without blocking,
-must be a regular file, and a link must lead to a file of the same log directory.
+must be a regular file, and a link must lead to a file of the same log directory. That holds as well when a link takes
+the place of a partition directory after the log directory was listed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
@@ -18,13 +21,17 @@ from kdump.log.names import LOCK_FILE, LOG_DIRECTORY_TEXT_FILES, is_uri, parse_p
 STDIN: Final = "-"
 STDIN_DESCRIPTOR: Final = 0
 _FOUND: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
+_FOUND_DIRECTORY: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
+_IS_LINK: Final = frozenset((errno.ELOOP, errno.ENOTDIR))
+"""Errors of opening a link that is not to be followed; the second where a directory is wanted."""
 _named: Final[set[str]] = set()
 """Paths that a user named, also in their absolute form, for as long as the process lives."""
 
 
 def note_named(path: str) -> None:
     """Remember that a user named this path: a link there is followed, and a pipe is read."""
-    _named.update((path, os.path.abspath(path)))
+    # The second is the directory in the paths of what is in it.
+    _named.update((path, os.path.dirname(os.path.join(path, "")), os.path.abspath(path)))
 
 
 def is_named(path: str) -> bool:
@@ -42,13 +49,7 @@ def open_found(path: str) -> tuple[int, os.stat_result]:
         KdumpError: MISSING, UNREADABLE (a directory too), SPECIAL_FILE, LINK_OUTSIDE.
     """
     try:
-        try:
-            descriptor = os.open(path, _FOUND)
-        except OSError as error:
-            if error.errno != errno.ELOOP or not os.path.islink(path):
-                raise
-            # Not by the link again: it may lead elsewhere now.
-            descriptor = os.open(check_link(path), _FOUND)
+        descriptor = _open(path, _FOUND)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENXIO:
             # The error of opening a socket.
@@ -61,22 +62,82 @@ def open_found(path: str) -> tuple[int, os.stat_result]:
     raise is_a_directory(path) if stat.S_ISDIR(status.st_mode) else _special(path)
 
 
+@contextmanager
+def opened_directory(directory: str) -> Iterator[str | int]:
+    """A directory that can be listed: its path if a user named it, else a descriptor.
+
+    Raises:
+        KdumpError: LINK_OUTSIDE.
+        OSError: it cannot be opened.
+    """
+    if not _is_found(directory):
+        yield directory
+        return
+    descriptor = _open(directory, _FOUND_DIRECTORY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _is_found(directory: str) -> bool:
+    """Whether kdump found this directory in one that a user named."""
+    return directory not in _named and os.path.dirname(directory) in _named
+
+
+def _open(path: str, flags: int) -> int:
+    """Open what no user named. Raises OSError, and KdumpError as ``check_link``."""
+    directory, name = os.path.split(path)
+    try:
+        if _is_found(directory):
+            above, own = os.path.split(directory)
+            return _open_below(above, (own, name), flags)
+        return os.open(path, flags)
+    except OSError as error:
+        if error.errno not in _IS_LINK or not (os.path.islink(path) or os.path.islink(directory)):
+            raise
+    # Not by the link again: it may lead elsewhere now.
+    root, target = _root_of(path), check_link(path)
+    return _open_below(root, os.path.relpath(target, root).split(os.sep), flags)
+
+
+def _open_below(root: str, parts: Sequence[str], flags: int) -> int:
+    """Open what lies below a directory by names of which none may be a link. Raises OSError."""
+    descriptor = os.open(root, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    for place, part in enumerate(parts, 1):
+        above = descriptor
+        try:
+            descriptor = os.open(part, flags if place == len(parts) else _FOUND_DIRECTORY, dir_fd=above)
+        finally:
+            os.close(above)
+    return descriptor
+
+
 def check_link(path: str) -> str:
     """Where a link leads that no user named. Raises KdumpError LINK_OUTSIDE if that is out of its log directory.
 
     The log directory is the one above a partition directory, by its real name. For a directory with any other name, and
     for one that holds partitions, checkpoints or a lock, it is the directory itself.
     """
-    directory, name = os.path.split(path)
-    root = os.path.realpath(directory or ".")
-    is_above = name in LOG_DIRECTORY_TEXT_FILES or name == LOCK_FILE or parse_partition_directory(name) is not None
-    if not is_above and parse_partition_directory(os.path.basename(root)) is not None:
-        root = os.path.dirname(root)
+    root = _root_of(path)
     target = os.path.realpath(path)
     if os.path.commonpath((root, target)) != root:
         what = f"a link to {target}, outside of {root}: it is not followed; name {target} itself to read it"
         raise KdumpError(Codes.LINK_OUTSIDE, what, path=path)
     return target
+
+
+def _root_of(path: str) -> str:
+    """The directory that a link may not lead out of, by its real name."""
+    directory, name = os.path.split(path)
+    if _is_found(directory):
+        # By its own real name it may be elsewhere now.
+        return os.path.realpath(os.path.dirname(directory))
+    root = os.path.realpath(directory or ".")
+    is_above = name in LOG_DIRECTORY_TEXT_FILES or name == LOCK_FILE or parse_partition_directory(name) is not None
+    if not is_above and parse_partition_directory(os.path.basename(root)) is not None:
+        root = os.path.dirname(root)
+    return root
 
 
 def is_stream(path: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -117,14 +116,14 @@ def test_unreadable_partition_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     make(tmp_path, "a-0/0.log", "b-0/0.log", "c-0/0.log")
-    scandir = os.scandir
+    opened = os.open
 
-    def refuse_b(path: str) -> Iterator[os.DirEntry[str]]:
+    def refuse_b(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         if os.fspath(path).endswith("b-0"):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-        return scandir(path)
+        return opened(path, flags, mode, dir_fd=dir_fd)
 
-    monkeypatch.setattr(os, "scandir", refuse_b)
+    monkeypatch.setattr(os, "open", refuse_b)
     status = cli.invoke(cli.make_context("kdump", ["dump", str(tmp_path)]))
     printed = capfd.readouterr()
     assert status == UNREADABLE

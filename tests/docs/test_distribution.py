@@ -56,7 +56,7 @@ def test_what_is_wrong_is_found(text: str, is_wrong: bool) -> None:
 
 def test_names() -> None:
     assert PROJECT["name"] == "kafka-kdump"
-    assert PROJECT["scripts"] == dict.fromkeys(("kdump", "kafka-kdump"), "kdump.cli.main:main")
+    assert PROJECT["scripts"] == dict.fromkeys(("kdump", "kafka-kdump"), "kdump.__main__:main")
 
 
 def test_the_sdist_has_every_file() -> None:
