@@ -90,8 +90,7 @@ def _open(path: str, flags: int) -> int:
     directory, name = os.path.split(path)
     try:
         if _is_found(directory):
-            above, own = os.path.split(directory)
-            return _open_below(above, (own, name), flags)
+            return _open_below(directory, (name,), flags)
         return os.open(path, flags)
     except OSError as error:
         if error.errno not in _IS_LINK or not (os.path.islink(path) or os.path.islink(directory)):
@@ -102,8 +101,8 @@ def _open(path: str, flags: int) -> int:
 
 
 def _open_below(root: str, parts: Sequence[str], flags: int) -> int:
-    """Open what lies below a directory by names of which none may be a link. Raises OSError."""
-    descriptor = os.open(root, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    """Open what lies below a directory. Raises OSError, also where the directory or what is below it is a link."""
+    descriptor = os.open(root, _FOUND_DIRECTORY)
     for place, part in enumerate(parts, 1):
         above = descriptor
         try:
