@@ -315,6 +315,16 @@ def test_giant_is_not_kept_in_a_backup(home: Path, place: str) -> None:
     assert path.stat().st_size == LARGEST
 
 
+@pytest.mark.parametrize("words", [(), ("--salvage",), ("--like-broker",), ("--indexes",)])
+def test_a_giant_index_differs_from_the_right_one(home: Path, words: tuple[str, ...]) -> None:
+    """It was read to its end, to see whether only zeros follow its entries."""
+    path = home / "orders-0" / f"{0:020}.txnindex"
+    os.truncate(path, 4 << 40)
+    run = kdump("repair", *words, "orders-0", cwd=home)
+    assert run.returncode == DAMAGE, run.stderr
+    assert any(f"{0:020}.log: would rebuild" in line and ".txnindex" in line for line in run.stdout.decode().split("\n"))
+
+
 def test_a_giant_among_the_files_that_stay_is_not_read(home: Path) -> None:
     """A repair notes what it leaves as it is. A digest of 4 TiB of nothing takes an hour."""
     giant = home / "orders-0" / "core.1234"
