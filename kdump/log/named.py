@@ -10,6 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
@@ -111,6 +113,21 @@ def not_opened(path: str, error: OSError | ValueError) -> KdumpError:
     if isinstance(error, FileNotFoundError):
         return KdumpError(Codes.MISSING, "no such file or directory", path=path)
     return unreadable(path, error)
+
+
+@contextmanager
+def errors_at(path: str) -> Iterator[None]:
+    """An error of the operating system becomes ``not_opened``: of the file that it names, else of ``path``.
+
+    It encloses the work on one partition. Files that go, or change their kind, meanwhile do not end the whole run. A
+    closed pipe is the end of it, because nobody reads what it prints.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise not_opened(error.filename if isinstance(error.filename, str) else path, error) from error
 
 
 def is_a_directory(path: str) -> KdumpError:
