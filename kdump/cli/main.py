@@ -113,8 +113,16 @@ def _run() -> int:
         # The reader has what it wanted (kdump dump F | head -1).
         return exit_status.CLEAN
     except OSError as error:
-        click.echo(f"kdump: {error.strerror or error}", err=True)
+        _show_error(error)
         return exit_status.UNREADABLE
+
+
+def _show_error(error: OSError) -> None:
+    """Show an error of the operating system that no command expects, with the file that it names."""
+    from kdump.system.blocks import escaped
+
+    where = f"{error.filename}: " if isinstance(error.filename, str) else ""
+    click.echo(escaped(f"kdump: {where}{error.strerror or error}"), err=True)
 
 
 def _show_usage(error: click.ClickException) -> None:

@@ -74,7 +74,7 @@ def size(path: str) -> int:
         from kdump.log import stores
 
         return stores.size(path)
-    return _status(path).st_size
+    return status(path).st_size
 
 
 def allocated(path: str) -> int:
@@ -84,11 +84,12 @@ def allocated(path: str) -> int:
     """
     if is_uri(path):
         return size(path)
-    status = _status(path)
-    return min(status.st_size, stored_bytes(status))
+    found = status(path)
+    return min(found.st_size, stored_bytes(found))
 
 
-def _status(path: str) -> os.stat_result:
+def status(path: str) -> os.stat_result:
+    """The status of a file of this machine; a link is followed. Raises KdumpError MISSING or UNREADABLE."""
     try:
         return os.stat(path)
     except OSError as error:
@@ -160,6 +161,15 @@ def regular_files(directory: str) -> list[ListingEntry]:
                 for entry in os.scandir(opened)
                 if _is_file(entry)
             ]
+    except OSError as error:
+        raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
+
+
+def file_names(directory: str) -> list[str]:
+    """The names of the files in a directory of this machine, sorted; links to files too. Raises as ``listing``."""
+    try:
+        with opened_directory(directory) as opened, os.scandir(opened) as entries:
+            return sorted(entry.name for entry in entries if _is_file(entry))
     except OSError as error:
         raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
 

@@ -173,6 +173,21 @@ def not_opened(path: str, error: OSError | ValueError) -> KdumpError:
     return unreadable(path, error)
 
 
+@contextmanager
+def errors_at(path: str) -> Iterator[None]:
+    """An error of the operating system becomes ``not_opened``: of the file that it names, else of ``path``.
+
+    It encloses the work on one partition. Files that go, or change their kind, meanwhile do not end the whole run. A
+    closed pipe is the end of it, because nobody reads what it prints.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise not_opened(error.filename if isinstance(error.filename, str) else path, error) from error
+
+
 def is_a_directory(path: str) -> KdumpError:
     """UNREADABLE, because the path is that of a directory."""
     return KdumpError(Codes.UNREADABLE, "is a directory", path=path)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.named import errors_at
 from kdump.repair.apply.folders import Folders, open_repair
 from kdump.repair.apply.journal import clear_unprepared, has_unprepared, unfinished
 from kdump.repair.apply.manifest import MANIFEST_NAME, Manifest
@@ -29,7 +30,7 @@ def undo_repair(
     Raises:
         KdumpError: see ``kdump.repair.apply.undo.undo`` and ``kdump.repair.apply.folders.open_repair``; LOCK_HELD.
     """
-    with _locked_repair(path, force=force, backup=backup) as (folders, manifest):
+    with errors_at(path), _locked_repair(path, force=force, backup=backup) as (folders, manifest):
         return manifest, undo(folders, manifest, replaces_changed=replaces_changed)
 
 
@@ -81,24 +82,29 @@ def finish_repairs(
         raise refused("is no directory; --finish takes partition directories and log directories", path)
     for directory in directory_and_below(path):
         try:
-            begun = list(unfinished(directory))
-            manifests = []
-            for one in begun:
-                with _locked_repair(one.path, force=force, backup=backup) as (folders, manifest):
-                    if manifest.is_finished:
-                        continue
-                    resume(folders, manifest)
-                manifests.append(os.path.join(manifest.backup, MANIFEST_NAME))
-            if has_unprepared(directory):
-                with locked(directory, is_forced=force):
-                    clear_unprepared(directory, backup)
-            if manifests:
-                yield Finished(directory, tuple(manifests))
+            with errors_at(directory):
+                manifests = tuple(_finish(directory, force=force, backup=backup))
         except KdumpError as error:
             on_error(error.located(directory))
+            continue
+        if manifests:
+            yield Finished(directory, manifests)
+
+
+def _finish(directory: str, *, force: bool, backup: str | None) -> Iterator[str]:
+    """Finish the repairs of one partition; the paths of their manifests. Raises KdumpError."""
+    for one in list(unfinished(directory)):
+        with _locked_repair(one.path, force=force, backup=backup) as (folders, manifest):
+            if manifest.is_finished:
+                continue
+            resume(folders, manifest)
+        yield os.path.join(manifest.backup, MANIFEST_NAME)
+    if has_unprepared(directory):
+        with locked(directory, is_forced=force):
+            clear_unprepared(directory, backup)
 
 
 def directory_and_below(directory: str) -> list[str]:
-    """A directory, and the directories in it."""
-    below = sorted(entry.path for entry in os.scandir(directory) if entry.is_dir(follow_symlinks=False))
-    return [directory, *below]
+    """A directory, and the directories in it. Raises KdumpError where it cannot be listed."""
+    with errors_at(directory), os.scandir(directory) as entries:
+        return [directory, *sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kdump.codes import Codes, KdumpError
 from kdump.log.files import listing
 from kdump.log.fingerprint import FileFingerprint
+from kdump.log.named import errors_at
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
@@ -193,7 +194,8 @@ class Repair(TakesLocks):
 
         options = self._options
         way = Way07(options.mode, options.output, options.overwrites, options.in_place, options.backup, options.force)
-        return repaired_07(target, way, self._locks, is_whole=is_whole)
+        with errors_at(target):
+            return repaired_07(target, way, self._locks, is_whole=is_whole)
 
     def _name_unfinished(self, directory: str, partitions: Container[str]) -> bool:
         """Report unfinished repairs in directories without a log: it may have a name that only a broker reads."""
@@ -208,8 +210,9 @@ class Repair(TakesLocks):
         return is_named
 
     def _partition(self, target: str, segments: list[str], *, is_whole: bool) -> Repaired:
-        place = place_of(target if is_whole else os.path.dirname(target))
-        repaired = self._of_partition(target, segments, place, is_whole=is_whole)
+        with errors_at(target):
+            place = place_of(target if is_whole else os.path.dirname(target))
+            repaired = self._of_partition(target, segments, place, is_whole=is_whole)
         try:
             return replace(repaired, unfinished=tuple(unfinished(place.directory)))
         except KdumpError as error:

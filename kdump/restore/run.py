@@ -28,6 +28,7 @@ from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.outcome import StartOutcome
+from kdump.log.named import errors_at
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name
 from kdump.log.opening import read_whole
 from kdump.log.siblings import read_checkpoint, read_topic_id
@@ -107,6 +108,10 @@ class Restore(TakesLocks):
             KdumpError: LOCK_HELD, OUTPUT_EXISTS, REPAIR_REFUSED.
         """
         directory = self._directory(plan)
+        with errors_at(directory):
+            self._check(plan, directory)
+
+    def _check(self, plan: RestorePlan, directory: str) -> None:
         for path in (self._log_directory, directory):
             if os.path.lexists(path) and not os.path.isdir(path):
                 raise refused("is no directory", path)
@@ -151,6 +156,10 @@ class Restore(TakesLocks):
             KdumpError: it cannot be written or is refused; nothing has changed, or running it again goes on.
         """
         directory = self._directory(plan)
+        with errors_at(directory):
+            return self._restore(plan, directory)
+
+    def _restore(self, plan: RestorePlan, directory: str) -> RestoredPartition:
         earlier = self._earlier.get(directory)
         if earlier is not None:
             # What an earlier run could not remove.

@@ -139,7 +139,7 @@ class SourcePartition:
         if index is None and end and rows["segment"][end - 1] == number and rows["magic"][end - 1] == MAGIC:
             with open_source(segment.path) as source:
                 newest = parse_header(source.read(int(rows["position"][end - 1]), HEADER_SIZE)).max_timestamp
-        return largest_timestamp(index, newest, os.stat(segment.path).st_mtime_ns // _NS_PER_MS)
+        return largest_timestamp(index, newest, files.status(segment.path).st_mtime_ns // _NS_PER_MS)
 
     def _ends(self) -> list[int]:
         """Where the last entry of each segment ends."""

@@ -14,6 +14,7 @@ from kdump.codes import HOSTILE_CODES, Codes, DamageError, Finding, KdumpError, 
 from kdump.format.message07 import Message07, parse_message, read_records
 from kdump.kafka.loader07 import not_recovered_07, recover_07
 from kdump.kafka.recover import Recovery
+from kdump.log.files import listing
 from kdump.log.gaps import Gap
 from kdump.log.names import Kind, is_log_07, is_uri
 from kdump.log.opening import open_source
@@ -120,13 +121,13 @@ def _check_name(path: str, base_offset: int | None, end_before: int | None) -> I
 def is_last_log(path: str, names: Iterable[str] | None = None) -> bool:
     """No log in its directory has a higher offset: only the last one is recovered.
 
-    ``names``: of the files in the directory; None: it is listed.
+    ``names``: of the files in the directory; None: it is listed. Raises KdumpError where it cannot be.
     """
     own = _base_offset(path)
     if own is None:
         return True
     if names is None:
-        names = () if is_uri(path) else os.listdir(os.path.dirname(path) or ".")
+        names = () if is_uri(path) else [entry.name for entry in listing(os.path.dirname(path) or ".")]
     others = (_base_offset(name) for name in names if is_log_07(name))
     return all(other is None or other <= own for other in others)
 

@@ -22,6 +22,7 @@ from kdump.log import files, named
 from kdump.log.lock import DirectoryLock, is_held
 from kdump.log.named import is_stream
 from kdump.log.opening import open_source, read_whole
+from kdump.repair.apply.copies import CopyWriter
 from kdump.verify.run import findings as verify
 from tests.harness import ROOT
 from tests.harness.batches import plain_rows, v2_batch
@@ -315,6 +316,17 @@ def test_giant_is_not_kept_in_a_backup(home: Path, place: str) -> None:
     assert path.stat().st_size == LARGEST
 
 
+@pytest.mark.parametrize("words", [(), ("--salvage",), ("--like-broker",), ("--indexes",)])
+def test_a_giant_index_differs_from_the_right_one(home: Path, words: tuple[str, ...]) -> None:
+    """It was read to its end, to see whether only zeros follow its entries."""
+    path = home / "orders-0" / f"{0:020}.txnindex"
+    os.truncate(path, 4 << 40)
+    run = kdump("repair", *words, "orders-0", cwd=home)
+    assert run.returncode == DAMAGE, run.stderr
+    [line] = [line for line in run.stdout.decode().split("\n") if f"{0:020}.log: would rebuild" in line]
+    assert ".txnindex" in line
+
+
 def test_a_giant_among_the_files_that_stay_is_not_read(home: Path) -> None:
     """A repair notes what it leaves as it is. A digest of 4 TiB of nothing takes an hour."""
     giant = home / "orders-0" / "core.1234"
@@ -434,6 +446,63 @@ def test_a_valid_entry_that_a_sparse_log_does_not_store(tmp_path: Path, words: s
     run = shell(f"ulimit -v 1100000; $KDUMP {words} {log.parent.name}", tmp_path)
     assert b"internal error" not in run.stderr
     assert said in run.stdout + run.stderr
+
+
+@pytest.fixture
+def torn(home: Path) -> Path:
+    """A log directory with two partitions, the last logs of which are damaged."""
+    shutil.copytree(home / "orders-0", home / "orders-1")
+    for partition in home.glob("orders-?"):
+        log = max(partition.glob("*.log"))
+        os.truncate(log, log.stat().st_size - 30)
+    return home
+
+
+@pytest.mark.parametrize("words", ["", "--salvage", "--salvage --from replica", "--indexes", "-o out"])
+@pytest.mark.parametrize("name", ["zzz", f"{105:020}.index", "leader-epoch-checkpoint"])
+def test_a_link_to_itself_stops_no_repair(torn: Path, name: str, words: str, tmp_path: Path) -> None:
+    shutil.copytree(torn, tmp_path / "replica")
+    link = torn / "orders-0" / name
+    link.unlink(missing_ok=True)
+    link.symlink_to(name)
+    run = kdump("repair", *words.split(), str(torn), cwd=tmp_path)
+    assert run.returncode == (CLEAN if "-o" in words else DAMAGE)
+    assert not run.stderr
+    for partition in ("orders-0", "orders-1"):
+        assert f"{torn}/{partition}/{397:020}.log: " in run.stdout.decode()
+
+
+@pytest.mark.parametrize("what", ["log", "directory", "loop"])
+def test_a_partition_that_goes_meanwhile_stops_no_other_repair(
+    torn: Path, what: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    partition, log = torn / "orders-0", torn / "orders-0" / f"{0:020}.log"
+    write_log = CopyWriter.write_log
+
+    def exchanged(self: CopyWriter, path: str, *words: Any, **options: Any) -> Any:
+        if path == str(log):
+            log.unlink()
+            if what == "directory":
+                shutil.rmtree(partition)
+            if what == "loop":
+                log.symlink_to(log.name)
+        return write_log(self, path, *words, **options)
+
+    monkeypatch.setattr(CopyWriter, "write_log", exchanged)
+    run = kdump("repair", "-o", "out", str(torn), cwd=tmp_path)
+    assert run.returncode == UNREADABLE
+    assert run.stderr.decode().startswith(f"kdump: {log}: ")
+    assert [path.name for path in tmp_path.glob("out/orders-*")] == ["orders-1"]
+
+
+def test_an_error_that_nobody_expects_names_its_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "a\x1bb")
+
+    monkeypatch.setattr("kdump.repair.run.resolve", fail)
+    run = kdump("repair", "orders-0", cwd=home)
+    assert run.returncode == UNREADABLE
+    assert run.stderr == b"kdump: a\\x1bb: Permission denied\n"
 
 
 def deny(monkeypatch: pytest.MonkeyPatch, name: str) -> None:

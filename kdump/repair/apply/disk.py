@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeAlias
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.named import errors_at
 from kdump.log.source import FileSource
 from kdump.system.files import NO_LINKS, for_another_group, keep_out
 
@@ -70,8 +71,9 @@ class Folder:
         return above
 
     def names(self) -> list[str]:
-        """The names of all entries, sorted."""
-        return sorted(os.listdir(self.descriptor))
+        """The names of all entries, sorted. Raises KdumpError where somebody else has removed the directory."""
+        with errors_at(self.path):
+            return sorted(os.listdir(self.descriptor))
 
     def close(self) -> None:
         """Close the descriptor."""

@@ -111,7 +111,12 @@ class Folders:
 
 def backup_path(backup: str, directory: str, journal: str) -> str:
     """The path of the originals of a repair in another backup directory; ``journal``: the name of its journal."""
-    return os.path.join(os.path.abspath(backup), f"{os.path.basename(directory)}-{journal}")
+    return os.path.join(os.path.abspath(backup), backup_name(directory, journal))
+
+
+def backup_name(directory: str, journal: str) -> str:
+    """The name of ``backup_path``."""
+    return f"{os.path.basename(directory)}-{journal}"
 
 
 def check_backup(backup: Folder, owner: int) -> None:

@@ -18,7 +18,7 @@ from kdump.log.names import Kind
 from kdump.log.opening import LARGEST_SIBLING
 from kdump.repair.apply import disk, journal
 from kdump.repair.apply.disk import DirectoryEntry, Folder, NewDiskFile, Where
-from kdump.repair.apply.folders import Folders, backup_path
+from kdump.repair.apply.folders import Folders, backup_name
 from kdump.repair.apply.manifest import (
     HOME,
     NEW,
@@ -64,25 +64,26 @@ class Preparation:
             self._like = partition.status
             made: list[Where] = []
             try:
-                backup = self._make_directories(partition, name, backup, made, opened)
+                originals = self._make_directories(partition, name, backup, made, opened)
             except BaseException:
                 disk.remove_made(made)
                 raise
-        self.folders = Folders.open(directory, name, backup)
-        if self.folders.new is None or self.folders.old is None:
-            self.folders.close()
-            message = "somebody else has removed a directory in it that was just made"
-            raise KdumpError(Codes.REPAIR_REFUSED, message, path=self.folders.journal.path)
+            self.folders = Folders.open(directory, name, originals)
+            if self.folders.new is None or self.folders.old is None:
+                self.folders.close()
+                message = "somebody else has removed a directory in it that was just made"
+                raise KdumpError(Codes.REPAIR_REFUSED, message, path=self.folders.journal.path)
+            self._above = opened.pop_all()
         self._files: dict[str, FileChange] = {}
         self._lines: list[LineChange] = []
         self.steps: list[RepairStep] = []
 
     def _make_directories(
         self, partition: Folder, name: str, backup: str | None, made: list[Where], opened: ExitStack
-    ) -> str | None:
-        """Make the journal ``name`` and the backup; returns the path of the backup if that is not the journal.
+    ) -> DirectoryEntry | None:
+        """Make the journal ``name`` and the backup; returns where the backup is if that is not the journal.
 
-        What was made is added to ``made``; the directories above stay open.
+        What was made is added to ``made``; the directories above stay open in ``opened``.
         """
 
         def make(where: Where) -> None:
@@ -102,10 +103,17 @@ class Preparation:
             return None
         if self._backup is not None:
             make(backup)
-        path = backup_path(backup, self.directory, name)
-        make(path)
-        make(opened.enter_context(Folder(path)).entry(OLD))
-        return path
+        originals = opened.enter_context(self._backups(backup)).entry(backup_name(self.directory, name))
+        make(originals)
+        make(opened.enter_context(Folder(originals)).entry(OLD))
+        return originals
+
+    def _backups(self, path: str) -> Folder:
+        """The directory of the caller for backups. It may be a link, but not where it was just made."""
+        path = os.path.abspath(path)
+        folder = Folder(path if self._backup is not None else os.path.realpath(path))
+        folder.path = path
+        return folder
 
     def discard(self) -> None:
         """Remove the preparation, if possible; the next one removes the rest."""
@@ -126,6 +134,7 @@ class Preparation:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.folders.close()
+        self._above.close()
 
     def begin(
         self,

@@ -10,7 +10,7 @@ from kdump.codes import KdumpError, Severity
 from kdump.format.index import AbortedTxn
 from kdump.log.files import directory_of
 from kdump.log.names import INDEX_KINDS, Kind, parse_file_name, sibling
-from kdump.log.opening import open_source
+from kdump.log.opening import check_size, open_source
 from kdump.log.siblings import was_cleaned
 from kdump.log.source import Source
 from kdump.verify.batchtable import BatchTable
@@ -46,6 +46,8 @@ def _holds(path: str, kind: Kind, content: bytes) -> bool:
         return False
     try:
         with open_source(name) as source:
+            # A sparse file has more zeros than anybody can read.
+            check_size(name, source.size or 0)
             if source.read(0, len(content)) != content:
                 return False
             position = len(content)

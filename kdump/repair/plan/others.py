@@ -17,6 +17,7 @@ from kdump.format.checkpoint import (
 )
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome
+from kdump.log.files import file_names
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.opening import read_whole
 from kdump.log.partition import segments_after
@@ -39,10 +40,10 @@ class PartitionFiles:
 
     @classmethod
     def of(cls, directory: str) -> Self:
-        """Of a partition directory; leftovers with a state suffix are left out."""
+        """Of a partition directory; leftovers with a state suffix are left out. Raises as ``file_names``."""
         snapshots: list[tuple[int, str]] = []
         others: list[str] = []
-        names = sorted(entry.name for entry in os.scandir(directory) if entry.is_file())
+        names = file_names(directory)
         for name in names:
             path = os.path.join(directory, name)
             parsed = parse_file_name(name)

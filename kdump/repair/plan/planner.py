@@ -12,6 +12,7 @@ from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.kafka.startup.content import Content, ContentSource
+from kdump.log.files import file_names
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import INDEX_KINDS, Kind, parse_file_name
 from kdump.log.opening import open_source
@@ -385,7 +386,7 @@ def log_path(directory: str, base_offset: int) -> str:
 
 def _named(directory: str) -> set[int | None]:
     """Base offsets that index files have in their names, as a broker writes them."""
-    names = [parse_file_name(entry.name) for entry in os.scandir(directory or ".") if entry.is_file()]
+    names = map(parse_file_name, file_names(directory or "."))
     return {
         name.base_offset
         for name in names

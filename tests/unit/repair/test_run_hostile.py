@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -543,4 +544,60 @@ def test_a_directory_of_the_journal_that_goes_at_once(
     with pytest.raises(KdumpError) as error:
         repair(partition, RepairMode.LIKE_BROKER)
     assert error.value.code is Codes.REPAIR_REFUSED
+    assert tree(partition) == before
+
+
+@pytest.mark.parametrize("kind", ["missing", "directory", "link"])
+def test_a_backup_directory_that_is_exchanged_for_a_link(
+    partition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """What was opened once is not looked up by its name again."""
+    other, real, elsewhere = tmp_path / "other", tmp_path / "real", tmp_path / "elsewhere"
+    if kind == "link":
+        real.mkdir()
+        other.symlink_to(real)
+    elif kind == "directory":
+        other.mkdir()
+    opened = Folders.open
+
+    def open_late(*places: Any) -> Folders:
+        if kind == "link":
+            other.unlink()
+        else:
+            other.rename(real)
+        shutil.copytree(real, elsewhere)
+        other.symlink_to(elsewhere)
+        return opened(*places)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folders, "open", open_late)
+        options = RepairOptions(RepairMode.LIKE_BROKER, in_place=True, backup=str(other))
+        with Repair(options, on_error=pytest.fail) as job:
+            list(job.path(str(partition)))
+    assert not [path for path in elsewhere.rglob("*") if path.is_file()]
+    (manifest,) = real.glob("*/manifest.json")
+    assert any(manifest.parent.glob("old/*"))
+
+
+def test_a_backup_directory_that_is_exchanged_as_soon_as_it_is_made(
+    partition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tree(partition)
+    other, elsewhere = tmp_path / "other", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    make_directory = disk.make_directory
+
+    def make(where: disk.Where, like: os.stat_result | None = None) -> None:
+        make_directory(where, like)
+        if where == str(other):
+            other.rmdir()
+            other.symlink_to(elsewhere)
+
+    monkeypatch.setattr(disk, "make_directory", make)
+    options = RepairOptions(RepairMode.LIKE_BROKER, in_place=True, backup=str(other))
+    errors: list[KdumpError] = []
+    with Repair(options, on_error=errors.append) as job:
+        list(job.path(str(partition)))
+    assert [error.code for error in errors] == [Codes.REPAIR_REFUSED]
+    assert not list(elsewhere.iterdir())
     assert tree(partition) == before
