@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum, auto
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 from kdump.codes import Codes, DamageError
+
+LARGEST_OBJECT: Final = 8 << 20
+"""Bytes of a payload that becomes lists and objects: eight times the largest batch that a broker takes by default. They
+become 50 times their bytes."""
 
 
 class RecordPart(Enum):

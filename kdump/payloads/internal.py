@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from kdump.codes import Codes, DamageError
 from kdump.format.message import MessageError, Schema, read_message, record_schemas, schemas
 from kdump.format.messagereader import Value, WholeReader
-from kdump.payloads.decoded import Decoded, DecodeErrorKind, PayloadError, RecordPart
+from kdump.payloads.decoded import LARGEST_OBJECT, Decoded, DecodeErrorKind, PayloadError, RecordPart
 from kdump.payloads.message_json import shown
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.wire.cursor import Cursor
@@ -24,9 +24,6 @@ _LARGEST_INT16: Final = 0x7FFF
 _FRAME_VERSION: Final = 1
 _SHORT_FRAME: Final = 3
 """Bytes of the frame of a metadata record: its version, type, and the version of the message, each of one byte."""
-_LARGEST_MESSAGE: Final = 8 << 20
-"""Bytes of a record that is decoded: eight times the largest batch that a broker takes by default. Lists of structs
-become 50 times their bytes."""
 _LONG_VARINT: Final = 0x80
 """A byte from here on is not the last one of a varint."""
 _CONSUMER: Final = "consumer"
@@ -138,7 +135,7 @@ class MetadataDecoder:
         """The value of a record. Raises PayloadError, also for null."""
         data = data or b""
         known = _known_frame(self.group, data[:_SHORT_FRAME])
-        if known is not None and len(data) <= _LARGEST_MESSAGE:
+        if known is not None and len(data) <= LARGEST_OBJECT:
             schema, version, read = known
             values = read(data, _SHORT_FRAME)
             if values is not None:
@@ -258,8 +255,8 @@ def member_message(schema: Schema, data: bytes, *, newest: bool = True) -> dict[
 
 def _check_size(data: bytes) -> None:
     """Raises MessageError for a message that would take too much memory."""
-    if len(data) > _LARGEST_MESSAGE:
-        raise MessageError(Codes.DECODER, f"{len(data):,} bytes, kdump decodes {_LARGEST_MESSAGE:,} at most")
+    if len(data) > LARGEST_OBJECT:
+        raise MessageError(Codes.DECODER, f"{len(data):,} bytes, kdump decodes {LARGEST_OBJECT:,} at most")
 
 
 def _int16(data: bytes, part: RecordPart) -> int:

@@ -67,15 +67,17 @@ def _loaded(entry: EntryPoint) -> PlainDecoder:
     if not callable(decode):
         raise KdumpError(Codes.DECODER, f"decoder '{entry.name}' ({entry.value}) cannot be called")
 
-    return lambda data: json_like(decode(data))
+    return lambda data: json_like(decode(data), len(data))
 
 
 def _text(error: BaseException) -> str:
-    """The message of an exception in one line. The exception is not ours and may even fail to give one."""
-    kind = type(error).__name__
+    """The message of an exception in one line. The exception is not ours: it may fail to give one in any way."""
+    kind = str.__str__(type.__dict__["__name__"].__get__(type(error)))
     try:
-        said = escaped(str(error))
-    except Exception:
+        said = escaped(str.__str__(str(error)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         return kind
     return f"{kind}: {said}" if said else kind
 

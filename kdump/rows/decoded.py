@@ -211,10 +211,15 @@ def decoded_json(decoder: RecordDecoder, records: Contents) -> DecodedJson:
             values.append((group.rows, assemble(group.value, group.rows.size)))
     left = np.flatnonzero(is_left)
     if left.size:
-        pairs = [decoder.decode(*pair) for pair in zip(*records.part(left).pairs(), strict=True)]
-        failed[left] = [bool(decoded.findings) for decoded in pairs]
-        keys.append((left, RaggedText.join([_json(decoded.key) for decoded in pairs])))
-        values.append((left, RaggedText.join([_json(decoded.value) for decoded in pairs])))
+        # Of all these records only the text is held: their objects are many times as large.
+        texts: tuple[list[bytes], list[bytes]] = [], []
+        for row, pair in zip(left.tolist(), zip(*records.part(left).pairs(), strict=True), strict=True):
+            decoded = decoder.decode(*pair)
+            failed[row] = bool(decoded.findings)
+            texts[0].append(_json(decoded.key))
+            texts[1].append(_json(decoded.value))
+        for parts, found in zip((keys, values), texts, strict=True):
+            parts.append((left, RaggedText.join(found)))
     return DecodedJson(merged(count, keys), merged(count, values), failed)
 
 

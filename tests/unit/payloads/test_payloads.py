@@ -214,6 +214,9 @@ def test_views_of_bytes_lose_nothing(data: bytes) -> None:
     assert PLAIN["base64"](data) == b64encode(data).decode()
 
 
+HOSTILE = ("sly", "slyname", "vast", "liar", "ends", "laughs", "laughter")
+
+
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A distribution with decoders of its own, found as an installed one is."""
@@ -235,6 +238,26 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "class Text(str): pass\n"
         "class Whole(int): pass\n"
         "class Part(float): pass\n"
+        "class Sly(str):\n"
+        "    def encode(self, *options): return b''\n"
+        "    def __str__(self): raise SystemExit(9)\n"
+        "class Vast(int):\n"
+        "    def bit_length(self): return 1\n"
+        "class Liar:\n"
+        "    __class__ = bool\n"
+        "class Ends(Exception):\n"
+        "    def __str__(self): raise SystemExit(9)\n"
+        "def sly(data): return [Sly('\\ud800')]\n"
+        "def slyname(data): return {Sly('\\ud800'): 1}\n"
+        "def vast(data): return Vast(1 << 20_000)\n"
+        "def liar(data): return [Liar()]\n"
+        "def ends(data): raise Ends\n"
+        "def laughs(data):\n"
+        "    value = 'ha'\n"
+        "    for level in range(40): value = [value, value]\n"
+        "    return value\n"
+        "def laughter(data): return [['ha' * 500] * 500] * 50\n"
+        "def fields(data): return [{'a long name': byte} for byte in data]\n"
         "def own(data): return {Text('name'): [Text('text'), Whole(2), Part(0.5)]}\n"
     )
     info = tmp_path / "other-1.0.dist-info"
@@ -255,6 +278,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "panics",
         "word",
         "missing",
+        *HOSTILE,
+        "fields",
     ]
     entries = "".join(f"{name} = other_decoders:{name}\n" for name in functions) + "gone = no_decoders:x\n"
     (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{entries}hex = other_decoders:upper\n")
@@ -265,7 +290,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_decoders_of_others() -> None:
     others = ["fails", "gone", "huge", "leaves", "loud", "missing", "mute", "odd", "own", "pair"]
     others += ["panics", "raw", "upper", "word"]
-    assert names() == [*PLAIN, "none", *others]
+    assert names() == [*PLAIN, "none", *sorted([*others, *HOSTILE, "fields"])]
     decoded = PlainRecordDecoder.of("upper", "fails").decode(b"k", b"v")
     assert decoded == ("K", b"v")
     assert decoded.findings[0].message == "the value does not decode as fails: RuntimeError: no schema 7"
@@ -273,6 +298,38 @@ def test_decoders_of_others() -> None:
         decoded = PlainRecordDecoder.of(name, None).decode(b"k", None)
         assert decoded.key == b"k"
         assert troubles(decoded) == [DecodeErrorKind.REFUSED]
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_objects_of_others_are_findings(name: str) -> None:
+    decoded = PlainRecordDecoder.of(None, name).decode(None, b"v")
+    assert decoded.value == b"v"
+    assert troubles(decoded) == [DecodeErrorKind.REFUSED]
+
+
+@pytest.mark.usefixtures("installed")
+def test_shared_lists_of_others_are_bounded_by_the_payload() -> None:
+    """40 lists, each of which holds the one before it twice, say 2^40 texts."""
+    [finding] = PlainRecordDecoder.of(None, "laughs").decode(None, bytes(1000)).findings
+    assert finding.message == "the value does not decode as laughs: ValueError: it becomes more than 294,144 bytes"
+    many = PlainRecordDecoder.of(None, "fields").decode(None, bytes(200_000))
+    assert (len(many.value), many.findings) == (200_000, ())
+
+
+@pytest.mark.parametrize("text", [b"[" + b"0," * 250_000 + b"0]", b"[" + b"[]," * 200_000 + b"0]"])
+def test_no_json_becomes_too_much(text: bytes) -> None:
+    assert PlainRecordDecoder.of(None, "json").decode(None, text).findings == ()
+
+
+def test_json_of_many_megabytes_stays_bytes() -> None:
+    """Empty lists would become gigabytes."""
+    text = b'"' + b"a" * (9 << 20) + b'"'
+    decoded = PlainRecordDecoder.of(None, "json").decode(None, text)
+    assert decoded.value is text
+    [finding] = decoded.findings
+    reason = "it has 9,437,186 bytes, kdump decodes 8,388,608 at most"
+    assert finding.message == f"the value does not decode as json: {reason}"
 
 
 @pytest.mark.usefixtures("installed")
