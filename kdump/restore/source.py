@@ -200,6 +200,8 @@ def read_place(place: CopyPlace, limit: int = DEFAULT_LIMIT) -> SourcePartition:
     logs = [place.log] if place.log is not None else list(segment_files(place.directory, errors.append))
     if errors:
         raise errors[0]
+    if not logs:
+        raise KdumpError(Codes.NO_SEGMENTS, "has logs of Kafka 0.7 only: convert them first", path=place.directory)
     segments = [TableSegment(base_of(log), log, files.size(log)) for log in logs]
     segments.sort(key=lambda segment: segment.base_offset)
     table = read_table(segments, lambda number: open_source(segments[number].path), lambda path: False)

@@ -14,6 +14,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.batch import parse_header
 from kdump.format.checkpoint import parse_leader_epoch_checkpoint, parse_offset_checkpoint, parse_partition_metadata
+from kdump.format.message07 import write_message
 from kdump.format.snapshot import parse_snapshot
 from kdump.log.lock import DirectoryLock
 from kdump.reading.selection import Range
@@ -607,3 +608,13 @@ def test_the_state_of_other_brokers(tmp_path: Path, topic: str) -> None:
     for other in ("t", "__consumer_offsets"):
         plan = plan_restore(read_source(str(source)), TargetPartition(other, 0, OTHER_ID), RestoreOptions())
         assert NoteKind.BROKER_STATE not in {note.kind for note in plan.notes}
+
+
+def test_a_partition_of_kafka_0_7(tmp_path: Path) -> None:
+    partition = tmp_path / "old-0"
+    partition.mkdir()
+    (partition / f"{0:020}.kafka").write_bytes(write_message(b"value"))
+    with pytest.raises(KdumpError, match=r"logs of Kafka 0\.7 only") as error:
+        read_source(str(partition))
+    assert error.value.code is Codes.NO_SEGMENTS
+    assert error.value.path == str(partition)
