@@ -50,7 +50,7 @@ class Conversion:
 
 
 def refuse_too_large(first: int, count: int) -> None:
-    """Raises KdumpError OFFSET_TOO_LARGE if ``count`` records with the offsets from ``first`` on cannot all have one."""
+    """Raises KdumpError OFFSET_TOO_LARGE if ``count`` records have no room in the offsets from ``first`` on."""
     if first + count > MAX_OFFSET + 1:
         message = f"{count} records from offset {first} on do not fit below {MAX_OFFSET}, the largest offset"
         raise KdumpError(Codes.OFFSET_TOO_LARGE, message)
