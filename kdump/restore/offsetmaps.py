@@ -72,25 +72,27 @@ class OffsetMaps:
         return {**row, "topic": topic, "partition": number, "offset": offset}
 
     def _read(self, path: str, old: array[int], begin: array[int], new: array[int], become: array[int]) -> None:
-        line = 0
-        try:
-            with open_source(path) as source:
-                texts = (text.decode("utf-8", "surrogateescape") for text in lines_of(source, longest=_LONGEST_LINE))
-                rows = csv.reader(texts)
+        with open_source(path) as source:
+            texts = (text.decode("utf-8", "surrogateescape") for text in lines_of(source, longest=_LONGEST_LINE))
+            rows = csv.reader(texts)
+            try:
                 if tuple(next(rows, ())) != RENUMBERED:
-                    raise ValueError("its first line is not that of an offset map")
+                    raise KdumpError(
+                        Codes.UNREADABLE, "no map of offsets: its first line is not that of an offset map", path=path
+                    )
                 for row in rows:
                     if not row:
                         continue
-                    line = rows.line_num
+                    if len(row) != len(RENUMBERED):
+                        raise ValueError(f"it has {len(row)} cells, not {len(RENUMBERED)}")
                     topic, partition, offset, new_topic, new_partition, new_offset = row
                     old.append(self._number(topic, partition))
                     begin.append(_number("offset", offset, _LARGEST_END))
                     new.append(self._number(new_topic, new_partition))
                     become.append(_number("offset", new_offset, _LARGEST_END))
-        except (ValueError, csv.Error) as error:
-            where = f"line {line}: " if line else ""
-            raise KdumpError(Codes.UNREADABLE, f"no map of offsets: {where}{error}", path=path) from error
+            except (ValueError, csv.Error) as error:
+                message = f"no map of offsets: line {rows.line_num}: {error}"
+                raise KdumpError(Codes.UNREADABLE, message, path=path) from error
 
     def _number(self, topic: str, partition: str) -> int:
         """The number of a partition among all of the maps, which rises from 0 on."""

@@ -113,7 +113,7 @@ TITLE = "topic,partition,offset,newTopic,newPartition,newOffset"
         ("old,0,0,t,0,9223372036854775809", "the offset is no number from 0 to 9223372036854775808"),
         (f"old,0,0,t,0,{'9' * 5000}", "the offset is no number from 0 to 9223372036854775808"),
         (f"{'t' * 256},0,0,t,0,0", "a topic has more than 255 characters"),
-        ("old,0,0", "not enough values to unpack (expected 6, got 3)"),
+        ("old,0,0", "it has 3 cells, not 6"),
     ],
 )
 def test_what_is_no_line_of_a_map(tmp_path: Path, line: str, said: str) -> None:
