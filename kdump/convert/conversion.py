@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kdump.codes import Codes, KdumpError
 from kdump.format.batch import MAGIC
+from kdump.log.names import MAX_OFFSET
 from kdump.reading.selection import Range
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -45,3 +47,10 @@ class Conversion:
     def keeps_markers(self) -> bool:
         """Whether control records stay, and with them transactions."""
         return self.to_magic in (None, MAGIC) and not self.read_committed and self.renumber is None
+
+
+def refuse_too_large(first: int, count: int) -> None:
+    """Raises KdumpError OFFSET_TOO_LARGE if ``count`` records have no room in the offsets from ``first`` on."""
+    if first + count > MAX_OFFSET + 1:
+        message = f"{count} records from offset {first} on do not fit below {MAX_OFFSET}, the largest offset"
+        raise KdumpError(Codes.OFFSET_TOO_LARGE, message)

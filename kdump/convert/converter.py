@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kdump.codes import Codes, DamageError
 from kdump.convert.batches import encode_batch, write_batches, write_large_batch
-from kdump.convert.conversion import Conversion
+from kdump.convert.conversion import Conversion, refuse_too_large
 from kdump.convert.losses import Losses, LossKind
 from kdump.convert.offsetmap import OffsetStretches
 from kdump.convert.selected import Selected, select, select_large, selected_groups, selected_pieces
@@ -40,7 +40,6 @@ from kdump.format.batch import (
 )
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.kafka.downconvert import convert_down, convert_large
-from kdump.log.names import MAX_OFFSET
 from kdump.reading.outcomes import ABORTED, OPEN, STATES, Outcomes
 from kdump.verify.validentries import EntryReader
 from kdump.wire import compression
@@ -313,11 +312,7 @@ class Converter:
         first, self._next_offset = self._next_offset, self._next_offset + groups.table.rows
         if self._stretches is not None:
             self._stretches.see(groups.table.offset, first)
-        if self._next_offset > MAX_OFFSET + 1:
-            raise DamageError(
-                Codes.OFFSET_TOO_LARGE,
-                f"{groups.table.rows} records from offset {first} on do not fit below {MAX_OFFSET}, the largest offset",
-            )
+        refuse_too_large(first, groups.table.rows)
         return groups.with_offsets(first + np.arange(groups.table.rows, dtype=np.int64))
 
     def _lose(self, loss: LossKind, lost: NDArray[np.bool_]) -> None:

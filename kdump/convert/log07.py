@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from kdump.codes import Codes, DamageError, Finding
+from kdump.convert.conversion import refuse_too_large
 from kdump.convert.encodedlog import EncodedLog
 from kdump.format import legacy
 from kdump.format.message07 import Message07, parse_message, read_records
@@ -30,7 +31,7 @@ class Log07(EncodedLog):
     A wrapper becomes one with its codec, or several where it has more messages than ``in_pieces`` gives at a time, or
     than fit ``limit``: messages of 0.7 are shorter, so one wrapper with all of them might be larger. One message may
     be up to ``LONGER`` bytes over it. Messages get the numbers from ``first`` on as offsets. ``findings`` has the
-    damage that was met and left out.
+    damage that was met and left out. The chunks raise OFFSET_TOO_LARGE where the numbers end.
 
     Args:
         log: the log.
@@ -84,6 +85,7 @@ class Log07(EncodedLog):
         made = bytearray()
         number = self._number
         for records in self._pieces_within_limit(message):
+            refuse_too_large(number, len(records))
             # Inside a wrapper of magic 1 offsets begin with 0.
             first = 0 if self._magic and message.codec else number
             messages = b"".join(self._message(offset, 0, record.value) for offset, record in enumerate(records, first))

@@ -124,6 +124,7 @@ def _job_07(
 
         with open_source(last.source) as log:
             number = last.first_07 + count_messages(log, conversion.limit)
+        _refuse_too_large(number, conversion.renumber or 0, source)
     if not is_alone or target.endswith("/") or os.path.isdir(target):
         target = os.path.join(os.path.dirname(target), _log_name(number))
     named = _offset_in(target)
@@ -295,9 +296,7 @@ def _numbered(jobs: Sequence[SegmentJob], first: int, names_logs: bool) -> Itera
         of_partition = list(partition)
         offset = first
         for number, job in enumerate(of_partition):
-            if offset > MAX_OFFSET:
-                message = f"renumbered from {first} on, this segment would begin at offset {offset}, above {MAX_OFFSET}"
-                raise KdumpError(Codes.OFFSET_TOO_LARGE, message, path=job.source)
+            _refuse_too_large(offset, first, job.source)
             target = os.path.join(os.path.dirname(job.target), _log_name(offset)) if names_logs else job.target
             base_offset = _offset_in(target)
             yield replace(
@@ -308,6 +307,13 @@ def _numbered(jobs: Sequence[SegmentJob], first: int, names_logs: bool) -> Itera
             )
             if number < len(of_partition) - 1:
                 offset += count_records(job, followed)
+
+
+def _refuse_too_large(offset: int, first: int, source: str) -> None:
+    """Raises KdumpError for a log that, renumbered from ``first`` on, would begin at an offset that there is not."""
+    if offset > MAX_OFFSET:
+        message = f"renumbered from {first} on, this segment would begin at offset {offset}, above {MAX_OFFSET}"
+        raise KdumpError(Codes.OFFSET_TOO_LARGE, message, path=source)
 
 
 def _refuse_sources(jobs: Sequence[Job]) -> None:

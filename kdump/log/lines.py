@@ -16,15 +16,16 @@ MOST_IN_A_LINE: Final = 8 * DEFAULT_LIMIT
 """Bytes of the longest line: JSON takes 6 for a byte of the largest record, if all of them are escaped."""
 
 
-def lines_of(source: Source, end: int = sys.maxsize) -> Iterator[bytes]:
+def lines_of(source: Source, end: int = sys.maxsize, longest: int = MOST_IN_A_LINE) -> Iterator[bytes]:
     """The lines without their ends; the last one may be empty.
 
     Args:
         source: of the text.
         end: where reading stops, in bytes, though the file may have grown.
+        longest: bytes that a line may have.
 
     Raises:
-        KdumpError: as ``source.read``; FILE_SIZE for a line of more than ``MOST_IN_A_LINE`` bytes.
+        KdumpError: as ``source.read``; FILE_SIZE for a longer line.
     """
     position = size = 0
     # A line may be many blocks long.
@@ -34,8 +35,8 @@ def lines_of(source: Source, end: int = sys.maxsize) -> Iterator[bytes]:
         first, *others = block.split(b"\n")
         pieces.append(first)
         size += len(first)
-        if size > MOST_IN_A_LINE:
-            message = f"a line has more than {MOST_IN_A_LINE:,} bytes"
+        if max(size, max(map(len, others), default=0)) > longest:
+            message = f"a line has more than {longest:,} bytes"
             raise KdumpError(Codes.FILE_SIZE, message, path=source.path, position=position - len(block))
         if others:
             yield _taken(pieces)

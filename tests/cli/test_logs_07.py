@@ -18,6 +18,7 @@ from kdump.dump.run import DumpRun
 from kdump.dump.targets import target_by_path
 from kdump.format.message07 import write_message
 from kdump.format.record import PIECE_RECORDS
+from kdump.log.names import MAX_OFFSET
 from kdump.reading.reporter import Reporter
 from kdump.stats import log07
 from kdump.stats.fold import PartFold
@@ -372,6 +373,19 @@ def test_converted_logs_have_the_same_values(case: str, magic: str, kdump: Run, 
         assert mapped[row["offset"]] <= number
         if row["nextOffset"] != row["offset"]:
             assert mapped[row["nextOffset"]] == number + 1
+
+
+@pytest.mark.parametrize(("room", "said"), [(3, "do not fit below"), (0, "would begin at offset")])
+def test_numbers_end_at_the_largest_offset(room: int, said: str, kdump: Run, tmp_path: Path) -> None:
+    """As for logs of today; nothing that does not fit is left out as damaged."""
+    case = "none-0" if room else "multi-0"
+    count = len(kdump("dump", "--output", "jsonl", "--records", case).rows)
+    target = str(tmp_path / "out")
+    words = (case, "-o", target, "--to-magic", "2", "--skip-damaged", "--renumber")
+    got = kdump("convert", *words, str(MAX_OFFSET - room))
+    assert (got.status, said in got.err) == (1, True)
+    assert not os.path.exists(target)
+    assert kdump("convert", *words, str(MAX_OFFSET + 1 - count)).status == 0
 
 
 def test_damage_is_not_converted(kdump: Run, tmp_path: Path) -> None:

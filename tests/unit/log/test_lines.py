@@ -25,9 +25,16 @@ def test_a_line_that_does_not_end() -> None:
     """A sparse file of any size would come into memory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "_BLOCK", 4)
-        patch.setattr(lines, "MOST_IN_A_LINE", 10)
         good = [b"a" * 10, b"b" * 10, b""]
-        assert list(lines.lines_of(MemorySource("", b"\n".join(good)))) == good
+        assert list(lines.lines_of(MemorySource("", b"\n".join(good)), longest=10)) == good
         with pytest.raises(KdumpError) as caught:
-            list(lines.lines_of(MemorySource("f", b"ab\n" + bytes(100))))
+            list(lines.lines_of(MemorySource("f", b"ab\n" + bytes(100)), longest=10))
     assert (caught.value.code, caught.value.path, caught.value.position) == (Codes.FILE_SIZE, "f", 12)
+
+
+@pytest.mark.parametrize("text", [b"%s", b"%s\n", b"a\n%s", b"a\n%s\nb"])
+def test_a_line_that_is_too_long(text: bytes) -> None:
+    """Wherever it is in the block that is read."""
+    assert b"x" * 10 in list(lines.lines_of(MemorySource("", text % (b"x" * 10)), longest=10))
+    with pytest.raises(KdumpError, match="a line has more than 10 bytes"):
+        list(lines.lines_of(MemorySource("", text % (b"x" * 11)), longest=10))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from kdump.codes import Codes, KdumpError
 from kdump.convert.conversion import Conversion
+from kdump.restore import offsetmaps
 from kdump.restore.offsetmaps import OffsetMaps
 from kdump.restore.plan import RestoreOptions, plan_restore
 from kdump.restore.run import Restore
@@ -96,3 +98,70 @@ def test_a_directory_holds_what_is_no_file(tmp_path: Path, what: str) -> None:
 
 def test_only_for_the_reset_tool(tmp_path: Path) -> None:
     assert kdump("stats", "--at", "now", "--offset-map", "x", ".", cwd=tmp_path).returncode == USAGE
+
+
+TITLE = "topic,partition,offset,newTopic,newPartition,newOffset"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("old,-1,0,t,0,0", "the partition is no number from 0 to 2147483647"),
+        ("old,2147483648,0,t,0,0", "the partition is no number from 0 to 2147483647"),
+        ("old,0,0,t,٣,0", "the partition is no number from 0 to 2147483647"),
+        ("old,0,1_0,t,0,0", "the offset is no number from 0 to 9223372036854775808"),
+        ("old,0,0,t,0,9223372036854775809", "the offset is no number from 0 to 9223372036854775808"),
+        (f"old,0,0,t,0,{'9' * 5000}", "the offset is no number from 0 to 9223372036854775808"),
+        (f"{'t' * 256},0,0,t,0,0", "a topic has more than 255 characters"),
+        ("old,0,0", "it has 3 cells, not 6"),
+    ],
+)
+def test_what_is_no_line_of_a_map(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "x.offsets.csv"
+    path.write_text(f"{TITLE}\nold,1,0,t,0,0\n\n{line}\n")
+    with pytest.raises(KdumpError) as error:
+        OffsetMaps([str(path)])
+    assert error.value.code is Codes.UNREADABLE
+    assert str(error.value) == f"{path}: no map of offsets: line 4: {said}"
+
+
+@pytest.mark.parametrize("line", [b"x" * 70_000, bytes(3 << 20)])
+def test_a_line_is_short(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "x.offsets.csv"
+    path.write_bytes(f"{TITLE}\n".encode() + line)
+    with pytest.raises(KdumpError, match="a line has more than 65,536 bytes"):
+        OffsetMaps([str(path)])
+
+
+def test_logs_that_end_at_the_largest_offset(tmp_path: Path) -> None:
+    path = tmp_path / "x.offsets.csv"
+    last = 2**63 - 1
+    path.write_text(f"{TITLE}\nold,1,{last - 2},t,2147483647,{last - 9}\nold,1,{last + 1},t,2147483647,{last - 6}\n")
+    maps = OffsetMaps([str(path)])
+    assert new_offset(maps, last) == ("t", 2147483647, last - 7)
+    assert [new_offset(maps, offset)[2] for offset in (-1, last - 2)] == [last - 9] * 2
+
+
+def test_a_map_is_held_in_columns(tmp_path: Path) -> None:
+    """Some 50 bytes a line; objects of Python took 270."""
+    path = tmp_path / "x.offsets.csv"
+    count = 20_000
+    path.write_text("".join([TITLE, *(f"\nold,1,{2 * line},t,0,{line}" for line in range(1000, 1000 + count))]))
+    tracemalloc.start()
+    try:
+        maps = OffsetMaps([str(path)])
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert held < 64 * count
+    assert new_offset(maps, 2 * 1500 + 1) == ("t", 0, 1501)
+
+
+def test_the_number_of_partitions_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offsetmaps, "_MOST_PARTITIONS", 3)
+    path = tmp_path / "x.offsets.csv"
+    path.write_text(f"{TITLE}\na,0,0,b,0,0\na,1,0,b,0,0\n")
+    OffsetMaps([str(path)])
+    path.write_text(f"{TITLE}\na,0,0,b,0,0\na,1,0,b,1,0\n")
+    with pytest.raises(KdumpError, match="line 3: there are more than 3 partitions"):
+        OffsetMaps([str(path)])
