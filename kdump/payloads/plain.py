@@ -14,8 +14,6 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, Final
 
-from kdump.payloads.decoded import LARGEST_OBJECT
-
 PlainDecoder = Callable[[bytes], Any]
 
 _DEEPEST: Final = 100
@@ -43,8 +41,6 @@ def _number(layout: str) -> PlainDecoder:
 
 
 def _json(data: bytes) -> Any:
-    if len(data) > LARGEST_OBJECT:
-        raise ValueError(f"it has {len(data):,} bytes, kdump decodes {LARGEST_OBJECT:,} at most")
     text = data.decode()
     value = json.loads(text, parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_without_repeats)
     return json_like(value, len(data))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.codes import Codes, KdumpError
-from kdump.payloads.decoded import Decoded, DecodeErrorKind, PayloadError, RecordPart
+from kdump.payloads.decoded import LARGEST_OBJECT, Decoded, DecodeErrorKind, PayloadError, RecordPart
 from kdump.payloads.plain import DECODERS, PlainDecoder, json_like
 from kdump.system.blocks import escaped
 
@@ -111,12 +111,15 @@ def _decoded(
 ) -> Any:
     if decoder is None or data is None:
         return data
-    try:
-        return decoder(data)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        # A plugin may raise anything (panics of Rust are no Exception). The bytes that it was given are still there.
-        reason = str(error) if isinstance(error, ValueError) and name in DECODERS else _text(error)
-        findings.append(PayloadError(DecodeErrorKind.REFUSED, part, f"does not decode as {name}: {reason}"))
-        return data
+    if len(data) > LARGEST_OBJECT:
+        reason = f"it has {len(data):,} bytes, kdump decodes {LARGEST_OBJECT:,} at most"
+    else:
+        try:
+            return decoder(data)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            # A plugin may raise anything (panics of Rust are no Exception). The bytes it was given are still there.
+            reason = str(error) if isinstance(error, ValueError) and name in DECODERS else _text(error)
+    findings.append(PayloadError(DecodeErrorKind.REFUSED, part, f"does not decode as {name}: {reason}"))
+    return data
