@@ -95,7 +95,7 @@ def _log_commands(random: Random, path: str) -> list[list[str]]:
         ["dump", "--print-data-log", f"--time={time}", path],
         ["dump", "--print-data-log", "--tail", "3", path],
         ["dump", "--max-bytes", position, "--deep-iteration", path],
-        ["dump", "--max-decompressed-size", position, "--print-data-log", path],
+        ["dump", "--max-decompressed-size", position.lstrip("0") or "1", "--print-data-log", path],
         ["dump", "--explain", position, path],
         ["explain", path, position],
         ["explain", "--offset", last, path],
