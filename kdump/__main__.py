@@ -10,7 +10,9 @@ def main() -> None:
 
         run()
     except KeyboardInterrupt:
-        os._exit(130)
+        from kdump.cli.exit_status import INTERRUPTED
+
+        os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.listing import ListingEntry
-from kdump.log.named import check_link, note_named, opened_directory
+from kdump.log.named import check_link, note_named, opened_directory, unreadable
 from kdump.log.names import is_uri
 from kdump.system.pagecache import stored_bytes
 
@@ -129,7 +129,7 @@ def listing(directory: str) -> list[ListingEntry]:
                         del _listings[next(iter(_listings))]
         return list(entries)
     except OSError as error:
-        raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
+        raise unreadable(directory, error) from error
 
 
 def directory_state(directory: str | int) -> DirectoryState | None:
@@ -162,7 +162,7 @@ def regular_files(directory: str) -> list[ListingEntry]:
                 if _is_file(entry)
             ]
     except OSError as error:
-        raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
+        raise unreadable(directory, error) from error
 
 
 def file_names(directory: str) -> list[str]:
@@ -171,7 +171,7 @@ def file_names(directory: str) -> list[str]:
         with opened_directory(directory) as opened, os.scandir(opened) as entries:
             return sorted(entry.name for entry in entries if _is_file(entry))
     except OSError as error:
-        raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
+        raise unreadable(directory, error) from error
 
 
 def special_files(directory: str) -> list[ListingEntry]:
@@ -186,7 +186,7 @@ def special_files(directory: str) -> list[ListingEntry]:
                 if _is_special(entry)
             ]
     except OSError as error:
-        raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=directory) from error
+        raise unreadable(directory, error) from error
 
 
 def expanded(path: str) -> list[str]:

@@ -22,6 +22,7 @@ from typing import Final, Self
 from kdump.codes import Codes, KdumpError
 from kdump.log.named import not_opened, open_found
 from kdump.log.names import LOCK_FILE, is_uri
+from kdump.system.files import DIRECTORY
 from kdump.system.mounts import file_system, tells_locks
 
 _OWN: Final[set[str]] = set()
@@ -151,7 +152,7 @@ class PartitionLock(Lock):
 
     def __init__(self, directory: str) -> None:
         try:
-            self._descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            self._descriptor = os.open(directory, DIRECTORY)
         except OSError as error:
             raise not_opened(directory, error) from error
         try:

@@ -17,11 +17,11 @@ from typing import Final
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.names import LOCK_FILE, LOG_DIRECTORY_TEXT_FILES, is_uri, parse_partition_directory
+from kdump.system.files import DIRECTORY
 
 STDIN: Final = "-"
 STDIN_DESCRIPTOR: Final = 0
 _FOUND: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
-_FOUND_DIRECTORY: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
 _IS_LINK: Final = frozenset((errno.ELOOP, errno.ENOTDIR))
 """Errors of opening a link that is not to be followed; the second where a directory is wanted."""
 _named: Final[set[str]] = set()
@@ -73,7 +73,7 @@ def opened_directory(directory: str) -> Iterator[str | int]:
     if not _is_found(directory):
         yield directory
         return
-    descriptor = _open(directory, _FOUND_DIRECTORY)
+    descriptor = _open(directory, DIRECTORY)
     try:
         yield descriptor
     finally:
@@ -102,11 +102,11 @@ def _open(path: str, flags: int) -> int:
 
 def _open_below(root: str, parts: Sequence[str], flags: int) -> int:
     """Open what lies below a directory. Raises OSError, also where the directory or what is below it is a link."""
-    descriptor = os.open(root, _FOUND_DIRECTORY)
+    descriptor = os.open(root, DIRECTORY)
     for place, part in enumerate(parts, 1):
         above = descriptor
         try:
-            descriptor = os.open(part, flags if place == len(parts) else _FOUND_DIRECTORY, dir_fd=above)
+            descriptor = os.open(part, flags if place == len(parts) else DIRECTORY, dir_fd=above)
         finally:
             os.close(above)
     return descriptor

@@ -20,6 +20,8 @@ _MODE: Final = 0o666
 _STDOUT: Final = 1
 NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK})
 """Errors that say that a file cannot get a second name. Any other error is one of the disk."""
+DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags that open a directory, and no link to one."""
 _run: ContextVar[str] = ContextVar("_run", default="")
 
 
@@ -240,7 +242,7 @@ def discard_others(directories: Iterable[str], run: str, kept: Iterable[Staged])
 
 def keep_out(directory: str, like: os.stat_result) -> None:
     """Let nobody else into a new directory for copies who may not enter ``like``, the directory of their sources."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(directory, DIRECTORY)
     try:
         status = os.fstat(descriptor)
         mode = stat.S_IMODE(status.st_mode) & (like.st_mode | ~0o077)

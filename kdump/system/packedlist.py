@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+import zlib
 from array import array
 from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
@@ -43,8 +44,6 @@ class PackedList(Collection[ItemT], Generic[ItemT]):
             self._close()
 
     def _close(self) -> None:
-        import zlib
-
         is_compressed = len(self._data) < (len(self._bounds) - 1) * _LARGE
         data = zlib.compress(self._data, 1) if is_compressed else bytes(self._data)
         self._blocks.append((data, self._bounds, is_compressed))
@@ -72,8 +71,6 @@ def _items(
 ) -> Iterator[Any]:
     """The items of a block."""
     if is_compressed:
-        import zlib
-
         data = zlib.decompress(data)
     view = memoryview(data)
     spans: Iterable[tuple[int, int]] = pairwise(bounds)

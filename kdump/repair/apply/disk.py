@@ -19,12 +19,11 @@ from typing import Final, NamedTuple, Self, TypeAlias
 from kdump.codes import Codes, KdumpError
 from kdump.log.named import errors_at
 from kdump.log.source import FileSource
-from kdump.system.files import NO_LINKS, for_another_group, keep_out
+from kdump.system.files import DIRECTORY, NO_LINKS, for_another_group, keep_out
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LINK_ERRORS: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
 _FICLONE: Final = 0x40049409
 """The ioctl of Linux."""
@@ -47,7 +46,7 @@ class Folder:
         self.where, self.path = where, path_of(where)
         name, at = _named(where)
         try:
-            self.descriptor = os.open(name, _DIRECTORY, dir_fd=at)
+            self.descriptor = os.open(name, DIRECTORY, dir_fd=at)
         except FileNotFoundError as error:
             raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=self.path) from error
         except (OSError, ValueError) as error:
@@ -278,7 +277,7 @@ def make_directory(where: Where, like: os.stat_result | None = None) -> None:
         os.mkdir(name, 0o777 if like is None else 0o700, dir_fd=at)
         if like is not None:
             try:
-                descriptor = os.open(name, _DIRECTORY, dir_fd=at)
+                descriptor = os.open(name, DIRECTORY, dir_fd=at)
                 try:
                     _set_owner_and_mode(descriptor, like, keep_owner=True)
                 finally:

@@ -99,8 +99,7 @@ class GapReader:
                 at, end, is_framed = entry.row.position + entry.row.size, None, False
             if at == begin and not is_framed:
                 # Its length may be wrong, too. The room tells swallowed batches from payload that resembles them.
-                following = bisect_right(starts, position)
-                stop = starts[following] if following < len(starts) else room.stop
+                stop = starts[bisect_right(starts, position)]
                 found = list(self._valid_within(position, min(stop, position + LARGEST_ENTRY), room.first, room))
                 yield from found
                 at = max([at, *(entry.row.position + entry.row.size for entry in found)])

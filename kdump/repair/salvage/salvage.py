@@ -201,7 +201,7 @@ class _Salvage:
         rooms = list(self._rooms(kept))
         # Good batches that clearly belong in a gap take their offsets first.
         moved = self._move(used, strictly=True)
-        self._fill_rooms([replace(room, taken=_between(*moved, room)) for room in rooms], used)
+        self._fill_rooms((replace(room, taken=_between(*moved, room)) for room in rooms), used)
         self._move(used, strictly=False)
 
     def _fill_rooms(self, rooms: Iterable[Room], used: NDArray[np.bool_]) -> None:
