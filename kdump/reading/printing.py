@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
-from kdump.format.record import ManyHeaders, Record
+from kdump.format.record import Headers, ManyHeaders, Record
+from kdump.wire.utf8 import decode_utf8, pieces
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,13 +39,38 @@ _MOST_PIECES: Final = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class LongRow:
-    """A row that is too long to be made at once: its text in pieces, which can be read once."""
+    """A row, or a part of one, that is too long to be made at once: its text in pieces, which can be read once."""
 
     pieces: Iterable[str]
 
 
 TextRow: TypeAlias = str | LongRow
-"""What a printer of text makes of one batch or record."""
+"""What a printer of text makes of one batch or record, or of a part of it."""
+
+
+def whole_row(*parts: TextRow) -> TextRow:
+    """The row of these parts. It is a long one where one of them is."""
+    try:
+        return "".join(parts)  # type: ignore[arg-type]  # a question for each part would take longer
+    except TypeError:
+        return LongRow(chain.from_iterable(map(row_pieces, parts)))
+
+
+def row_pieces(row: TextRow) -> Iterable[str]:
+    """The text of a row in pieces."""
+    return (row,) if isinstance(row, str) else row.pieces
+
+
+def utf8_part(data: bytes, decode: Callable[[bytes], str] = decode_utf8) -> TextRow:
+    """UTF-8 as the part of a row. ``decode``: of each piece."""
+    return decode(data) if len(data) < LONG else LongRow(map(decode, pieces(data)))
+
+
+def header_keys(headers: Headers) -> TextRow:
+    """The keys of headers, with commas between them."""
+    if isinstance(headers, ManyHeaders):
+        return LongRow(f"{',' if number else ''}{decode_utf8(key)}" for number, (key, _) in enumerate(headers))
+    return ",".join([decode_utf8(key) for key, _ in headers])
 
 
 def is_long(record: AnyRecord) -> bool:

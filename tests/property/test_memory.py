@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import lz4.frame
@@ -17,8 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, DamageError
+from kdump.dump.text.decoders import TextDecoding, contents_decoder
+from kdump.dump.text.dialects import DIALECTS
 from kdump.dump.text.lines import legacy_record_line, record_line
 from kdump.dump.text.options import TextOptions
+from kdump.dump.text.printer07 import TextPrinter07
 from kdump.fast import records as fast_records
 from kdump.fast.legacymessages import read_messages
 from kdump.fast.records import decode_records, decode_slices
@@ -27,6 +30,7 @@ from kdump.format.legacy import LegacyRecord, parse_message
 from kdump.format.legacy import read_records as read_legacy
 from kdump.format.record import ManyHeaders, in_pieces, most_headers, read_records
 from kdump.log.context import FileContext
+from kdump.payloads.registry import PlainRecordDecoder
 from kdump.reading.printing import LongRow, TextRow
 from kdump.rows import longrows
 from kdump.rows.formatted import FormatLines
@@ -70,6 +74,14 @@ ROWS = st.lists(
     max_size=12,
 )
 QUIET = examples(50)
+DECODINGS = [
+    None,
+    *(
+        TextDecoding(contents_decoder(PlainRecordDecoder.of(*names)), lambda offset, problem: None)
+        for names in [("none", "none"), ("text", "int32"), (None, "hex")]
+    ),
+]
+"""Bytes as they are, as text, or of which most do not decode."""
 
 
 SIZED = zstandard.ZstdCompressor().compress
@@ -188,7 +200,7 @@ def test_long_rows_are_the_same_text(monkeypatch: pytest.MonkeyPatch, rows: list
             row = RecordRows(RECORD).row(header, 0, True, record)
             found += [whole(lines.line(RECORD, row)) for lines in formats]
             found.append(whole(FormatLines("%k|%v|%h|%H\n", context).line(RECORD, row)))
-            found += [whole(record_line(header, record, option)) for option in options]
+            found += [whole(record_line(header, record, *shown)) for shown in product(options, DECODINGS)]
         return found
 
     expected = texts()
@@ -206,14 +218,45 @@ def test_long_rows_are_the_same_text(monkeypatch: pytest.MonkeyPatch, rows: list
 def test_long_legacy_lines(monkeypatch: pytest.MonkeyPatch, key: bytes | None, value: bytes | None) -> None:
     entry = parse_message(memoryview(message(1, 7, key, value)))
     record = LegacyRecord(7, NOW, entry)
-    for contents in (True, False):
+    is_long = any(part is not None and len(part) >= 3 for part in (key, value))
+    for contents, decoding in product((True, False), DECODINGS):
         options = TextOptions(print_data_log=contents)
-        expected = legacy_record_line(entry, record, True, options)
+        expected = legacy_record_line(entry, record, True, options, decoding)
+        assert isinstance(expected, str)
         with monkeypatch.context() as patch:
             patch.setattr("kdump.reading.printing.LONG", 3)
-            made = legacy_record_line(entry, record, True, options)
-        assert isinstance(made, LongRow)
+            made = legacy_record_line(entry, record, True, options, decoding)
+        assert decoding is not None or isinstance(made, LongRow) is (contents and is_long)
         assert whole(made) == expected
+
+
+@given(ROWS, st.none() | ANY_BYTES, st.none() | ANY_BYTES)
+@QUIET
+def test_long_lines_of_other_versions(
+    monkeypatch: pytest.MonkeyPatch, rows: list[Row], key: bytes | None, value: bytes | None
+) -> None:
+    batch = memoryview(v2_batch(rows, base_offset=5))
+    header = parse_header(batch)
+    entry = parse_message(memoryview(message(0, 7, key, value)))
+    options = [TextOptions(print_data_log=True, skip_record_metadata=skips) for skips in (True, False)]
+    printers = [
+        DIALECTS[version].printer(option, decoding, None, with_records=True)
+        for version, option, decoding in product(sorted(DIALECTS), options, DECODINGS)
+    ]
+
+    def texts() -> list[str]:
+        found = [whole(TextPrinter07(options[1]).entry(entry, 0, True))]
+        for printer in printers:
+            found.append(whole(printer.legacy_record(entry, 0, True, LegacyRecord(7, NOW, entry))))
+            found += [whole(printer.record(header, 0, True, record)) for record in read_records(header, batch)]
+        return found
+
+    expected = texts()
+    with monkeypatch.context() as patch:
+        patch.setattr("kdump.reading.printing.LONG", 3)
+        patch.setattr("kdump.format.record._MANY_HEADERS", 1)
+        patch.setattr(utf8, "_PIECE", 4)
+        assert texts() == expected
 
 
 @given(st.none() | ANY_BYTES)

@@ -7,7 +7,6 @@ tool aborts in the middle of a line, nothing of it is printed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -28,11 +27,10 @@ from kdump.format.batch import (
 )
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
-from kdump.reading.printing import LongRow, TextRow, is_long
-from kdump.wire.utf8 import decode_utf8, pieces
+from kdump.reading.printing import TextRow, header_keys, whole_row
 
 if TYPE_CHECKING:
-    from kdump.dump.text.decoders import LineContents, TextDecoding
+    from kdump.dump.text.decoders import TextDecoding
 
 _INT64 = 2**63
 
@@ -90,70 +88,40 @@ def record_line(
     header: BatchHeader, item: Record, options: TextOptions, decoding: TextDecoding | None = None
 ) -> TextRow:
     """A record of a v2 batch; ``decoding``: of keys and values. DamageError where the Java tool stops."""
-    if decoding is None and options.prints_text and not header.is_control and is_long(item):
-        return LongRow(_long_line(_long_metadata(item, header.timestamp_type), item.key, item.value, options))
-    line = "" if options.skip_record_metadata else _record_metadata(item, header.timestamp_type)
+    metadata = "" if options.skip_record_metadata else _record_metadata(item, header.timestamp_type)
+    contents: TextRow = ""
     if not header.is_control:
         if options.print_data_log:
-            line = _with_contents(line, _contents(item.offset, item.key, item.value, options, decoding), options)
+            contents = _contents(item.offset, item.key, item.value, options, decoding)
     elif not options.skip_record_metadata:
-        line += control_text(item.key, item.value)
-    return line + "\n"
-
-
-def _long_line(metadata: Iterable[str], key: bytes | None, value: bytes | None, options: TextOptions) -> Iterator[str]:
-    """The line of a record that is no control record, with key and payload as text, in pieces."""
-    if not options.skip_record_metadata:
-        yield from metadata
-    if options.print_data_log:
-        if options.skip_record_metadata and (key is not None or value is not None):
-            yield "|"
-        for label, content in ((" key: ", key), (" payload: ", value)):
-            if content is not None:
-                yield label
-                yield from map(decode_utf8, pieces(content))
-    yield "\n"
-
-
-def _long_metadata(item: Record, timestamp_type: str) -> Iterator[str]:
-    """``_record_metadata`` of a record with many headers."""
-    yield _record_metadata(item._replace(headers=()), timestamp_type).removesuffix("]")
-    separator = ""
-    for key, _ in item.headers:
-        yield separator + decode_utf8(key)
-        separator = ","
-    yield "]"
+        contents = control_text(item.key, item.value)
+    return _line(metadata, contents)
 
 
 def legacy_record_line(
     entry: Message, item: LegacyRecord, is_valid: bool, options: TextOptions, decoding: TextDecoding | None = None
 ) -> TextRow:
     """A record of a legacy entry; ``is_valid``: its own CRC holds. DamageError where the Java tool stops."""
-    if decoding is None and options.prints_text and is_long(item):
-        message = item.message
-        metadata = _legacy_metadata(item, entry.timestamp_type, is_valid)
-        shown = (message.key(), message.value()) if options.print_data_log else (None, None)
-        return LongRow(_long_line([metadata], *shown, options))
-    line = ""
-    if not options.skip_record_metadata:
-        line = _legacy_metadata(item, entry.timestamp_type, is_valid)
+    metadata = "" if options.skip_record_metadata else _legacy_metadata(item, entry.timestamp_type, is_valid)
+    contents: TextRow = ""
     if options.print_data_log:
         message = item.message
         if decoding is not None:
-            contents = contents_text(decoding.message_contents(item.offset, message))
+            made = decoding.message_contents(item.offset, message)
+            contents = contents_text(made.key, made.payload)
         else:
             contents = _contents(item.offset, message.key(), message.value(), options, None)
-        line = _with_contents(line, contents, options)
-    return line + "\n"
+    return _line(metadata, contents)
 
 
-def _record_metadata(item: Record, timestamp_type: str) -> str:
-    header_keys = ",".join(decode_utf8(key) for key, _ in item.headers)
-    return (
+def _record_metadata(item: Record, timestamp_type: str) -> TextRow:
+    return whole_row(
         f"| offset: {item.offset} {timestamp_type}: {item.timestamp} "
         f"keySize: {-1 if item.key is None else len(item.key)} "
         f"valueSize: {-1 if item.value is None else len(item.value)} "
-        f"sequence: {item.sequence} headerKeys: [{header_keys}]"
+        f"sequence: {item.sequence} headerKeys: [",
+        header_keys(item.headers),
+        "]",
     )
 
 
@@ -167,21 +135,23 @@ def _legacy_metadata(item: LegacyRecord, timestamp_type: str, is_valid: bool) ->
 
 def _contents(
     offset: int, key: bytes | None, value: bytes | None, options: TextOptions, decoding: TextDecoding | None
-) -> str:
+) -> TextRow:
     if decoding is not None:
-        return contents_text(decoding.contents(offset, key, value))
-    text = "" if key is None else f" key: {options.key_decoder(key)}"
-    return text if value is None else f"{text} payload: {options.value_decoder(value)}"
+        made = decoding.contents(offset, key, value)
+        return contents_text(made.key, made.payload)
+    key_text = None if key is None else options.key_decoder(key)
+    return contents_text(key_text, None if value is None else options.value_decoder(value))
 
 
-def _with_contents(line: str, contents: str, options: TextOptions) -> str:
-    return (f"|{contents}" if contents else "") if options.skip_record_metadata else line + contents
+def _line(metadata: TextRow, contents: TextRow) -> TextRow:
+    """Without metadata, a bar stands before the contents of a line that has any."""
+    return whole_row(metadata or ("|" if contents else ""), contents, "\n")
 
 
-def contents_text(contents: LineContents) -> str:
-    """Key and payload after their words."""
-    text = "" if contents.key is None else f" key: {contents.key}"
-    return text if contents.payload is None else f"{text} payload: {contents.payload}"
+def contents_text(key: TextRow | None, payload: TextRow | None) -> TextRow:
+    """Key and payload of a record after their words. None: a line does not show it."""
+    key_parts = () if key is None else (" key: ", key)
+    return whole_row(*key_parts, *(() if payload is None else (" payload: ", payload)))
 
 
 def control_text(key: bytes | None, value: bytes | None) -> str:

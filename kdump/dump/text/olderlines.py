@@ -18,9 +18,8 @@ from kdump.format import control, legacy
 from kdump.format.batch import CODEC_NAMES, NO_TIMESTAMP_TYPE, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
-from kdump.reading.printing import BlockPrinter, TextBytes, TextRow
+from kdump.reading.printing import BlockPrinter, TextBytes, TextRow, header_keys, whole_row
 from kdump.wire.compression import DEFAULT_LIMIT, NONE
-from kdump.wire.utf8 import decode_utf8
 
 if TYPE_CHECKING:
     from kdump.dump.text.decoders import TextDecoding
@@ -82,6 +81,7 @@ class OlderPrinter(TextPrinter):
         self._lines = lines
         self._continuity = continuity
         self._shows_entries = lines.batches_beside_records or not with_records
+        self._record_template = lines.record.partition("{headerKeys}")
         self._of_batch: tuple[object, dict[str, Any]] = (None, {})
         self._wrapper_of_base: tuple[Message | None, int] = (None, 0)
 
@@ -101,7 +101,8 @@ class OlderPrinter(TextPrinter):
 
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> TextRow:
         """See Printer."""
-        line = ""
+        line: TextRow = ""
+        contents: TextRow = ""
         if not self._options.skip_record_metadata:
             fields = self._batch_fields(header, position, is_valid) | {
                 "offset": record.offset,
@@ -109,20 +110,20 @@ class OlderPrinter(TextPrinter):
                 "keySize": -1 if record.key is None else len(record.key),
                 "valueSize": -1 if record.value is None else len(record.value),
                 "sequence": record.sequence,
-                "headerKeys": ",".join(decode_utf8(key) for key, _ in record.headers),
                 "isValid": "true",
                 "crc": "null",
             }
-            line = self._lines.record.format_map(fields)
-            if header.is_control:
-                line += self._control(record)
+            before, named, after = self._record_template
+            keys = header_keys(record.headers) if named else ""
+            control_part = self._control(record) if header.is_control else ""
+            line = whole_row(before.format_map(fields), keys, after and after.format_map(fields), control_part)
         if self._options.print_data_log and not header.is_control:
             if self._decoding is not None:
                 made = self._decoding.contents(record.offset, record.key, record.value)
-                line += self._contents(made.key, made.payload, is_alone=not line)
+                contents = self._contents(made.key, made.payload, is_alone=not line)
             else:
-                line += self._plain(record.key, record.value, is_alone=not line)
-        return line + "\n"
+                contents = self._plain(record.key, record.value, is_alone=not line)
+        return whole_row(line, contents, "\n")
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
         """See Printer."""
@@ -146,9 +147,10 @@ class OlderPrinter(TextPrinter):
         """See Printer; ``is_valid`` is of the record."""
         return self._message(entry, position, is_valid, record)
 
-    def _message(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
+    def _message(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> TextRow:
         message = record.message
-        line = ""
+        line: TextRow = ""
+        contents: TextRow = ""
         if not self._options.skip_record_metadata:
             key_size = message.key_size()
             fields = self._entry_fields(entry, position, is_valid) | {
@@ -168,10 +170,10 @@ class OlderPrinter(TextPrinter):
         if self._options.print_data_log:
             if self._decoding is not None:
                 made = self._decoding.message_contents(record.offset, message)
-                line += self._contents(made.key, made.payload, is_alone=not line)
+                contents = self._contents(made.key, made.payload, is_alone=not line)
             else:
-                line += self._plain(message.key(), message.value(), is_alone=not line)
-        return line + "\n"
+                contents = self._plain(message.key(), message.value(), is_alone=not line)
+        return whole_row(line, contents, "\n")
 
     def _see(self, entry: Message) -> None:
         if self._continuity is not None:
@@ -246,19 +248,18 @@ class OlderPrinter(TextPrinter):
             return newest.control_text(record.key, record.value)
         return f" controlType: {self._lines.kraft_names.get(kind, 'UNKNOWN')}({kind})"
 
-    def _plain(self, key: bytes | None, value: bytes | None, *, is_alone: bool) -> str:
+    def _plain(self, key: bytes | None, value: bytes | None, *, is_alone: bool) -> TextRow:
         if value is None and self._lines.key_needs_value:
             return ""
         options = self._options
-        payload = None if value is None else options.value_decoder(value)
+        payload: TextRow | None = None if value is None else options.value_decoder(value)
         if payload is None and self._lines.null_shown:
             payload = "null"
         return self._contents(None if key is None else options.key_decoder(key), payload, is_alone=is_alone)
 
-    def _contents(self, key: str | None, payload: str | None, *, is_alone: bool) -> str:
+    def _contents(self, key: TextRow | None, payload: TextRow | None, *, is_alone: bool) -> TextRow:
         """``is_alone``: no metadata comes before. The bar stands before a key only."""
-        text = "" if key is None else f"{'|' if is_alone else ''} key: {key}"
-        return text if payload is None else f"{text} payload: {payload}"
+        return whole_row("|" if is_alone and key is not None else "", newest.contents_text(key, payload))
 
 
 def too_new(what: str, position: int, version: str) -> TooNewError:

@@ -10,8 +10,7 @@ from typing import Final
 from kdump.codes import Codes, DamageError
 from kdump.dump.text.printer import TextPrinter
 from kdump.format.legacy import Message
-from kdump.reading.printing import BlockPrinter, TextBytes, TextRow
-from kdump.wire.utf8 import decode_utf8
+from kdump.reading.printing import BlockPrinter, TextBytes, TextRow, utf8_part, whole_row
 
 _CODECS: Final = ("NoCompressionCodec", "GZIPCompressionCodec", "SnappyCompressionCodec")
 
@@ -29,7 +28,7 @@ class TextPrinter07(TextPrinter):
         )
         if not self._options.print_data_log:
             return line
-        return f"{line}payload:\t{decode_utf8(entry.value() or b'')}\n"
+        return whole_row(f"{line}payload:\t", utf8_part(entry.value() or b""), "\n")
 
     def columns(self) -> BlockPrinter[TextBytes] | None:
         """None: entries are printed one by one."""
