@@ -1,7 +1,8 @@
-"""Memory of freed arrays, kept for the next ones."""
+"""Memory of freed arrays: kept for the next ones, or given back."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -19,3 +20,11 @@ def keep_freed_memory() -> None:
     libraries this does nothing.
     """
     np.empty(_LARGEST_HEAP_BLOCK, np.uint8)
+
+
+def give_back_freed_memory() -> None:
+    """Give all freed memory back to the kernel, where what is left waits for its turn. Only glibc can do it."""
+    import ctypes  # slow, and not needed for small files
+
+    with suppress(AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from kdump.codes import KdumpError
+from kdump.fast.memory import give_back_freed_memory
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.extents import Extent
@@ -17,7 +18,7 @@ from kdump.stats.fold import FOLD_CLASSES, StatsFold
 from kdump.stats.run import StatsOptions, StatsRun, fold_split, split_reading
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, listed_logs, plan
-from kdump.tasks.work import Runner, Work, in_process
+from kdump.tasks.work import Packed, Runner, Work, in_process
 from kdump.verify.gaps import NextSegment
 from kdump.verify.judging import DistributedCheck, has_small_logs, judged_groups
 from kdump.verify.partition import Judgement
@@ -79,7 +80,7 @@ def folding_judge(
         tasks = plan_readings(groups, min_tasks=min_tasks, cuts_smaller=not options.with_records)
         work = Work(
             partial(_read_and_fold, options=options),
-            _PIECE.pieces,
+            _packed,
             _PIECE.unpack,
             lost=died,
             size=split_size,
@@ -112,6 +113,14 @@ def _read_and_fold(task: ReadingTask, options: StatsOptions) -> Iterator[Reading
         count += 1
     folded = Beside(FoldedSplit(split.log.path, split.first, fold))
     yield ReadingPiece(task.group, task.segment, split.first, count, folded)
+
+
+def _packed(piece: ReadingPiece) -> Packed:
+    pieces = _PIECE.pieces(piece)
+    if isinstance(piece.seen, Beside):
+        # The fold is all that is left of the split. It may wait long, beside the folds of other processes.
+        give_back_freed_memory()
+    return pieces
 
 
 def take_folds(

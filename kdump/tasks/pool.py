@@ -40,12 +40,14 @@ _LEAST: Final = 256
 _LEAST_FOR_SLOT: Final = 1 << 15
 """Bytes. Smaller results go through the pipe."""
 _ERROR: Final = PlainData(())
-_RESULT, _STORED, _OVER, _FAILED, _BROKEN = b"r", b"s", b"o", b"f", b"b"
+_RESULT, _STORED, _OVER, _FAILED, _BROKEN, _LONG = b"r", b"s", b"o", b"f", b"b", b"l"
 """How a message of a process begins: a result, a slot with some, the end of an item, a KdumpError, another error.
 
-After _STORED come the number of the slot (a byte) and the sizes of the results in it (_SIZE).
+After _STORED come the number of the slot (a byte) and the sizes of the results in it (_SIZE). After _LONG comes the
+size (_LENGTH) of the message that the next ones are blocks of.
 """
 _SIZE: Final = struct.Struct("<I")
+_LENGTH: Final = struct.Struct("<Q")
 
 
 class ProcessPool:
@@ -209,7 +211,7 @@ class _Job(Generic[ItemT, ResultT]):
                     message = worker.receive()
                     if message[:1] == _RESULT:
                         count += 1
-                        self._put(task, memoryview(message)[1:])
+                        self._put(task, message[1:])
                         continue
                     if message[:1] == _STORED:
                         stored = worker.stored(message)
@@ -219,7 +221,7 @@ class _Job(Generic[ItemT, ResultT]):
                     if message[:1] == _FAILED:
                         raise _ERROR.unpack(message[1:])
                     if message[:1] == _BROKEN:
-                        raise RuntimeError(message[1:].decode())
+                        raise RuntimeError(str(message[1:], "utf-8"))
                     with self._changed:
                         self.done += self._work.size(left.popleft())
                     count = 0
@@ -281,7 +283,7 @@ class _Worker:
         self._slots = Slots()
         self._start(get_context("fork"), self._slots)
 
-    def stored(self, message: bytes) -> _InSlot:
+    def stored(self, message: memoryview) -> _InSlot:
         """What a message says of stored results."""
         assert self._slots is not None, "the process has slots"
         return _InSlot(self._slots, message[1], [size for (size,) in _SIZE.iter_unpack(message[2:])])
@@ -305,10 +307,17 @@ class _Worker:
             self.end()
         self._connection.send_bytes(self._order)
 
-    def receive(self) -> bytes:
-        """The next message. Raises EOFError or OSError where the process is gone."""
+    def receive(self) -> memoryview:
+        """The next message, also one that comes in blocks. Raises EOFError or OSError where the process is gone."""
         assert self._connection is not None, "a task was sent"
-        return self._connection.recv_bytes()
+        message = self._connection.recv_bytes()
+        if message[:1] != _LONG:
+            return memoryview(message)
+        whole = bytearray(*_LENGTH.unpack(message[1:]))
+        end = 0
+        while end < len(whole):
+            end += self._connection.recv_bytes_into(whole, end)
+        return memoryview(whole)
 
     def death(self) -> str:
         """How the process ended. The next task gets a new one."""
@@ -394,7 +403,12 @@ class _Outbox:
         """Send a result, or keep it until the slot is full. Raises OSError where nobody takes it."""
         pieces = (packed,) if isinstance(packed, bytes) else packed
         size = sum(map(len, pieces))
-        if self._slots is None or not _LEAST_FOR_SLOT <= size <= SLOT_BYTES:
+        if size > SLOT_BYTES:
+            self.send(_LONG + _LENGTH.pack(len(_RESULT) + size))
+            for block in _blocks((_RESULT, *pieces)):
+                self._connection.send_bytes(block)
+            return
+        if self._slots is None or size < _LEAST_FOR_SLOT:
             self.send(b"".join((_RESULT, *pieces)))
             return
         if self._end + size > SLOT_BYTES:
@@ -417,6 +431,19 @@ class _Outbox:
             self._connection.send_bytes(_STORED + bytes((self._slot,)) + sizes)
             self._end = 0
             self._sizes = []
+
+
+def _blocks(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+    """Pieces as a few messages. A large result is never a second time in memory as a whole."""
+    block: list[bytes | memoryview] = []
+    size = 0
+    for piece in pieces:
+        if size + len(piece) > SLOT_BYTES:
+            yield b"".join(block)
+            block, size = [], 0
+        block.append(piece)
+        size += len(piece)
+    yield b"".join(block)
 
 
 def _end_with_parent() -> None:

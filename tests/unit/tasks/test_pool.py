@@ -17,6 +17,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.tasks import pool
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.pool import ProcessPool
+from kdump.tasks.slots import SLOT_BYTES
 from kdump.tasks.work import Work, Workplace, in_process
 from tests.harness.examples import sparse
 
@@ -66,6 +67,12 @@ def large(item: int) -> Iterator[bytes]:
         yield bytes((item, number)) * (LARGE if number % 2 else 3)
 
 
+def longer_than_a_slot(item: int) -> Iterator[tuple[bytes, ...]]:
+    yield (b"first", b"a" * SLOT_BYTES, b"", b"second", *(b"b" * (SLOT_BYTES // 2 + item),) * 3)
+    yield (b"c" * (SLOT_BYTES + 1),)
+    yield (b"short",)
+
+
 class Counting:
     """Remembers how often it was called in its process."""
 
@@ -95,6 +102,14 @@ def test_large_results_wait_for_their_turn(is_large: bool, most_held: int) -> No
     first = next(found)
     time.sleep(0.3)
     assert [first, *found] == [result for item in range(5) for result in large(item)]
+
+
+def test_a_result_that_is_longer_than_a_slot_comes_in_blocks() -> None:
+    found = ProcessPool(2)([[0, 1], [2]], Work(longer_than_a_slot, tuple, bytes))
+    # Not as a list: a failure would show millions of bytes.
+    for item in range(3):
+        assert all(next(found) == b"".join(pieces) for pieces in longer_than_a_slot(item))
+    assert not list(found)
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
