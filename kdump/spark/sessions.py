@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 from urllib.parse import urlsplit
 
 from kdump.codes import Codes, KdumpError
+from kdump.system.modules import keep_to_own_modules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,6 +133,7 @@ def session(
         register(connected)
         return connected
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    keep_to_own_modules()
     builder = SparkSession.builder.appName(app_name)
     if _is_remote(master):
         builder = builder.remote(master)

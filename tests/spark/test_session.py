@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.harness.captures import FIXTURES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,3 +70,17 @@ def test_local_directory_is_private(spark: SparkSession) -> None:
     assert directory is not None
     assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
     assert os.listdir(directory)
+
+
+def test_no_python_takes_modules_from_the_working_directory(tmp_path: Path) -> None:
+    """It may be a directory of logs that others write to."""
+    (tmp_path / "logs").mkdir()
+    for name in ("json", "shutil", "socket", "tempfile"):
+        (tmp_path / "logs" / f"{name}.py").write_text("raise SystemExit(9)\n")
+    script = tmp_path / "kdump"
+    script.write_text("from kdump.__main__ import main\nmain()\n")
+    words = ["verify", "--master", "local[1]", str(FIXTURES / "segments" / "v2-txn-0")]
+    run = subprocess.run(
+        [sys.executable, script, *words], cwd=tmp_path / "logs", capture_output=True, check=False, timeout=120
+    )
+    assert run.returncode == 0, run.stderr

@@ -317,7 +317,7 @@ def set_line(
         creates: make a missing checkpoint.
 
     Raises:
-        KdumpError: UNREADABLE or UNWRITABLE; REPAIR_REFUSED if the checkpoint is a symbolic link.
+        KdumpError: UNREADABLE, FILE_SIZE or UNWRITABLE; REPAIR_REFUSED if the checkpoint is a symbolic link.
     """
     partition, checkpoint = parse_partition_directory(partition_directory), log_directory.entry(name)
     is_there = disk.exists(checkpoint)
@@ -335,6 +335,7 @@ def set_line(
         return
     with disk.open_file(checkpoint) as source:
         status = source.status
+        check_size(source.path, status.st_size)
         data = source.read(0, status.st_size)
     try:
         changed = with_offset(data, *partition, offset)

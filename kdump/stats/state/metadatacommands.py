@@ -13,6 +13,7 @@ from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataIm
 from kdump.kafka.image.metadataversion import FEATURE, LEVELS
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.stats.state.metadatarows import StateSelection, acl_row, quota_entities
+from kdump.system.blocks import escaped
 
 _SERVER: Final = "--bootstrap-server"
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
@@ -52,7 +53,9 @@ def metadata_commands(image: MetadataImage, selection: StateSelection) -> Iterat
             yield _acl(acl_row(image.acls[acl]))
         yield from _credentials(image)
         for token in image.tokens.values():
-            yield f"# a delegation token of {token['owner']}: kafka-delegation-tokens.sh --create makes another one"
+            yield _comment(
+                f"a delegation token of {token['owner']}: kafka-delegation-tokens.sh --create makes another one"
+            )
 
 
 def _features(image: MetadataImage) -> Iterator[str]:
@@ -70,11 +73,12 @@ def _topics(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
         if not selection.shows_topic(topic):
             continue
         if name in _INTERNAL:
-            yield f"# {name}: the brokers make it themselves"
+            yield _comment(f"{name}: the brokers make it themselves")
             continue
         numbers = sorted(topic.partitions)
         if numbers != list(range(len(numbers))) or not numbers:
-            yield f"# {name}: partitions {', '.join(map(str, numbers)) or 'none'}; no command makes such a topic"
+            known = ", ".join(map(str, numbers)) or "none"
+            yield _comment(f"{name}: partitions {known}; no command makes such a topic")
             continue
         replicas = [":".join(map(str, topic.partitions[number].replicas)) for number in numbers]
         yield _command("kafka-topics.sh", "--create", "--topic", name, "--replica-assignment", ",".join(replicas))
@@ -127,6 +131,11 @@ def _credentials(image: MetadataImage) -> Iterator[str]:
             yield _command(
                 "kafka-configs.sh", "--alter", "--entity-type", "users", "--entity-name", user, "--add-config", added
             )
+
+
+def _comment(text: str) -> str:
+    """A line that a shell ignores, whatever names are in it."""
+    return f"# {escaped(text)}"
 
 
 def _command(tool: str, *words: str) -> str:

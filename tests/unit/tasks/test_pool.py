@@ -224,3 +224,29 @@ def test_a_signal_ends_all_processes_at_once(tmp_path: Path, way: str, number: s
     while any(is_running(int(pid.name)) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(is_running(int(pid.name)) for pid in pids)
+
+
+_UNFORKED = """
+from kdump.tasks import pool
+from kdump.tasks.plaindata import PlainData
+from kdump.tasks.work import Work
+
+pool._may_fork = lambda: False
+
+def same(item):
+    yield item
+
+if __name__ == "__main__":
+    print(*pool.ProcessPool(1)([[1], [2]], Work(same, PlainData(()).pack, PlainData(()).unpack)))
+"""
+
+
+def test_no_process_takes_modules_from_the_working_directory(tmp_path: Path) -> None:
+    """It may be a directory of logs that others write to."""
+    (tmp_path / "logs").mkdir()
+    for name in ("multiprocessing", "socket"):
+        (tmp_path / "logs" / f"{name}.py").write_text("raise SystemExit(9)\n")
+    script = tmp_path / "script.py"
+    script.write_text(_UNFORKED)
+    run = subprocess.run([sys.executable, script], cwd=tmp_path / "logs", capture_output=True, check=False, timeout=60)
+    assert (run.stdout, run.stderr, run.returncode) == (b"1 2\n", b"", 0)

@@ -11,6 +11,7 @@ import pytest
 from kdump.codes import Codes, KdumpError
 from kdump.repair.apply import disk
 from kdump.repair.apply.disk import DirectoryEntry
+from kdump.repair.apply.journal import set_line
 from kdump.repair.begun import undo_repair
 from kdump.repair.plan import starts
 from kdump.repair.plan.plan import RepairMode
@@ -187,6 +188,16 @@ def test_a_giant_in_place_of_a_changed_file_is_not_kept(repaired: tuple[Path, di
     assert f"{index}: has 4,398,046,511,104 bytes or more" in errors
     assert index.stat().st_size == 4 << 40
     assert kept(partition) == {}
+
+
+def test_a_giant_checkpoint_is_not_read(tmp_path: Path) -> None:
+    """A sparse one, in which a forged manifest has a line, took as much memory."""
+    checkpoint = tmp_path / "recovery-point-offset-checkpoint"
+    checkpoint.touch()
+    os.truncate(checkpoint, 4 << 40)
+    with disk.Folder(str(tmp_path)) as folder, pytest.raises(KdumpError) as raised:
+        set_line(folder, "t-0", checkpoint.name, 5)
+    assert raised.value.code is Codes.FILE_SIZE
 
 
 @pytest.mark.parametrize("what", ["saved", "new"])
