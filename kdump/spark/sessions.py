@@ -32,6 +32,7 @@ LOCAL: Final = "local[*]"
 _LOCAL_MASTER: Final = re.compile(r"local(\[.*\])?")
 """Masters that run everything in the Java process of the driver."""
 _STDERR: Final = 2
+_LOCAL_DIRECTORY: Final = "spark.local.dir"
 _LOOPBACK: Final = "127.0.0.1"
 _OLDEST_JAVA: Final = 17
 _CONNECT_PORT: Final = 15002
@@ -134,6 +135,7 @@ def session(
         return connected
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     keep_to_own_modules()
+    defaults: dict[str, str] = {}
     builder = SparkSession.builder.appName(app_name)
     if _is_remote(master):
         builder = builder.remote(master)
@@ -153,6 +155,8 @@ def session(
             _knock(master)
         with nullcontext() if _is_connect(master) else _java_not_left_behind():
             spark: SparkSession = builder.getOrCreate()
+        if _LOCAL_DIRECTORY in defaults:
+            _remove_at_exit(defaults[_LOCAL_DIRECTORY], spark)
         register(spark)
     return spark
 
@@ -233,11 +237,16 @@ def _closed_to_others(conf: Mapping[str, str]) -> dict[str, str]:
         "spark.driver.host": _LOOPBACK,
         "spark.authenticate": "true",
     }
-    if "spark.local.dir" not in conf and "SPARK_LOCAL_DIRS" not in os.environ:
-        directory = tempfile.mkdtemp(prefix="kdump-spark-")
-        atexit.register(shutil.rmtree, directory, ignore_errors=True)
-        settings["spark.local.dir"] = directory
+    if _LOCAL_DIRECTORY not in conf and "SPARK_LOCAL_DIRS" not in os.environ:
+        settings[_LOCAL_DIRECTORY] = tempfile.mkdtemp(prefix="kdump-spark-")
     return settings
+
+
+def _remove_at_exit(directory: str, spark: SparkSession) -> None:
+    """Remove a directory when this process or its Java ends. Neither always does: kdump's commands leave at once."""
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    assert spark.sparkContext._jvm is not None, "the master is local"
+    spark.sparkContext._jvm.java.io.File(directory).deleteOnExit()
 
 
 def _reason(error: Exception) -> str:

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,15 +73,27 @@ def test_local_directory_is_private(spark: SparkSession) -> None:
     assert os.listdir(directory)
 
 
-def test_no_python_takes_modules_from_the_working_directory(tmp_path: Path) -> None:
-    """It may be a directory of logs that others write to."""
+def test_a_check_in_a_directory_that_others_write_to(tmp_path: Path) -> None:
+    """No Python takes modules from there, and Spark leaves no files."""
     (tmp_path / "logs").mkdir()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     for name in ("json", "shutil", "socket", "tempfile"):
         (tmp_path / "logs" / f"{name}.py").write_text("raise SystemExit(9)\n")
     script = tmp_path / "kdump"
     script.write_text("from kdump.__main__ import main\nmain()\n")
     words = ["verify", "--master", "local[1]", str(FIXTURES / "segments" / "v2-txn-0")]
     run = subprocess.run(
-        [sys.executable, script, *words], cwd=tmp_path / "logs", capture_output=True, check=False, timeout=120
+        [sys.executable, script, *words],
+        cwd=tmp_path / "logs",
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        check=False,
+        timeout=120,
     )
     assert run.returncode == 0, run.stderr
+    # Java ends a moment after kdump.
+    deadline = time.monotonic() + 60
+    while list(temporary.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert list(temporary.iterdir()) == []
