@@ -81,13 +81,41 @@ def table_parts(
         return
     # Rows with the longest cells and words stand above each part, and are cut off again.
     models = [([sizes[name].widest for name in shown], ""), ([sizes[name].word for name in shown], "")]
-    once, twice = len(lines(models)), len(lines(models * 2))
-    above = once - 1
-    head = above - (twice - once)
-    yield "".join(lines(models)[:head])
+    drawn, twice = lines(models), len(lines(models * 2))
+    above = len(drawn) - 1
+    head = above - (twice - len(drawn))
+    yield "".join(drawn[:head])
+    layout = _Layout(drawn[head - 1], [name in numbers for name in shown])
     while part:
-        yield "".join(lines([*models, *part])[above : None if not following else -1])
+        yield layout.lines(part) or "".join(lines([*models, *part])[above:-1])
         part, following = following, list(islice(remaining, _TOGETHER))
+    yield drawn[-1]
+
+
+class _Layout:
+    """Lays out rows of which no cell wraps. Rich would take more than ten times as long.
+
+    ``edge``: the line below the titles. ``is_right``: of each column, whether it is aligned right.
+    """
+
+    def __init__(self, edge: str, is_right: Sequence[bool]) -> None:
+        # Of a table that is too wide the lines are cut off.
+        is_whole = edge.endswith("┩\n")
+        self._widths = [len(bar) for bar in edge[1:-2].split("━╇━")] if is_whole else []
+        cells = (f"{{:{'>' if right else '<'}{width}}}" for right, width in zip(is_right, self._widths, strict=False))
+        self._line = f"│{' │ '.join(cells)}│\n"
+
+    def lines(self, rows: Sequence[tuple[Sequence[str], str]]) -> str:
+        """The lines of rows; '' where only rich can tell."""
+        if not self._widths or any(style or not self._fit(cells) for cells, style in rows):
+            return ""
+        return "".join(self._line.format(*cells) for cells, _ in rows)
+
+    def _fit(self, cells: Sequence[str]) -> bool:
+        return all(
+            len(cell) <= width and cell.isascii() and cell.isprintable() and cell == cell.strip()
+            for cell, width in zip(cells, self._widths, strict=True)
+        )
 
 
 class _ColumnSize:

@@ -189,6 +189,7 @@ KINDS: Final[dict[str, Callable[[], Values]]] = {
     "endpoints": lambda: map(partial(_broker, endpoints=100_000), count()),
     "fences": _all(_fence),
     "controllers": _all(_controller),
+    "configs": _all(lambda n: _config(f"t{n}", "n")),
     "configs-of-one": _all(lambda n: _config("t", f"n{n}")),
     "transaction": _after(_BEGIN, then=_topic),
     "scram-transaction": _after(_BEGIN, then=_scram),

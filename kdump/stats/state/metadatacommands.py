@@ -12,7 +12,7 @@ from typing import Final
 from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage, QuotaEntity
 from kdump.kafka.image.metadataversion import FEATURE, LEVELS
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
-from kdump.stats.state.metadatarows import StateSelection, acl_row, quota_entities
+from kdump.stats.state.metadatarows import StateSelection, acl_row, config_resources, quota_entities
 from kdump.system.blocks import escaped
 
 _SERVER: Final = "--bootstrap-server"
@@ -85,7 +85,7 @@ def _topics(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
 
 
 def _configs(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
-    for kind, resource in sorted(image.configs):
+    for kind, resource in config_resources(image):
         entity = _ENTITY_TYPES.get(RESOURCE_TYPES[kind])
         if entity is None or not selection.has_resource(kind, resource):
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -27,12 +28,25 @@ def some_rows(random: Random, count: int) -> list[dict[str, Any]]:
     ]
 
 
+def plain_rows(random: Random, count: int) -> list[dict[str, Any]]:
+    """As most are: nothing wraps where there is room."""
+    return [
+        {
+            "path": random.choice(("", "a", "two words", "two  blanks", " indented", "a-name-of-20-letters")),
+            "size": random.choice((None, 1, 1_234_567)),
+            "reason": random.choice(("", "a", "word")),
+            "names": [number for number in (1, 2, 3) if random.random() < 0.5],
+        }
+        for _ in range(count)
+    ]
+
+
 @pytest.mark.parametrize("width", [20, 40, 60, 100, 300])
 @pytest.mark.parametrize("color", [False, True])
 def test_parts_are_the_whole(monkeypatch: pytest.MonkeyPatch, width: int, color: bool) -> None:
     random = Random(width)
-    for count in (1, 6, 7, 30):
-        rows = some_rows(random, count)
+    for count, made in product((1, 6, 7, 30), (some_rows, plain_rows)):
+        rows = made(random, count)
         whole = row_table(COLUMNS, rows, width=width, color=color)
         with monkeypatch.context() as small:
             small.setattr(rowtable, "_TOGETHER", 3)

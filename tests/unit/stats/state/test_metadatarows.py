@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 from kdump.kafka.image.image import MetadataImage
-from kdump.stats.state.metadatarows import quota_entities
+from kdump.stats.state.metadatarows import config_resources, quota_entities
 
 
 def test_who_has_quotas_comes_sorted_by_text_and_takes_little_memory_for_each() -> None:
@@ -22,3 +22,19 @@ def test_who_has_quotas_comes_sorted_by_text_and_takes_little_memory_for_each() 
     assert [first, *found] == wanted
     # With the entities as objects beside their texts 300 bytes each.
     assert peak < 180 * len(wanted)
+
+
+def test_what_has_configs_comes_sorted_and_takes_little_memory_for_each() -> None:
+    image = MetadataImage()
+    resources = [(2, f"t{number}") for number in range(20_000)]
+    for resource in (*resources, (4, "1"), (4, ""), (2, "\xe9")):
+        image.configs[resource] = {"n": "v"}
+    wanted = sorted(image.configs)
+    tracemalloc.start()
+    found = config_resources(image)
+    first = next(found)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [first, *found] == wanted
+    # With a pair for each 130 bytes.
+    assert peak < 90 * len(wanted)
