@@ -113,6 +113,17 @@ def test_markers_come_back(captures_partition: Path, tmp_path: Path) -> None:
             assert made.read_bytes()
 
 
+@pytest.mark.parametrize(("key", "value"), [(None, b"v"), (b"\0\0", b"v"), (b"\0\0\0\1", None), (b"\0\0\0\1", b"\0\0")])
+def test_control_records_that_kafka_cannot_read_come_back(
+    tmp_path: Path, key: bytes | None, value: bytes | None
+) -> None:
+    log = tmp_path / f"{0:020}.log"
+    row = Row(0, 0, key, value, [])
+    log.write_bytes(v2_batch([row], attributes=CONTROL | TRANSACTIONAL, producer_id=7, producer_epoch=0))
+    exported(log, tmp_path / "rows.jsonl")
+    assert converted(tmp_path / "rows.jsonl", tmp_path / "again.log", from_json=True) == log.read_bytes()
+
+
 @pytest.fixture
 def captures_partition() -> Path:
     return ROOT / "fixtures" / "segments" / "v2-txn-0" / f"{0:020}.log"
