@@ -37,7 +37,11 @@ PROOF: Final = 1 << 20
 """Bytes of valid entries that must lead to a cut: the largest batch that a broker takes by default."""
 _PROOF_CHUNK: Final = 1 << 18
 _MOST_SPLITS: Final = 1 << 12
-"""Parts of one log at most: a sparse file can have 2**63 bytes, which cost nobody anything."""
+"""Parts of one log at most."""
+_LARGEST_LOG: Final = 1 << 31
+"""Bytes that a log of a broker never exceeds (Kafka's ``FileRecords`` counts them with an int32)."""
+_MOST_SPLITS_BEYOND: Final = 64
+"""Parts of a larger log at most: a sparse file can have 2**63 bytes, which cost nobody anything."""
 _MOST_READ: Final = 2
 """How many times the bytes of a range and of a proof may be read where leads turn out wrong."""
 _LEAST_COST: Final = 1 << 12
@@ -182,12 +186,12 @@ class LogCuts:
 
 
 def split_starts(size: int, split_bytes: int) -> list[int]:
-    """Where the parts of a log of ``size`` bytes begin that have ``split_bytes`` each, more in a huge log.
+    """Where the parts of a log of ``size`` bytes begin. Each has ``split_bytes``, or more where these were too many.
 
     The last one may be a tenth larger: brokers roll a segment a little after its size, and the rest is not worth a part
     of its own.
     """
-    split_bytes = max(split_bytes, size // _MOST_SPLITS)
+    split_bytes = max(split_bytes, size // (_MOST_SPLITS if size <= _LARGEST_LOG else _MOST_SPLITS_BEYOND))
     starts = list(range(0, size, split_bytes))
     if len(starts) > 1 and 10 * (size - starts[-2]) <= 11 * split_bytes:
         starts.pop()

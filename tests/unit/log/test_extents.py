@@ -131,6 +131,16 @@ def test_parts_are_the_log_and_cuts_cost_little(kind: str, tmp_path: Path, bytes
     assert cost < 4 * size
 
 
+@pytest.mark.parametrize(
+    ("size", "parts"), [(100, 1), (8 << 20, 8), (1 << 31, 2048), (8 << 30, 64), (3 << 40, 64), (1 << 62, 64)]
+)
+def test_a_log_larger_than_any_of_a_broker_has_few_parts(size: int, parts: int) -> None:
+    starts = split_starts(size, 1 << 20)
+    assert len(starts) == parts
+    # The size of a part gives the same parts again.
+    assert len(starts) == 1 or split_starts(size, starts[1]) == starts
+
+
 def test_valid_parts_are_cut_near_their_starts(tmp_path: Path) -> None:
     for kind in ("clean", "indexed", "false index", "sparse index"):
         path = damaged(kind, tmp_path)
