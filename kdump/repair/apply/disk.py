@@ -291,8 +291,12 @@ def make_directory(where: Where, like: os.stat_result | None = None) -> None:
 def make_directory_for_copies(path: str, like: os.stat_result) -> None:
     """Make a directory for copies of files in the directory ``like``, which nobody may enter who may not enter that."""
     make_directory(path)
-    with _errors_at(path):
-        keep_out(path, like)
+    try:
+        with _errors_at(path):
+            keep_out(path, like)
+    except BaseException:
+        remove_made((path,))
+        raise
 
 
 def remove_directory(where: Where) -> None:

@@ -358,3 +358,14 @@ def test_no_file_runs_with_the_rights_of_its_owner(tmp_path: Path, mode: int, of
     disk.make_directory(str(tmp_path / "directory"), like)
     assert (tmp_path / "copy").stat().st_mode & 0o7777 == of_file
     assert (tmp_path / "directory").stat().st_mode & 0o7777 == mode
+
+
+def test_a_directory_whose_mode_cannot_be_set_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(descriptor: int, mode: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fchmod", fails)
+    with pytest.raises(KdumpError) as raised:
+        disk.make_directory_for_copies(str(tmp_path / "new"), tmp_path.stat())
+    assert raised.value.code is Codes.UNWRITABLE
+    assert not (tmp_path / "new").exists()
