@@ -63,7 +63,7 @@ def read_whole(path: str) -> bytes:
         KdumpError: FILE_SIZE, and as open_source and read_into do.
     """
     with open_source(path) as source:
-        return _read_all(source)
+        return read_all(source)
 
 
 def read_index(path: str, entry_size: int) -> bytes:
@@ -78,7 +78,7 @@ def read_index(path: str, entry_size: int) -> bytes:
     with open_source(path) as source:
         size = source.size
         if size is None or size <= _STORED_PIECE or size % entry_size or is_uri(path):
-            return _read_all(source)
+            return read_all(source)
         check_size(path, size)
         data = bytearray()
         while (start := source.data_from(len(data))) < size:
@@ -92,7 +92,8 @@ def read_index(path: str, entry_size: int) -> bytes:
         return bytes(data.ljust(kept, b"\0"))
 
 
-def _read_all(source: Source) -> bytes:
+def read_all(source: Source) -> bytes:
+    """All bytes of a small file that is open, also of a stream. Raises KdumpError as ``read_whole``."""
     if source.size is not None:
         check_size(source.path, source.size)
         return source.read(0, source.size)

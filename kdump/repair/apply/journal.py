@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.format.checkpoint import with_offset
 from kdump.log.names import parse_partition_directory
-from kdump.log.opening import check_holes, check_size
+from kdump.log.opening import check_holes, check_size, read_all
 from kdump.log.source import Source
 from kdump.repair.apply import disk
 from kdump.repair.apply.disk import Folder, Where
@@ -335,8 +335,7 @@ def set_line(
         return
     with disk.open_file(checkpoint) as source:
         status = source.status
-        check_size(source.path, status.st_size)
-        data = source.read(0, status.st_size)
+        data = read_all(source)
     try:
         changed = with_offset(data, *partition, offset)
     except DamageError:
