@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 from urllib.parse import urlsplit
 
 from kdump.codes import Codes, KdumpError
-from kdump.system.modules import keep_to_own_modules
+from kdump.system.modules import only_own_modules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -134,7 +134,6 @@ def session(
         register(connected)
         return connected
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    keep_to_own_modules()
     defaults: dict[str, str] = {}
     builder = SparkSession.builder.appName(app_name)
     if _is_remote(master):
@@ -153,7 +152,7 @@ def session(
     with translated_errors("Spark does not start", master):
         if _is_remote(master):
             _knock(master)
-        with nullcontext() if _is_connect(master) else _java_not_left_behind():
+        with only_own_modules(), nullcontext() if _is_connect(master) else _java_not_left_behind():
             spark: SparkSession = builder.getOrCreate()
         if _LOCAL_DIRECTORY in defaults:
             _remove_at_exit(defaults[_LOCAL_DIRECTORY], spark)

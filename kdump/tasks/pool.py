@@ -26,7 +26,7 @@ from threading import Condition, Thread, active_count
 from typing import Any, Final, Generic, NamedTuple
 
 from kdump.codes import Codes, KdumpError
-from kdump.system.modules import keep_to_own_modules
+from kdump.system.modules import only_own_modules
 from kdump.system.pagecache import SharedPages, share
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.slots import SLOT_BYTES, Slots
@@ -292,10 +292,10 @@ class _Worker:
     def send(self, task: bytes) -> None:
         """Send a task. Raises OSError where the process is gone."""
         if self._connection is None:
-            keep_to_own_modules()
-            # It starts first, as it lets interrupts through again.
-            resource_tracker.ensure_running()
-            self._start(get_context("forkserver"), None)
+            with only_own_modules():
+                # It starts first, as it lets interrupts through again.
+                resource_tracker.ensure_running()
+                self._start(get_context("forkserver"), None)
         assert self._connection is not None, "it was started"
         self._connection.send_bytes(task)
 
