@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain, count
+from itertools import chain, count, cycle, repeat
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -63,6 +63,17 @@ def _topic(number: int) -> bytes:
 def _small_partition(topic: int, number: int) -> bytes:
     epochs = struct.pack(">iii", -1, 0, 0)
     return _head(3) + struct.pack(">i", number) + _id(topic) + _NONE * 4 + epochs + _TAGS
+
+
+def _partition_with_elr(topic: int, number: int) -> bytes:
+    elr = _ints(2)
+    tags = b"\1\1" + _varint(len(elr)) + elr
+    epochs = struct.pack(">iii", -1, 0, 0)
+    return _head(3, 2) + struct.pack(">i", number) + _id(topic) + _NONE * 4 + epochs + _NONE + tags
+
+
+def _clearing(topic: str) -> bytes:
+    return _head(28) + _text(topic) + _TAGS
 
 
 def _whole_partition(topic: int, number: int) -> bytes:
@@ -167,6 +178,17 @@ KINDS: Final[dict[str, Callable[[], Values]]] = {
             for n in range(1 << 19)
         ),
         (_assignment(0, n, n + 9) for n in range(1 << 19)),
+    ),
+    "elr": lambda: (value for n in count() for value in (_topic(n), _partition_with_elr(n, 0))),
+    "elr-of-one": _after(_topic(0), then=partial(_partition_with_elr, 0)),
+    "clearings": lambda: chain(
+        (value for n in range(1 << 18) for value in (_topic(n), _partition_with_elr(n, 0))),
+        map(_clearing, repeat("")),
+    ),
+    "clearings-of-one": lambda: chain(
+        (_topic(0),),
+        (_partition_with_elr(0, n) for n in range(1 << 18)),
+        map(_clearing, cycle(("t0", ""))),
     ),
     "unknown-changes": _all(lambda n: _change(n, 0)),
     "unknown-partitions": _all(lambda n: _small_partition(0, n)),

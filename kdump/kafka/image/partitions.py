@@ -19,6 +19,8 @@ NO_LEADER: Final = -1
 _NO_LEADER_CHANGE: Final = -2
 _RECOVERY_UNCHANGED: Final = -1
 RECOVERY_STATES: Final = ("RECOVERED", "RECOVERING")
+FEW_PARTITIONS: Final = 4
+"""Partitions of a topic that is held as bytes. With many, each change of one would be a change of all."""
 _ItemT = TypeVar("_ItemT")
 
 
@@ -85,10 +87,13 @@ class PartitionRegistration(NamedTuple):
             return partition
         return partition._replace(directories=_assigned(directories, len(replicas))).checked()
 
+    @property
+    def has_elr(self) -> bool:
+        """A ClearElrRecord changes it."""
+        return bool(self.elr or self.last_known_elr)
+
     def without_elr(self) -> PartitionRegistration:
         """The partition after a ClearElrRecord, if it had eligible leader replicas."""
-        if not self.elr and not self.last_known_elr:
-            return self
         return self._replace(elr=(), last_known_elr=(), partition_epoch=self.partition_epoch + 1)
 
     def values(self, topic_id: str, number: int) -> dict[str, Any]:
@@ -129,10 +134,12 @@ class Partitions(MutableMapping[int, PartitionRegistration]):
         packed: the bytes.
     """
 
-    __slots__ = ("packed",)
+    __slots__ = ("_with_elr", "packed")
 
     def __init__(self, packed: dict[int, bytes] | None = None) -> None:
         self.packed: Final = {} if packed is None else packed
+        self._with_elr: set[int] | None = None
+        """See ``with_elr``. None: nobody has asked yet, or they are few."""
 
     def find(self, number: int) -> PartitionRegistration | None:
         """As ``get``, and quicker."""
@@ -144,9 +151,13 @@ class Partitions(MutableMapping[int, PartitionRegistration]):
 
     def __setitem__(self, number: int, partition: PartitionRegistration) -> None:
         self.packed[number] = marshal.dumps(tuple(partition))
+        if self._with_elr is not None:
+            (self._with_elr.add if partition.has_elr else self._with_elr.discard)(number)
 
     def __delitem__(self, number: int) -> None:
         del self.packed[number]
+        if self._with_elr is not None:
+            self._with_elr.discard(number)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.packed)
@@ -154,10 +165,23 @@ class Partitions(MutableMapping[int, PartitionRegistration]):
     def __len__(self) -> int:
         return len(self.packed)
 
+    def with_elr(self) -> set[int]:
+        """Those that a ClearElrRecord changes. There may be many such records: none goes through all partitions."""
+        if self._with_elr is not None:
+            return self._with_elr
+        found = {number for number, partition in self.items() if partition.has_elr}
+        if len(self) > FEW_PARTITIONS:
+            self._with_elr = found
+        return found
+
+    def apply(self, changes: Partitions) -> None:
+        """Add partitions, or replace them."""
+        self.packed.update(changes.packed)
+        if self._with_elr is not None:
+            self._with_elr.difference_update(changes.packed)
+            self._with_elr.update(changes.with_elr())
+
     def clear_elr(self) -> None:
         """Of all of them."""
-        for number in self.packed:
-            partition = self[number]
-            cleared = partition.without_elr()
-            if cleared is not partition:
-                self[number] = cleared
+        for number in tuple(self.with_elr()):
+            self[number] = self[number].without_elr()

@@ -6,19 +6,15 @@ Source: docs/spec/metadata.md#3-from-records-to-the-image (TopicsDelta, TopicDel
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, Final
 
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.packedmap import IdMap, IdsByName, TextMap, id_bytes, id_of
-from kdump.kafka.image.partitions import PartitionRegistration, Partitions
+from kdump.kafka.image.partitions import FEW_PARTITIONS, PartitionRegistration, Partitions
 
 PARTITION_CHANGE: Final = 5
 """The type of a PartitionChangeRecord."""
-_FEW_PARTITIONS: Final = 4
-"""Partitions of a topic that is held as bytes. With many, each change of one would be a change of all."""
 
 
 @dataclass(slots=True)
@@ -83,7 +79,7 @@ class TopicsByName(TextMap[TopicImage]):
 
 
 def _packed(name: str | None, partitions: Partitions) -> bytes | None:
-    if len(partitions) > _FEW_PARTITIONS:
+    if len(partitions) > FEW_PARTITIONS:
         return None
     return marshal.dumps((name, partitions.packed) if partitions else name)
 
@@ -100,6 +96,8 @@ class TopicsImage:
 
     by_id: TopicsById = field(default_factory=TopicsById)
     by_name: TopicsByName = field(init=False)
+    with_elr: IdMap[bool] = field(default_factory=IdMap)
+    """Ids of the topics that a ClearElrRecord may change."""
 
     def __post_init__(self) -> None:
         self.by_name = TopicsByName(self.by_id)
@@ -111,9 +109,12 @@ class TopicsImage:
         if topic is None or partition is None:
             return False
         try:
-            topic.put(number, partition.merged(values))
+            changed = partition.merged(values)
         except ReplayError:
             return False
+        topic.put(number, changed)
+        if changed.has_elr:
+            self.with_elr[topic.topic_id] = True
         # As after every delta: of two topics with one name the one that was changed last counts.
         if not (self.by_id.objects.get(topic.topic_id) is topic is self.by_name.objects.get(topic.name)):
             self.put(topic)
@@ -132,16 +133,27 @@ class TopicsImage:
         """Remove a topic. KeyError where none has the id."""
         self.by_name.pop(self.by_id[topic_id].name, None)
         del self.by_id[topic_id]
+        self.with_elr.pop(topic_id, None)
+
+    def apply(self, changed: _TopicDelta | TopicImage) -> None:
+        """Change a topic, or add one."""
+        topic = changed.applied()
+        self.put(topic)
+        if topic.partitions.with_elr():
+            self.with_elr[topic.topic_id] = True
+        else:
+            self.with_elr.pop(topic.topic_id, None)
 
 
 class _TopicDelta:
     """Changes of a topic that is in the image. ``image``: None where none has the id: then they cannot be applied."""
 
-    __slots__ = ("changes", "image")
+    __slots__ = ("_is_cleared", "changes", "image")
 
     def __init__(self, image: TopicImage | None, changes: Partitions) -> None:
         self.image = image
         self.changes = changes
+        self._is_cleared = False
 
     def known(self) -> TopicImage:
         """Raises ReplayError."""
@@ -158,15 +170,16 @@ class _TopicDelta:
 
     def clear_elr(self) -> None:
         self.changes.clear_elr()
-        for number, partition in self.known().partitions.items():
-            if number not in self.changes:
-                cleared = partition.without_elr()
-                if cleared is not partition:
-                    self.changes[number] = cleared
+        if not self._is_cleared:
+            self._is_cleared = True
+            known = self.known().partitions
+            for number in known.with_elr():
+                if number not in self.changes:
+                    self.changes[number] = known[number].without_elr()
 
     def applied(self) -> TopicImage:
         topic = self.known()
-        topic.partitions.packed.update(self.changes.packed)
+        topic.partitions.apply(self.changes)
         return topic
 
 
@@ -200,6 +213,10 @@ class TopicsDelta:
         self._deleted: set[str] = set()
         self._created: IdsByName | None = None
         """By name, the ids of the topics that were created and not removed; None: as ``_changed`` has them. Few ask."""
+        self._with_elr: IdMap[bool] = IdMap()
+        """Ids of the topics that got eligible leader replicas after the last ClearElrRecord of all topics."""
+        self._is_image_cleared = False
+        """There was a ClearElrRecord of all topics."""
 
     def topic(self, values: dict[str, Any]) -> None:
         """TopicRecord."""
@@ -246,24 +263,21 @@ class TopicsDelta:
         """ClearElrRecord: of one topic, or of all where it names none."""
         name = values["topicName"]
         created = self._created_ids()
-        wanted: Iterable[str]
         if name:
             topic = self._image.by_name.find(name)
             topic_id = created.find(name) or (None if topic is None else topic.topic_id)
             if topic_id is None:
                 raise ReplayError(f"there is no topic {name}")
-            wanted = (topic_id,)
-        else:
-            wanted = chain(self._image.by_id, created.values())
-        for topic_id in wanted:
-            if topic_id in self._deleted:
-                continue
-            topic = self._image.by_id.find(topic_id)
-            if topic is None or topic.partitions or topic_id in self._changed:
-                self._delta(topic_id).clear_elr()
-            else:
-                # There is nothing to clear, but of two topics with one name the one that was changed last counts.
-                self._changed[topic_id] = TopicImage(topic.name, topic_id)
+            self._clear_elr(topic_id)
+            return
+        for topic_id in self._with_elr:
+            topic = self._topic(topic_id)
+            if topic is not None and (topic_id in self._image.by_id or created.find(topic.name) == topic_id):
+                self._clear_elr(topic_id)
+        if not self._is_image_cleared:
+            for topic_id in self._image.with_elr:
+                self._clear_elr(topic_id)
+        self._with_elr, self._is_image_cleared = IdMap(), True
 
     def name_of(self, topic_id: str) -> str | None:
         """The name of a topic, with the changes so far; None where there is none."""
@@ -280,8 +294,9 @@ class TopicsDelta:
         return None if topic is None else topic.get(number)
 
     def finish_snapshot(self) -> None:
-        """A snapshot is complete: what it does not name is gone."""
-        self._deleted.update(topic_id for topic_id in self._image.by_id if topic_id not in self._changed)
+        """A snapshot is complete: what it does not name is gone. A ClearElrRecord of all topics names all."""
+        if not self._is_image_cleared:
+            self._deleted.update(topic_id for topic_id in self._image.by_id if topic_id not in self._changed)
 
     def check(self) -> None:
         """Raises ReplayError where the changes cannot be applied."""
@@ -293,7 +308,13 @@ class TopicsDelta:
         for topic_id in self._deleted:
             self._image.remove(topic_id)
         for delta in self._changed.values():
-            self._image.put(delta.applied())
+            self._image.apply(delta)
+
+    def _clear_elr(self, topic_id: str) -> None:
+        if topic_id not in self._deleted:
+            delta = self._delta(topic_id)
+            delta.clear_elr()
+            self._changed[topic_id] = delta
 
     def _created_ids(self) -> IdsByName:
         """``_created``, which is kept from now on."""
@@ -321,5 +342,7 @@ class TopicsDelta:
         self, topic_id: str, delta: _TopicDelta | TopicImage, number: int, partition: PartitionRegistration
     ) -> None:
         delta.put(number, partition)
+        if partition.has_elr:
+            self._with_elr[topic_id] = True
         if self._changed.objects.get(topic_id) is not delta:
             self._changed[topic_id] = delta
