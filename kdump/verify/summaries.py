@@ -6,7 +6,7 @@ import io
 import shlex
 from collections.abc import Iterable
 
-from kdump.codes import Codes, Finding, Severity
+from kdump.codes import HOSTILE_CODES, Codes, Finding, Severity
 from kdump.system.blocks import escaped
 from kdump.verify.report import recovery_text
 from kdump.verify.summary import SegmentSummary
@@ -74,5 +74,10 @@ class TerminalSummary:
             yield f"      kdump dump --resync --deep-iteration {name}\n"
 
 
-_WITHOUT_BYTES = frozenset({Codes.ALREADY_LOST, Codes.SEGMENT_MISSING, Codes.SEGMENT_OVERLAP, Codes.SEGMENTS_SWAPPED})
-"""Findings about a whole segment, which have no position to explain."""
+_WITHOUT_BYTES = HOSTILE_CODES | {
+    Codes.ALREADY_LOST,
+    Codes.SEGMENT_MISSING,
+    Codes.SEGMENT_OVERLAP,
+    Codes.SEGMENTS_SWAPPED,
+}
+"""Findings about a whole segment, which have no position to explain, or about one that is not read without its name."""

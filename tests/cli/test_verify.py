@@ -240,6 +240,15 @@ def test_terminal(folder: Path) -> None:
     assert "error KD108" in plain
 
 
+@pytest.mark.slow
+def test_a_terminal_names_no_command_that_reads_what_verify_refused(folder: Path) -> None:
+    (folder / "bad-0" / f"{900:020}.log").symlink_to("/etc/hostname")
+    os.mkfifo(folder / "bad-0" / f"{901:020}.log")
+    shown = on_a_terminal("verify", "bad-0", cwd=folder).decode()
+    assert shown.count("KD008") == shown.count("KD009") == 1
+    assert shown.count("kdump dump --explain") == 1
+
+
 # --- As a library ---
 
 
