@@ -89,13 +89,15 @@ def _configs(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
         entity = _ENTITY_TYPES.get(RESOURCE_TYPES[kind])
         if entity is None or not selection.has_resource(kind, resource):
             continue
-        shown = {
-            name: value if selection.show_secrets or not is_secret_config(name) else REDACTED
-            for name, value in sorted(image.configs[kind, resource].items())
-        }
-        added = ",".join(f"{name}=[{value}]" if "," in value else f"{name}={value}" for name, value in shown.items())
+        configs = image.configs[kind, resource]
+        added = ",".join(_setting(name, configs[name], selection) for name in sorted(configs))
         chosen = ["--entity-name", resource] if resource else ["--entity-default"]
         yield _command("kafka-configs.sh", "--alter", "--entity-type", entity, *chosen, "--add-config", added)
+
+
+def _setting(name: str, value: str, selection: StateSelection) -> str:
+    shown = value if selection.show_secrets or not is_secret_config(name) else REDACTED
+    return f"{name}=[{shown}]" if "," in shown else f"{name}={shown}"
 
 
 def _quotas(image: MetadataImage) -> Iterator[str]:

@@ -87,8 +87,9 @@ def image_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
     yield from _topic_rows(image, selected)
     for kind, resource in config_resources(image):
         if selected.has_resource(kind, resource):
-            for name, value in sorted(image.configs[kind, resource].items()):
-                shown = {"name": name, "value": value}
+            configs = image.configs[kind, resource]
+            for name in sorted(configs):
+                shown = {"name": name, "value": configs[name]}
                 if not selected.show_secrets:
                     shown = redacted("ConfigRecord", shown)
                 head = {"type": "config", "resourceType": RESOURCE_TYPES[kind], "resourceName": resource}
