@@ -10,6 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from kdump.format.batch import wrap_int64
 from kdump.format.index import OFFSET_ENTRY, OFFSET_ENTRY_SIZE, TIME_ENTRY, TIME_ENTRY_SIZE, TXN_ENTRY
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.kafka.failures import FailureKind, KafkaFailureError
@@ -193,7 +194,7 @@ class IndexBuilder:
                 f"{self._last_offset}",
             )
         if self._keep:
-            self._index += OFFSET_ENTRY.pack(last_offset - self._base_offset, position)
+            self._index += OFFSET_ENTRY.pack(wrap_int64(last_offset - self._base_offset), position)
         self._offset_count += 1
         self._last_offset = last_offset
 
@@ -207,7 +208,7 @@ class IndexBuilder:
             )
         if timestamp > self._last_time[0]:
             if self._keep:
-                self._time_index += TIME_ENTRY.pack(timestamp, offset - self._base_offset)
+                self._time_index += TIME_ENTRY.pack(timestamp, wrap_int64(offset - self._base_offset))
             self._time_count += 1
             self._last_time = (timestamp, offset)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kdump.codes import Codes, Finding
+from kdump.log.names import MAX_OFFSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +38,8 @@ class Gap:
         """What a reader reports of it."""
         lost = self.first_offset, self.last_offset, self.continue_at
         return Finding(self.reason, self.reason.value.title, self.position, self.length, *lost)
+
+
+def offset_after(last: int | None) -> int | None:
+    """The first offset that may be lost after an entry that ends with ``last``; None where there is none."""
+    return None if last is None or last == MAX_OFFSET else last + 1

@@ -14,6 +14,7 @@ from kdump.format.batch import (
     MAGIC_OFFSET,
     MAX_INT32,
     MIN_ENTRY_LENGTH,
+    wrap_int64,
 )
 from kdump.format.legacy import HEAD
 from kdump.wire.checksum import Checksum, crc32, crc32c
@@ -92,7 +93,7 @@ def read_head(data: bytes | bytearray | memoryview, index: int, size: int, posit
         and epoch >= -1
         and sequence >= -1
     )
-    return Head(position, length, magic, crc, CRC_START, offset, offset + delta, plausible)
+    return Head(position, length, magic, crc, CRC_START, offset, wrap_int64(offset + delta), plausible)
 
 
 def is_valid_entry(data: memoryview, start: int, end: int) -> bool:

@@ -30,7 +30,7 @@ from kdump.codes import Codes
 from kdump.format.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_OFFSET, MIN_ENTRY_LENGTH, batch_crc
 from kdump.format.legacy import message_crc
 from kdump.log.evidence import HORIZON, Evidence
-from kdump.log.gaps import Gap
+from kdump.log.gaps import Gap, offset_after
 from kdump.log.heads import LARGEST_ENTRY, SMALLEST_ENTRY, Head
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE, Chunk
@@ -105,7 +105,7 @@ class ResyncWalk:
                 if resume_at is not None and resume_at < self.position:
                     yield Gap(resume_at, self.position - resume_at, reason, overlaps=True)
                 elif self._gap is None:
-                    first = None if self._last_offset is None else self._last_offset + 1
+                    first = offset_after(self._last_offset)
                     self._gap = self.position, reason, first
                 self.position = self._find_after(reason) if resume_at is None else resume_at
         yield from self._hand_out()

@@ -264,7 +264,7 @@ def make_directories(path: str, like: os.stat_result | None = None) -> list[str]
         path = os.path.dirname(path)
     try:
         for directory in reversed(made):
-            with contextlib.suppress(FileExistsError):
+            with contextlib.suppress(FileExistsError), _named(directory):
                 os.mkdir(directory)
                 if like is not None:
                     keep_out(directory, like)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.format.batch import CRC_START, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC_OFFSET, MAX_INT32
 from kdump.format.index import OffsetEntry
-from kdump.log.gaps import Gap
+from kdump.log.gaps import Gap, offset_after
 from kdump.log.heads import read_head
 from kdump.log.source import Source
 from kdump.verify.table import BatchRow, first_offset
@@ -90,7 +90,7 @@ class GapChecks:
         row, message = self._damaged
         self._damaged = None
         own = first_offset(row)
-        first = own if self._last_offset is None else self._last_offset + 1
+        first = own if self._last_offset is None else offset_after(self._last_offset)
         last: int | None = row.last_offset
         if continue_at is not None and following is not None and first is not None and continue_at > first:
             last = continue_at - 1

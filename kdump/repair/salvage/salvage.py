@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.format.batch import MAX_INT32
-from kdump.log.names import parse_file_name
+from kdump.log.names import MAX_OFFSET, parse_file_name
 from kdump.log.source import Source
 from kdump.repair.salvage.choice import fitting, heaviest_chain, in_range
 from kdump.repair.salvage.draft import Draft
@@ -314,7 +314,7 @@ class _Salvage:
         """Offsets after the last batch, as many as there may be."""
         table = self._draft.table
         first = int(table.last[-1]) + 1 if len(table) else self._base_offset
-        return first, self._base_offset + MAX_INT32
+        return first, min(self._base_offset + MAX_INT32, MAX_OFFSET)
 
     def _move(self, used: NDArray[np.bool_], *, strictly: bool) -> tuple[Column, Column]:
         """Put good batches that are out of order where they belong (see ``choice.fitting``).
@@ -421,7 +421,9 @@ class _Salvage:
         is_unknown = end is None and self._end_from is None and self._around.next_base is None
         if is_unknown and self._draft.bytes_after():
             # Something was there, but it is unknown how much.
-            gaps.append(self._unknown_tail)
+            first, last = self._unknown_tail
+            if first <= last:
+                gaps.append((first, last))
         rows = self._inventory.table.rows
         damaged = rows[~rows["is_valid"]]
         endings = decide(table, damaged, gaps, self._around, self._options.transactions)

@@ -22,7 +22,7 @@ from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import Source
 from kdump.log.walk import Walk
-from tests.harness.batches import NOW, ZSTD, message, plain_rows, v2_batch, wrapper
+from tests.harness.batches import MAX_INT64, NOW, ZSTD, message, plain_rows, v2_batch, wrapper
 from tests.harness.captures import Captures
 
 
@@ -216,6 +216,15 @@ def test_tail(tail: bytes, reason: Codes) -> None:
     found = walk(b"".join(LOG) + tail)
     assert [data for _, data, _ in entries(found)] == LOG
     assert gaps(found) == [Gap(STARTS[8], len(tail), reason, 24)]
+
+
+@pytest.mark.parametrize(
+    ("offset", "first"), [(MAX_INT64 - 3, MAX_INT64), (MAX_INT64 - 2, None), (MAX_INT64 - 1, -MAX_INT64)]
+)
+def test_what_is_lost_after_the_largest_offset(offset: int, first: int | None) -> None:
+    """Nothing. Beyond it offsets wrap, as in DefaultRecordBatch.lastOffset."""
+    good = batch(offset)
+    assert gaps(walk(good + b"\x01" * 10)) == [Gap(len(good), 10, Codes.HEADER_CUT, first)]
 
 
 def test_entries_cut_by_the_limit_are_no_gap() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -102,6 +103,17 @@ def test_another_group_may_enter_what_all_others_may(tmp_path: Path, like: int, 
     finally:
         os.umask(before)
     assert (tmp_path / "new").stat().st_mode & 0o7777 == mode
+
+
+def test_an_error_names_the_directory_whose_mode_cannot_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int, mode: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fchmod", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        make_directories(str(tmp_path / "new"), os.stat(tmp_path))
+    assert caught.value.filename == str(tmp_path / "new")
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("failing", range(4))
