@@ -101,6 +101,20 @@ def test_numbers_in_ranges(home: Path, command: str) -> None:
             check(command, "--time", text, NAME)
 
 
+@pytest.mark.parametrize("command", [*COMMANDS, "verify --startup --unclean", "repair --salvage --correct", "diff"])
+@pytest.mark.parametrize("first", [LARGEST - 3, LARGEST - 2, LARGEST - 1, LARGEST])
+@pytest.mark.slow
+def test_damage_at_the_largest_offset(home: Path, first: int, command: str) -> None:
+    """A good batch, one with a wrong CRC, the good one again, and junk. Some of them end beyond the largest offset."""
+    good = v2_batch(plain_rows(3), base_offset=first)
+    for copy in ("a", "b"):
+        (home / copy / "orders-0").mkdir(parents=True)
+        log = home / copy / "orders-0" / f"{LARGEST - 3:020}.log"
+        log.write_bytes(good + good[:-1] + bytes([good[-1] ^ 1]) + good + copy.encode() * 20)
+    paths = {"diff": ("a", "b"), "dump": (str(log),)}.get(command.split(maxsplit=1)[0], ("a",))
+    assert check(command, *paths) == (CLEAN if command == "repair --salvage -o OUT" else DAMAGE)
+
+
 @pytest.mark.parametrize("options", ["", "--to-magic 1", "--to-magic 0", "--codec zstd", "--split-bytes 100"])
 def test_renumber_ends_at_the_largest_offset(home: Path, options: str) -> None:
     convert = f"convert {options} -o OUT/"
