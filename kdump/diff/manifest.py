@@ -277,7 +277,8 @@ def _partition(told: dict[str, Any]) -> ListedPartition:
         _text(told["clusterId"]),
         None if told["nodeId"] is None else _int64(told["nodeId"]),
         _int64(told["logStart"]),
-        _int64(told["logEnd"]),
+        # The end of a log is after its last offset, which may be the largest one.
+        _int64(int(told["logEnd"]) - 1) + 1,
         _int64(told["highWatermark"]),
         FixedEntries(_joined(_EPOCH.pack(*map(_int64, one)) for one in told["epochs"]), _EPOCH, _pair),
         FixedEntries(_joined(_packed(*one) for one in told["ranges"]), _RANGE, _range),

@@ -1,5 +1,7 @@
 """The three index files beside a segment: fixed-size entries, no header, no checksum.
 
+Offsets near the largest one wrap, as in Kafka.
+
 Source: docs/spec/formats.md#6-indexes (KIP-33 for the time index, KIP-98 for the transaction index).
 """
 
@@ -10,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, TypeVar
 
 from kdump.codes import Codes, DamageError
+from kdump.format.batch import wrap_int64
 from kdump.wire.fixedentries import FixedEntries
 
 OFFSET_ENTRY: Final = struct.Struct(">ii")
@@ -53,12 +56,16 @@ class AbortedTxn(NamedTuple):
 
 def parse_offset_index(data: bytes, base_offset: int) -> FixedEntries[OffsetEntry]:
     """All entries, zero padding too."""
-    return FixedEntries(data, OFFSET_ENTRY, lambda relative, position: OffsetEntry(base_offset + relative, position))
+    return FixedEntries(
+        data, OFFSET_ENTRY, lambda relative, position: OffsetEntry(wrap_int64(base_offset + relative), position)
+    )
 
 
 def parse_time_index(data: bytes, base_offset: int) -> FixedEntries[TimeEntry]:
     """All entries, zero padding too."""
-    return FixedEntries(data, TIME_ENTRY, lambda timestamp, relative: TimeEntry(timestamp, base_offset + relative))
+    return FixedEntries(
+        data, TIME_ENTRY, lambda timestamp, relative: TimeEntry(timestamp, wrap_int64(base_offset + relative))
+    )
 
 
 def used_entries(entries: Iterable[_Timed], base_offset: int) -> Iterator[tuple[int, _Timed]]:

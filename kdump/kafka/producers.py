@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 
-from kdump.format.batch import BatchHeader, wrap_int32
+from kdump.format.batch import BatchHeader, wrap_int32, wrap_int64
 from kdump.format.snapshot import ProducerEntry, write_snapshot
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.markers import read_marker
@@ -168,7 +168,7 @@ class ProducerStates:
                     own.append(first_offset)
         for first_offset in own:
             heappush(self._first_offsets, first_offset)
-        return completed.last_offset + 1 if found is None else found
+        return wrap_int64(completed.last_offset + 1) if found is None else found
 
     def complete(self, completed: CompletedTxn) -> None:
         """Remove a transaction that ``append`` returned from the open ones.

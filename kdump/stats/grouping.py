@@ -139,10 +139,12 @@ class Assigned:
         return self if self.index is None else type(self)(self.ids, self.index[rows])
 
     def sums(self, values: NDArray[Any]) -> NDArray[np.int64]:
-        """The sum of each group; shape (ids,). Sums of one chunk stay below 2**53."""
+        """The sum of each group; shape (ids,)."""
         if self.index is None:
             return np.array([values.sum(dtype=np.int64)])
-        return np.bincount(self.index, values, self.ids.size).astype(np.int64)
+        sums = np.zeros(self.ids.size, np.int64)
+        np.add.at(sums, self.index, values)
+        return sums
 
     def counts(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
         """How many rows of each group the mask marks; shape (ids,)."""

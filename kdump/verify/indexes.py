@@ -198,7 +198,7 @@ def offset_index_end(entries: IndexColumns, log: IndexedLog) -> int | None:
     order = np.argsort(log.position, kind="stable")
     by_position = log.position[order]
     if has_batches:
-        density = max((int(log.last[-1] - log.first[0]) + 1) / int((log.end - log.position).sum()), density)
+        density = max((int(log.last[-1]) - int(log.first[0]) + 1) / int((log.end - log.position).sum()), density)
 
     def is_right(block: IndexBlock) -> NDArray[np.bool_]:
         offset, position = block.offset, block.other

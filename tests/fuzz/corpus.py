@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.fuzz.mutations import move_far
 from tests.harness.archives import case_files
 from tests.harness.captures import FIXTURES, Captures
 from tests.oracle.crafting import entries
@@ -31,6 +32,8 @@ _MOST_OF_AN_ENTRY = 1500
 _MOST_ENTRIES = 1500
 _LOGS_OF_ROWS = 20
 _ROWS_OF_A_LOG = 20
+_FAR = 0.05
+"""How many of the inputs lie near the largest offset."""
 
 
 @dataclass(slots=True)
@@ -77,16 +80,23 @@ class Corpus:
         keys = list(self.entries)
         weights = [8 if key == ("", 2) else 3 for key in keys]
         (key,) = random.choices(keys, weights)
-        return key[0], random.choice(self.entries[key])
+        (entry,) = _placed({".log": random.choice(self.entries[key])}, random).values()
+        return key[0], entry
 
     def file(self, suffix: str, random: Random) -> tuple[str, bytes]:
         """Name and content of a file whose name ends so."""
-        return random.choice(self.files[suffix])
+        name, data = random.choice(self.files[suffix])
+        ((name, data),) = _placed({name: data}, random).items()
+        return name, data
 
     def partition(self, random: Random) -> tuple[str, dict[str, bytes]]:
         """A partition directory: its name, and contents by file name."""
         name, files = random.choice(self.partitions)
-        return name, dict(files)
+        return name, _placed(files, random)
+
+    def metadata_directory(self, random: Random) -> dict[str, bytes]:
+        """A log directory with a metadata log, contents by path."""
+        return _placed(random.choice(self.metadata), random)
 
     def _take_kafka07(self) -> None:
         files = {path: data for path, data in case_files("kafka07").items() if 0 < len(data) <= _MOST_BYTES}
@@ -136,6 +146,10 @@ def _directories(archive: str, name: str) -> list[dict[str, bytes]]:
         if above and "/" not in file and len(data) <= _MOST_BYTES:
             found[above][f"{name}/{file}"] = data
     return list(found.values())
+
+
+def _placed(files: dict[str, bytes], random: Random) -> dict[str, bytes]:
+    return move_far(files, random) if random.random() < _FAR else dict(files)
 
 
 def _is_small_file(path: Path) -> bool:

@@ -14,7 +14,7 @@ from crc32c import crc32c
 from kdump.codes import DamageError
 from kdump.wire import compression
 from tests.oracle.containers import CONTAINERS
-from tests.oracle.crafting import BATCH_HEADER_SIZE, varint, with_length, with_right_crc
+from tests.oracle.crafting import BATCH_HEADER_SIZE, entries, varint, with_length, with_right_crc
 from tests.oracle.mutations import INDEX_MUTATIONS, LOG_MUTATIONS, mutate
 
 NUMBERS: Final = (
@@ -31,6 +31,7 @@ _VALUES: Final[tuple[Any, ...]] = (
     1.5, 1e308, float("inf"), float("nan"), "\x00", "\udcff", "../../victim", "/victim", *NUMBERS,
 )  # fmt: skip
 _LONGEST_DECOMPRESSED: Final = 1 << 20
+_OFFSET: Final = struct.Struct(">q")
 
 
 def damage_log(data: bytes, random: Random) -> bytes:
@@ -121,6 +122,28 @@ def json_bytes(value: Any, random: Random) -> bytes:
     text = json.dumps(value, ensure_ascii=random.random() < 0.7)
     data = text.encode("utf-8", "surrogateescape")
     return damage_index(data, random) if random.random() < 0.1 else data
+
+
+def move_far(files: dict[str, bytes], random: Random) -> dict[str, bytes]:
+    """Files with greater offsets, of which the last ones are near the largest offset.
+
+    Names, and the entries of logs and metadata snapshots move; what other files say of offsets stays.
+    """
+    logs = {name: list(entries(data)) for name, data in files.items() if ".log" in name or ".checkpoint" in name}
+    last = max((_OFFSET.unpack_from(files[name], at[-1][0])[0] for name, at in logs.items() if at), default=0)
+    distance = max(0, random.choice((2**63, 2**63 - 2**31)) - random.randrange(1, 40) - last)
+    moved = {}
+    for name, data in files.items():
+        changed = bytearray(data)
+        for start, _ in logs.get(name, ()):
+            offset = _OFFSET.unpack_from(data, start)[0] + distance
+            _OFFSET.pack_into(changed, start, min(offset, 2**63 - 1))
+        folder, slash, file = name.rpartition("/")
+        stem, rest = file[:20], file[20:]
+        is_offset = len(stem) == 20 and stem.isdecimal()
+        stem = f"{min(int(stem) + distance, 2**63 - 1):020}" if is_offset else stem
+        moved[f"{folder}{slash}{stem}{rest}"] = bytes(changed)
+    return moved
 
 
 def damage_file(name: str, data: bytes, random: Random) -> bytes:

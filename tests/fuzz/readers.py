@@ -217,7 +217,7 @@ def _check_zookeeper(case: Case, folder: Path) -> list[Fault]:
 
 
 def _make_metadata(random: Random, corpus: Corpus) -> dict[str, bytes]:
-    made = dict(random.choice(corpus.metadata))
+    made = corpus.metadata_directory(random)
     for path in random.sample(sorted(made), min(len(made), random.choice((1, 1, 2)))):
         if not path.endswith((".log", ".checkpoint")) or random.random() < 0.4:
             made[path] = damage_file(os.path.basename(path), made[path], random)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kdump.format.batch import wrap_int64
 from kdump.format.index import OFFSET_ENTRY, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
@@ -118,7 +119,7 @@ class OffsetIndexFile(IndexFile):
 
     def _entry(self, source: Source, number: int) -> tuple[int, int]:
         relative, position = OFFSET_ENTRY.unpack(source.read(number * OFFSET_ENTRY_SIZE, OFFSET_ENTRY_SIZE))
-        return self._base_offset + relative, position
+        return wrap_int64(self._base_offset + relative), position
 
 
 class TimeIndexFile(IndexFile):

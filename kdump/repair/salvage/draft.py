@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -136,27 +137,24 @@ class Draft:
             with_gaps: also where no bytes are missing, if such gaps are so few that the log was hardly compacted.
         """
         table = self.table
-        expected = np.concatenate(([base_offset], table.last + 1))
+        expected = np.concatenate(([base_offset], table.last[:-1] + 1))[: len(table)]
         # Nothing was ever between two batches that lie side by side in the log.
         is_ours = np.concatenate(([True], table.is_ours))
         is_whole = is_ours[1:] & is_ours[:-1]
         stop = table.position
         start = np.concatenate(([0], table.end))[:-1]
         is_whole &= (start <= stop) & (self._found_elsewhere(stop) - self._found_elsewhere(start) == stop - start)
-        is_missing = expected[:-1] < table.first
+        is_missing = expected < table.first
         for first, last in self._explained:
-            is_missing &= (expected[:-1] < first) | (table.first > last + 1)
+            is_missing &= (expected < first) | (table.first > last + 1)
         if with_gaps and np.count_nonzero(is_missing & is_whole) < MANY_GAPS and not table.was_cleaned:
             is_whole[:] = False
         is_lost = is_missing & ~is_whole
-        firsts, ends = [expected[:-1][is_lost]], [table.first[is_lost]]
-        end = int(expected[-1])
+        bounds = zip(expected[is_lost].tolist(), table.first[is_lost].tolist(), strict=True)
+        end = int(table.last[-1]) + 1 if len(table) else base_offset
         is_told = any(first <= end and end_offset <= last + 1 for first, last in self._explained if end_offset)
-        if end_offset is not None and end_offset > end and not is_told:
-            firsts.append(expected[-1:])
-            ends.append(np.array([end_offset]))
-        bounds = zip(np.concatenate(firsts).tolist(), np.concatenate(ends).tolist(), strict=True)
-        return packed(Lost, (Lost(first, stop - 1, is_held=False) for first, stop in bounds))
+        after = [(end, end_offset)] if end_offset is not None and end_offset > end and not is_told else []
+        return packed(Lost, (Lost(first, stop - 1, is_held=False) for first, stop in chain(bounds, after)))
 
     def bytes_after(self) -> int:
         """How many bytes of the log lie after the last batch of the result, copies not counted."""

@@ -14,7 +14,7 @@ import pytest
 
 from kdump.stats.grouping import By
 from kdump.stats.report import stats_row
-from tests.harness.batches import CONTROL, MAX_INT64, TRANSACTIONAL, Row, plain_rows, v2_batch
+from tests.harness.batches import CONTROL, GZIP, MAX_INT64, TRANSACTIONAL, Row, plain_rows, v2_batch
 from tests.harness.captures import Captures, partition_cases, partition_names
 from tests.harness.plain_figures import figures_of, key_of, outcomes, plain_figures, report_of, shown
 
@@ -131,6 +131,22 @@ def test_a_wrong_base_offset_leaves_no_gap(tmp_path: Path) -> None:
         log.write_bytes(b"".join(wrong))
         (figures,) = report_of(str(log)).groups
         assert figures.sums["missing_offsets"] == (0 if number in (2, 3) else 3), number
+
+
+def test_missing_offsets_are_counted_exactly(tmp_path: Path) -> None:
+    """Of each group of one log, also above the integers that a floating-point number holds."""
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(
+        v2_batch(plain_rows(1))
+        + v2_batch(plain_rows(1), base_offset=3, codec=GZIP)
+        + v2_batch(plain_rows(2), base_offset=2**62 + 5)
+        + v2_batch(plain_rows(1), base_offset=2**62 + 7)
+    )
+    report = report_of(str(log), by=By.CODEC)
+    assert {figures.group: figures.sums["missing_offsets"] for figures in report.groups} == {
+        "none": 2**62 + 1,
+        "gzip": 2,
+    }
 
 
 def test_a_directory_is_listed_once_for_all_open_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
