@@ -180,7 +180,7 @@ def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError]
         fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))
         return
     try:
-        for line in manifest_lines(paths, fail):
+        for line in manifest_lines(paths, fail, own=(path, file.temporary)):
             file.write(line.encode("utf-8", "surrogateescape"))
         publish([file.finish()])
     except OSError as error:

@@ -114,7 +114,7 @@ def changed_files(
         KdumpError: the PATH cannot be listed.
     """
     listed = {place: one for one in manifest.files if (place := below(one.path, root)) is not None}
-    present = {below(path, directory) or "": path for path in files_below(directory)}
+    present = {below(path, directory) or "": path for path in files_below(directory, [manifest.path])}
     for name in sorted(listed.keys() | present.keys()):
         if name not in present:
             yield FileDifference(Codes.MANIFEST_FILE, directory, os.path.join(directory, name), "the file is gone")

@@ -104,20 +104,23 @@ def is_manifest(path: str) -> bool:
         return False
 
 
-def manifest_lines(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> Iterator[str]:
+def manifest_lines(
+    paths: Iterable[str], on_error: Callable[[KdumpError], None], *, own: Iterable[str] = ()
+) -> Iterator[str]:
     """The lines of a manifest of what some PATHs hold.
 
     Args:
         paths: segments, partition directories, log directories, or URIs of these.
         on_error: takes what is wrong with a PATH, a copy or a file; what can be read is still listed.
+        own: names of the file that the lines go to, which may lie in a PATH. It is not listed.
     """
-    roots = list(paths)
+    roots, own = list(paths), list(own)
     yield _comment({"type": "manifest", "version": _VERSION, "kdump": __version__, "paths": roots})
     for root in roots:
         try:
             # Of ZooKeeper there are files only.
             copies = () if is_zookeeper(root) else copies_of(root, on_error).copies
-            for path in files_below(root):
+            for path in files_below(root, own):
                 yield from _file_lines(path, on_error)
         except KdumpError as error:
             on_error(error.located(root))
@@ -201,8 +204,10 @@ def ranges_of(copy: LoadedCopy, first: int, end: int) -> Iterator[RangeDigest]:
         yield closed()
 
 
-def files_below(root: str) -> Iterator[str]:
-    """The files of a PATH: itself, or all in the directory and the directories in it, in order."""
+def files_below(root: str, left_out: Iterable[str]) -> Iterator[str]:
+    """The files of a PATH: itself, or all in the directory and the directories in it, in order, but for some."""
+    left_out = {os.path.realpath(path) for path in left_out}
+    names = {os.path.basename(path) for path in left_out}
     if not isinstance(resolve(root), PathDirectory):
         yield root
         return
@@ -211,9 +216,9 @@ def files_below(root: str) -> Iterator[str]:
         folder = folders.pop()
         entries = sorted(files.listing(folder), key=lambda entry: entry.name)
         regular = {entry.name for entry in files.regular_files(folder)}
-        for entry in entries:
-            if entry.name in regular:
-                yield os.path.join(folder, entry.name)
+        for path in (os.path.join(folder, entry.name) for entry in entries if entry.name in regular):
+            if os.path.basename(path) not in names or os.path.realpath(path) not in left_out:
+                yield path
         folders += [os.path.join(folder, entry.name) for entry in reversed(entries) if entry.is_directory]
 
 

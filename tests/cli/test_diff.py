@@ -255,6 +255,18 @@ def test_a_manifest_is_read_by_sha256sum(listed: Path) -> None:
     assert {one["path"] for one in remarks if one["type"] == "file"} >= {"n1/meta.properties", f"n1/t-0/{0:020}.log"}
 
 
+def test_a_manifest_in_what_it_lists(listed: Path) -> None:
+    """It does not list itself, also where it replaces an older one."""
+    folder = listed / "n1"
+    for path in ("manifest", "./manifest", str(folder / "manifest")):
+        assert kdump("verify", "--quick", "--manifest", path, ".", cwd=folder).returncode == CLEAN
+        subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "manifest"], cwd=folder, check=True)
+        assert kdump("diff", *LOCAL, path, ".", cwd=folder).returncode == CLEAN
+    # Another file of this name is one of the files.
+    shutil.copy(folder / "manifest", folder / "t-0" / "manifest")
+    assert [one["code"] for one in of_type("difference", lines("manifest", ".", cwd=folder))] == ["KD922"]
+
+
 def test_nothing_changed(listed: Path) -> None:
     assert kdump("diff", *LOCAL, "manifest", "n1", cwd=listed).returncode == CLEAN
     shutil.move(listed / "n1", listed / "elsewhere")
