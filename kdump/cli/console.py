@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _STDOUT, _STDERR = 1, 2
 _WIDTH_OF_A_PIPE = 160
+_ESCAPED = ("table", "text")
 
 
 class Console:
@@ -30,7 +31,8 @@ class Console:
 
     Args:
         color: ``auto``, ``always`` or ``never``.
-        escapes: control characters are to be escaped on a terminal.
+        output: the form of the output. A table and a text have colors, and escape what they show. All other forms are
+            exact, so on a terminal their control characters are escaped here.
         at_once: write every piece as it comes, also into a pipe.
         pager: show standard output in ``$PAGER`` when it is a terminal.
         show_traceback: with every error.
@@ -40,7 +42,7 @@ class Console:
         self,
         *,
         color: str = "auto",
-        escapes: bool = True,
+        output: str = "",
         at_once: bool = False,
         pager: bool = False,
         show_traceback: bool = False,
@@ -53,7 +55,8 @@ class Console:
             # Always wait: without it a pager and the shell would share the terminal.
             click.get_current_context().call_on_close(partial(_wait_for_user, self._pager))
         descriptor = self._pager.stdin.fileno() if self._pager and self._pager.stdin else _STDOUT
-        self.out = BlockWriter(descriptor, at_once=self.is_terminal or at_once, escapes=self.is_terminal and escapes)
+        escapes = self.is_terminal and output not in _ESCAPED
+        self.out = BlockWriter(descriptor, at_once=self.is_terminal or at_once, escapes=escapes)
         self.errors = BlockWriter(_STDERR)
         self._show_traceback = show_traceback
         self._progress = ProgressLine(is_shown=os.isatty(_STDERR) and not self.is_terminal)

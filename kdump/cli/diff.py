@@ -88,7 +88,7 @@ class _DiffRun:
     def __init__(self, given: DiffArguments) -> None:
         self._given = given
         self._failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})
-        self._console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+        self._console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
         begin(given, self._console)
         self._status = RunStatus(self._console.show_error)
         self._junit = JUnitReport(self._failing, "kdump diff")

@@ -140,7 +140,7 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
         return dump_zookeeper(given)
     console = Console(
         color=given.color,
-        escapes=given.output != "table",
+        output=given.output,
         at_once=given.output == "table",
         pager=given.pager,
         show_traceback=given.traceback,
@@ -281,7 +281,7 @@ def _facts(given: DumpArguments) -> dict[str, str | bool | None]:
 def _explain(position: int, given: DumpArguments) -> int:
     from kdump.cli.explain import show_explanation
 
-    console = Console(color=given.color, escapes=False, pager=given.pager, show_traceback=given.traceback)
+    console = Console(color=given.color, output="text", pager=given.pager, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
     try:

@@ -46,7 +46,7 @@ def explain(**given: Any) -> int:
     arguments = ExplainArguments(given)
     if (arguments.position is None) == (arguments.offset is None):
         raise click.UsageError("one of POSITION and --offset says what to explain")
-    console = Console(color=arguments.color, escapes=False, show_traceback=arguments.traceback)
+    console = Console(color=arguments.color, output="text", show_traceback=arguments.traceback)
     begin(arguments, console)
     status = RunStatus(console.show_error)
     try:

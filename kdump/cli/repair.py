@@ -239,7 +239,7 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
     options = _options(given)
     for path in (*paths, *given.replicas, *(() if manifest is None else (manifest,))):
         note_named(path)
-    console = Console(escapes=False, show_traceback=given.traceback)
+    console = Console(output=given.output_format, show_traceback=given.traceback)
     begin(given, console)
     reporter = console.reporter(verbose=given.verbose)
     status = RunStatus(console.show_error)

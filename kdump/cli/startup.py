@@ -31,7 +31,7 @@ from kdump.verify.startups import Item, KeepsChanging, StartOptions, is_partitio
 
 def run_startup(given: VerifyArguments) -> int:
     """Run the command; gives its exit status."""
-    console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+    console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
     begin(given, console)
     tell_brokers(given.paths, console)
     status = RunStatus(console.show_error)

@@ -100,7 +100,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     given = StatsArguments({"paths": tuple(map(strip_credentials, paths)), **others})
     by_contents = given.by if given.by.startswith(("key", "header:")) else None
     GivenOptions({"contents": by_contents, **zookeeper_facts(given.paths)}).check(STATS)
-    console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+    console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
     paths = given.paths = _paths(given, status)

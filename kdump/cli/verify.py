@@ -109,7 +109,7 @@ def verify(paths: tuple[str, ...], **others: Any) -> int:
 
 def _verify(given: VerifyArguments) -> int:
     """Check segments and the files beside them; gives the exit status."""
-    console = Console(color=given.color, escapes=False, show_traceback=given.traceback)
+    console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
     begin(given, console)
     tell_brokers(given.paths, console)
     failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})

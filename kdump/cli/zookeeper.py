@@ -81,7 +81,7 @@ def dump_zookeeper(given: DumpArguments) -> int:
 
     console = Console(
         color=given.color,
-        escapes=given.output != "table",
+        output=given.output,
         at_once=given.output == "table",
         pager=given.pager,
         show_traceback=given.traceback,

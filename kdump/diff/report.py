@@ -12,6 +12,7 @@ from kdump.diff.against import FileDifference
 from kdump.diff.comparison import CopyDifference, DifferenceKind
 from kdump.diff.losses import CopyTruncation
 from kdump.diff.run import CopySummary, PartitionReport, ReportedRecord
+from kdump.log.context import as_text
 from kdump.log.names import partition_of_file
 from kdump.rows.longrows import TextSlices, value_pieces
 from kdump.rows.scalarlines import json_text
@@ -229,7 +230,7 @@ def record_text(record: ReportedRecord) -> str:
 
 def _line(**members: Any) -> str:
     """A flat JSON object and a line end. No member holds bytes: lists of a million epochs are not copied for them."""
-    return json_text(members) + "\n"
+    return as_text(json_text(members)) + "\n"
 
 
 def _paths(report: PartitionReport, copies: Sequence[int]) -> list[str]:

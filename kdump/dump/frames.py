@@ -6,8 +6,9 @@ Source: docs/spec/old-kafka.md#3-wire-frames-of-07.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from io import BytesIO
 from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError, KdumpError
@@ -30,7 +31,8 @@ from kdump.rows.printers import Lines, RowPrinter
 from kdump.rows.schema import Table
 from kdump.rows.tables07 import table_07
 
-_MOST_BYTES: Final = 2**31 - 1
+_MOST_BYTES: Final = 128 << 20
+"""Of a file. A broker takes requests of up to 100 MiB (socket.request.max.bytes), and consumers ask for 50 MiB."""
 _BLOCK: Final = 1 << 20
 
 
@@ -187,20 +189,14 @@ def _as_text(topic: str | None) -> str | None:
 
 def _read(path: str) -> bytes:
     """All bytes of a file or stream. Raises KdumpError."""
+    data = BytesIO()
     with open_source(path) as source:
-        if source.size is not None and source.size > _MOST_BYTES:
-            raise KdumpError(Codes.FILE_SIZE, f"{source.size:,} bytes are more than a frame has", path=path)
-        return b"".join(_blocks(source.read))
-
-
-def _blocks(read: Callable[[int, int], bytes]) -> Iterator[bytes]:
-    position = 0
-    while position <= _MOST_BYTES:
-        block = read(position, _BLOCK)
-        if not block:
-            return
-        yield block
-        position += len(block)
+        while (source.size or data.tell()) <= _MOST_BYTES:
+            if not (block := source.read(data.tell(), _BLOCK)):
+                return data.getvalue()
+            data.write(block)
+    message = f"has more than {_MOST_BYTES:,} bytes, the most that kdump takes for frames"
+    raise KdumpError(Codes.FILE_SIZE, message, path=path)
 
 
 def _line(row: _FrameRow) -> str:

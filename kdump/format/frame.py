@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
 from kdump.format.message import Layout, Schema, read_message, schemas
+from kdump.format.messagereader import MOST_ELEMENTS
 from kdump.wire.cursor import Cursor
 from kdump.wire.utf8 import decode_utf8
 
@@ -21,6 +22,8 @@ ERRORS_07: Final = {
     3: "wrong partition",
     4: "invalid fetch size",
 }
+_MOST_PARTS: Final = 0x7FFF
+"""Of a request, which has an int16 for their number."""
 
 
 class RecordSet(NamedTuple):
@@ -132,7 +135,11 @@ def _multifetch_response(cursor: Cursor) -> Iterator[RecordSet]:
     error_code = cursor.integer(2)
     if error_code or not cursor.remaining:
         yield RecordSet(error_code=error_code)
+    parts = 0
     while cursor.remaining:
+        parts += 1
+        if parts > _MOST_PARTS:
+            raise DamageError(Codes.FRAME, f"more than {_MOST_PARTS:,} answers, as many as a request can ask for")
         size = cursor.integer(4)
         if size < 2:
             raise DamageError(Codes.FRAME, f"an answer of {size} bytes has no place for its error code")
@@ -143,6 +150,8 @@ def _offsets_response(cursor: Cursor) -> Iterator[RecordSet]:
     error_code, count = cursor.integer(2), cursor.integer(4)
     if count < 0 or 8 * count > cursor.remaining:
         raise DamageError(Codes.FRAME, f"{count} offsets where {cursor.remaining} bytes are left")
+    if count > MOST_ELEMENTS:
+        raise DamageError(Codes.FRAME, f"{count:,} offsets, kdump reads {MOST_ELEMENTS:,} at most")
     yield RecordSet(error_code=error_code, fields={"offsets": [cursor.integer(8) for _ in range(count)]})
 
 

@@ -26,6 +26,7 @@ from kdump.format.messagereader import (
     Value,
     WholeReader,
     array_step,
+    begin_message,
     fixed_step,
     refusal,
     struct_reader,
@@ -253,6 +254,7 @@ def read_message(schema: Schema, version: int, cursor: Cursor) -> dict[str, Valu
     Raises:
         MessageError: the bytes end early, or something stands where it may not.
     """
+    begin_message()
     try:
         values, cursor.position = schema.layout(version).read(cursor.buffer, cursor.position, cursor.end)
     except UnreadableError as error:

@@ -7,6 +7,7 @@ a metadata log may have a million messages.
 from __future__ import annotations
 
 import struct
+import threading
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -51,7 +52,7 @@ LONGEST_STRING: Final = 0x7FFF
 _REMEMBERED: Final = 2048
 """Messages of each layout that are remembered, and the most bytes of one."""
 MOST_ELEMENTS: Final = 1 << 17
-"""Of an array. Each may take one byte of the message, and as a struct a kilobyte of memory."""
+"""Of all arrays of a message. Each may take one byte of the message, and as a struct a kilobyte of memory."""
 _LONGEST_REMEMBERED: Final = 256
 _LENGTHS: Final = {"string": struct.Struct(">h"), "bytes": struct.Struct(">i"), "[]": struct.Struct(">i")}
 _LONGEST_VARINT: Final = 5
@@ -63,6 +64,20 @@ class UnreadableError(Exception):
     def __init__(self, cause: str | None) -> None:
         super().__init__(cause)
         self.cause = cause
+
+
+class _ElementsLeft(threading.local):
+    """How many elements the message that this thread reads may still have."""
+
+    count = 0
+
+
+_elements_left: Final = _ElementsLeft()
+
+
+def begin_message() -> None:
+    """To be called before each message is read."""
+    _elements_left.count = MOST_ELEMENTS
 
 
 class FieldKind(NamedTuple):
@@ -118,6 +133,7 @@ def whole_reader(head: Sequence[tuple[str, str]], read_rest: StructReader) -> Wh
     layout = struct.Struct(">" + "".join(_FIXED.get(type_name, f"{UUID_SIZE}s") for _, type_name in head))
 
     def rest(data: bytes) -> dict[str, Value] | None:
+        begin_message()
         try:
             values, end = read_rest(data, 0, len(data))
         except UnreadableError:
@@ -183,8 +199,9 @@ def array_step(field: FieldKind, is_flexible: bool) -> Step:
             left = end - at
             cause = f"Tried to allocate a collection of size {count}, but there are only {left} bytes remaining."
             raise UnreadableError(cause)
-        if count > MOST_ELEMENTS:
-            raise UnreadableError(f"an array of {count:,} elements, kdump reads {MOST_ELEMENTS:,} at most")
+        _elements_left.count -= count
+        if _elements_left.count < 0:
+            raise UnreadableError(f"its arrays have more than {MOST_ELEMENTS:,} elements, the most that kdump reads")
         if code is not None and count * size <= end - at:
             values[name] = list(struct.unpack_from(f">{count}{code}", data, at))
             return at + count * size

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any, Final
 
+from kdump.kafka.addconfig import add_config
 from kdump.payloads.secretconfigs import is_secret_config
 from kdump.restore.adopt import AdoptedPartition, AdoptedTopic, AdoptionPlan
 from kdump.restore.plan import NoteKind
@@ -216,11 +217,13 @@ def _restore(partition: AdoptedPartition) -> str:
 
 
 def _retention(topic: AdoptedTopic) -> Iterator[str]:
-    added = [f"{name}={topic.configs[name]}" for name in _RETENTION if name in topic.configs]
+    added, unset = add_config((name, topic.configs[name]) for name in _RETENTION if name in topic.configs)
     dropped = [name for name in _RETENTION if name not in topic.configs]
     entity = shlex.join(["--alter", "--entity-type", "topics", "--entity-name", topic.name])
     if added:
-        yield f"kafka-configs.sh {_SERVER} {entity} --add-config {shlex.quote(','.join(added))}\n"
+        yield f"kafka-configs.sh {_SERVER} {entity} --add-config {shlex.quote(added)}\n"
+    for name in unset:
+        yield f"# {escaped(topic.name)}: --add-config cannot set its {name}\n"
     if dropped:
         yield f"kafka-configs.sh {_SERVER} {entity} --delete-config {','.join(dropped)}\n"
 

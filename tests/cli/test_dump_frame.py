@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
+import subprocess
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 
 from kdump.format.frame import KINDS, versions_of
 from tests.harness.archives import case_files
-from tests.harness.cli_runs import kdump
+from tests.harness.cli_runs import CLEAN, DAMAGE, KDUMP, UNREADABLE, kdump
 
 NAME = "kafka07"
 WIRE = {path.removeprefix(f"{NAME}/wire/"): data for path, data in case_files(NAME).items() if "/wire/" in path}
@@ -162,4 +164,43 @@ def test_an_array_of_millions_is_refused(tmp_path: Path) -> None:
     (tmp_path / "body.bin").write_bytes(bytes(10) + b"\xff\xff\xff\x01" + b"\1\1\0" * 1_500_000)
     run = kdump("dump", "--frame", "fetch-response:12", "body.bin", cwd=tmp_path)
     assert run.returncode == 1
-    assert b"an array of 4,194,302 elements, kdump reads 131,072 at most" in run.stderr
+    assert b"its arrays have more than 131,072 elements, the most that kdump reads" in run.stderr
+
+
+@pytest.mark.parametrize(("partitions", "status"), [(2, CLEAN), (3, DAMAGE)])
+def test_all_arrays_of_a_body_count_together(partitions: int, status: int, tmp_path: Path) -> None:
+    aborted = struct.pack(">i", 60_000) + struct.pack(">qq", 1, 2) * 60_000
+    part = struct.pack(">ihqq", 0, 0, 5, 5) + aborted + struct.pack(">i", 0)
+    topic = struct.pack(">h", 1) + b"t" + struct.pack(">i", partitions) + part * partitions
+    (tmp_path / "body.bin").write_bytes(struct.pack(">ii", 0, 1) + topic)
+    # The number of elements is that of one body, not of all bodies.
+    run = kdump("dump", "--frame", "fetch-response:4", "body.bin", "body.bin", cwd=tmp_path)
+    assert run.returncode == status
+    assert run.stderr.count(b"more than 131,072 elements") == (2 if status else 0)
+
+
+def test_responses_of_07_with_too_many_parts(tmp_path: Path) -> None:
+    def frame(body: bytes) -> bytes:
+        return struct.pack(">i", len(body)) + body
+
+    answers = struct.pack(">ih", 2, 0)
+    offsets = struct.pack(">q", 7)
+    for kind, most, response in (
+        ("multifetch", 32_767, lambda count: struct.pack(">h", 0) + answers * count),
+        ("offsets", 131_072, lambda count: struct.pack(">hi", 0, count) + offsets * count),
+    ):
+        for count, status in ((most, CLEAN), (most + 1, DAMAGE)):
+            (tmp_path / "body.bin").write_bytes(frame(response(count)))
+            assert kdump("dump", "--frame", kind, "body.bin", cwd=tmp_path).returncode == status
+
+
+def test_sizes_of_files_with_frames(tmp_path: Path) -> None:
+    """A sparse one is refused before it is read, an endless stream after 128 MiB."""
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(2**31 - 1)
+    with open("/dev/zero", "rb") as endless:
+        for path in ("sparse", "-"):
+            words = [*KDUMP, "dump", "--frame", "produce", path]
+            run = subprocess.run(words, cwd=tmp_path, stdin=endless, capture_output=True, check=False)
+            assert run.returncode == UNREADABLE
+            assert b"more than 134,217,728 bytes" in run.stderr

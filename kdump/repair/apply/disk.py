@@ -115,7 +115,8 @@ def status_of(where: Where) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise KdumpError(Codes.UNREADABLE, f"cannot be read: {error}", path=path_of(where)) from error
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise KdumpError(Codes.UNREADABLE, f"cannot be read: {reason}", path=path_of(where)) from error
 
 
 def known_status(where: Where) -> os.stat_result:

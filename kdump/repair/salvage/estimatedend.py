@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.inventory import Inventory, examine
-from kdump.repair.salvage.siblingcontext import SiblingContext, valid_rows
+from kdump.repair.salvage.siblingcontext import FirstBatches, SiblingContext, valid_rows
 from kdump.repair.salvage.table import BatchArrays, Column, index_columns
 from kdump.verify.indexcolumns import IndexColumns
 from kdump.verify.indexedlog import IndexedLog
@@ -70,19 +70,17 @@ def _was_compacted(good: BatchArrays, base_offset: int, around: SiblingContext) 
     too; for these the log directory tells it, or the next segment that is not empty.
     """
     if not len(good):
-        return around.was_cleaned or _is_next_compacted(around.following)
+        return around.was_cleaned or _is_compacted(around.next_batches())
     if _has_gaps(good, base_offset):
         return True
     return any(cleaned(rows, wrappers=True).any() for rows in valid_rows((*around.before[-1:], *around.following[:1])))
 
 
-def _is_next_compacted(following: Sequence[str]) -> bool:
-    for path in following:
-        # Of entries that are all damaged there are no rows.
-        for rows in filter(len, valid_rows((path,))):
-            name = parse_file_name(path)
-            return name is not None and name.base_offset is not None and _has_gaps(BatchArrays(rows), name.base_offset)
-    return False
+def _is_compacted(found: FirstBatches | None) -> bool:
+    name = None if found is None else parse_file_name(found.path)
+    if found is None or name is None or name.base_offset is None:
+        return False
+    return _has_gaps(BatchArrays(found.rows), name.base_offset)
 
 
 def _has_gaps(good: BatchArrays, base_offset: int) -> bool:

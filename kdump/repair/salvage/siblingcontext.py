@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,13 @@ from kdump.verify.reach import PartitionEvidence
 from kdump.verify.table import read_rows
 
 
+class FirstBatches(NamedTuple):
+    """The first valid batches of a log; ``rows``: as ``verify.table.row_dtype``, at least one."""
+
+    path: str
+    rows: NDArray[np.void]
+
+
 @dataclass(frozen=True, slots=True)
 class SiblingContext:
     """What the files around one log tell."""
@@ -58,6 +66,8 @@ class SiblingContext:
     """The logs of the segments before, in offset order."""
     following: Sequence[str] = ()
     """The logs of the segments after, in offset order."""
+    next_batches: Callable[[], FirstBatches | None] = lambda: None
+    """Gives the first valid batches of those."""
     next_base: int | None = None
     """Base offset of the next segment, of one whose log is gone too."""
     evidence: PartitionEvidence | None = None
@@ -122,6 +132,9 @@ class Neighbours:
             following = bases[number + 1]
             self._next_bases[number] = self._next_bases[number + 1] if following is None else following
         self.later = LaterTransactions(self._present)
+        # The logs that were read for ``next_batches``, by numbers: of these only the last one has batches.
+        self._read = range(0)
+        self._next_batches: FirstBatches | None = None
 
     def __contains__(self, path: str) -> bool:
         return path in self._numbers
@@ -133,6 +146,18 @@ class Neighbours:
     def following(self, path: str) -> list[str]:
         """The logs there after one, in offset order."""
         return self._present[self._counts[self._numbers[path] + 1] :] if path in self else []
+
+    def next_batches(self, path: str) -> FirstBatches | None:
+        """The first valid batches after a log. Logs without any are read once for all those before them."""
+        start = self._counts[self._numbers[path] + 1] if path in self else len(self._present)
+        if start not in self._read:
+            end, self._next_batches = start, None
+            while end < len(self._present) and self._next_batches is None:
+                rows = next(filter(len, valid_rows(self._present[end : end + 1])), None)
+                self._next_batches = None if rows is None else FirstBatches(self._present[end], rows)
+                end += 1
+            self._read = range(start, end)
+        return self._next_batches
 
     def next_base(self, path: str) -> int | None:
         """Base offset of the segment after one, of one whose log is gone too."""
@@ -215,6 +240,7 @@ def sibling_context(
         end_before,
         around.before(path),
         around.following(path),
+        partial(around.next_batches, path),
         next_base,
         PartitionEvidence.of_directory(directory) if next_base is None and base_offset is not None else None,
         flushed,

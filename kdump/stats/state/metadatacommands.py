@@ -6,9 +6,10 @@ They make topics of the same names with the same replicas. Topic ids, epochs and
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+from kdump.kafka.addconfig import add_config
 from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage, QuotaEntity
 from kdump.kafka.image.metadataversion import FEATURE, LEVELS
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
@@ -90,20 +91,27 @@ def _configs(image: MetadataImage, selection: StateSelection) -> Iterator[str]:
         if entity is None or not selection.has_resource(kind, resource):
             continue
         configs = image.configs[kind, resource]
-        added = ",".join(_setting(name, configs[name], selection) for name in sorted(configs))
+        shown = ((name, _shown(name, configs[name], selection)) for name in sorted(configs))
         chosen = ["--entity-name", resource] if resource else ["--entity-default"]
-        yield _command("kafka-configs.sh", "--alter", "--entity-type", entity, *chosen, "--add-config", added)
+        yield from _alter(["--entity-type", entity, *chosen], shown)
 
 
-def _setting(name: str, value: str, selection: StateSelection) -> str:
-    shown = value if selection.show_secrets or not is_secret_config(name) else REDACTED
-    return f"{name}=[{shown}]" if "," in shown else f"{name}={shown}"
+def _shown(name: str, value: str, selection: StateSelection) -> str:
+    return value if selection.show_secrets or not is_secret_config(name) else REDACTED
+
+
+def _alter(entity: list[str], settings: Iterable[tuple[str, str]]) -> Iterator[str]:
+    added, unset = add_config(settings)
+    if added:
+        yield _command("kafka-configs.sh", "--alter", *entity, "--add-config", added)
+    for name in unset:
+        yield _comment(f"{name} of {' '.join(entity)}: --add-config cannot set it, --add-config-file can")
 
 
 def _quotas(image: MetadataImage) -> Iterator[str]:
     for entity in quota_entities(image):
-        added = ",".join(f"{key}={value}" for key, value in sorted(image.quotas[entity].items()))
-        yield _command("kafka-configs.sh", "--alter", *_entity(entity), "--add-config", added)
+        quotas = sorted(image.quotas[entity].items())
+        yield from _alter([*_entity(entity)], ((key, str(value)) for key, value in quotas))
 
 
 def _entity(entity: QuotaEntity) -> Iterator[str]:
