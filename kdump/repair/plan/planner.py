@@ -365,8 +365,7 @@ def missing_segments(directory: str, segments: Sequence[str], replicas: Sequence
     bases = _named(directory) - there
     bases.discard(None)
     first = min((base for base in (*bases, *there) if base is not None), default=_LAST)
-    starts = [replica.log_start for replica in replicas]
-    start = min((one for one in starts if one is not None), default=_LAST)
+    start = min((replica.log_start for replica in replicas), default=_LAST)
     own_start = read_checkpoint(directory, LOG_START_CHECKPOINT)
     start = start if own_start is None else max(start, own_start)
     if start < first:

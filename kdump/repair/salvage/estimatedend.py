@@ -16,7 +16,7 @@ from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.inventory import Inventory, examine
-from kdump.repair.salvage.siblingcontext import FirstBatches, SiblingContext, valid_rows
+from kdump.repair.salvage.siblingcontext import NearestLog, SiblingContext, valid_rows
 from kdump.repair.salvage.table import BatchArrays, Column, index_columns
 from kdump.verify.indexcolumns import IndexColumns
 from kdump.verify.indexedlog import IndexedLog
@@ -70,17 +70,17 @@ def _was_compacted(good: BatchArrays, base_offset: int, around: SiblingContext) 
     too; for these the log directory tells it, or the next segment that is not empty.
     """
     if not len(good):
-        return around.was_cleaned or _is_compacted(around.next_batches())
+        return around.was_cleaned or _is_compacted(around.log_after())
     if _has_gaps(good, base_offset):
         return True
     return any(cleaned(rows, wrappers=True).any() for rows in valid_rows((*around.before[-1:], *around.following[:1])))
 
 
-def _is_compacted(found: FirstBatches | None) -> bool:
-    name = None if found is None else parse_file_name(found.path)
-    if found is None or name is None or name.base_offset is None:
+def _is_compacted(log: NearestLog | None) -> bool:
+    name = None if log is None else parse_file_name(log.path)
+    if log is None or name is None or name.base_offset is None:
         return False
-    return _has_gaps(BatchArrays(found.rows), name.base_offset)
+    return _has_gaps(BatchArrays(log.first_rows), name.base_offset)
 
 
 def _has_gaps(good: BatchArrays, base_offset: int) -> bool:

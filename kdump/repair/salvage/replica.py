@@ -12,8 +12,10 @@ Source: docs/spec/repair.md#6-batches-of-other-copies; KIP-101 for epochs and hi
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -122,16 +124,16 @@ class Replica:
         if not self._segments:
             raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "neither a log nor a directory with one", path=path)
 
-    @property
-    def bases(self) -> list[int]:
-        """The base offsets of its segments, rising."""
-        return [base for base, _ in self._segments]
+    def base_from(self, offset: int) -> int | None:
+        """The lowest base offset of its segments that is not below an offset."""
+        number = bisect_left(self._segments, offset, key=itemgetter(0))
+        return self._segments[number][0] if number < len(self._segments) else None
 
     @property
-    def log_start(self) -> int | None:
-        """The log start offset: what log-start-offset-checkpoint says, else where the first segment begins."""
-        started = read_checkpoint(self._directory, LOG_START_CHECKPOINT)
-        return max(self.bases[:1] if started is None else [*self.bases[:1], started], default=None)
+    def log_start(self) -> int:
+        """The log start offset: what log-start-offset-checkpoint says, but not before the first segment begins."""
+        first, _ = self._segments[0]
+        return max(first, read_checkpoint(self._directory, LOG_START_CHECKPOINT) or first)
 
     def start_of_batch(self, offset: int) -> int:
         """The first offset of the batch that holds ``offset``, or ``offset`` where there is none."""

@@ -42,7 +42,7 @@ from kdump.repair.salvage.placeholders import held
 from kdump.repair.salvage.replica import OwnBatches, Replica, WantedOffsets, fill
 from kdump.repair.salvage.resolve import OffsetGap, decide
 from kdump.repair.salvage.restore import ENOUGH_PAIRS, Room, RoomIndex, fit, misplaced, wrong_leader_epochs
-from kdump.repair.salvage.siblingcontext import SiblingContext, valid_rows
+from kdump.repair.salvage.siblingcontext import NearestLog, SiblingContext
 from kdump.repair.salvage.table import BatchArrays, Column
 from kdump.repair.salvage.transactions import contradictions
 from kdump.repair.salvage.wrappers import look_into_wrappers
@@ -248,11 +248,10 @@ class _Salvage:
         after all batches of this log.
         """
         end = self._unknown_tail[0]
-        starts = {base for replica in self._replicas for base in replica.bases if end <= base < next_base}
-        if not len(self._draft.table):
-            starts.add(end)
-        if starts:
-            self._ask([WantedOffsets(min(starts), next_base - 1)])
+        starts = [base for replica in self._replicas if (base := replica.base_from(end)) is not None]
+        start = min(starts, default=next_base) if len(self._draft.table) else end
+        if start < next_base:
+            self._ask([WantedOffsets(start, next_base - 1)])
 
     def _ask(self, gaps: Sequence[WantedOffsets]) -> None:
         own = OwnBatches(self._with_neighbours(), self._around)
@@ -271,8 +270,7 @@ class _Salvage:
 
     @cached_property
     def _neighbours(self) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        around = self._around
-        return _first_batches(reversed(around.before)), _first_batches(around.following)
+        return _rows(self._around.log_before()), _rows(self._around.log_after())
 
     def _rolls(self) -> Iterator[int]:
         """Where further segments begin, of what replicas gave after the last batch of the log.
@@ -443,10 +441,5 @@ def _between(first: Column, last: Column, room: Room) -> Sequence[OffsetGap]:
     return list(zip(first[within].tolist(), last[within].tolist(), strict=True))
 
 
-def _first_batches(paths: Iterable[str]) -> NDArray[np.void]:
-    """The valid batches of the first log that has some."""
-    for path in paths:
-        rows = list(valid_rows((path,)))
-        if any(part.size for part in rows):
-            return np.concatenate(rows)
-    return np.empty(0, row_dtype())
+def _rows(log: NearestLog | None) -> NDArray[np.void]:
+    return np.empty(0, row_dtype()) if log is None else log.rows

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,11 +44,23 @@ from kdump.verify.reach import PartitionEvidence
 from kdump.verify.table import read_rows
 
 
-class FirstBatches(NamedTuple):
-    """The first valid batches of a log; ``rows``: as ``verify.table.row_dtype``, at least one."""
+class NearestLog:
+    """The nearest log on one side of another that has valid batches.
 
-    path: str
-    rows: NDArray[np.void]
+    Args:
+        path: where it is.
+        first_rows: the first of its batches (``verify.table.row_dtype``), at least one.
+    """
+
+    def __init__(self, path: str, first_rows: NDArray[np.void]) -> None:
+        self.path = path
+        self.first_rows = first_rows
+
+    @cached_property
+    def rows(self) -> NDArray[np.void]:
+        """All of its valid batches."""
+        # None where the log has gone since.
+        return np.concatenate([self.first_rows[:0], *valid_rows((self.path,))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +77,10 @@ class SiblingContext:
     """The logs of the segments before, in offset order."""
     following: Sequence[str] = ()
     """The logs of the segments after, in offset order."""
-    next_batches: Callable[[], FirstBatches | None] = lambda: None
-    """Gives the first valid batches of those."""
+    log_before: Callable[[], NearestLog | None] = lambda: None
+    """Gives the last of those before that has valid batches."""
+    log_after: Callable[[], NearestLog | None] = lambda: None
+    """Gives the first of those after that has valid batches."""
     next_base: int | None = None
     """Base offset of the next segment, of one whose log is gone too."""
     evidence: PartitionEvidence | None = None
@@ -132,9 +145,8 @@ class Neighbours:
             following = bases[number + 1]
             self._next_bases[number] = self._next_bases[number + 1] if following is None else following
         self.later = LaterTransactions(self._present)
-        # The logs that were read for ``next_batches``, by numbers: of these only the last one has batches.
-        self._read = range(0)
-        self._next_batches: FirstBatches | None = None
+        self._from_first = _LogsWithBatches(self._present)
+        self._from_last = _LogsWithBatches(self._present[::-1])
 
     def __contains__(self, path: str) -> bool:
         return path in self._numbers
@@ -147,17 +159,13 @@ class Neighbours:
         """The logs there after one, in offset order."""
         return self._present[self._counts[self._numbers[path] + 1] :] if path in self else []
 
-    def next_batches(self, path: str) -> FirstBatches | None:
-        """The first valid batches after a log. Logs without any are read once for all those before them."""
-        start = self._counts[self._numbers[path] + 1] if path in self else len(self._present)
-        if start not in self._read:
-            end, self._next_batches = start, None
-            while end < len(self._present) and self._next_batches is None:
-                rows = next(filter(len, valid_rows(self._present[end : end + 1])), None)
-                self._next_batches = None if rows is None else FirstBatches(self._present[end], rows)
-                end += 1
-            self._read = range(start, end)
-        return self._next_batches
+    def log_before(self, path: str) -> NearestLog | None:
+        """The nearest log with valid batches before one."""
+        return self._from_last.nearest(len(self._present) - self._counts[self._numbers[path]]) if path in self else None
+
+    def log_after(self, path: str) -> NearestLog | None:
+        """The nearest log with valid batches after one."""
+        return self._from_first.nearest(self._counts[self._numbers[path] + 1]) if path in self else None
 
     def next_base(self, path: str) -> int | None:
         """Base offset of the segment after one, of one whose log is gone too."""
@@ -207,6 +215,31 @@ class Neighbours:
         return read_topic_id(self._directory)
 
 
+class _LogsWithBatches:
+    """Finds logs with valid batches. If it is asked about neighbours in turn, it reads logs without any once."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+        # Of these numbers only the last one may have batches; ``_found`` is it.
+        self._read = range(0)
+        self._found: NearestLog | None = None
+
+    def nearest(self, number: int) -> NearestLog | None:
+        """The first one from a number on."""
+        if number not in self._read:
+            at, found = number, None
+            while found is None and at < len(self._paths) and at not in self._read:
+                rows = next(filter(len, valid_rows(self._paths[at : at + 1])), None)
+                found = None if rows is None else NearestLog(self._paths[at], rows)
+                at += 1
+            if found is None and at in self._read:
+                at = self._read.stop
+            else:
+                self._found = found
+            self._read = range(number, at)
+        return self._found
+
+
 def sibling_context(
     path: str,
     producers: ProducerStates | None = None,
@@ -240,7 +273,8 @@ def sibling_context(
         end_before,
         around.before(path),
         around.following(path),
-        partial(around.next_batches, path),
+        partial(around.log_before, path),
+        partial(around.log_after, path),
         next_base,
         PartitionEvidence.of_directory(directory) if next_base is None and base_offset is not None else None,
         flushed,
