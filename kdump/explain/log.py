@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kdump.codes import Codes, KdumpError
 from kdump.explain import kafka_says
 from kdump.explain.batch import batch_lines
 from kdump.explain.lines import Labeller, Line, Statement, Tone
@@ -52,7 +53,12 @@ class _Log:
     limit: int
 
     def read(self, start: int, end: int) -> memoryview:
-        return memoryview(self.source.read(start, min(end, self.size) - start))
+        """The bytes that the log had there. Raises KdumpError CHANGED_WHILE_READ."""
+        size = max(min(end, self.size) - start, 0)
+        data = memoryview(self.source.read(start, size))
+        if len(data) < size:
+            raise KdumpError(Codes.CHANGED_WHILE_READ, "has become shorter", path=self.source.path, position=start)
+        return data
 
 
 def log_lines(source: Source, position: int, size: int, limit: int) -> Iterator[Line]:
@@ -65,7 +71,7 @@ def log_lines(source: Source, position: int, size: int, limit: int) -> Iterator[
         limit: most bytes to which one entry's records may decompress.
 
     Raises:
-        KdumpError: UNREADABLE.
+        KdumpError: UNREADABLE, CHANGED_WHILE_READ.
     """
     log = _Log(source, size, position, limit)
     start = before = 0

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
 
+from kdump.codes import KdumpError
 from kdump.explain import is_damage
 from kdump.explain.lines import Line, Space, Tone
+from kdump.explain.log import log_lines
 from kdump.format.batch import HEADER_SIZE
+from kdump.log.opening import open_source
 from tests.harness.batches import CONTROL, GZIP, LZ4, SNAPPY, ZSTD, message, plain_rows, v2_batch, wrapper
 from tests.harness.explained import assert_tiles, labelled, lines_of, named, statements
 from tests.harness.fast_reference import Row, encode, varint
@@ -317,3 +321,13 @@ def test_recovery_reads_the_first_record_of_a_marker_batch() -> None:
     )
     assert "Recovery does not look inside." in data
     assert "Recovery reads the first record" in marker
+
+
+@pytest.mark.parametrize("left", [0, 5, 14, 60])
+def test_a_log_that_was_longer_when_its_size_was_asked(left: int, tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(BATCH[:left])
+    with open_source(str(path)) as source:
+        for size in range(left + 1, len(BATCH) + 10):
+            with pytest.raises(KdumpError, match="has become shorter"):
+                list(log_lines(source, 0, size, 1 << 20))
