@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
+
+import pytest
 
 from kdump.codes import Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome, recover
 from kdump.kafka.startup.content import ContentSource
 from kdump.log.walk import Walk
+from kdump.repair.salvage import siblingcontext
 from kdump.repair.salvage.pieces import PieceOrigin, RepairedLog
 from kdump.repair.salvage.salvage import SalvageOptions, salvage
 from kdump.repair.salvage.siblingcontext import SiblingContext
@@ -36,6 +42,19 @@ class Mended:
     @property
     def batches(self) -> list[bytes]:
         return entries(self.data)
+
+
+def counted_reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often the valid batches of a sibling, by path, are read from now on."""
+    reads: Counter[str] = Counter()
+    read = siblingcontext.valid_rows_of
+
+    def counted(path: str) -> Iterator[Any]:
+        reads[path] += 1
+        return read(path)
+
+    monkeypatch.setattr(siblingcontext, "valid_rows_of", counted)
+    return reads
 
 
 def entries(data: bytes) -> list[bytes]:

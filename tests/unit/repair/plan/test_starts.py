@@ -6,10 +6,7 @@ import hashlib
 import json
 import shutil
 import struct
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,7 +25,6 @@ from kdump.repair.plan.planner import Planner
 from kdump.repair.plan.repaireddirectory import RepairedDirectory
 from kdump.repair.plan.starts import is_worse, predicted_start
 from kdump.repair.run import Repair, Repaired, RepairOptions, _started
-from kdump.repair.salvage import siblingcontext
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_text
 from kdump.verify.producers import ProducerChecks
@@ -37,6 +33,7 @@ from kdump.verify.startups import StartOptions, task_of
 from tests.harness.archives import cases, unpack_cases
 from tests.harness.batches import Row, plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, kdump
+from tests.harness.salvaged import counted_reads
 
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 STEP = 9
@@ -400,14 +397,7 @@ def test_segments_without_batches_are_read_a_few_times(
     mode: RepairMode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For each of them all those after it were read."""
-    reads: Counter[str] = Counter()
-    read = siblingcontext.valid_rows_of
-
-    def counted(path: str) -> Iterator[Any]:
-        reads[path] += 1
-        return read(path)
-
-    monkeypatch.setattr(siblingcontext, "valid_rows_of", counted)
+    reads = counted_reads(monkeypatch)
     empty = {f"o{base}": b"" for base in range(1, 30)}
     folder = partition_of(tmp_path / "t-0", o0=batches_of(0), **empty, o30=batches_of(30, 40), o50=b"", o60=b"")
     plan_of(folder, mode, SalvageOptions())

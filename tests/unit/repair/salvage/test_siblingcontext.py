@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kdump.repair.salvage import siblingcontext
 from kdump.repair.salvage.siblingcontext import NearestLog, Neighbours
 from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.salvaged import counted_reads
 
 
 def name_of(log: NearestLog | None) -> str | None:
@@ -26,14 +23,7 @@ def test_nearest_logs(pattern: str, is_forward: bool, tmp_path: Path, monkeypatc
     for path, what in zip(paths, pattern, strict=True):
         batch = v2_batch(plain_rows(3), base_offset=int(path.stem))
         path.write_bytes({"B": batch * 2, ".": b"", "x": b"x" * 100}[what])
-    reads: Counter[str] = Counter()
-    read = siblingcontext.valid_rows_of
-
-    def counted(path: str) -> Iterator[Any]:
-        reads[path] += 1
-        return read(path)
-
-    monkeypatch.setattr(siblingcontext, "valid_rows_of", counted)
+    reads = counted_reads(monkeypatch)
     around = Neighbours(str(tmp_path / f"{0:020}.log"))
     with_batches = [path.name for path, what in zip(paths, pattern, strict=True) if what == "B"]
     for path in paths if is_forward else reversed(paths):
