@@ -31,7 +31,7 @@ def parse_kind(text: str) -> tuple[str, int | None]:
     versions = versions_of(kind)
     if not colon:
         return kind, None
-    if not number.isdecimal() or int(number) not in versions:
+    if number not in map(str, versions):
         raise click.UsageError(f"--frame: {kind} has the versions {versions[0]} to {versions[-1]}, not '{number}'")
     return kind, int(number)
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from kdump.cli.report_place import check_report_place
 from kdump.codes import Codes, Finding, KdumpError
-from kdump.log.names import parse_file_name
 from kdump.system.files import NewFile, publish
 from kdump.verify.summary import SegmentSummary
 
@@ -33,7 +33,7 @@ class HtmlPage:
     """
 
     def __init__(self, path: str, names: Sequence[str]) -> None:
-        from kdump.stats.htmlreport import why_no_html
+        from kdump.stats.htmlreport import DOCTYPE, why_no_html
 
         missing = why_no_html()
         if missing is not None:
@@ -44,9 +44,7 @@ class HtmlPage:
         place = path if self._is_stream else os.path.dirname(target)
         if os.path.isdir(target) or not os.access(place, os.W_OK):
             raise KdumpError(Codes.UNWRITABLE, Codes.UNWRITABLE.value.title, path=path)
-        if parse_file_name(path) is not None or not _may_be_replaced(path):
-            # ``--html *.log`` makes the first log the FILE.
-            raise KdumpError(Codes.UNWRITABLE, "is no place for a report: only an older one is written over", path=path)
+        check_report_place(path, DOCTYPE.encode())
         self._path = path
         self._target = target
         self._names = names
@@ -74,19 +72,6 @@ class HtmlPage:
             _write(self._target, text.encode("utf-8", "replace"), is_stream=self._is_stream)
         except OSError as error:
             raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=self._path) from error
-
-
-def _may_be_replaced(path: str) -> bool:
-    """The file does not exist, is empty, is a report, or is a device."""
-    from kdump.stats.htmlreport import DOCTYPE
-
-    if not os.path.isfile(path):
-        return True
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(DOCTYPE)) in (b"", DOCTYPE.encode())
-    except OSError:
-        return False
 
 
 def _is_stream(path: str) -> bool:

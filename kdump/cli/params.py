@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kdump.reading.selection import HeaderFilter, Range
+from kdump.reading.selection import HeaderFilter, Range, compiled
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 _UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_RELATIVE: Final = re.compile(r"-(\d+)([smhdw])")
+_RELATIVE: Final = re.compile(r"-(\d{1,19})([smhdw])")
 _TIME_OF_DAY: Final = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?Z?")
-_MILLISECONDS: Final = re.compile(r"-?\d+")
+_MILLISECONDS: Final = re.compile(r"-?\d{1,1024}")
 
 
 class OffsetRange(click.ParamType[Range]):
@@ -218,7 +218,7 @@ class BytesPattern(click.ParamType[re.Pattern[bytes]]):
         """Usage error for what does not compile."""
         try:
             return compile_pattern(str(value))
-        except re.error as error:
+        except ValueError as error:
             return self.fail(f"'{value}' is no regular expression: {error}", param, ctx)
 
 
@@ -232,13 +232,13 @@ class HeaderParam(click.ParamType[HeaderFilter]):
         key, equals, pattern = str(value).partition("=")
         try:
             return HeaderFilter(_to_bytes(key), compile_pattern(pattern) if equals else None)
-        except re.error as error:
+        except ValueError as error:
             return self.fail(f"'{pattern}' is no regular expression: {error}", param, ctx)
 
 
 def compile_pattern(text: str) -> re.Pattern[bytes]:
-    """The expression over bytes; its text stands for its UTF-8 encoding."""
-    return re.compile(_to_bytes(text))
+    """The expression over bytes; its text stands for its UTF-8 encoding. Raises ValueError for none."""
+    return compiled(_to_bytes(text))
 
 
 def _to_bytes(text: str) -> bytes:

@@ -24,6 +24,7 @@ from kdump.cli.engine_options import Engine, choose_engine, engine_options, tell
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import OutputFormat
+from kdump.cli.report_place import check_report_place
 from kdump.cli.startup_options import startup_options
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log.files import strip_credentials
@@ -128,7 +129,7 @@ def _verify(given: VerifyArguments) -> int:
     given.paths = named_paths(given.paths, given.topics, fail)
 
     try:
-        judge = _judge(options, given, choose_engine(given, given.paths, console), reporter)
+        judge = _judge(options, given, _engine(given, console), reporter)
     except KdumpError as error:
         status.fail(error)
         return status.code
@@ -187,6 +188,15 @@ def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError]
         fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))
     finally:
         file.discard()
+
+
+def _engine(given: VerifyArguments, console: Console) -> Engine:
+    """Where the checks run. Raises KdumpError if it cannot be had, or if the manifest has no place."""
+    if given.manifest is not None:
+        from kdump.diff.manifest import MARK
+
+        check_report_place(given.manifest, MARK)
+    return choose_engine(given, given.paths, console)
 
 
 def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, reporter: Reporter) -> Judge:

@@ -33,7 +33,7 @@ _SIZES: Final = {
     "gib": 1 << 30,
     "tib": 1 << 40,
 }
-_LIMIT: Final = re.compile(r"(\d+)([a-z]+)", re.IGNORECASE)
+_LIMIT: Final = re.compile(r"(\d{1,19})([a-z]+)", re.IGNORECASE)
 
 
 NOW: Final = 2**63 - 1

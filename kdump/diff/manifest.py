@@ -35,7 +35,7 @@ from kdump.wire.jsontext import read_json
 RANGE_OFFSETS: Final = 4096
 """Offsets of a range: it holds the batches whose first offset divided by this is one number."""
 _VERSION: Final = 1
-_MARK: Final = b'# {"type":"manifest",'
+MARK: Final = b'# {"type":"manifest",'
 _MOST: Final = 1 << 30
 """Bytes of a manifest: 300 for each range of 4,096 offsets."""
 _EPOCH: Final = struct.Struct(">qq")
@@ -99,7 +99,7 @@ def is_manifest(path: str) -> bool:
         if isinstance(resolve(path), PathDirectory):
             return False
         with open_source(path) as source:
-            return source.size is not None and source.read(0, len(_MARK)) == _MARK
+            return source.size is not None and source.read(0, len(MARK)) == MARK
     except KdumpError:
         return False
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from kdump.codes import Codes, DamageError
+from kdump.wire.jsontext import read_shown_json
 
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
@@ -363,8 +363,8 @@ def _number(properties: dict[str, str], name: str) -> int | None:
 
 def _json_object(data: bytes) -> dict[str, object]:
     try:
-        members = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        members = read_shown_json(data.decode())
+    except ValueError as error:
         raise _malformed(f"no JSON: {error}", 0) from error
     if not isinstance(members, dict):
         raise _malformed("no JSON object", 0)

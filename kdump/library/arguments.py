@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from kdump.payloads.choice import DecoderChoice
-from kdump.reading.selection import HeaderFilter, Range
+from kdump.reading.selection import HeaderFilter, Range, compiled
 
 Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 """Segment files, partition and log directories, URIs of them, patterns, or ``-`` for standard input; one or many."""
@@ -64,8 +64,10 @@ def milliseconds(time: Time) -> int | None:
 def pattern(given: Pattern) -> re.Pattern[bytes]:
     """The compiled expression."""
     try:
-        return re.compile(given.encode("utf-8", "surrogateescape") if isinstance(given, str) else given)
-    except re.error as error:
+        if isinstance(given, re.Pattern):
+            return given
+        return compiled(given.encode("utf-8", "surrogateescape") if isinstance(given, str) else given)
+    except ValueError as error:
         raise ValueError(f"{given!r} is no regular expression: {error}") from None
 
 

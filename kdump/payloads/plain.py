@@ -6,13 +6,14 @@ A decoder takes bytes and gives a value that JSON can hold. It raises ValueError
 from __future__ import annotations
 
 import json
-import math
 import re
 import struct
 import uuid
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, Final
+
+from kdump.wire.jsontext import finite_number, no_constant
 
 PlainDecoder = Callable[[bytes], Any]
 
@@ -42,7 +43,7 @@ def _number(layout: str) -> PlainDecoder:
 
 def _json(data: bytes) -> Any:
     text = data.decode()
-    value = json.loads(text, parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_without_repeats)
+    value = json.loads(text, parse_float=finite_number, parse_constant=no_constant, object_pairs_hook=_without_repeats)
     return json_like(value, len(data))
 
 
@@ -118,17 +119,6 @@ def _without_repeats(members: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(members):
         raise ValueError("an object has the same name twice, one of its values would be lost")
     return values
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"the number {text} is out of range")
-    return number
-
-
-def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is not JSON")
 
 
 def _uuid(data: bytes) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, AnyStr
 
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
@@ -51,6 +51,16 @@ class Range:
     def is_open(self) -> bool:
         """Every value is in the range."""
         return self.first is None and self.end is None
+
+
+def compiled(expression: AnyStr) -> re.Pattern[AnyStr]:
+    """The regular expression. Raises ValueError for what is none."""
+    try:
+        return re.compile(expression)
+    except (re.error, OverflowError) as error:
+        raise ValueError(str(error)) from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
 
 
 @dataclass(frozen=True, slots=True)

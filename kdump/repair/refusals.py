@@ -15,6 +15,7 @@ from kdump.log.names import Kind, parse_file_name
 from kdump.log.opening import check_size
 from kdump.log.partition import segments_around
 from kdump.repair.apply.journal import unfinished
+from kdump.repair.apply.manifest import HOME
 from kdump.repair.apply.preparation import check_room
 from kdump.repair.plan.location import PartitionLocation, place_of
 from kdump.repair.plan.plan import PartitionPlan, RepairMode
@@ -68,8 +69,16 @@ def refuse_exchanged(segments: list[str]) -> None:
 
 
 def refuse_backup(place: PartitionLocation, backup: str | None) -> None:
-    """Raises KdumpError REPAIR_REFUSED for a backup among the partitions of a broker, which would load it."""
-    if backup is None or place.log_directory is None:
+    """Raises KdumpError REPAIR_REFUSED for a backup that could not be used.
+
+    A broker would load one among its partitions. One in a directory ``.kdump`` would look like the journal of a
+    repair of the directory above it.
+    """
+    if backup is None:
+        return
+    if HOME in (os.path.basename(os.path.abspath(backup)), os.path.basename(os.path.realpath(backup))):
+        raise refused(f"{HOME} is the name for the journals of repairs; give a directory of another name", backup)
+    if place.log_directory is None:
         return
     if is_below(backup, place.log_directory) and not is_below(backup, place.directory):
         log_directory = os.path.realpath(place.log_directory)

@@ -266,9 +266,11 @@ class Repair(TakesLocks):
         is_plan = self._options.output is None and not self._options.in_place
         salvaging = None
         if is_plan or self._mode is RepairMode.SALVAGE:
-            replicas = tuple(_copy_of(target, replica) for replica in self._options.salvaging.replicas)
-            salvaging = replace(self._options.salvaging, replicas=replicas)
+            salvaging = replace(self._options.salvaging, replicas=self._replicas(target))
         return Planner(self._mode, self._options.settings, self._open, salvaging=salvaging, copies=copies)
+
+    def _replicas(self, target: str) -> tuple[str, ...]:
+        return tuple(_copy_of(target, replica) for replica in self._options.salvaging.replicas)
 
     def _copy(
         self, output: str, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool
@@ -279,7 +281,9 @@ class Repair(TakesLocks):
             raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
         name = os.path.basename(os.path.abspath(target))
         check_room(output, sum(FileFingerprint.of_log(segment).size for segment in segments))
-        with Staging(output, place.directory, overwrites=self._options.overwrites) as staging:
+        with Staging(
+            output, place.directory, others=self._replicas(target), overwrites=self._options.overwrites
+        ) as staging:
             account_name = f"kdump-{name}.json"
             staging.refuse_existing([name, account_name])
             copies = CopyWriter(staging)

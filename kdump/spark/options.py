@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.registry import NONE, plain_decoder
-from kdump.reading.selection import Range
+from kdump.reading.selection import Range, compiled
 from kdump.spark.positions import UNLIMITED, Budget
 from kdump.spark.readrecords import Mode
 from kdump.tasks.splits import SPLIT_BYTES, Wanted
@@ -52,7 +52,8 @@ PROVIDER: Final = "provider"
 OPTION: Final = "option."
 STREAM_ONLY: Final = ("maxBytesPerTrigger", "maxOffsetsPerTrigger")
 NO_STREAM: Final = ("endingOffsets", "endingTimestamp", "deep", "logFormat")
-_SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)b?", re.IGNORECASE)
+_SIZE: Final = re.compile(r"(\d{1,19})\s*([kmg]?)b?", re.IGNORECASE)
+_PARTITION: Final = re.compile(r"\d{1,10}")
 _FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -235,7 +236,7 @@ def _offsets(options: Mapping[str, str], name: str, words: Mapping[str, int]) ->
         if not isinstance(partitions, dict):
             raise ValueError(what)
         for partition, offset in partitions.items():
-            if not partition.isdecimal() or not (_is_offset(offset) or offset in words.values()):
+            if not _PARTITION.fullmatch(partition) or not (_is_offset(offset) or offset in words.values()):
                 raise ValueError(what)
             bounds[topic, int(partition)] = offset
     return next(iter(words.values())), bounds
@@ -259,8 +260,8 @@ def _pattern(options: Mapping[str, str]) -> re.Pattern[str] | None:
     if "subscribe" in options:
         raise ValueError("options subscribe and subscribePattern exclude each other")
     try:
-        return re.compile(options["subscribePattern"])
-    except re.error as error:
+        return compiled(options["subscribePattern"])
+    except ValueError as error:
         raise ValueError(f"option subscribePattern: {error}") from None
 
 

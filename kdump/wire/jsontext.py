@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 from typing import Any, Final
 
 _FREE_VALUES: Final = 1 << 17
 _BYTES_OF_A_VALUE: Final = 12
+_DEEPEST: Final = 100
+"""Levels of values that are shown: what writes them calls itself once or twice for each."""
+_TOO_DEEP: Final = "its JSON is nested too deep"
 _BLOCK: Final = 1 << 14
 """Parts of JSON, of which a number is one, that are joined."""
 
@@ -32,7 +36,47 @@ def read_json(data: bytes, parse_int: Callable[[str], int] | None = None) -> Any
     try:
         return json.loads(data.decode("utf-8", "surrogateescape"), parse_int=parse_int)
     except RecursionError as error:
-        raise ValueError("its JSON is nested too deep") from error
+        raise ValueError(_TOO_DEEP) from error
+
+
+def read_shown_json(text: str) -> Any:
+    """What JSON says, in values that every output can show. Half a character (a lone surrogate) becomes ``?``.
+
+    Raises:
+        ValueError: it is no JSON, has more than 100 levels, or a number that is none or infinite.
+    """
+    try:
+        value = json.loads(text, parse_float=finite_number, parse_constant=no_constant)
+        if "\\u" in text:
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    except RecursionError as error:
+        raise ValueError(_TOO_DEEP) from error
+    check_depth(value, _DEEPEST)
+    return value
+
+
+def check_depth(value: object, most: int) -> None:
+    """Raises ValueError for a value of JSON with more than ``most`` levels of lists and objects."""
+    level, depth = [value] if isinstance(value, (dict, list)) else [], 0
+    while level:
+        depth += 1
+        if depth > most:
+            raise ValueError(_TOO_DEEP)
+        parts = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [inner for part in parts for inner in part if isinstance(inner, (dict, list))]
+
+
+def finite_number(text: str) -> float:
+    """The number that JSON says. Raises ValueError if it is too large."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {text} is out of range")
+    return number
+
+
+def no_constant(text: str) -> Any:
+    """Raises ValueError: ``NaN`` and ``Infinity`` are no JSON, though Python reads them."""
+    raise ValueError(f"{text} is not JSON")
 
 
 def json_blocks(value: object, indent: int | None = None) -> Iterator[bytes]:

@@ -5,12 +5,12 @@ Source: docs/spec/zookeeper.md#2-kafkas-znodes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
 from kdump.payloads.secretconfigs import REDACTED
+from kdump.wire.jsontext import read_shown_json
 from kdump.zookeeper.secrets import is_secret
 from kdump.zookeeper.tree import ZNode, ZNodeTree
 
@@ -56,8 +56,8 @@ class _KafkaNodes:
     def _json(self, path: str) -> dict[str, Any]:
         """The members of a node; none where its data are no JSON object."""
         try:
-            found = json.loads(self._text(path))
-        except (ValueError, RecursionError):
+            found = read_shown_json(self._text(path))
+        except ValueError:
             return {}
         return found if isinstance(found, dict) else {}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, TypeAlias
 
 from kdump.codes import Codes, DamageError, KdumpError
@@ -19,6 +20,8 @@ from kdump.zookeeper.txnlog import EndKind, LogEnd, TxnLog
 
 _MOST_SNAPSHOTS: Final = 100
 """Snapshots that a server looks at."""
+_MOST_STARTS: Final = 4
+"""Snapshots from which the tree at a zxid is replayed. An older one hardly helps: the same gaps come after it."""
 _COUNTER: Final = (1 << 32) - 1
 
 
@@ -84,7 +87,7 @@ def tree_at(files: DataSet, zxid: int) -> RestoredTree:
     """
     release = release_of(files, zxid)
     best: RestoredTree | None = None
-    for start in _starts(files, release, zxid):
+    for start in islice(_starts(files, release, zxid), _MOST_STARTS):
         _replay(start, files.logs, lambda transaction: transaction.zxid <= zxid)
         _add_config(start.tree, files.snapshots, zxid)
         if best is None or (best.failure is not None and start.failure is None):

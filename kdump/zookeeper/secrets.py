@@ -35,7 +35,9 @@ def data_without_secrets(path: str | None, data: bytes | None) -> bytes | None:
             configs[name] = REDACTED
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return REDACTED.encode() if any(sign in data for sign in _SIGNS) else data
-    return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode() if secret else data
+    if not secret:
+        return data
+    return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def shown_acl(acl: Iterable[AccessRule], *, show_secrets: bool) -> list[dict[str, Any]]:

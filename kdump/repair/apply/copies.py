@@ -84,10 +84,12 @@ class Staging:
     Args:
         directory: for the copies.
         source: the directory of the files that are copied.
+        others: directories of which files are read too.
         overwrites: files that are there are replaced, but never a directory.
     """
 
-    def __init__(self, directory: str, source: str, *, overwrites: bool = False) -> None:
+    def __init__(self, directory: str, source: str, *, others: Iterable[str] = (), overwrites: bool = False) -> None:
+        _refuse_source(directory, (source, *others))
         self._target = directory
         self._overwrites = overwrites
         self._names: list[str] = []
@@ -195,6 +197,15 @@ class Staging:
             _remove(self.path(name))
         # The directory that the caller named stays, even without copies.
         disk.remove_made((self._hidden, self._directory))
+
+
+def _refuse_source(directory: str, sources: Iterable[str]) -> None:
+    """Raises KdumpError REPAIR_REFUSED for a directory of a source: copies would take the place of its files."""
+    for source in sources:
+        with suppress(OSError):
+            if os.path.samefile(directory, source or os.curdir):
+                message = "is a directory of the source; give another one for the copies"
+                raise KdumpError(Codes.REPAIR_REFUSED, message, path=directory)
 
 
 def _remove(path: str) -> None:

@@ -16,7 +16,7 @@ from typing import Final, Self
 from kdump.codes import Codes, KdumpError
 from kdump.repair.apply import disk
 from kdump.repair.apply.disk import DirectoryEntry, Folder, Where
-from kdump.repair.apply.manifest import HOME, MARKER, MAX_SIZE, NEW, OLD, FileChange, Manifest, RepairStep
+from kdump.repair.apply.manifest import HOME, JOURNAL, MARKER, MAX_SIZE, NEW, OLD, FileChange, Manifest, RepairStep
 from kdump.repair.apply.manifestjson import parse_manifest
 
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -147,6 +147,9 @@ def open_repair(path: str, backup_dir: str | None = None) -> tuple[Folders, Mani
     with Folder(place) as folder:
         manifest, status = read_manifest(folder.entry(name))
     if os.path.basename(home) == HOME:
+        if not JOURNAL.fullmatch(journal):
+            message = f"{journal} is no name of a journal; move a backup of another directory out of {HOME}"
+            raise _not_followed(message, path)
         if any(prepared[0] != journal for step in manifest.steps if (prepared := step.prepared)):
             raise _not_followed("its sources lie in another journal", path)
         backup = _backup_of(manifest, path, backup_dir)

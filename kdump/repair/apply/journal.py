@@ -11,7 +11,6 @@ A log is never beside an index that was made for another log, or for a longer on
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -33,6 +32,7 @@ from kdump.repair.apply.folders import (
 )
 from kdump.repair.apply.manifest import (
     HOME,
+    JOURNAL,
     MANIFEST_NAME,
     MARKER,
     MAX_SIZE,
@@ -43,10 +43,9 @@ from kdump.repair.apply.manifest import (
     RepairStep,
     State,
 )
+from kdump.repair.apply.manifestjson import parse_manifest
 
 _PART: Final = f"{MANIFEST_NAME}.part"
-_JOURNAL: Final = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
-"""Names of journals: the time at which the repair began."""
 _PIECE: Final = 1 << 20
 
 
@@ -146,7 +145,7 @@ def clear_unprepared(directory: str, backup: str | None = None) -> None:
 def _unprepared(directory: str) -> Iterator[Folder]:
     """The open journals that have no manifest."""
     for journal in _journals(directory):
-        if _JOURNAL.fullmatch(os.path.basename(journal.path)) and not disk.exists(journal.entry(MANIFEST_NAME)):
+        if JOURNAL.fullmatch(os.path.basename(journal.path)) and not disk.exists(journal.entry(MANIFEST_NAME)):
             yield journal
         else:
             journal.close()
@@ -216,7 +215,7 @@ def write_manifest(folders: Folders, folder: Folder, manifest: Manifest) -> None
 
 
 def _write(folder: Folder, manifest: Manifest, like: os.stat_result) -> None:
-    """Raises KdumpError UNWRITABLE, or REPAIR_REFUSED if the manifest is too large to be read again."""
+    """Raises KdumpError UNWRITABLE, or REPAIR_REFUSED if the manifest could not be read again."""
     blocks, size, part = [], 0, folder.entry(_PART)
     for block in manifest.to_json():
         size += len(block)
@@ -225,9 +224,15 @@ def _write(folder: Folder, manifest: Manifest, like: os.stat_result) -> None:
     if size > MAX_SIZE:
         message = f"its manifest would have {size:,} bytes, at most {MAX_SIZE:,} are read: repair fewer segments"
         raise KdumpError(Codes.REPAIR_REFUSED, message, path=manifest.directory)
+    data = b"".join(blocks)
+    try:
+        parse_manifest(data)
+    except ValueError as error:
+        message = f"its manifest could not be read again: {error}"
+        raise KdumpError(Codes.REPAIR_REFUSED, message, path=manifest.directory) from error
     remove(part)
     # Only the owner may write the manifest, even where others may write to the partition.
-    disk.write_file(part, b"".join(blocks), _owned(like.st_mode & 0o644, like.st_uid, like.st_gid), keep_owner=True)
+    disk.write_file(part, data, _owned(like.st_mode & 0o644, like.st_uid, like.st_gid), keep_owner=True)
     disk.replace(part, folder.entry(MANIFEST_NAME))
     disk.sync_directory(folder)
 

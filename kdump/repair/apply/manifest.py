@@ -7,6 +7,7 @@ manifest shows what came from where. ``manifestjson`` reads it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
@@ -25,6 +26,8 @@ To read a manifest takes up to 20 times as much memory.
 """
 HOME: Final = ".kdump"
 """The directory of the journals in the partition directory."""
+JOURNAL: Final = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
+"""Names of journals: the time at which the repair began."""
 OLD: Final = "old"
 NEW: Final = "new"
 KEPT: Final = "changed-"

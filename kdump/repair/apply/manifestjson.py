@@ -30,7 +30,7 @@ from kdump.repair.apply.manifest import (
     State,
 )
 from kdump.repair.plan.plan import LineChange
-from kdump.wire.jsontext import read_json
+from kdump.wire.jsontext import check_depth, read_json
 
 _DEPTH: Final = 16
 """Most levels of the JSON; kdump writes 6."""
@@ -39,6 +39,8 @@ _DIGEST: Final = re.compile("[0-9a-f]{64}")
 _DIGITS: Final = 40
 _INT32: Final = 2**32 - 1
 _INT64: Final = 2**63 - 1
+_NS: Final = 10**9
+"""Nanoseconds of a second: file systems have seconds beyond the year 2262, where nanoseconds need more than 64 bits."""
 
 
 def parse_manifest(data: bytes) -> Manifest:
@@ -46,7 +48,7 @@ def parse_manifest(data: bytes) -> Manifest:
     if len(data) > MAX_SIZE:
         raise ValueError(f"it has more than {MAX_SIZE:,} bytes")
     members = read_json(data, _parsed_integer)
-    _check_depth(members)
+    check_depth(members, _DEPTH)
     return validate(members)
 
 
@@ -264,25 +266,16 @@ def _parsed_integer(digits: str) -> int:
     return int(digits)
 
 
-def _check_depth(value: object) -> None:
-    level, depth = [value] if isinstance(value, (dict, list)) else [], 0
-    while level:
-        depth += 1
-        if depth > _DEPTH:
-            raise ValueError("its JSON is nested too deep")
-        parts = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [inner for part in parts for inner in part if isinstance(inner, (dict, list))]
-
-
 _size = _integer(0, _INT64)
 _number = _integer(-_INT64 - 1, _INT64)
+_moment = _integer((-_INT64 - 1) * _NS, (_INT64 + 1) * _NS)
 _FILE_STATE: Final[Mapping[str, _Check]] = {
     "size": _size,
     "sha256": _digest,
     "mode": _integer(0, 0o7777),
     "uid": _integer(0, _INT32),
     "gid": _integer(0, _INT32),
-    "modified": _number,
+    "modified": _moment,
 }
 
 
@@ -300,13 +293,13 @@ _STEP: Final[Mapping[str, _Check]] = {"action": Action, "target": _target}
 _MOVE: Final[Mapping[str, _Check]] = {
     "source": _optional(_source),
     "position": _optional(_size),
-    "modified": _optional(_number),
+    "modified": _optional(_moment),
 }
 _LINE: Final[Mapping[str, _Check]] = {"name": _checkpoint, "before": _optional(_number), "after": _size}
 _BYSTANDER: Final[Mapping[str, _Check]] = {
     "name": _name,
     "size": _size,
-    "modified": _number,
+    "modified": _moment,
     "sha256": _optional(_digest),
 }
 _MANIFEST: Final[Mapping[str, _Check]] = {

@@ -187,7 +187,8 @@ def _settle_marker(folders: Folders, manifest: Manifest, written: int) -> tuple[
         marker = MarkerFate.STALE
     else:
         return manifest, MarkerFate.BACK
-    return replace(manifest, files=tuple(one for one in manifest.files if one is not change)), marker
+    files = tuple(one for one in manifest.files if one is not change)
+    return replace(manifest, files=files, steps=tuple(step for step in manifest.steps if step.target != MARKER)), marker
 
 
 def _has_run_since(folders: Folders, moment: int) -> bool:
