@@ -65,7 +65,10 @@ METADATA_DIRECTORY: Final = f"{CLUSTER_METADATA}-0"
 _TIERED: Final = re.compile(r"(\d{20})-[0-9A-Za-z_-]{22}")
 # File names have 255 characters at most; Python reads numbers of up to 4,300 digits.
 _LEADING_OFFSET: Final = re.compile(r"[+-]?\d{1,1024}")
-_PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,1024})(?:\.[0-9A-Za-z_-]+-(?:delete|future|stray))?")
+_PARTITION: Final = re.compile(
+    r"(?P<topic>.+)-(?P<partition>\d{1,1024})(?:\.[0-9A-Za-z_-]+-(?:delete|future|stray))?", re.DOTALL
+)
+"""Also a topic with a line feed, which a broker takes as one."""
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 

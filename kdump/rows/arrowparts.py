@@ -13,6 +13,10 @@ from kdump.rows.arrowarrays import number_array
 
 _ENOUGH_ROWS: Final = 8192
 _ENOUGH_BYTES: Final = 1 << 20
+ROW_GROUP_BYTES: Final = 64 << 20
+"""Bytes of rows in a row group of Parquet, before they are encoded."""
+_JOINED: Final = 256
+"""Record batches that become one."""
 _ROW_BYTES: Final = 2000
 """Bytes of a row without its key and value."""
 
@@ -27,10 +31,10 @@ class ArrowParts:
         self._size = 0
 
     def add(self, part: ArrowRows) -> None:
-        """The next rows. Those that are no columns have gone a slow way, and are not kept waiting."""
+        """The next rows."""
         self._parts.append(part)
-        self._rows += _ENOUGH_ROWS if isinstance(part, list) else part.num_rows
-        self._size += 0 if isinstance(part, list) else part.nbytes
+        self._rows += len(part) if isinstance(part, list) else part.num_rows
+        self._size += part_bytes(part)
 
     @property
     def are_enough(self) -> bool:
@@ -42,6 +46,40 @@ class ArrowParts:
         yield from in_order(self._parts, self._schema)
         self._parts.clear()
         self._rows = self._size = 0
+
+
+class RowGroup:
+    """Rows that wait until they are enough for a row group of Parquet.
+
+    A record batch takes some 20 KB besides its rows, so many small ones are joined.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._joined: list[pa.RecordBatch] = []
+        self._last: list[pa.RecordBatch] = []
+        self._size = 0
+
+    @property
+    def is_enough(self) -> bool:
+        """There are enough rows."""
+        return self._size >= ROW_GROUP_BYTES
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """The next rows."""
+        self._last.append(rows)
+        self._size += rows.nbytes
+        if len(self._last) == _JOINED:
+            self._joined.append(pa.concat_batches(self._last))
+            self._last.clear()
+
+    def take(self) -> pa.Table:
+        """All rows so far."""
+        rows = pa.Table.from_batches([*self._joined, *self._last], self._schema)
+        self._joined.clear()
+        self._last.clear()
+        self._size = 0
+        return rows
 
 
 def in_order(parts: Sequence[ArrowRows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kdump.rows.arrow import KAFKA_SOURCE, ArrowRows, arrow_schema
-from kdump.rows.arrowparts import in_order, part_bytes
+from kdump.rows.arrowparts import RowGroup, in_order, part_bytes
 from kdump.rows.tables import RECORD
 
 _IS_CONTROL: Final = "isControl"
@@ -29,7 +29,6 @@ _REPEATED: Final = ("topic", "partition", "timestampType", "txnState")
 _WITHOUT_STATISTICS: Final = ("key", "value", "headers")
 """Columns without least and largest value: these would be copied several times, 380 MB for a value of 64 MiB."""
 _NO_TIMESTAMP_TYPE: Final = -1
-_ROW_GROUP_BYTES: Final = 64 << 20
 _PARTS_BYTES: Final = 16 << 20
 """Bytes of rows that are joined."""
 
@@ -53,8 +52,7 @@ class ParquetRecords:
         )
         self._parts: list[ArrowRows] = []
         self._parts_size = 0
-        self._pending: list[pa.RecordBatch] = []
-        self._size = 0
+        self._group = RowGroup(SCHEMA)
         self.written = 0
         self.control = 0
         self.untimed = 0
@@ -79,10 +77,9 @@ class ParquetRecords:
             rows = rows.filter(is_data)
         had_time = pc.not_equal(rows.column("timestampType"), _NO_TIMESTAMP_TYPE)
         self.untimed += pc.and_(pc.is_null(rows.column("timestamp")), had_time).true_count
-        self._pending.append(rows.select(list(_COLUMNS)))
-        self._size += rows.nbytes
+        self._group.add(rows.select(list(_COLUMNS)))
         self.written += rows.num_rows
-        if self._size >= _ROW_GROUP_BYTES:
+        if self._group.is_enough:
             self._flush()
 
     def __enter__(self) -> Self:
@@ -98,6 +95,6 @@ class ParquetRecords:
         self._file.close()
 
     def _flush(self) -> None:
-        if self._pending:
-            self._writer.write_table(pa.Table.from_batches(self._pending, SCHEMA))
-        self._pending, self._size = [], 0
+        rows = self._group.take()
+        if rows.num_rows:
+            self._writer.write_table(rows)

@@ -10,12 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdump.rows.arrow import ArrowRows
-from kdump.rows.arrowparts import ArrowParts
+from kdump.rows.arrowparts import ArrowParts, RowGroup
 
 TableForm = Literal["arrow", "parquet"]
 TABLE_FORMS: Final[tuple[TableForm, ...]] = ("arrow", "parquet")
-ROW_GROUP_BYTES: Final = 64 << 20
-"""Bytes of rows in a row group of Parquet, before they are encoded."""
 
 
 class TableWriter:
@@ -28,7 +26,6 @@ class TableWriter:
     """
 
     def __init__(self, schema: pa.Schema, form: TableForm, write: Callable[[bytes], None]) -> None:
-        self._schema = schema
         self._parts = ArrowParts(schema)
         sink = pa.PythonFile(_Sink(write), "w")
         self._writer = (
@@ -36,16 +33,15 @@ class TableWriter:
             if form == "arrow"
             else pq.ParquetWriter(sink, schema, compression="zstd", write_statistics=False)
         )
-        self._least = 0 if form == "arrow" else ROW_GROUP_BYTES
-        self._pending: list[pa.RecordBatch] = []
-        self._size = 0
+        self._has_row_groups = form == "parquet"
+        self._group = RowGroup(schema)
 
     def add(self, rows: ArrowRows) -> None:
         """Take rows."""
         self._parts.add(rows)
         if self._parts.are_enough:
             self._take()
-            if self._size >= self._least:
+            if self._group.is_enough or not self._has_row_groups:
                 self._write()
 
     def close(self) -> None:
@@ -56,13 +52,12 @@ class TableWriter:
 
     def _take(self) -> None:
         for batch in self._parts.take():
-            self._pending.append(batch)
-            self._size += batch.nbytes
+            self._group.add(batch)
 
     def _write(self) -> None:
-        if self._pending:
-            self._writer.write_table(pa.Table.from_batches(self._pending, self._schema))
-        self._pending, self._size = [], 0
+        rows = self._group.take()
+        if rows.num_rows:
+            self._writer.write_table(rows)
 
 
 class _Sink(io.RawIOBase):

@@ -28,13 +28,17 @@ def read_json(data: bytes, parse_int: Callable[[str], int] | None = None) -> Any
         parse_int: makes an integer of its digits.
 
     Raises:
-        ValueError: it is no JSON, too deep, or has too many values.
+        ValueError: it is no JSON, too deep, has too many values, or half a character that is no such byte.
     """
     # Each value but the first follows a comma, or begins a list or an object.
     if 1 + sum(map(data.count, (b",", b"[", b"{"))) > _FREE_VALUES + len(data) // _BYTES_OF_A_VALUE:
         raise ValueError(f"{len(data):,} bytes of JSON hold more values than kdump writes")
     try:
-        return json.loads(data.decode("utf-8", "surrogateescape"), parse_int=parse_int)
+        value = json.loads(data.decode("utf-8", "surrogateescape"), parse_int=parse_int)
+        if b"\\u" in data:
+            # An escape can say what is no text.
+            json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape")
+        return value
     except RecursionError as error:
         raise ValueError(_TOO_DEEP) from error
 

@@ -255,6 +255,26 @@ def test_a_manifest_is_read_by_sha256sum(listed: Path) -> None:
     assert {one["path"] for one in remarks if one["type"] == "file"} >= {"n1/meta.properties", f"n1/t-0/{0:020}.log"}
 
 
+@pytest.mark.parametrize("name", ["log", "new.log", "meta.properties", "notes"])
+def test_a_manifest_takes_the_place_of_older_ones_only(listed: Path, name: str) -> None:
+    folder = listed / "n1"
+    (folder / "notes").write_text("precious\n")
+    place = folder / {"log": f"t-0/{0:020}.log", "new.log": f"t-0/{7:020}.log"}.get(name, name)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    run = kdump("verify", "--quick", "--manifest", str(place), "n1", cwd=listed)
+    assert (run.returncode, run.stdout) == (UNREADABLE, b"")
+    assert run.stderr.decode() == f"kdump: {place}: is no place for a report: only an older one is written over\n"
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_manifest_takes_the_place_of_an_empty_file(listed: Path) -> None:
+    older = (listed / "manifest").read_bytes()
+    (listed / "empty").write_bytes(b"")
+    for name in ("empty", "manifest"):
+        assert kdump("verify", "--quick", "--manifest", name, "n1", cwd=listed).returncode == CLEAN
+        assert (listed / name).read_bytes() == older
+
+
 def test_a_manifest_in_what_it_lists(listed: Path) -> None:
     """It does not list itself, also where it replaces an older one."""
     folder = listed / "n1"

@@ -11,6 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from kdump import scan
 from kdump.cli.main import cli
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, USAGE
@@ -87,7 +88,7 @@ WITH = {"convert": "-o OUT --codec gzip", "verify": "--startup"}
 )
 def test_numbers_in_options(home: Path, command: str, option: str) -> None:
     for value in NUMBERS:
-        for text in (value, f"{value}:", f"-{value.strip('-')}h"):
+        for text in (value, f"{value}:", f"-{value.strip('-')}h", f"retention={value}d", f"fetch-response:{value}"):
             check(f"{command} {WITH.get(command, '')}", option, text, NAME)
 
 
@@ -186,6 +187,18 @@ def test_names_that_cannot_be(home: Path, path: str) -> None:
     assert check("dump --files", path) != USAGE
 
 
+# --- Expressions ---
+
+
+@pytest.mark.parametrize("expression", ["a{4294967295}", "(" * 3000 + ")" * 3000, "(", "\udcff("], ids=range(4))
+@pytest.mark.parametrize("option", ["--key", "--value", "--header"])
+def test_expressions_that_do_not_compile(home: Path, option: str, expression: str) -> None:
+    given = f"a={expression}" if option == "--header" else expression
+    assert check(f"dump --output jsonl --records {option}", given, NAME) == USAGE
+    with pytest.raises(ValueError, match="no regular expression"):
+        scan(NAME, keys=expression)
+
+
 # --- Text files ---
 
 LINE_NUMBERS = ("-1", str(LARGEST + 1), str(2**31), "9" * 5000, "\u0663")
@@ -200,6 +213,10 @@ LINES = tuple(
 JSON = (
     DEEP,
     '{"a":' * 50_000 + "1" + "}" * 50_000,
+    *(
+        f'{{"version":0,"data_version":1,"brokerEpoch":1,"leaderId":1,"x":{value},"\\udfff":1}}'
+        for value in ("[" * 300 + "]" * 300, "[" * 700 + "]" * 700, '"\\ud800"', "[1e400]")
+    ),
     *("NaN", "Infinity", "1e400", "9" * 5000, "null", "[]", "{}", '""', "true", '"\\ud800"', "\x00"),
     *(
         f'{{"version":{first},"data_version":{first},"brokerEpoch":{value},"leaderId":{value},"leaderEpoch":{value}}}'

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shutil
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -214,6 +216,33 @@ def test_overwrite_replaces_copies(torn: Path, tmp_path: Path) -> None:
     assert repair(torn.parent, "-o", "new", cwd=tmp_path)[0] == CLEAN
     assert repair(torn.parent, "-o", "new", "--overwrite", cwd=tmp_path)[0] == DAMAGE
     assert repair(torn, "--overwrite", cwd=tmp_path)[0] == USAGE
+
+
+@pytest.mark.parametrize("is_07", [False, True])
+@pytest.mark.parametrize("place", ["", "by-a-link"])
+def test_a_copy_never_takes_the_place_of_its_source(tmp_path: Path, place: str, *, is_07: bool) -> None:
+    log = tmp_path / "t-0" / ("00000000000000000000.kafka" if is_07 else NAME)
+    log.parent.mkdir()
+    log.write_bytes((struct.pack(">ibbI", 7, 1, 0, zlib.crc32(b"v")) + b"v" if is_07 else BATCH) + b"torn")
+    (tmp_path / "by-a-link").symlink_to(log.parent)
+    before = log.read_bytes()
+    output = str(tmp_path / (place or log.parent.name))
+    status, _, errors = repair(log, "-o", output, "--overwrite", cwd=tmp_path)
+    assert status == DAMAGE
+    assert errors == f"kdump: {output}: is a directory of the source; give another one for the copies\n"
+    assert log.read_bytes() == before
+    assert [path.name for path in log.parent.iterdir()] == [log.name]
+
+
+def test_a_copy_never_takes_the_place_of_a_replica(torn: Path, tmp_path: Path) -> None:
+    replica = tmp_path / "replica"
+    replica.mkdir()
+    (replica / NAME).write_bytes(torn.read_bytes() + b"more")
+    before = (replica / NAME).read_bytes()
+    status, _, errors = repair(torn, "--salvage", "--from", "replica", "-o", "replica", "--overwrite", cwd=tmp_path)
+    assert status == DAMAGE
+    assert "is a directory of the source" in errors
+    assert (replica / NAME).read_bytes() == before
 
 
 def test_copies_are_taken_back_when_one_cannot_be_placed(

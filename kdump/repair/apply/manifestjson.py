@@ -63,7 +63,8 @@ def validate(members: object) -> Manifest:
         raise ValueError("its format is another")
     manifest = Manifest(**values)
     changes = _by_name(manifest.files)
-    lines = _by_name(manifest.lines) if "lines" in values else None
+    # Manifests of earlier versions have steps with lines, and do not list the lines.
+    lines = _by_name(manifest.lines) or None
     bystanders = manifest.bystanders
     # A file that stays may wait under a second name; manifests without bystanders do not list it.
     waiting = None if bystanders is None else {name + SWAP for name in (*changes, *_by_name(bystanders))}

@@ -72,9 +72,10 @@ def test_ranges_know_no_segments(tmp_path: Path) -> None:
         '"logStart":0,"logEnd":0,"highWatermark":0,"epochs":[[1]],"ranges":[]}',
         '# {"type":"file","path":"x","size":1,"more":[' + "[]," * 200_000 + "1]}",
         "# " + "[" * 100_000,
+        '# {"type":"file","path":"\\ud800","size":1}',
         "0" * 63 + "  short",
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_what_is_none_of_a_manifest(tmp_path: Path, line: str) -> None:
     path = tmp_path / "manifest"

@@ -96,6 +96,7 @@ def test_sibling_of_another_file() -> None:
         (f"orders-3.{'a' * 32}-future", ("orders", 3)),
         (f"orders-3.{'a' * 32}-stray", ("orders", 3)),
         ("a.b-3", ("a.b", 3)),
+        ("a\nb-3", ("a\nb", 3)),
         ("orders", None),
         ("orders-", None),
         ("-0", None),

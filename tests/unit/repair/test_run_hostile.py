@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from kdump.codes import Codes, KdumpError
 from kdump.repair import begun, refusals
 from kdump.repair import run as engine
-from kdump.repair.apply import disk
+from kdump.repair.apply import disk, journal
 from kdump.repair.apply.folders import Folders
 from kdump.repair.apply.journal import HOME
 from kdump.repair.apply.manifest import MAX_SIZE
@@ -376,6 +377,68 @@ def test_a_backup_without_a_name(partition: Path, tmp_path: Path, backup: str) -
     rewrite(manifest, set_member("backup", backup))
     with pytest.raises(KdumpError, match="not followed"):
         undo_repair(str(manifest), backup=str(tmp_path))
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_backup_in_the_place_of_journals_is_refused(partition: Path, tmp_path: Path, is_link: bool) -> None:
+    """Its manifest would look like the journal of the directory that it lies in."""
+    other = tmp_path / "other" / HOME
+    other.mkdir(parents=True)
+    named = tmp_path / "named"
+    named.symlink_to(other)
+    before = contents(tree(partition))
+    errors: list[KdumpError] = []
+    options = RepairOptions(RepairMode.LIKE_BROKER, in_place=True, backup=str(named if is_link else other))
+    with Repair(options, on_error=errors.append) as job:
+        assert not list(job.path(str(partition)))
+    (error,) = errors
+    assert (error.code, ".kdump is the name for the journals" in error.message) == (Codes.REPAIR_REFUSED, True)
+    assert contents(tree(partition)) == before
+    assert not list(other.iterdir())
+
+
+def test_a_backup_that_was_moved_among_journals_is_not_followed(partition: Path, tmp_path: Path) -> None:
+    """The directory that it then lies in is another one."""
+    other = tmp_path / "other"
+    options = RepairOptions(RepairMode.LIKE_BROKER, in_place=True, backup=str(other))
+    with Repair(options, on_error=pytest.fail) as job:
+        list(job.path(str(partition)))
+    (kept,) = other.iterdir()
+    (tmp_path / "victim" / HOME).mkdir()
+    moved = kept.rename(tmp_path / "victim" / HOME / kept.name)
+    untouched = victims(tmp_path)
+    with pytest.raises(KdumpError, match="is no name of a journal") as caught:
+        undo_repair(str(moved / "manifest.json"))
+    assert caught.value.code is Codes.MANIFEST
+    assert victims(tmp_path) == untouched
+
+
+@pytest.mark.parametrize("year", [1, 1900, 2262, 2300, 2446])
+def test_times_that_nanoseconds_of_64_bits_do_not_reach(partition: Path, year: int) -> None:
+    seconds = int(datetime(year, 12, 31, tzinfo=UTC).timestamp())
+    for path in partition.iterdir():
+        os.utime(path, (seconds, seconds))
+    times = {path.name: path.stat().st_mtime_ns for path in partition.iterdir()}
+    before = contents(tree(partition))
+    begin(partition)
+    finish(partition)
+    (manifest,) = manifests(partition)
+    undo_repair(str(manifest))
+    assert contents(tree(partition)) == before
+    assert {path.name: path.stat().st_mtime_ns for path in partition.iterdir() if path.name in times} == times
+
+
+def test_nothing_is_begun_that_could_not_be_read_again(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(data: bytes) -> None:
+        raise ValueError("somehow")
+
+    monkeypatch.setattr(journal, "parse_manifest", refuse)
+    before = contents(tree(partition))
+    errors: list[KdumpError] = []
+    with Repair(RepairOptions(RepairMode.LIKE_BROKER, in_place=True), on_error=errors.append) as job:
+        assert not list(job.path(str(partition)))
+    assert [error.message for error in errors] == ["its manifest could not be read again: somehow"]
+    assert contents(tree(partition)) == before
 
 
 @pytest.mark.parametrize("mode", [RepairMode.LIKE_BROKER, RepairMode.SALVAGE])

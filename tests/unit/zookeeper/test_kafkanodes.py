@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from kdump.zookeeper.changes import node_changes
 from kdump.zookeeper.kafkanodes import kafka_rows
 from kdump.zookeeper.restore import restore, tree_at
+from kdump.zookeeper.secrets import data_without_secrets
 from kdump.zookeeper.tree import OPEN_ACL, Release, ZNode, ZNodeTree
 from tests.harness.archives import unpack_cases
 from tests.harness.zookeepercases import data_set
@@ -85,6 +87,43 @@ def test_odd_data(data: bytes | None) -> None:
         tree.put(path, ZNode(data, OPEN_ACL))
     kinds = {row["type"] for row in kafka_rows(tree, show_secrets=False)}
     assert {"broker", "topic", "offset"} <= kinds
+
+
+def with_data(data: bytes) -> ZNodeTree:
+    """Nodes of every kind with these data."""
+    tree = ZNodeTree.initial(Release.V36)
+    for path in (
+        "/brokers", "/brokers/ids", "/brokers/ids/1", "/brokers/topics", "/brokers/topics/t", "/config",
+        "/config/topics", "/config/topics/t", "/kafka-acl", "/kafka-acl/Topic", "/kafka-acl/Topic/t",
+    ):  # fmt: skip
+        tree.put(path, ZNode(data, OPEN_ACL))
+    return tree
+
+
+HALF = r"\ud800"
+
+
+def test_half_characters_become_text() -> None:
+    members = f'"host": "{HALF}", "topic_id": "{HALF}", "partitions": {{"0": ["{HALF}"]}}'
+    data = f'{{{members}, "config": {{"{HALF}": "v"}}, "acls": [{{"principal": "{HALF}"}}]}}'.encode()
+    found = {row["type"]: row for row in kafka_rows(with_data(data), show_secrets=False)}
+    json.dumps(found, ensure_ascii=False).encode()
+    assert (found["broker"]["host"], found["topic"]["topicId"], found["partition"]["replicas"]) == ("?", "?", ["?"])
+    assert (found["config"]["name"], found["acl"]["principal"]) == ("?", "?")
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999", "[" * 500 + "]" * 500])
+def test_what_is_no_json_for_java_is_none(value: str) -> None:
+    data = f'{{"host": "h", "rack": {value}, "partitions": {{"0": [1]}}}}'.encode()
+    found = {row["type"]: row for row in kafka_rows(with_data(data), show_secrets=False)}
+    assert found["broker"]["host"] is None
+    assert "partition" not in found
+
+
+def test_secrets_beside_half_a_character() -> None:
+    data = f'{{"config":{{"password":"x","a":"{HALF}"}}}}'.encode()
+    shown = data_without_secrets("/config/topics/t", data)
+    assert shown == f'{{"config":{{"password":"[redacted]","a":"{HALF}"}}}}'.encode()
 
 
 @pytest.mark.parametrize("member", ["partitions", "adding_replicas", "config", "acls"])

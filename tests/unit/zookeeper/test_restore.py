@@ -12,9 +12,10 @@ from zlib import adler32
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.zookeeper import restore as restoring
 from kdump.zookeeper.datafiles import data_sets
 from kdump.zookeeper.releases import release_of
-from kdump.zookeeper.restore import follows, last_zxid_at, restore, tree_at
+from kdump.zookeeper.restore import RestoredTree, follows, last_zxid_at, restore, tree_at
 from kdump.zookeeper.tree import Release, ZNodeTree
 from kdump.zookeeper.txnlog import EndKind, TxnLog
 from tests.harness.archives import unpack_cases
@@ -153,6 +154,32 @@ def test_a_gap_in_the_logs_is_told(root: Path, tmp_path: Path) -> None:
     assert found.snapshot.file_name == "snapshot.b9"
     between = tree_at(data_set(tmp_path), 0xB0)
     assert (between.last_zxid, between.failure) == (0x76, None)
+
+
+def test_a_gap_after_many_snapshots_is_replayed_a_few_times(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each replay reads the logs, and an older snapshot has the same gap."""
+    source = root / "3.9.1" / "data"
+    shutil.copytree(source, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "version-2" / "log.77").unlink()
+    snapshots = sorted((tmp_path / "version-2").glob("snapshot.*"))
+    content = snapshots[0].read_bytes()
+    for path in snapshots:
+        path.unlink()
+    for zxid in range(1, 40):
+        (tmp_path / "version-2" / f"snapshot.{zxid:x}").write_bytes(content)
+    replays: list[int] = []
+    replay = restoring._replay
+
+    def counted(found: RestoredTree, *words: Any) -> None:
+        replays.append(found.last_zxid)
+        replay(found, *words)
+
+    monkeypatch.setattr(restoring, "_replay", counted)
+    found = tree_at(data_set(tmp_path), 0xBE)
+    assert len(replays) == 4
+    assert not found.is_whole
 
 
 def test_the_list_of_servers(root: Path, tmp_path: Path) -> None:
