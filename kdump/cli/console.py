@@ -16,7 +16,7 @@ import click
 from kdump.cli.progress import ProgressLine
 from kdump.codes import KdumpError
 from kdump.reading.reporter import Reporter
-from kdump.system.blocks import BlockWriter
+from kdump.system.blocks import BlockWriter, escaped
 
 if TYPE_CHECKING:
     import subprocess
@@ -58,6 +58,7 @@ class Console:
         escapes = self.is_terminal and output not in _ESCAPED
         self.out = BlockWriter(descriptor, at_once=self.is_terminal or at_once, escapes=escapes)
         self.errors = BlockWriter(_STDERR)
+        self._is_github = output == "github"
         self._show_traceback = show_traceback
         self._progress = ProgressLine(is_shown=os.isatty(_STDERR) and not self.is_terminal)
 
@@ -70,7 +71,8 @@ class Console:
 
     def note(self, line: str) -> None:
         """A line on standard error, after the program's name."""
-        self.complain(f"kdump: {line}")
+        # GitHub Actions takes a line there for a command, too.
+        self.complain(f"kdump: {escaped(line) if self._is_github else line}")
 
     def show_error(self, error: KdumpError) -> None:
         """The error of a file as a line on standard error."""

@@ -89,6 +89,9 @@ def test_annotations_of_github(tmp_path: Path) -> None:
     assert others[-1] == "::error file=gone,title=KD001 missing::no such file or directory"
     assert all(line.startswith("::warning ") for line in others[:-1])
     (tmp_path / NAME).write_bytes(BATCH)
+    named = kdump("verify", "--output", "github", "gone\n::stop-commands::x", cwd=tmp_path)
+    assert (named.returncode, named.stdout.count(b"\n")) == (UNREADABLE, 1)
+    assert named.stderr.decode() == "kdump: gone\\x0a::stop-commands::x: no such file or directory\n"
     quiet = kdump("verify", "--output", "github", "--quick", NAME, cwd=tmp_path)
     assert b"::error" not in quiet.stdout
     for output in ("sarif", "github"):
