@@ -248,12 +248,14 @@ def _replicate(leader: _Leader, follower: _Follower) -> bool:
     if epoch is None:
         offset = follower.high_watermark
         follower.truncate(offset)
-    seen: set[tuple[int, int | None, int, tuple[tuple[int, int], ...]]] = set()
-    for _ in range(_MOST_ROUNDS):
-        state = offset, epoch, follower.log_start, tuple(follower.epochs.entries)
-        if state in seen:
+    seen: tuple[int, int | None, int, Epochs] | None = None
+    for number in range(1, _MOST_ROUNDS + 1):
+        state = offset, epoch, follower.log_start, follower.epochs.entries
+        if state == seen:
             return False
-        seen.add(state)
+        if number.bit_count() == 1:
+            # Of all states only the one at the newest power of two is kept: what goes on for ever comes back to one.
+            seen = *state[:-1], list(follower.epochs.entries)
         diverging = None if epoch is None else leader.epochs.end_offset(epoch, leader.log_end)
         is_out_of_range = offset < leader.log_start or (epoch is not None and diverging is None)
         if diverging is not None and not is_out_of_range and (diverging[0] < (epoch or 0) or diverging[1] < offset):

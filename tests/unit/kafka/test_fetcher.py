@@ -70,6 +70,30 @@ def test_interleaved_epochs_are_walked_down() -> None:
     assert follow(leader, follower) == FollowerOutcome(10)
 
 
+def test_a_walk_over_many_epochs_looks_at_each_a_few_times() -> None:
+    """The follower drops one epoch in each round; each round went through all of its epochs."""
+    looks = 0
+
+    class CountedEpoch(tuple[int, int]):
+        def __hash__(self) -> int:
+            nonlocal looks
+            looks += 1
+            return super().__hash__()
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal looks
+            looks += 1
+            return super().__eq__(other)
+
+    count = 300
+    even = [(2 * number, number) for number in range(count)]
+    odd = [CountedEpoch((epoch + 1, offset)) for epoch, offset in even]
+    ours = log(*((offset, offset, epoch) for epoch, offset in even), epochs=tuple(even))
+    theirs = log(*((offset, offset, epoch) for epoch, offset in odd), epochs=tuple(odd))
+    assert follow(ours, theirs) == FollowerOutcome(0)
+    assert looks < 4 * count
+
+
 def test_without_epochs_the_high_watermark_decides() -> None:
     follower = log((0, 9, 0), (10, 19, 0), high_watermark=10)
     assert follow(LONG, follower) == FollowerOutcome(10)
