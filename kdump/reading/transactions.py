@@ -9,11 +9,11 @@ transaction index names aborted transactions whose marker is lost. Where damage 
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from kdump.codes import DamageError, KdumpError
 from kdump.format import control
@@ -47,9 +47,8 @@ _LENGTH_OFFSET: Final = 8
 _LARGEST_REPAIRED: Final = 1 << 24
 """The largest batch (bytes) whose wrong length is repaired."""
 _NO_END: Final = 2**63
-
-if TYPE_CHECKING:
-    pass
+_Placed = TypeVar("_Placed", tuple[int, int], tuple[int, str])
+"""Something at an offset."""
 
 
 class _Judged(NamedTuple):
@@ -80,9 +79,11 @@ class AbortedRanges:
 
     def read(self, path: str, is_possible: Callable[[AbortedTxn], bool] = lambda txn: True) -> None:
         """Take the possible entries of the index of segment ``path``. A damaged or missing index is ignored."""
+        found: dict[int, list[tuple[int, int]]] = {}
         with suppress(KdumpError, ValueError):
             for txn in filter(is_possible, parse_txn_index(read_whole(sibling(path, Kind.TXN_INDEX)))):
-                insort(self._of_producers.setdefault(txn.producer_id, []), (txn.last_offset, txn.first_offset))
+                found.setdefault(txn.producer_id, []).append((txn.last_offset, txn.first_offset))
+        _merge(self._of_producers, found)
 
     def transaction(self, producer_id: int, offset: int) -> tuple[int, int] | None:
         """(first offset, offset of the marker) of the producer's first transaction that ends at ``offset`` or later."""
@@ -108,6 +109,8 @@ class Transactions(Outcomes):
 
     def __init__(self) -> None:
         self._markers: dict[int, list[tuple[int, str]]] = {}
+        # Those of the segment that is being read.
+        self._new_markers: dict[int, list[tuple[int, str]]] = {}
         self._aborted = AbortedRanges()
         self._followed = TransactionFollower()
         self._segments: list[_ReadSegment] = []
@@ -152,13 +155,17 @@ class Transactions(Outcomes):
             self.end_offset = segment.base_offset
         self._segments.append(segment)
         self._judged = None
-        with open_source(path) as source:
-            # A wrong length may lead past markers to bytes that only look like an entry, so all CRCs are checked.
-            for item in ResyncWalk(source).items():
-                if isinstance(item, CheckedChunk):
-                    self._see_chunk(item)
-                elif not item.overlaps:
-                    self._see_gap(source, item)
+        try:
+            with open_source(path) as source:
+                # A wrong length may lead past markers to bytes that only look like an entry, so all CRCs are checked.
+                for item in ResyncWalk(source).items():
+                    if isinstance(item, CheckedChunk):
+                        self._see_chunk(item)
+                    elif not item.overlaps:
+                        self._see_gap(source, item)
+        finally:
+            _merge(self._markers, self._new_markers)
+            self._new_markers = {}
         self._aborted.read(path, self._may_begin)
 
     def read_snapshot(self, path: str) -> bool:
@@ -346,7 +353,7 @@ class Transactions(Outcomes):
             return
         outcome = marked_outcome(header, data[start:end])
         if outcome is not None:
-            insort(self._markers.setdefault(producer_id, []), (header.base_offset, outcome))
+            self._new_markers.setdefault(producer_id, []).append((header.base_offset, outcome))
             self._followed.marker(
                 producer_id, RemainingMarker(header.base_offset, header.producer_epoch, outcome == ABORTED)
             )
@@ -360,6 +367,20 @@ def marked_outcome(header: BatchHeader, batch: memoryview) -> str | None:
     except DamageError:
         return None
     return {control.ABORT: ABORTED, control.COMMIT: COMMITTED}.get(kind)  # type: ignore[arg-type]
+
+
+def _merge(known: dict[int, list[_Placed]], found: Mapping[int, Iterable[_Placed]]) -> None:
+    """Add to the sorted lists what was found for each key, in any order. What comes after it is moved only once."""
+    for key, unsorted in found.items():
+        placed, added = known.setdefault(key, []), sorted(unsorted)
+        merged: list[_Placed] = []
+        first = start = bisect_right(placed, added[0])
+        for one in added:
+            stop = bisect_right(placed, one, start)
+            merged += placed[start:stop]
+            merged.append(one)
+            start = stop
+        placed[first:] = merged + placed[start:]
 
 
 def _offsets(data: memoryview, start: int) -> tuple[int, int]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from kdump.format.index import TXN_ENTRY
+from kdump.reading.transactions import AbortedRanges, Transactions
 from kdump.reading.view import DecodePath
 from kdump.rows.tables import BATCH
 from tests.harness.batches import CONTROL, TRANSACTIONAL, plain_rows, v2_batch
@@ -172,6 +175,35 @@ def test_marker_is_lost_but_the_index_names_the_transaction(tmp_path: Path) -> N
     assert [row["txnState"] for row in records(log)] == ["aborted", "aborted", None]
     (tmp_path / "0.txnindex").write_bytes(b"\7" + entry[1:])
     assert [row["txnState"] for row in records(log)] == ["open", "open", None]
+
+
+def test_falling_offsets_are_put_in_order_together(tmp_path: Path) -> None:
+    """Not one by one: each in front of all others moves them. A later segment may bring offsets between them too."""
+    count = 50
+    low, high = tmp_path / "0.log", tmp_path / f"{4 * count}.log"
+    low.write_bytes(data(0, 1) + b"".join(marker(4 * number, 1, ABORT) for number in range(count, 0, -1)))
+    high.write_bytes(b"".join(marker(4 * number + 2, 1, COMMIT) for number in range(count, 0, -1)))
+    aborted = [(number, 4 * number + 1) for number in range(count, 0, -1)]
+    low.with_suffix(".txnindex").write_bytes(b"".join(TXN_ENTRY.pack(0, 1, *one, 0) for one in aborted))
+    moves = 0
+
+    def count_moves(_: object, event: str, function: object) -> None:
+        nonlocal moves
+        moves += event == "c_call" and getattr(function, "__name__", "") in {"insort", "insort_right", "insert"}
+
+    read, ranges = Transactions(), AbortedRanges()
+    sys.setprofile(count_moves)
+    try:
+        read.read_segment(str(low), 4 * count)
+        read.read_segment(str(high))
+        ranges.read(str(low))
+    finally:
+        sys.setprofile(None)
+    assert moves == 0
+    assert [read.end(1, offset) for offset in range(4 * count)] == [
+        offset // 2 * 2 + 2 if offset > 3 else 4 for offset in range(4 * count)
+    ]
+    assert [ranges.transaction(1, 4 * first) for first, _ in aborted] == aborted
 
 
 def test_markers_that_cannot_be_read_end_nothing(tmp_path: Path) -> None:
