@@ -63,8 +63,10 @@ class ProducerStates:
         self.end_offset = end_offset
         self._states: dict[int, ProducerState] = {}
         self._ongoing: dict[int, int] = {}
-        # A heap of the keys of _ongoing; those of ended transactions are dropped when they come to its top.
-        self._first_offsets: list[int] = []
+        # A heap of (first offset, producer id); ended transactions are dropped when they come to its top.
+        self._first_offsets: list[tuple[int, int]] = []
+        # By producer id, a heap of first offsets that wait until an earlier one of the producer is dropped.
+        self._waiting: dict[int, list[int]] = {}
 
     @classmethod
     def from_snapshot(cls, entries: Iterable[ProducerEntry], end_offset: int = 0) -> Self:
@@ -93,6 +95,7 @@ class ProducerStates:
         other._states = {producer_id: replace(state) for producer_id, state in self._states.items()}
         other._ongoing = dict(self._ongoing)
         other._first_offsets = list(self._first_offsets)
+        other._waiting = {producer_id: list(waiting) for producer_id, waiting in self._waiting.items()}
         return other
 
     @property
@@ -156,18 +159,23 @@ class ProducerStates:
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
         """The last stable offset after ``completed``: where the first other open transaction begins, else its end."""
-        own = []
-        found = None
+        own = found = None
         while self._first_offsets and found is None:
-            first_offset = self._first_offsets[0]
-            if self._ongoing.get(first_offset, completed.producer_id) != completed.producer_id:
+            first_offset, producer_id = self._first_offsets[0]
+            if self._ongoing.get(first_offset) != producer_id:
+                heappop(self._first_offsets)
+                if waiting := self._waiting.get(producer_id):
+                    heappush(self._first_offsets, (heappop(waiting), producer_id))
+            elif producer_id != completed.producer_id:
                 found = first_offset
             else:
                 heappop(self._first_offsets)
-                if first_offset in self._ongoing:
-                    own.append(first_offset)
-        for first_offset in own:
-            heappush(self._first_offsets, first_offset)
+                if own is None:
+                    own = first_offset
+                else:
+                    heappush(self._waiting.setdefault(producer_id, []), first_offset)
+        if own is not None:
+            heappush(self._first_offsets, (own, completed.producer_id))
         return wrap_int64(completed.last_offset + 1) if found is None else found
 
     def complete(self, completed: CompletedTxn) -> None:
@@ -213,8 +221,8 @@ class ProducerStates:
         return write_snapshot(self.entries())
 
     def _open(self, first_offset: int, producer_id: int) -> None:
-        if first_offset not in self._ongoing:
-            heappush(self._first_offsets, first_offset)
+        if self._ongoing.get(first_offset) != producer_id:
+            heappush(self._first_offsets, (first_offset, producer_id))
         self._ongoing[first_offset] = producer_id
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import struct
 import tracemalloc
+from contextlib import suppress
+from heapq import heappop
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 
 from kdump.format.batch import parse_header
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
+from kdump.kafka import producers
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.markers import EndTxnMarker, InvalidRecordError, read_marker
 from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates, long_hash_order
@@ -27,12 +31,20 @@ def apply(states: ProducerStates, batch: bytes) -> CompletedTxn | None:
     return states.append(parse_header(batch), memoryview(batch))
 
 
-def data(offset: int, *, count: int = 1, transactional: bool = False, epoch: int = 0, sequence: int = 0) -> bytes:
+def data(
+    offset: int,
+    *,
+    count: int = 1,
+    transactional: bool = False,
+    producer_id: int = PRODUCER,
+    epoch: int = 0,
+    sequence: int = 0,
+) -> bytes:
     return batches.v2_batch(
         batches.plain_rows(count),
         base_offset=offset,
         attributes=batches.TRANSACTIONAL if transactional else 0,
-        producer_id=PRODUCER,
+        producer_id=producer_id,
         producer_epoch=epoch,
         base_sequence=sequence,
     )
@@ -41,11 +53,13 @@ def data(offset: int, *, count: int = 1, transactional: bool = False, epoch: int
 def control(key: bytes | None, value: bytes | None, offset: int = 0, **header: int) -> bytes:
     attributes = header.pop("attributes", 0) | batches.CONTROL | batches.TRANSACTIONAL
     rows = [Row(3, 0, key, value)]
-    return batches.v2_batch(rows, base_offset=offset, attributes=attributes, producer_id=PRODUCER, **header)
+    header.setdefault("producer_id", PRODUCER)
+    return batches.v2_batch(rows, base_offset=offset, attributes=attributes, **header)
 
 
-def marker(offset: int, control_type: int, *, epoch: int = 0) -> bytes:
-    return control(struct.pack(">hh", 0, control_type), VALUE, offset, producer_epoch=epoch)
+def marker(offset: int, control_type: int, *, epoch: int = 0, producer_id: int = PRODUCER) -> bytes:
+    key = struct.pack(">hh", 0, control_type)
+    return control(key, VALUE, offset, producer_epoch=epoch, producer_id=producer_id)
 
 
 def test_data_batches() -> None:
@@ -116,6 +130,52 @@ def test_the_last_stable_offset_is_another_producers_first() -> None:
     states = ProducerStates.from_snapshot(entries)
     assert states.last_stable_offset(CompletedTxn(PRODUCER, 10, 40, is_aborted=True)) == 20
     assert states.last_stable_offset(CompletedTxn(8, 30, 40, is_aborted=True)) == 10
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_last_stable_offset_of_many_transactions(seed: int) -> None:
+    """ProducerStateManager.findNextIncompleteTxn goes through all. A producer may have many in a snapshot."""
+    chance = Random(seed)
+    entries = [
+        ProducerEntry(chance.randrange(3), 0, 0, 5, 0, 0, 0, chance.randrange(20)) for _ in range(chance.randrange(20))
+    ]
+    states = ProducerStates.from_snapshot(entries)
+    for offset in range(20, 60):
+        producer_id = chance.randrange(4)
+        begin, end = (
+            data(offset, transactional=True, producer_id=producer_id),
+            marker(offset, ABORT, producer_id=producer_id),
+        )
+        completed = apply(states, chance.choice((begin, end)))
+        if chance.random() < 0.2:
+            states = states.copy()
+        if completed is None:
+            continue
+        others = [first for first, owner in states.ongoing.items() if owner != producer_id]
+        assert states.last_stable_offset(completed) == min(others, default=offset + 1)
+        with suppress(KafkaFailureError):
+            states.complete(completed)
+
+
+def test_many_transactions_of_one_producer_are_passed_over_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its markers went through all of them."""
+    pops = 0
+
+    def counted(heap: list[tuple[int, int]]) -> tuple[int, int]:
+        nonlocal pops
+        pops += 1
+        return heappop(heap)
+
+    monkeypatch.setattr(producers, "heappop", counted)
+    count = 100
+    states = ProducerStates.from_snapshot(ProducerEntry(PRODUCER, 0, 0, 5, 0, 0, 0, first) for first in range(count))
+    for first in range(count, 3 * count, 2):
+        apply(states, data(first, transactional=True))
+        completed = apply(states, marker(first + 1, ABORT))
+        assert completed is not None
+        assert states.last_stable_offset(completed) == first + 2
+        states.complete(completed)
+    assert pops < 5 * count
 
 
 KEY = struct.pack(">hh", 0, ABORT)
