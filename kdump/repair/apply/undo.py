@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -105,8 +105,9 @@ def resume(folders: Folders, manifest: Manifest) -> None:
     """Finish a repair, or the undoing of one, that was interrupted.
 
     Raises:
-        KdumpError: MANIFEST if a file was written to since, or is not the one that was prepared, else see
-            ``finish`` and ``undo``.
+        KdumpError: MANIFEST, before anything is changed, if a file was written to since, or the steps would not end
+            with the repaired partition, or would remove an original that is not in the backup; else see ``finish`` and
+            ``undo``.
     """
     if manifest.state is State.UNDOING:
         undo(folders, manifest)
@@ -114,14 +115,44 @@ def resume(folders: Folders, manifest: Manifest) -> None:
     for change in manifest.files:
         if not _is_known(folders, manifest, change):
             raise _unfit(manifest, change, "was written to since")
-    changes = {change.name: change for change in manifest.files}
-    for step in manifest.steps:
-        placed, source = changes.get(step.target.removesuffix(SWAP)), folders.source(step)
-        if step.action is not Action.PLACE or source is None or placed is None or placed.after is None:
-            continue
-        if not _has_state(source, placed.after):
-            raise _unfit(manifest, placed, "was prepared with other content than is there now")
+    _check_outcome(folders, manifest)
+    waiting = [change for change in manifest.files if not _is(folders, change, change.after)]
+    originals = [change for change in waiting if _is(folders, change, change.before)]
+    _check_backup(folders, manifest, originals, "is to be changed")
     finish(folders, manifest)
+
+
+def _check_outcome(folders: Folders, manifest: Manifest) -> None:
+    """Raises KdumpError MANIFEST if a file would not be as the repair makes it after the steps that are left."""
+    origins = _origins(folders, manifest)
+    cut = {step.target for step in manifest.steps if step.action is Action.CUT}
+    for change in manifest.files:
+        origin = origins.get(change.name)
+        if origin is None and change.after is not None:
+            raise _unfit(manifest, change, "is gone, and so is what was prepared for it")
+        if origin is None or change.name in cut or _has_state(origin, change.after):
+            continue
+        is_left = origin == folders.file(change.name)
+        what = "what was prepared is gone" if is_left else "was prepared with other content than is there now"
+        raise _unfit(manifest, change, what)
+
+
+def _origins(folders: Folders, manifest: Manifest) -> dict[str, DirectoryEntry]:
+    """The files that would be there after the steps that are left: by its name, where each one is now."""
+    steps = [step for step in manifest.steps if step.action in (Action.PLACE, Action.REMOVE)]
+    names = {change.name for change in manifest.files} | {step.target for step in steps}
+    origins = {name: file for name in names if disk.exists(file := folders.file(name))}
+    for step in steps:
+        if step.source is not None and (source := folders.source(step)) is not None:
+            origins[step.source] = source
+    for step in steps:
+        if step.source is not None and step.source not in origins:
+            continue
+        if step.action is Action.REMOVE:
+            origins.pop(step.target, None)
+        elif step.source is not None:
+            origins[step.target] = origins.pop(step.source)
+    return origins
 
 
 def undo(folders: Folders, manifest: Manifest, *, replaces_changed: bool = False) -> Undone:
@@ -211,7 +242,8 @@ def _keep_changed(folders: Folders, manifest: Manifest, written: int, *, replace
     if not is_resumed:
         manifest = replace(manifest, replaced=None)
     changed = [change.name for change in manifest.files if not _is_known(folders, manifest, change)]
-    _check_backup(folders, manifest)
+    wrong = [change for change in manifest.files if not _is(folders, change, change.before)]
+    _check_backup(folders, manifest, wrong, "is changed")
     added = [] if is_resumed else _added(folders, manifest, written)
     if is_resumed and changed:
         raise _refused(manifest, changed, "was written to since")
@@ -230,19 +262,19 @@ def _keep_changed(folders: Folders, manifest: Manifest, written: int, *, replace
     return replace(manifest, replaced=name)
 
 
-def _check_backup(folders: Folders, manifest: Manifest) -> None:
-    """Raises KdumpError MANIFEST if a file cannot be put back."""
-    for change in manifest.files:
-        if change.saved is None or _is(folders, change, change.before):
+def _check_backup(folders: Folders, manifest: Manifest, changes: Iterable[FileChange], what: str) -> None:
+    """Raises KdumpError MANIFEST if the original of a file is not in the backup; ``what`` becomes of the file."""
+    for change in changes:
+        if change.saved is None:
             continue
         saved = folders.saved(change)
         if saved is None:
-            raise _unfit(manifest, change, f"is changed, and {change.saved} is not in the backup")
+            raise _unfit(manifest, change, f"{what}, and {change.saved} is not in the backup")
         start = _kept_start(folders, change)
         if start is None:
             raise _unfit(manifest, change, f"its first {change.kept} bytes, which the backup does not hold, are gone")
         if not _is_original(change, start, saved):
-            raise _unfit(manifest, change, f"is changed, and {change.saved} in the backup is not what was saved")
+            raise _unfit(manifest, change, f"{what}, and {change.saved} in the backup is not what was saved")
 
 
 def _kept_start(folders: Folders, change: FileChange) -> _Hash | None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from kdump.codes import Codes, KdumpError
-from kdump.repair.apply import disk
+from kdump.repair.apply import disk, journal
 from kdump.repair.apply.disk import DirectoryEntry
+from kdump.repair.apply.folders import Folders
 from kdump.repair.apply.journal import set_line
+from kdump.repair.apply.manifest import Action, RepairStep
 from kdump.repair.begun import undo_repair
 from kdump.repair.plan import starts
 from kdump.repair.plan.plan import RepairMode
@@ -315,3 +318,54 @@ def test_two_undo_one_repair_at_the_same_time(
     undo_repair(str(manifest))
     assert is_stopped
     assert contents(tree(partition)) == before
+
+
+@pytest.mark.parametrize("calls", [3, pytest.param(0, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("mode", [RepairMode.LIKE_BROKER, pytest.param(RepairMode.SALVAGE, marks=pytest.mark.slow)])
+def test_a_repair_without_one_of_its_files_is_finished_exactly_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: RepairMode, calls: int
+) -> None:
+    """A prepared file, a placed file or an original is gone. No last original is removed."""
+    sound = build(tmp_path / "sound")
+    repair(sound, mode)
+    after = contents(tree(sound))
+    begun = build(tmp_path / "begun")
+    stop_after(monkeypatch, calls)
+    with pytest.raises(KdumpError, match="stopped"):
+        repair(begun, mode)
+    monkeypatch.undo()
+    named = {change["name"] for change in json.loads(manifests(begun)[0].read_text())["files"]}
+    waiting = [path for path in begun.rglob("*") if path.is_file() and path.parent.name in ("new", "old")]
+    placed = [path for path in begun.iterdir() if path.name.removesuffix(".swap") in named]
+    refused = 0
+    for number, path in enumerate((*waiting, *placed)):
+        partition = shutil.copytree(begun.parent, tmp_path / str(number) / "logs") / begun.name
+        lost = partition / path.relative_to(begun)
+        lost.unlink()
+        before = tree(partition)
+        run = kdump("repair", "--finish", str(partition), cwd=tmp_path)
+        if run.returncode:
+            refused += 1
+            assert (run.returncode, tree(partition)) == (DAMAGE, before)
+            continue
+        assert contents(tree(partition)) == after
+        if path.parent.name == "old":
+            name = f"{begun.name}/{path.name.partition('.from-')[0]}"
+            assert contents(before).get(name) in (None, after.get(name))
+    assert refused
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, calls: int) -> None:
+    """Let the steps of a repair end with OSError after so many that move or remove a file of the partition."""
+    left = calls
+    take = journal._take
+
+    def counted(step: RepairStep, folders: Folders) -> None:
+        nonlocal left
+        if step.action in (Action.PLACE, Action.REMOVE):
+            if not left:
+                raise OSError("stopped")
+            left -= 1
+        take(step, folders)
+
+    monkeypatch.setattr(journal, "_take", counted)
