@@ -154,7 +154,7 @@ def _sibling_commands(random: Random, path: str) -> list[list[str]]:
             ["dump", "--index-sanity-check", path],
             ["dump", "--explain", str(random.randrange(100)), path],
             ["explain", path, str(random.randrange(100))],
-            ["dump", "--output", "jsonl", path],
+            ["dump", "--output", random.choice(("jsonl", "csv", "table")), path],
             ["verify", path],
             ["stats", path],
             ["repair", path],

@@ -28,7 +28,8 @@ _WORDS: Final = (
 )  # fmt: skip
 _VALUES: Final[tuple[Any, ...]] = (
     None, True, False, "", "x", "x" * 1000, [], {}, [[]], [None], {"base64": "!"}, {"base64": "aGk="}, {"base64": 5},
-    1.5, 1e308, float("inf"), float("nan"), "\x00", "\udcff", "../../victim", "/victim", *NUMBERS,
+    1.5, 1e308, float("inf"), float("nan"), "\x00", "\udcff", "\ud800", "../../victim", "/victim",
+    json.loads("[" * 400 + "]" * 400), *NUMBERS,
 )  # fmt: skip
 _LONGEST_DECOMPRESSED: Final = 1 << 20
 _OFFSET: Final = struct.Struct(">q")
@@ -89,7 +90,9 @@ def damage_snapshot(data: bytes, random: Random) -> bytes:
 
 
 def damage_text(data: bytes, random: Random) -> bytes:
-    """A checkpoint or a file of properties."""
+    """A checkpoint, a file of properties, or one of JSON."""
+    if data.startswith(b"{") and random.random() < 0.5:
+        return damage_json_text(data, random)
     separator = random.choice((b" ", b"\n", b"="))
     if random.random() < 0.2:
         return damage_index(data, random)
@@ -117,10 +120,19 @@ def damage_json(value: Any, random: Random) -> Any:
     return random.choice(_VALUES)
 
 
+def damage_json_text(data: bytes, random: Random) -> bytes:
+    """JSON with something in it that does not belong there, or other bytes as they are."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return data
+    return json_bytes(damage_json(value, random), random)
+
+
 def json_bytes(value: Any, random: Random) -> bytes:
     """JSON text, sometimes not quite."""
     text = json.dumps(value, ensure_ascii=random.random() < 0.7)
-    data = text.encode("utf-8", "surrogateescape")
+    data = text.encode("utf-8", "surrogatepass" if "\ud800" in text else "surrogateescape")
     return damage_index(data, random) if random.random() < 0.1 else data
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,7 +20,16 @@ from kdump.wire.compression import compress
 from tests.fuzz.case import Case, Fault
 from tests.fuzz.corpus import KINDS_07, Corpus
 from tests.fuzz.examining import Kind, examine, examined
-from tests.fuzz.mutations import NUMBERS, damage_entry, damage_file, damage_index, damage_json, damage_text, json_bytes
+from tests.fuzz.mutations import (
+    NUMBERS,
+    damage_entry,
+    damage_file,
+    damage_index,
+    damage_json,
+    damage_json_text,
+    damage_text,
+    json_bytes,
+)
 from tests.fuzz.running import Ran, bounded, run_command
 from tests.oracle.crafting import entries
 
@@ -136,18 +146,44 @@ def _check_frame(case: Case, folder: Path) -> list[Fault]:
 
 # Files of ZooKeeper.
 
+_NODE_JSON: Final = re.compile(rb'\{"[^\0-\x1f\x7f-\xff]*\}')
+
 
 def _damage_zookeeper(name: str, data: bytes, random: Random) -> bytes:
     """Most have a right checksum, so that what is wrong gets past it."""
-    changed = bytearray(damage_index(data, random))
-    if len(changed) > 60 and random.random() < 0.6:
-        at, size = random.randrange(16, len(changed) - 20), random.choice((4, 4, 8))
-        changed[at : at + size] = (random.choice(NUMBERS) & (1 << 8 * size) - 1).to_bytes(size, "big")
+    if random.random() < 0.3:
+        changed = bytearray(_damage_node(name, data, random))
+    else:
+        changed = bytearray(damage_index(data, random))
+        if len(changed) > 60 and random.random() < 0.6:
+            at, size = random.randrange(16, len(changed) - 20), random.choice((4, 4, 8))
+            changed[at : at + size] = (random.choice(NUMBERS) & (1 << 8 * size) - 1).to_bytes(size, "big")
     if random.random() < 0.7:
         if name.startswith("snapshot") and len(changed) > 13:
             changed[-13:-5] = zlib.adler32(bytes(changed[:-13])).to_bytes(8, "big")
         elif name.startswith("log"):
             _right_transactions(changed)
+    return bytes(changed)
+
+
+def _damage_node(name: str, data: bytes, random: Random) -> bytes:
+    """Other JSON in one node, with the right lengths."""
+    nodes = [
+        (match.start(), match.end())
+        for match in _NODE_JSON.finditer(data)
+        if int.from_bytes(data[match.start() - 4 : match.start()], "big") == len(match[0])
+    ]
+    if not nodes:
+        return data
+    start, end = random.choice(nodes)
+    text = damage_json_text(data[start:end], random)
+    changed = bytearray(data[: start - 4] + len(text).to_bytes(4, "big") + text + data[end:])
+    position = 16
+    while name.startswith("log") and position + 12 <= start:
+        size = int.from_bytes(data[position + 8 : position + 12], "big")
+        if position < start < position + 12 + size:
+            changed[position + 8 : position + 12] = (size + len(text) - (end - start)).to_bytes(4, "big")
+        position += 13 + size
     return bytes(changed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import json
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 from kdump.cli import exit_status
 from kdump.cli.main import _run
 from kdump.codes import KdumpError
+from kdump.wire.jsontext import no_constant
 from tests.fuzz.case import Fault
 from tests.harness.streams import caught
 
@@ -96,7 +98,19 @@ def run_command(words: Sequence[str], folder: Path, faults: list[Fault]) -> Ran:
         faults.append(Fault("status", f"{status} {_options(words)}", f"{what}\n{_text(ran)}"))
     if b"Traceback" in ran.errors or b"internal error" in ran.errors or b"Warning:" in ran.errors:
         faults.append(Fault("stderr", ran.errors.decode("utf-8", "replace")[-60:], f"{what}\n{_text(ran)}"))
+    if status is not None and "jsonl" in words and words[0] != "convert" and not _are_json(ran.out):
+        faults.append(Fault("json", _options(words), f"{what}\n{_text(ran)}"))
     return ran
+
+
+def _are_json(lines: bytes) -> bool:
+    """Each whole line is JSON in UTF-8."""
+    try:
+        for line in lines.split(b"\n")[:-1]:
+            json.loads(line.decode(), parse_constant=no_constant)
+    except ValueError:
+        return False
+    return True
 
 
 def files_in(folder: Path) -> dict[str, tuple[int, int, int, str]]:
