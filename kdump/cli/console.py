@@ -66,8 +66,10 @@ class Console:
         """A line on standard error, after all that was written before it."""
         self._progress.clear()
         self.out.flush()
-        self.errors.write(os.fsencode(line) + b"\n")
-        self.errors.flush()
+        # The exit status tells the same where nobody can read this.
+        with suppress(OSError):
+            self.errors.write(os.fsencode(line) + b"\n")
+            self.errors.flush()
 
     def note(self, line: str) -> None:
         """A line on standard error, after the program's name."""

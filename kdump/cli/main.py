@@ -77,6 +77,7 @@ def cli(traceback: bool) -> None:
 
 def main() -> None:
     """The console script."""
+    _hold_closed_descriptors()
     show_traceback = "--traceback" in sys.argv[1:]
     try:
         status = _run()
@@ -87,7 +88,7 @@ def main() -> None:
             from kdump.system.blocks import escaped
 
             text = f"internal error: {type(error).__name__}: {escaped(str(error))} (--traceback shows where)"
-            click.echo(f"kdump: {text}", err=True)
+            _tell(f"kdump: {text}\n")
         status = exit_status.UNREADABLE
     _leave(status)
 
@@ -122,7 +123,7 @@ def _show_error(error: OSError) -> None:
     from kdump.system.blocks import escaped
 
     where = f"{error.filename}: " if isinstance(error.filename, str) else ""
-    click.echo(escaped(f"kdump: {where}{error.strerror or error}"), err=True)
+    _tell(escaped(f"kdump: {where}{error.strerror or error}") + "\n")
 
 
 def _show_usage(error: click.ClickException) -> None:
@@ -131,7 +132,27 @@ def _show_usage(error: click.ClickException) -> None:
 
     text = io.StringIO()
     error.show(text)
-    click.echo(escaped(text.getvalue(), keep="\n"), err=True, nl=False)
+    _tell(escaped(text.getvalue(), keep="\n"))
+
+
+def _tell(text: str) -> None:
+    """Write to standard error if that can be written. The exit status tells the same."""
+    with contextlib.suppress(OSError):
+        click.echo(text, err=True, nl=False)
+
+
+def _hold_closed_descriptors() -> None:
+    """Let no file get the number of a closed standard stream: what is written to the stream would go into it.
+
+    Reading and writing fail there as before, also through ``sys.stdout``.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY if descriptor else os.O_WRONLY)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115  # as long as the process
 
 
 def _leave(status: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.batches import plain_rows, v2_batch
-from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, dump, dumped, on_a_terminal, shell
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, USAGE, dump, dumped, on_a_terminal, shell
 from tests.harness.fast_reference import Row
 
 pytestmark = pytest.mark.slow
@@ -116,6 +116,20 @@ def test_stdout_and_stderr_in_order(folder: Path) -> None:
     run = shell(f"$KDUMP dump 5.log {NAME} 2>&1", folder)
     lines = run.stdout.decode().splitlines()
     assert [line.split()[0] for line in lines] == ["Dumping", "Log", "kdump:", "Dumping", "Log", "baseOffset:"]
+
+
+@pytest.mark.parametrize("words", ["--version", "man dump", "completion bash", "dump --help", "dump --fields help"])
+@pytest.mark.parametrize("stream", [">&-", ">/dev/full"])
+def test_output_of_every_kind_that_is_lost(folder: Path, words: str, stream: str) -> None:
+    assert shell(f"$KDUMP {words} {stream}", folder).returncode == UNREADABLE
+
+
+@pytest.mark.parametrize(
+    ("words", "status"), [("nothing", USAGE), ("dump nothere", UNREADABLE), (f"dump {NAME} nothere", UNREADABLE)]
+)
+@pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full"])
+def test_a_message_that_is_lost_changes_no_status(folder: Path, words: str, status: int, stream: str) -> None:
+    assert shell(f"$KDUMP {words} {stream}", folder).returncode == status
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
