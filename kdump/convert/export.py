@@ -185,10 +185,12 @@ def _note_order(order: OffsetOrder, result: SegmentResult) -> None:
     """Note offsets that are there twice: a log cannot hold them, but the reader of the file counts them twice."""
     if order.first is not None:
         offset, highest = order.first
-        what = "1 record has an offset" if order.count == 1 else f"{order.count:,} records have offsets"
-        result.notes.append(
-            f"{what} that do not rise, first {offset} after {highest}: they may be there twice (see kdump verify)"
+        what = (
+            "1 record has an offset that does not rise, it is"
+            if order.count == 1
+            else f"{order.count:,} records have offsets that do not rise, first"
         )
+        result.notes.append(f"{what} {offset} after {highest}: they may be there twice (see kdump verify)")
 
 
 def _view_options(job: ExportJob, result: SegmentResult, followed: TransactionReader) -> ViewOptions:
