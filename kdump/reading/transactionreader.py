@@ -10,7 +10,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.log.named import reads_once
 from kdump.log.names import base_of, parse_file_name
 from kdump.log.partition import segments_around
-from kdump.reading.transactions import Transactions
+from kdump.reading.transactions import Transactions, least
 
 
 class TransactionReader:
@@ -48,16 +48,16 @@ class TransactionReader:
         """
         partition = self._partition(path)
         transactions = partition.read_through(path)
-        still_open = transactions.open_transactions & partition.open_after[path]
-        still_open |= {one for one in transactions.undecided if one[1] < partition.end_of[path]}
-        return min(((offset, producer) for producer, offset in still_open), default=None)
+        still_open = transactions.opened.first_still(partition.number(path))
+        undecided = transactions.first_undecided
+        return least(still_open, undecided if undecided and undecided[0] < partition.end_of[path] else None)
 
     def open_before(self, path: str) -> Mapping[int, int]:
         """The transactions that are open where the segment at ``path`` begins: first offsets by producer id.
 
         Raises as ``of``.
         """
-        return dict(self._partition(path).open_before(path))
+        return self._partition(path).open_before(path)
 
     def _partition(self, path: str) -> _PartitionSegments:
         for announced in self._announced.pop(os.path.dirname(path), ()):
@@ -81,7 +81,6 @@ class _PartitionSegments:
         self._transactions = Transactions()
         self._read = 0
         self._unread: dict[str, KdumpError] = {}
-        self.open_after: dict[str, frozenset[tuple[int, int]]] = {}
         self.end_of: dict[str, int] = {}
         name = parse_file_name(path)
         around = segments_around(path) if name is not None and not name.state else [path]
@@ -89,27 +88,29 @@ class _PartitionSegments:
         while start > 0 and not self._transactions.read_snapshot(around[start]):
             start -= 1
         self.segments = around[start:]
-        self._open_at_start = self._transactions.open_transactions
+        self._numbers = {segment: number for number, segment in enumerate(self.segments, start=1)}
 
-    def open_before(self, path: str) -> frozenset[tuple[int, int]]:
-        """(producer id, first offset) of the transactions that are open where ``path`` begins."""
-        number = self.segments.index(path)
-        if not number:
-            return self._open_at_start
-        before = self.segments[number - 1]
-        self._read_up_to(before)
-        return self.open_after[before]
+    def number(self, path: str) -> int:
+        """The number of a segment, from 1 on."""
+        return self._numbers[path]
+
+    def open_before(self, path: str) -> dict[int, int]:
+        """First offsets of the transactions that are open where ``path`` begins, by producer id."""
+        before = self.number(path) - 1
+        if before:
+            self._read_up_to(self.segments[before - 1])
+        return self._transactions.opened.after(before)
 
     def read_through(self, path: str) -> Transactions:
         """Read up to the end of ``path``, and further while one of its transactions is open."""
         self._read_up_to(path)
-        while self._read < len(self.segments) and self._transactions.open_transactions & self.open_after[path]:
+        while self._read < len(self.segments) and self._transactions.opened.is_any_still(self.number(path)):
             self._read_next()
         return self._transactions
 
     def _read_up_to(self, path: str) -> None:
         """Read up to the end of ``path``. Raises KdumpError, for one segment the same error each time."""
-        while path not in self.open_after:
+        while path not in self.end_of:
             if path in self._unread:
                 raise self._unread[path]
             self._read_next()
@@ -122,5 +123,4 @@ class _PartitionSegments:
         except KdumpError as error:
             self._unread[segment] = error
             raise
-        self.open_after[segment] = self._transactions.open_transactions
         self.end_of[segment] = self._transactions.end_offset

@@ -12,8 +12,9 @@ import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import accumulate, takewhile
 from operator import itemgetter
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from kdump.codes import DamageError, KdumpError
 from kdump.format import control
@@ -59,8 +60,102 @@ class _Judged(NamedTuple):
     outcome: str | None
 
 
-_JudgedTransactions: TypeAlias = dict[int, list[_Judged]]
-"""By producer id, in offset order."""
+class _JudgedTransactions:
+    """Those of each producer in offset order. ``first_undecided``: (first offset, producer id), None without one."""
+
+    def __init__(self) -> None:
+        self._of_producers: dict[int, list[_Judged]] = {}
+        self.first_undecided: tuple[int, int] | None = None
+
+    def add(self, producer_id: int, one: _Judged) -> None:
+        """Add the next one of a producer."""
+        self._of_producers.setdefault(producer_id, []).append(one)
+        if one.outcome is None:
+            self.first_undecided = least(self.first_undecided, (one.first_offset, producer_id))
+
+    def at(self, producer_id: int, offset: int) -> _Judged | None:
+        """The one that a producer's batch at ``offset`` belongs to."""
+        found = self._of_producers.get(producer_id, ())
+        number = bisect_right(found, offset, key=itemgetter(0)) - 1
+        return found[number] if number >= 0 and offset < found[number].end else None
+
+
+class OpenTransactions:
+    """Which transactions are open after each segment. Segments have numbers from 1 on; 0: before the first one.
+
+    What is kept of a segment is what changed since the one before it.
+    """
+
+    def __init__(self) -> None:
+        self._segment = 0
+        # Of each transaction that is open (producer id, first offset): the segment where it began. These rise.
+        self._since: dict[tuple[int, int], int] = {}
+        # How many of those that began in each segment are open. None is in those before the oldest.
+        self._counts = [0]
+        self._oldest = 0
+        self._firsts: list[tuple[int, int] | None] = []
+        # Producers whose transactions from before the newest segment ended in it.
+        self._ended: list[int] = []
+        # Of each segment before the newest: what ended so, and what began in it and is open after it.
+        self._changes: list[tuple[list[int], list[tuple[int, int]]]] = []
+        # First offsets by producer id after the first so many changes.
+        self._applied: dict[int, int] = {}
+        self._applied_count = 0
+
+    def next_segment(self) -> None:
+        """What follows is in the next segment."""
+        began = [one for one, _ in takewhile(lambda one: one[1] == self._segment, reversed(self._since.items()))]
+        self._changes.append((self._ended, began))
+        self._ended = []
+        self._counts.append(0)
+        self._segment += 1
+
+    def begin(self, producer_id: int, first_offset: int) -> None:
+        """A transaction begins."""
+        self._since[producer_id, first_offset] = self._segment
+        self._counts[self._segment] += 1
+        self._firsts = []
+
+    def end(self, producer_id: int, first_offset: int) -> None:
+        """An open transaction ends."""
+        since = self._since.pop((producer_id, first_offset))
+        self._counts[since] -= 1
+        self._firsts = []
+        if since < self._segment:
+            self._ended.append(producer_id)
+
+    def is_any_still(self, segment: int) -> bool:
+        """Whether one that was open after a segment still is."""
+        while self._oldest < self._segment and not self._counts[self._oldest]:
+            self._oldest += 1
+        return self._oldest <= segment and self._counts[self._oldest] > 0
+
+    def first_still(self, segment: int) -> tuple[int, int] | None:
+        """(first offset, producer id) of the first one that was open after a segment and still is; None without one.
+
+        Quick where nothing began or ended since it was asked.
+        """
+        if not self.is_any_still(segment):
+            return None
+        if len(self._firsts) != len(self._counts):
+            firsts: list[tuple[int, int] | None] = [None] * len(self._counts)
+            for (producer_id, first_offset), since in self._since.items():
+                firsts[since] = least(firsts[since], (first_offset, producer_id))
+            self._firsts = list(accumulate(firsts, least))
+        return self._firsts[segment]
+
+    def after(self, segment: int) -> dict[int, int]:
+        """First offsets of those that were open after a segment, by producer id; quick where segments rise."""
+        if segment == self._segment:
+            return dict(self._since.keys())
+        if segment < self._applied_count - 1:
+            self._applied, self._applied_count = {}, 0
+        for ended, began in self._changes[self._applied_count : segment + 1]:
+            for producer_id in ended:
+                del self._applied[producer_id]
+            self._applied.update(began)
+        self._applied_count = segment + 1
+        return dict(self._applied)
 
 
 class _ReadSegment(NamedTuple):
@@ -115,13 +210,14 @@ class Transactions(Outcomes):
         self._followed = TransactionFollower()
         self._segments: list[_ReadSegment] = []
         self._open_before: frozenset[int] = frozenset()
+        self.opened = OpenTransactions()
         self.end_offset = 0
         """After the last valid batch."""
         self._is_after_damage = False
         self._damaged: set[tuple[int, int]] = set()
         self._snapshots: list[Snapshot] = []
         self._indexes: list[SegmentIndex | None] = []
-        self._settled: _JudgedTransactions = {}
+        self._settled = _JudgedTransactions()
         self._settled_count = 0
         self._judged: _JudgedTransactions | None = None
 
@@ -131,15 +227,10 @@ class Transactions(Outcomes):
         return frozenset((producer_id, one.first_offset) for producer_id, one in self._followed.open.items())
 
     @property
-    def undecided(self) -> frozenset[tuple[int, int]]:
-        """(producer id, first offset) of those whose marker may be lost, so that their outcome is unknown."""
-        return frozenset(
-            (producer_id, one.first_offset)
-            for judged in (self._waiting(), self._settled)
-            for producer_id, found in judged.items()
-            for one in found
-            if one.outcome is None
-        )
+    def first_undecided(self) -> tuple[int, int] | None:
+        """(first offset, producer id) of the first one whose marker may be lost, so that its outcome is unknown."""
+        waiting = self._waiting()
+        return least(self._settled.first_undecided, waiting.first_undecided)
 
     def read_segment(self, path: str, next_base: int | None = None) -> None:
         """Read the next segment: transactional headers and markers, also after damage, and its transaction index.
@@ -154,6 +245,7 @@ class Transactions(Outcomes):
         if not self._segments:
             self.end_offset = segment.base_offset
         self._segments.append(segment)
+        self.opened.next_segment()
         self._judged = None
         try:
             with open_source(path) as source:
@@ -179,6 +271,8 @@ class Transactions(Outcomes):
             if first >= 0:
                 self._followed.begin_before(producer.producer_id, producer.producer_epoch, first)
         self._open_before = frozenset(self._followed.open)
+        for producer_id, first in self.open_transactions:
+            self.opened.begin(producer_id, first)
         return True
 
     def end(self, producer_id: int, offset: int) -> int | None:
@@ -218,18 +312,13 @@ class Transactions(Outcomes):
     def _over_gap(self, producer_id: int, offset: int) -> _Judged | None:
         """The transaction of a producer's batch at ``offset``, where a gap touches it."""
         waiting = self._waiting()
-        for judged in (self._settled, waiting):
-            found = judged.get(producer_id, ())
-            number = bisect_right(found, offset, key=itemgetter(0)) - 1
-            if number >= 0 and offset < found[number].end:
-                return found[number]
-        return None
+        return self._settled.at(producer_id, offset) or waiting.at(producer_id, offset)
 
     def _waiting(self) -> _JudgedTransactions:
         """Transactions over gaps that a later segment may decide. All others are settled first."""
         if self._judged is None:
             self._settle()
-            self._judged = {}
+            self._judged = _JudgedTransactions()
             still_open = (remains for remains in self._followed.open.values() if remains.gaps)
             self._judge([*self._followed.touched[self._settled_count :], *still_open], self._judged)
         return self._judged
@@ -252,9 +341,8 @@ class Transactions(Outcomes):
             found = list(ends_of(remains, evidence))
             stop = _NO_END if remains.end is None else remains.end.offset
             ends = [*(ending.first_offset for ending in found[1:]), stop]
-            judged.setdefault(remains.producer_id, []).extend(
-                _Judged(ending.first_offset, end, ending.outcome) for ending, end in zip(found, ends, strict=True)
-            )
+            for ending, end in zip(found, ends, strict=True):
+                judged.add(remains.producer_id, _Judged(ending.first_offset, end, ending.outcome))
 
     def _evidence(self) -> TransactionEvidence:
         """The evidence of the files beside the logs."""
@@ -345,11 +433,13 @@ class Transactions(Outcomes):
             return
         header = parse_header(data, start)
         producer_id = header.producer_id
+        remains = self._followed.open.get(producer_id)
         if not header.is_control:
-            remains = self._followed.open.get(producer_id)
             # Most batches change nothing.
             if remains is None or remains.gaps or header.producer_epoch > remains.epoch:
                 self._followed.batch(producer_id, header.producer_epoch, header.base_offset)
+            if remains is None:
+                self.opened.begin(producer_id, header.base_offset)
             return
         outcome = marked_outcome(header, data[start:end])
         if outcome is not None:
@@ -357,6 +447,13 @@ class Transactions(Outcomes):
             self._followed.marker(
                 producer_id, RemainingMarker(header.base_offset, header.producer_epoch, outcome == ABORTED)
             )
+            if remains is not None:
+                self.opened.end(producer_id, remains.first_offset)
+
+
+def least(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The lesser of two; None counts as none."""
+    return min((found for found in (one, other) if found is not None), default=None)
 
 
 def marked_outcome(header: BatchHeader, batch: memoryview) -> str | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from kdump.format.index import TXN_ENTRY
-from kdump.reading.transactions import AbortedRanges, Transactions
+from kdump.reading.transactionreader import TransactionReader
+from kdump.reading.transactions import AbortedRanges, OpenTransactions, Transactions
 from kdump.reading.view import DecodePath
 from kdump.rows.tables import BATCH
 from tests.harness.batches import CONTROL, TRANSACTIONAL, plain_rows, v2_batch
@@ -204,6 +206,54 @@ def test_falling_offsets_are_put_in_order_together(tmp_path: Path) -> None:
         offset // 2 * 2 + 2 if offset > 3 else 4 for offset in range(4 * count)
     ]
     assert [ranges.transaction(1, 4 * first) for first, _ in aborted] == aborted
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_what_is_open_after_each_segment(seed: int) -> None:
+    chance, opened = Random(seed), OpenTransactions()
+    is_open: dict[int, int] = {}
+    after: list[dict[int, int]] = []
+    for segment in range(8):
+        if segment:
+            opened.next_segment()
+        for number in range(chance.randrange(9)):
+            producer_id = chance.randrange(4)
+            if producer_id in is_open:
+                opened.end(producer_id, is_open.pop(producer_id))
+            else:
+                is_open[producer_id] = 10 * segment + number
+                opened.begin(producer_id, is_open[producer_id])
+        after.append(dict(is_open))
+        for asked in chance.choices(range(segment + 1), k=3):
+            still = sorted((first, producer) for producer, first in after[asked].items() & is_open.items())
+            assert opened.after(asked) == after[asked]
+            assert opened.is_any_still(asked) == bool(still)
+            assert opened.first_still(asked) == next(iter(still), None)
+
+
+def test_segments_do_not_cost_all_that_is_open(tmp_path: Path) -> None:
+    """Each transaction that is open over a gap was looked at after each segment, and kept for each."""
+    count = 50
+    first = b"".join(data(2 * number, number) for number in range(count)) + bytes(20) + data(3 * count, count)
+    logs = {0: first} | {3 * count + 2 * number: data(3 * count + 2 * number, count) for number in range(1, count)}
+    for base, log in logs.items():
+        (tmp_path / f"{base}.log").write_bytes(log)
+    reader = TransactionReader()
+    calls = 0
+
+    def count_calls(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    paths = [str(tmp_path / f"{base}.log") for base in logs]
+    reader.first_open(paths[0])
+    sys.setprofile(count_calls)
+    try:
+        found = [reader.first_open(path) for path in paths]
+    finally:
+        sys.setprofile(None)
+    assert found == [(0, 0)] * count
+    assert calls < 50 * count
 
 
 def test_markers_that_cannot_be_read_end_nothing(tmp_path: Path) -> None:
