@@ -9,7 +9,7 @@ in proportion to the changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from kdump.format.batch import BatchHeader
 from kdump.format.snapshot import ProducerEntry, snapshot_entries, snapshot_size
@@ -21,6 +21,13 @@ _NO_DATA: Final = (-1, -1, 0)
 """Last sequence, last offset and offset delta of a producer without a data batch."""
 
 
+class _SnapshotChange(NamedTuple):
+    """What changed from one snapshot to the next: the producers that were forgotten before, and the new entries."""
+
+    forgotten: list[int]
+    entries: dict[int, ProducerEntry]
+
+
 class RecordedStates(ProducerStates):
     """Producer states that record who changed since their newest snapshot."""
 
@@ -30,9 +37,10 @@ class RecordedStates(ProducerStates):
         self._whole = b""
         # A reader may leave out some of what was written whole here.
         self._is_whole_read = False
-        self._changes: list[dict[int, ProducerEntry]] = []
+        self._changes: list[_SnapshotChange] = []
         # None: so many that the next snapshot is written whole. More changes do not make it fewer of all producers.
         self._changed: dict[int, None] | None = None
+        self._forgotten: list[int] = []
         self._checked = 0
         self._has_odd_transaction = False
 
@@ -78,26 +86,39 @@ class RecordedStates(ProducerStates):
     def take_snapshot(self) -> bytes | SharedSnapshot:
         """A snapshot of the states as they are now."""
         changed, self._changed = self._changed, {}
+        forgotten, self._forgotten = self._forgotten, []
         if changed is None:
             self._whole, self._is_whole_read = self.snapshot(), False
             self._changes, self._checked = [], 0
             return self._whole
-        self._changes.append({producer_id: self.entry_of(producer_id) for producer_id in changed})
+        self._changes.append(
+            _SnapshotChange(forgotten, {producer_id: self.entry_of(producer_id) for producer_id in changed})
+        )
         return SharedSnapshot(self, self._whole, self._changes, len(self.by_id))
 
-    def are_at(self, changes: list[dict[int, ProducerEntry]], number: int) -> bool:
+    def are_at(self, changes: list[_SnapshotChange], number: int) -> bool:
         """Whether nothing changed since the snapshot that is told by the first ``number`` of ``changes``."""
         return self._changes is changes and len(changes) == number and self._changed == {}
 
-    def are_as_read(self, is_alive: Callable[[ProducerEntry], bool]) -> bool:
-        """Whether a reader of the newest snapshot, who leaves out what is not alive, gets these states."""
+    def become_as_read(self, is_alive: Callable[[ProducerEntry], bool]) -> bool:
+        """Forget what a reader of the newest snapshot leaves out because it is not alive.
+
+        False: even so the reader may get other states.
+        """
         if self._has_odd_transaction or not self._is_whole_read:
             return False
-        for changes in self._changes[self._checked :]:
-            for entry in changes.values():
-                if not is_alive(entry) or (entry.last_offset < 0 and entry[2:5] != _NO_DATA):
-                    return False
+        newest = {
+            producer_id: entry
+            for change in self._changes[self._checked :]
+            for producer_id, entry in change.entries.items()
+        }
+        if any(entry.last_offset < 0 and entry[2:5] != _NO_DATA for entry in newest.values()):
+            return False
         self._checked = len(self._changes)
+        for producer_id, entry in newest.items():
+            if not is_alive(entry):
+                del self._states[producer_id]
+                self._forgotten.append(producer_id)
         return True
 
     def _open(self, first_offset: int, producer_id: int) -> None:
@@ -112,13 +133,11 @@ class SharedSnapshot:
     Args:
         states: that it was taken of.
         whole: the bytes of the last snapshot before it that was written whole.
-        changes: the entries that each snapshot after ``whole`` changed; this one comes last now.
+        changes: what each snapshot after ``whole`` changed; this one comes last now.
         count: of its entries.
     """
 
-    def __init__(
-        self, states: RecordedStates, whole: bytes, changes: list[dict[int, ProducerEntry]], count: int
-    ) -> None:
+    def __init__(self, states: RecordedStates, whole: bytes, changes: list[_SnapshotChange], count: int) -> None:
         self._states = states
         self._whole = whole
         self._changes = changes
@@ -130,8 +149,10 @@ class SharedSnapshot:
 
     def __getitem__(self, part: slice) -> bytes:
         entries = {entry.producer_id: entry for entry in snapshot_entries(self._whole)}
-        for changes in self._changes[: self._number]:
-            entries.update(changes)
+        for change in self._changes[: self._number]:
+            for producer_id in change.forgotten:
+                del entries[producer_id]
+            entries.update(change.entries)
         return write_entries(entries)[part]
 
     def __eq__(self, other: object) -> bool:
@@ -142,7 +163,8 @@ class SharedSnapshot:
     def reopened(self, is_alive: Callable[[ProducerEntry], bool]) -> RecordedStates | None:
         """The states that a reader gets who leaves out what is not alive: those that the snapshot was taken of.
 
-        None where they changed since, or where the snapshot does not keep all of them; then its bytes must be read.
+        They forget what is left out. None where they changed since, or where the snapshot does not keep all of them;
+        then its bytes must be read.
         """
         states = self._states
-        return states if states.are_at(self._changes, self._number) and states.are_as_read(is_alive) else None
+        return states if states.are_at(self._changes, self._number) and states.become_as_read(is_alive) else None

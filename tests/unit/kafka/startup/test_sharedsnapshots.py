@@ -81,8 +81,12 @@ def test_a_start_leaves_the_same_files(seed: int, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("step", [1, MAX_INT32 + 1])
-def test_snapshots_of_many_segments_cost_what_changed(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each segment has a new producer; every snapshot had all of them, and each was read for the next segment."""
+@pytest.mark.parametrize("dead", [range(0), range(50, 200)])
+def test_snapshots_of_many_segments_cost_what_changed(dead: range, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each segment has a new producer; every snapshot had all of them, and each was read for the next segment.
+
+    Those of ``dead`` are a day old, so that a reader leaves them out.
+    """
     written = read = 0
     entry_of, from_snapshot = ProducerStates.entry_of, sharedsnapshots.snapshot_entries
 
@@ -100,14 +104,19 @@ def test_snapshots_of_many_segments_cost_what_changed(step: int, monkeypatch: py
     monkeypatch.setattr(ProducerStates, "entry_of", counted_entry)
     monkeypatch.setattr(sharedsnapshots, "snapshot_entries", counted_read)
     count = 200
-    found = of_logs({number * step: batch(number * step, number) for number in range(count)})
+    found = of_logs(
+        {
+            number * step: batch(number * step, number, *((NOW - DAY, 0) if number in dead else ()))
+            for number in range(count)
+        }
+    )
     assert start(found, UNCLEAN).failure is None
     assert written + read < 4 * count
     monkeypatch.undo()
     last = found.read(file_name((count - 1) * step + 1, ".snapshot"))
-    assert {entry.producer_id for entry in parse_snapshot(last)} == set(range(count))
+    assert {entry.producer_id for entry in parse_snapshot(last)} - {*dead} == {*range(count)} - {*dead}
     middle = found.read(file_name(100 * step, ".snapshot"))
-    assert {entry.producer_id for entry in parse_snapshot(middle)} == set(range(100))
+    assert {entry.producer_id for entry in parse_snapshot(middle)} - {*dead} == {*range(100)} - {*dead}
 
 
 def states_of(count: int) -> RecordedStates:
@@ -159,13 +168,31 @@ def test_only_the_newest_snapshot_is_read_without_its_bytes() -> None:
     newer = states.take_snapshot()
     assert isinstance(newer, SharedSnapshot)
     assert shared.reopened(is_alive) is None
-    assert newer.reopened(lambda entry: entry.producer_id != 21) is None
     assert newer.reopened(is_alive) is states
     # Of two transactions that begin at one offset, the bytes do not say which came later.
     add(states, 21, 22)
     odd = states.take_snapshot()
     assert isinstance(odd, SharedSnapshot)
     assert odd.reopened(is_alive) is None
+
+
+def test_what_a_reader_leaves_out_is_forgotten() -> None:
+    """But not what changed again and is alive now."""
+    states = RecordedStates.read(states_of(20).snapshot(), is_alive, 20)
+    for offset, producer_id in ((20, 20), (21, 21)):
+        add(states, offset, producer_id)
+    states.take_snapshot()
+    add(states, 22, 21)
+    shared = states.take_snapshot()
+    assert isinstance(shared, SharedSnapshot)
+    assert shared.reopened(lambda entry: entry.last_offset > 21) is states
+    assert [*states.by_id] == [*range(20), 21]
+    add(states, 23, 22)
+    add(states, 24, 20)
+    newer = states.take_snapshot()
+    assert [*states.by_id] == [*range(20), 21, 22, 20]
+    assert newer == states.snapshot()
+    assert {entry.producer_id for entry in parse_snapshot(shared[:])} == set(range(22))
 
 
 def test_what_was_written_whole_is_read_once() -> None:
