@@ -5,7 +5,7 @@ Source: docs/spec/metadata.md#3-from-records-to-the-image (MetadataImage, Metada
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -97,6 +97,8 @@ class MetadataDelta:
         self._metadata_version: int | None = None
         self._features = PackedMap[str, int]()
         self._configs = Settings[Resource, str | None]()
+        self._without_configs = PackedMap[Resource, bool]()
+        """What has lost the configs that the image has of it."""
         self._quotas = Settings[QuotaEntity, float | None]()
         self._next_producer_id: int | None = None
         self._acls = MembersById()
@@ -132,7 +134,7 @@ class MetadataDelta:
             image.metadata_version = self._metadata_version
         image.features = merged(image.features, self._features)
         self.cluster.apply()
-        _put_inner(image.configs, self._configs)
+        _put_inner(image.configs, self._configs, self._without_configs)
         _put_inner(image.quotas, self._quotas)
         if self._next_producer_id is not None:
             image.next_producer_id = self._next_producer_id
@@ -160,7 +162,9 @@ class MetadataDelta:
     def config_of(self, resource: Resource, name: str) -> str | None:
         """The value of a config with the changes so far."""
         changed = self._configs.find(resource) or {}
-        return changed[name] if name in changed else (self.image.configs.find(resource) or {}).get(name)
+        if name in changed or resource in self._without_configs:
+            return changed.get(name)
+        return (self.image.configs.find(resource) or {}).get(name)
 
     def feature_of(self, name: str) -> int | None:
         """The level of a feature with the changes so far."""
@@ -192,9 +196,9 @@ class MetadataDelta:
     def remove_topic(self, values: dict[str, Any]) -> None:
         """RemoveTopicRecord: the configs that the topic had before this batch go too."""
         resource = TOPIC_RESOURCE, self.topics.remove(values)
-        configs = self.image.configs.find(resource)
-        if configs is not None:
-            self._configs[resource] = dict.fromkeys(configs)
+        if resource in self.image.configs:
+            self._configs[resource] = {}
+            self._without_configs[resource] = True
 
     def config(self, values: dict[str, Any]) -> None:
         """ConfigRecord."""
@@ -263,10 +267,17 @@ def _set(changes: Settings[KeyT, Any], key: KeyT, name: str, value: str | float 
     changes[key] = settings
 
 
-def _put_inner(target: Settings[KeyT, Any], changes: Settings[KeyT, Any]) -> None:
-    """None removes. What is empty afterwards disappears. What is new is not copied: changes are not used again."""
+def _put_inner(
+    target: Settings[KeyT, Any], changes: Settings[KeyT, Any], emptied: Collection[KeyT] = frozenset()
+) -> None:
+    """None removes. What is empty afterwards disappears. What is new is not copied: changes are not used again.
+
+    ``emptied``: what loses all settings that the changes do not set again.
+    """
     for key, inner in changes.items():
         values = target.find(key)
+        if values is not None and key in emptied:
+            values = {name: value for name, value in values.items() if name in inner}
         if values is None:
             values = inner
             for name in [name for name, value in inner.items() if value is None]:
