@@ -261,7 +261,7 @@ def _adopted(name: PartitionName, found: _Found, image: MetadataImage | None) ->
             best,
             elsewhere,
             notes,
-            () if registered is None else registered.replicas,
+            () if registered is None else tuple(registered.replicas),
             others,
         )
 

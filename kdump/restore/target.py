@@ -6,7 +6,7 @@ Source: docs/spec/metadata.md#3-from-records-to-the-image, docs/spec/metadata.md
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -111,11 +111,11 @@ class TargetCluster:
             known.leader_epoch,
             self._settings.max_message_bytes(topic),
             max(self.image.next_producer_id, 0),
-            known.replicas,
+            tuple(known.replicas),
             self._settings.retention(topic),
         )
 
-    def _is_elsewhere(self, replicas: tuple[int, ...], directories: tuple[str, ...]) -> bool:
+    def _is_elsewhere(self, replicas: Sequence[int], directories: Sequence[str]) -> bool:
         own = None if self._own is None else self._own.directory_id
         if own is None or self.node_id not in replicas:
             return False

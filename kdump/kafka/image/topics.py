@@ -47,7 +47,7 @@ class TopicImage:
 
 
 class TopicsById(IdMap[TopicImage]):
-    """Topics by id. Those that have few partitions are held as bytes."""
+    """Topics by id. Those that have few partitions with short lists are held as bytes."""
 
     def _pack(self, value: TopicImage) -> bytes | None:
         return _packed(value.name, value.partitions)
@@ -79,15 +79,15 @@ class TopicsByName(TextMap[TopicImage]):
 
 
 def _packed(name: str | None, partitions: Partitions) -> bytes | None:
-    if len(partitions) > FEW_PARTITIONS:
+    if len(partitions) > FEW_PARTITIONS or not partitions.are_short:
         return None
-    return marshal.dumps((name, partitions.packed) if partitions else name)
+    return marshal.dumps((name, partitions.held) if partitions else name)
 
 
 def _unpacked(data: bytes) -> tuple[str | None, Partitions]:
     held = marshal.loads(data)
-    name, packed = held if isinstance(held, tuple) else (held, None)
-    return name, Partitions(packed)
+    name, partitions = held if isinstance(held, tuple) else (held, None)
+    return name, Partitions(partitions)
 
 
 @dataclass(slots=True)

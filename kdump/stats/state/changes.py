@@ -245,7 +245,7 @@ def _partition_change(values: dict[str, Any], before: MetadataDelta) -> Iterator
 
 def _partition_changes(old: PartitionRegistration, new: PartitionRegistration) -> Iterator[Row]:
     if new.leader != old.leader or new.leader_epoch != old.leader_epoch:
-        is_unclean = new.leader != NO_LEADER and new.leader not in (*old.isr, *old.elr)
+        is_unclean = new.leader != NO_LEADER and new.leader not in old.isr and new.leader not in old.elr
         yield {
             "change": "unclean-leader" if is_unclean else "leader",
             "before": {"leader": old.leader, "leaderEpoch": old.leader_epoch},
