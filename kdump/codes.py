@@ -742,7 +742,9 @@ class Codes(Enum):
         "metadata-differs",
         "a metadata snapshot that differs from the log",
         "The snapshot and the records of the log give different images. Nodes that load the snapshot and nodes that "
-        "read the log then disagree about the cluster. One of the two was changed.",
+        "read the log then disagree about the cluster. One of the two was changed. Of snapshots that are much smaller "
+        "than what the log gives, kdump compares as many as it can in a time in proportion to the bytes, and says "
+        "which ones it does not compare.",
     )
     STRAY = Code(
         "KD431",

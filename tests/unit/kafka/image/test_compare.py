@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kdump.kafka.image import compare
 from kdump.kafka.image.compare import snapshot_differences
+from kdump.kafka.image.loader import ImageLoader
+from kdump.kafka.image.metadatalog import MetadataBatch, MetadataLog, SnapshotFile
 from tests.harness.archives import unpack_cases
 from tests.harness.metadatacases import metadata_log
 
@@ -27,3 +32,56 @@ def test_a_node_that_lost_a_credential(root: Path) -> None:
     assert [difference.snapshot.end_offset for difference in differences] == [75, 88, 94, 107]
     assert [record.partition(" ")[0] for record in differences[0].only_in_log.first] == ["UserScramCredentialRecord"]
     assert [record.partition(" ")[0] for record in differences[0].only_in_snapshot.first] == ["ConfigRecord"]
+
+
+def test_snapshots_about_as_large_as_the_image_are_all_compared(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = list(snapshot_differences(metadata_log(root, "damaged/snapshot-sound")))
+    monkeypatch.setattr(compare, "_FREE", 0)
+    assert list(snapshot_differences(metadata_log(root, "damaged/snapshot-sound"))) == wanted
+
+
+class ManySnapshots(MetadataLog):
+    """A log of topics, and a snapshot after each of its last batches."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of_size(cls, count: int) -> MetadataLog:
+        """So many topics and snapshots."""
+        return cls("log", (), tuple(SnapshotFile(count + number, 1, "snapshot") for number in range(1, count + 1)))
+
+    def batches(self, first: int = 0) -> Iterator[MetadataBatch]:
+        count = len(self.snapshots)
+        values = [b"\1\x0c\0\x11metadata.version\0\x1b\0"]
+        values += [b"\1\2\0\x09t%07d" % number + number.to_bytes(16, "big") + b"\0" for number in range(1, 2 * count)]
+        for offset, value in enumerate(values):
+            yield MetadataBatch(offset, offset, 1, 0, False, [(None, value)], 0, "log")
+
+
+def test_many_snapshots_much_smaller_than_the_log_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is made of the log's images is in proportion to the bytes, and one that is not compared is told."""
+    made = []
+    json_text = compare.json_text
+
+    def counted(value: Any) -> str:
+        text = json_text(value)
+        made.append(len(text))
+        return text
+
+    def loaded(snapshot: SnapshotFile) -> ImageLoader:
+        loader = ImageLoader()
+        loader.load(next(ManySnapshots.of_size(1).batches()))
+        return loader
+
+    monkeypatch.setattr(compare, "json_text", counted)
+    monkeypatch.setattr(compare, "_loaded", loaded)
+    monkeypatch.setattr(compare, "_FREE", 0)
+    sizes = []
+    for count in (40, 80):
+        made.clear()
+        told = list(snapshot_differences(ManySnapshots.of_size(count)))
+        assert [difference.snapshot.end_offset for difference in told] == [*range(count + 1, 2 * count + 1)]
+        assert told[0].only_in_log.total == count
+        assert not told[-1].is_compared
+        sizes.append(sum(made))
+    assert sizes[1] < 2.2 * sizes[0]
