@@ -115,7 +115,8 @@ class Codes(Enum):
         "KD010",
         "file-size",
         "larger than a file of its kind can be",
-        "A checkpoint or another text file has more than 16 MiB, or an index or a snapshot has more than 128 MiB. "
+        "A checkpoint has more than 16 MiB, another text file more than 1 MiB, or an index or a snapshot more than "
+        "128 MiB. "
         "Such files are read whole, and brokers do not make them so large. The file may be sparse, or another file "
         "under this name. kdump does not read it, and reads the other files. It makes no digest of a sparse log "
         "of which more than 4 GiB are not stored.",

@@ -40,6 +40,7 @@ _SHORT: Final = 1 << 10
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _WHITE_SPACE: Final = re.compile(r"\s+")
 _METADATA_SEPARATOR: Final = re.compile(r":\s+")
+_LINE: Final = re.compile(rb"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 _PROPERTY: Final = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:\s]?\s*(.*)", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -297,13 +298,11 @@ def _at(position: int, parse: Callable[[str], _Result], text: str) -> _Result:
 
 def _lines(data: bytes) -> Iterator[tuple[int, str]]:
     """(byte position, text) of every line, without its end."""
-    position = 0
-    for raw in data.splitlines(keepends=True):
+    for line in _LINE.finditer(data):
         try:
-            yield position, raw.rstrip(b"\r\n").decode()
+            yield line.start(), line[0].rstrip(b"\r\n").decode()
         except UnicodeDecodeError as error:
-            raise _malformed("not UTF-8", position + error.start) from error
-        position += len(raw)
+            raise _malformed("not UTF-8", line.start() + error.start) from error
 
 
 def _integer(text: str, bits: int) -> int:

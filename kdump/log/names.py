@@ -51,6 +51,8 @@ SIBLING_TEXT_FILES: Final = frozenset({"leader-epoch-checkpoint", "partition.met
 """Text files that belong in a partition directory."""
 LOG_DIRECTORY_TEXT_FILES: Final = OFFSET_CHECKPOINTS | {META_PROPERTIES, ".kafka_cleanshutdown"}
 """Text files that belong in a log directory."""
+PROPERTY_FILES: Final = frozenset({"partition.metadata", "quorum-state", META_PROPERTIES, ".kafka_cleanshutdown"})
+"""Text files with a few properties, of some hundred bytes."""
 TEXT_FILES: Final = SIBLING_TEXT_FILES | LOG_DIRECTORY_TEXT_FILES
 """All of them, as ``format.checkpoint`` reads them."""
 

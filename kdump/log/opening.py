@@ -8,14 +8,16 @@ from typing import Final
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.named import STDIN, STDIN_DESCRIPTOR, is_a_directory, is_named, not_opened, open_found, reads_once
-from kdump.log.names import TEXT_FILES, is_uri
+from kdump.log.names import PROPERTY_FILES, TEXT_FILES, is_uri
 from kdump.log.source import FileSource, Source, StreamSource
 
 _PIECE_SIZE: Final = 1 << 20
 _STORED_PIECE: Final = 1 << 16
 """Bytes of an index that are read at a time."""
 _MOST_TEXT: Final = 16 << 20
-"""The largest text file: a line for each leader epoch, or for each of 50,000 partitions with the longest names."""
+"""The largest checkpoint: a line for each leader epoch, or for each of 50,000 partitions with the longest names."""
+_MOST_PROPERTIES: Final = 1 << 20
+"""The largest file of a few properties."""
 LARGEST_SIBLING: Final = 128 << 20
 """The largest index or snapshot: 12 times the default segment.index.bytes, 2.9 million producers."""
 _MOST_HOLES: Final = 4 << 30
@@ -108,9 +110,10 @@ def read_all(source: Source) -> bytes:
 
 def check_size(path: str, size: int) -> None:
     """Raises KdumpError FILE_SIZE where a file that is to be read whole is larger than its kind can be."""
-    if size <= _MOST_TEXT:
+    if size <= _MOST_PROPERTIES:
         return
-    most = _MOST_TEXT if os.path.basename(path) in TEXT_FILES else LARGEST_SIBLING
+    name = os.path.basename(path)
+    most = _MOST_PROPERTIES if name in PROPERTY_FILES else _MOST_TEXT if name in TEXT_FILES else LARGEST_SIBLING
     if size > most:
         raise KdumpError(Codes.FILE_SIZE, f"has {size:,} bytes or more, {most:,} are the most it can have", path=path)
 

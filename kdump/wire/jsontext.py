@@ -30,12 +30,11 @@ def read_json(data: bytes, parse_int: Callable[[str], int] | None = None) -> Any
     Raises:
         ValueError: it is no JSON, too deep, has too many values, or half a character that is no such byte.
     """
-    # Each value but the first follows a comma, or begins a list or an object.
-    if 1 + sum(map(data.count, (b",", b"[", b"{"))) > _FREE_VALUES + len(data) // _BYTES_OF_A_VALUE:
-        raise ValueError(f"{len(data):,} bytes of JSON hold more values than kdump writes")
+    text = data.decode("utf-8", "surrogateescape")
+    _check_values(text, len(data), "bytes")
     try:
-        value = json.loads(data.decode("utf-8", "surrogateescape"), parse_int=parse_int)
-        if b"\\u" in data:
+        value = json.loads(text, parse_int=parse_int)
+        if "\\u" in text:
             # An escape can say what is no text.
             json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape")
         return value
@@ -43,12 +42,21 @@ def read_json(data: bytes, parse_int: Callable[[str], int] | None = None) -> Any
         raise ValueError(_TOO_DEEP) from error
 
 
+def _check_values(text: str, size: int, unit: str) -> None:
+    """Raises ValueError for JSON of ``size`` units with more values than that explains, see ``read_json``."""
+    # Each value but the first follows a comma, or begins a list or an object.
+    if 1 + sum(map(text.count, ",[{")) > _FREE_VALUES + size // _BYTES_OF_A_VALUE:
+        raise ValueError(f"{size:,} {unit} of JSON hold more values than kdump writes")
+
+
 def read_shown_json(text: str) -> Any:
     """What JSON says, in values that every output can show. Half a character (a lone surrogate) becomes ``?``.
 
     Raises:
-        ValueError: it is no JSON, has more than 100 levels, or a number that is none or infinite.
+        ValueError: it is no JSON, has more than 100 levels, too many values (as for ``read_json``, with characters for
+            bytes), or a number that is none or infinite.
     """
+    _check_values(text, len(text), "characters")
     try:
         value = json.loads(text, parse_float=finite_number, parse_constant=no_constant)
         if "\\u" in text:

@@ -273,7 +273,16 @@ def test_link_to_a_partition_elsewhere_is_not_entered(home: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "most"), [("leader-epoch-checkpoint", 16 << 20), ("meta.properties", 16 << 20), ("0.index", 128 << 20)]
+    ("name", "most"),
+    [
+        ("leader-epoch-checkpoint", 16 << 20),
+        ("replication-offset-checkpoint", 16 << 20),
+        ("meta.properties", 1 << 20),
+        ("partition.metadata", 1 << 20),
+        ("quorum-state", 1 << 20),
+        (".kafka_cleanshutdown", 1 << 20),
+        ("0.index", 128 << 20),
+    ],
 )
 def test_sizes_of_what_is_read_whole(tmp_path: Path, name: str, most: int) -> None:
     path = tmp_path / name

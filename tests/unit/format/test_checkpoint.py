@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -140,3 +141,35 @@ def test_captures(captures: Captures) -> None:
             parse(path.read_bytes())
             found += 1
     assert found
+
+
+@given(st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b" ", b"\x0b", b"\x85"])).map(b"".join))
+def test_lines_end_as_those_of_bytes_do(data: bytes) -> None:
+    """Also where a line is not UTF-8: the position is that of the byte."""
+    wanted = []
+    for line in data.splitlines(keepends=True):
+        wanted.append(line)
+        if b"\x85" in line:
+            break
+    lines = checkpoint._lines(data)
+    position = 0
+    for line in wanted:
+        if b"\x85" in line:
+            with pytest.raises(DamageError, match="not UTF-8") as caught:
+                next(lines)
+            assert caught.value.position == position + line.index(b"\x85")
+            return
+        assert next(lines) == (position, line.rstrip(b"\r\n").decode())
+        position += len(line)
+    assert not list(lines)
+
+
+def test_lines_are_not_held() -> None:
+    """Those of 16 MiB took 500 MiB."""
+    data = b"a\n" * 100_000
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in checkpoint._lines(data)) == 100_000
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()

@@ -43,6 +43,12 @@ def test_what_is_refused(data: bytes) -> None:
         read_json(data)
 
 
+def test_values_that_are_shown_are_bounded_too() -> None:
+    with pytest.raises(ValueError, match="600,003 characters of JSON hold more values"):
+        read_shown_json("[" + "1," * 300_000 + "1]")
+    assert read_shown_json("[" + "1," * 100_000 + "1]") == [1] * 100_001
+
+
 def test_many_values_are_read_where_they_take_the_bytes() -> None:
     assert len(read_json(b"[" + b"12345678901,\n" * 300_000 + b"1]")) == 300_001
     assert read_json(b'{"a": ["\xff", 1]}') == {"a": ["\udcff", 1]}
