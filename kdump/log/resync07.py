@@ -3,7 +3,9 @@
 An entry whose CRC is wrong stands where another entry, or the end of the log, follows it. Elsewhere its length field
 may be wrong, and the walk goes on at the next entry whose CRC is right. The CRC of an empty payload proves nothing, so
 such an entry counts only where another one, or the end of the log, follows it.
-The cost is linear: what is read for candidates is kept in proportion to the bytes that were passed.
+The cost is linear: what is read for candidates is kept in proportion to the bytes that were passed, and what is read of
+entries with a wrong CRC to the bytes of the log. A log that has more of these was forged: there such an entry counts no
+longer.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _HEAD: Final = MAGIC_POSITION + 1
 _PAYLOAD: Final = _HEAD + 4
 """Where the payload of magic 0 begins in an entry; that of magic 1 begins a byte later."""
 _SPENT_FOR_A_BYTE: Final = 64
-"""Bytes of candidates that may be read for each byte of the log that was passed."""
+"""Bytes of candidates that may be read for each byte of the log that was passed, and of wrong entries for each byte."""
 _SMALLEST: Final = LENGTH.size + MIN_LENGTH
 
 
@@ -62,6 +64,8 @@ class ResyncWalk07:
         self._start = start
         self._chunk_size = chunk_size
         self._spent = 0
+        # Bytes of entries with a wrong CRC that were read.
+        self._wrong = 0
         # The valid entries of the block that was searched last.
         self._searched: int | None = None
         self._found: list[int] = []
@@ -74,11 +78,11 @@ class ResyncWalk07:
             damage: tuple[int, Codes] | None = None
             for chunk in walk.chunks():
                 count, reason = self._standing(chunk)
+                end = chunk.starts[count] if count < len(chunk.starts) else chunk.end
                 if count:
-                    end = chunk.starts[count] if count < len(chunk.starts) else chunk.end
                     yield Chunk(chunk.data, chunk.position, chunk.starts[:count], end)
                 if reason is not None:
-                    damage = chunk.position + chunk.starts[count], reason
+                    damage = chunk.position + end, reason
                     break
             else:
                 damage = self._damage_at_end(walk)
@@ -97,28 +101,51 @@ class ResyncWalk07:
         return size if self._limit is None else min(size, self._limit)
 
     def _standing(self, chunk: Chunk) -> tuple[int, Codes | None]:
-        """How many of the first entries stand, and what is wrong with the next one."""
+        """How many of the first entries stand, and what is wrong with the next one, which may follow the chunk."""
         for number, (start, end) in enumerate(chunk.entries()):
             try:
                 message = parse_message(chunk.data[start:end], 0)
                 is_valid = message.is_valid
             except DamageError as error:
                 return number, error.code
-            if not is_valid and not self._follows(chunk, end):
+            if is_valid:
+                continue
+            self._wrong += message.size
+            if not self._follows(chunk, end):
                 return number, Codes.BATCH_CRC
-            if not is_valid and self._ends_earlier(message, chunk.position + start):
+            if self._ends_earlier(message, chunk.position + start):
                 return number, Codes.LENGTH_TOO_LARGE
-        return len(chunk.starts), None
+        return len(chunk.starts), self._fault_ahead(chunk)
+
+    def _fault_ahead(self, chunk: Chunk) -> Codes | None:
+        """What is wrong with the entry after a chunk, as far as it can be told before the entry is read."""
+        position = chunk.position + chunk.end
+        head = self._head(chunk, chunk.end) if position + LENGTH.size <= self._end else None
+        if head is None or len(head) < LENGTH.size:
+            return None
+        end = position + LENGTH.size + LENGTH.unpack_from(head)[0]
+        if end > self._end:
+            return Codes.TRUNCATED if self._limit is None else None
+        if end - position <= _BLOCK or not self._is_forged or position in self._entries_of(position // _BLOCK * _BLOCK):
+            return None
+        return Codes.LENGTH_TOO_LARGE
 
     def _follows(self, chunk: Chunk, end: int) -> bool:
         """An entry may begin at ``end`` of the chunk, or the log ends there."""
-        if end + _HEAD <= len(chunk.data):
-            head = bytes(chunk.data[end : end + _HEAD])
-        elif self._source.size is None:
-            return True
-        else:
-            head = self._source.read(chunk.position + end, _HEAD)
+        head = self._head(chunk, end)
         return not head or self._is_plausible(head, chunk.position + end)
+
+    def _head(self, chunk: Chunk, start: int) -> bytes | None:
+        """The first bytes at ``start`` of the chunk or after it; None: a stream has not read them yet."""
+        if start + _HEAD <= len(chunk.data):
+            return bytes(chunk.data[start : start + _HEAD])
+        return None if self._source.size is None else self._source.read(chunk.position + start, _HEAD)
+
+    @property
+    def _is_forged(self) -> bool:
+        """More was read of entries with a wrong CRC than a log that nobody forged has."""
+        stored = self._end if self._source.stored is None else self._source.stored
+        return self._wrong > _SPENT_FOR_A_BYTE * stored + _LARGEST
 
     def _ends_earlier(self, message: Message07, position: int) -> bool:
         """The CRC is right for the payload up to what may be an entry inside: the length field is wrong.
@@ -128,6 +155,8 @@ class ResyncWalk07:
         payload = message.payload
         if self._source.size is None or len(payload) < _SMALLEST:
             return False
+        if self._is_forged:
+            return True
         starts, _ = self._heads(payload, position + message.size - len(payload))
         crc = last = 0
         for start in starts.tolist():
@@ -171,10 +200,10 @@ class ResyncWalk07:
         if self._source.size is None:
             return None
         for block in self._blocks(position // _BLOCK * _BLOCK, self._end):
-            if self._searched != block:
-                self._searched, self._found = block, self._valid_entries(block)
-            for found in self._found[bisect_left(self._found, position) :]:
-                return found
+            found = self._entries_of(block)
+            number = bisect_left(found, position)
+            if number < len(found):
+                return found[number]
         return None
 
     def _blocks(self, begin: int, end: int) -> Iterator[int]:
@@ -185,6 +214,12 @@ class ResyncWalk07:
             # An entry may begin with zeros, but no length is zero.
             zeros = self._source.data_from(begin) - LENGTH.size - begin if begin < end else 0
             begin += max(zeros // _BLOCK, 0) * _BLOCK
+
+    def _entries_of(self, block: int) -> list[int]:
+        """Positions of entries with a right CRC that begin in a block; those of the last one are kept."""
+        if self._searched != block:
+            self._searched, self._found = block, self._valid_entries(block)
+        return self._found
 
     def _valid_entries(self, position: int) -> list[int]:
         """Positions of entries with a right CRC that begin in the block at ``position``."""

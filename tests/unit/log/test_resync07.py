@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kdump.codes import Codes
 from kdump.format.message07 import write_message
+from kdump.log import resync07
 from kdump.log.gaps import Gap
 from kdump.log.opening import open_source
 from kdump.log.resync07 import ResyncWalk07
+from kdump.log.source import FileSource
 
 BASE = 1000
 
@@ -139,6 +142,61 @@ def test_holes_of_a_sparse_log_are_not_read(rest: int, tmp_path: Path) -> None:
         (begin, size, Codes.ZERO_FILL),
         (size + begin, 2 * size, Codes.ZERO_TAIL),
     ]
+
+
+def to_the_end(count: int, missing: int) -> bytes:
+    """Pairs of a valid message and one whose length reaches the end of the log, or ``missing`` bytes beyond it."""
+    good, bad = write_message(b"ok"), write_message(b"x" * 1000)
+    size = count * len(good + bad)
+    ends = [size - len(good + bad) * number for number in range(count)]
+    return b"".join(good + (end - len(good) - 4 + missing).to_bytes(4, "big") + bad[4:] for end in ends)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_lengths_that_reach_the_end_cost_linear_time(
+    missing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each was read to the end of the log."""
+    monkeypatch.setattr(resync07, "_LARGEST", 1 << 16)
+    monkeypatch.setattr(resync07, "_SPENT_FOR_A_BYTE", 4)
+    looked_at = 0
+
+    def counted(method: Callable[..., Any], bytes_of: Callable[..., int]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            nonlocal looked_at
+            looked_at += bytes_of(*arguments[1:])
+            return method(*arguments)
+
+        return call
+
+    monkeypatch.setattr(FileSource, "read_into", counted(FileSource.read_into, lambda view, _: len(view)))
+    monkeypatch.setattr(ResyncWalk07, "_heads", counted(ResyncWalk07._heads, lambda data, _: len(data)))
+
+    def cost(count: int) -> int:
+        nonlocal looked_at
+        looked_at = 0
+        data = to_the_end(count, missing)
+        entries, gaps = walked(data, tmp_path)
+        pairs = list(bounds([data[:12], data[12 : len(data) // count]] * count))
+        assert entries[:count] == pairs[::2]
+        assert [(gap.position, gap.end) for gap in gaps[: count - 1]] == pairs[1:-1:2]
+        assert {gap.reason for gap in gaps[: count - 1]} == {Codes.LENGTH_TOO_LARGE}
+        return looked_at
+
+    assert cost(400) < 3 * cost(200)
+
+
+def test_large_messages_with_a_right_crc_count_also_in_a_forged_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resync07, "_LARGEST", 1 << 20)
+    monkeypatch.setattr(resync07, "_SPENT_FOR_A_BYTE", 4)
+    forged = to_the_end(300, 0)
+    parts = [*messages(2), *[write_message(bytes(100_000))] * 3, *messages(2)]
+    rest = b"".join(parts)
+    # The lengths reach to the end of what is forged, where a message follows.
+    entries, _ = walked(forged + rest, tmp_path)
+    assert entries[-len(parts) :] == [(len(forged) + start, len(forged) + end) for start, end in bounds(parts)]
 
 
 def hostile(kind: str, count: int) -> bytes:
