@@ -95,7 +95,7 @@ class ZooKeeperDump:
         release = release_of(DataSet.of(file.path, [file]))
         if file.name.kind == "snapshot":
             tree = read_snapshot(file, release).tree
-            for session, timeout in sorted(tree.sessions.items()):
+            for session, timeout in tree.sessions.items():
                 yield SESSION, {"session": session, "timeout": timeout}
             for node in tree.shown_nodes(show_secrets=self._show_secrets):
                 yield NODE, node

@@ -35,6 +35,11 @@ class Cursor:
         start = self._advance(size)
         return bytes(self.buffer[start : self.position])
 
+    def view(self, size: int) -> memoryview:
+        """The next ``size`` bytes, which are not copied."""
+        start = self._advance(size)
+        return memoryview(self.buffer)[start : self.position]
+
     def integer(self, size: int, *, signed: bool = True) -> int:
         """The next 1, 2, 4 or 8 bytes as an integer."""
         reader = _INTEGERS[size][0 if signed else 1]

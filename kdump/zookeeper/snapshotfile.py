@@ -12,6 +12,7 @@ from zlib import adler32
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.zookeeper.datafiles import DataFile
 from kdump.zookeeper.jute import AccessRule, JuteReader
+from kdump.zookeeper.sessions import SESSION, Sessions
 from kdump.zookeeper.tree import OPEN_ACL, Release, ZNode, ZNodeTree, parent_of
 
 SNAPSHOT_MAGIC: Final = 0x5A4B534E
@@ -63,9 +64,7 @@ def parse_snapshot_content(data: bytes, release: Release) -> TreeSnapshot:
     if magic != SNAPSHOT_MAGIC:
         raise DamageError(Codes.ZOOKEEPER_SNAPSHOT, f"mismatching magic headers {magic:x} != {SNAPSHOT_MAGIC:x}")
     tree = ZNodeTree(release)
-    for _ in range(reader.count()):
-        session = reader.integer(8)
-        tree.sessions[session] = reader.integer(4)
+    tree.sessions = Sessions(reader.view(reader.count() * SESSION.size))
     acls: dict[int, tuple[AccessRule, ...]] = {_OPEN_ACL_ID: OPEN_ACL}
     for _ in range(reader.count()):
         number = reader.integer(8)

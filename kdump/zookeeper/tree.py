@@ -14,6 +14,7 @@ from zlib import crc32
 
 from kdump.zookeeper.jute import AccessRule
 from kdump.zookeeper.secrets import data_without_secrets, shown_acl
+from kdump.zookeeper.sessions import Sessions
 from kdump.zookeeper.transactions import (
     CONTAINER_OWNER,
     CREATES,
@@ -86,7 +87,7 @@ class ZNodeTree:
         self.release = release
         self.counts_again = False
         self.nodes: dict[str, ZNode] = {}
-        self.sessions: dict[int, int] = {}
+        self.sessions = Sessions()
         self._owned: dict[int, set[str]] = {}
 
     @classmethod
@@ -124,7 +125,7 @@ class ZNodeTree:
             case TxnType.CREATE_SESSION:
                 self.sessions[transaction.session] = body.timeout or 0
             case TxnType.CLOSE_SESSION:
-                self.sessions.pop(transaction.session, None)
+                self.sessions.close(transaction.session)
                 self._close(transaction, body.closed or ())
             case TxnType.MULTI:
                 for part in () if body.has_failed else body.parts:

@@ -65,7 +65,7 @@ def zookeeper_rows(found: RestoredTree, files: DataSet, *, show_secrets: bool) -
         "transactions": found.replayed,
         "failure": found.failure,
     }
-    for session, timeout in sorted(found.tree.sessions.items()):
+    for session, timeout in found.tree.sessions.items():
         yield {"type": "session", "session": session, "timeout": timeout}
     yield from kafka_rows(found.tree, show_secrets=show_secrets)
     for node in node_records(found, show_secrets=show_secrets):
