@@ -35,7 +35,7 @@ from kdump.log.paths import (
     resolve,
 )
 from kdump.reading.transactionreader import TransactionReader
-from kdump.system.files import Staged, discard, make_directories, publish, remove_empty
+from kdump.system.files import Staged, discard, like_of, make_directories, publish, remove_empty
 
 _OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")
 _INDEX_FILES: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
@@ -335,7 +335,7 @@ def _target_directories(jobs: Sequence[Job]) -> dict[str, os.stat_result | None]
         if target not in found:
             found[target] = None
             with suppress(OSError):
-                found[target] = None if is_stream(job.source) else os.stat(os.path.dirname(job.source) or os.curdir)
+                found[target] = None if is_stream(job.source) else like_of(os.path.dirname(job.source) or os.curdir)
     return found
 
 

@@ -202,6 +202,11 @@ class FileSource(Source):
         return self._opened
 
     @property
+    def descriptor(self) -> int:
+        """For calls of the system about the file."""
+        return self._descriptor
+
+    @property
     def stored(self) -> int | None:
         """See Source; now, as a file grows that is followed."""
         return stored_bytes(os.fstat(self._descriptor))

@@ -40,6 +40,7 @@ from kdump.repair.refusals import (
     refused,
 )
 from kdump.system.blocks import escaped
+from kdump.system.files import like_of
 from kdump.verify.log07 import count_entries, is_last_log
 from kdump.wire.jsontext import json_blocks
 
@@ -335,7 +336,7 @@ def _written(
 
 def _copy(staging: Staging, directory: Directory, name: str) -> None:
     content = directory[name]
-    status = os.stat(os.path.join(directory.path, name)) if name in directory.before else None
+    status = like_of(os.path.join(directory.path, name)) if name in directory.before else None
     with staging.file(name, status) as copy, ContentSource(name, content) as source:
         for position in range(0, content.size, _BLOCK):
             copy.write(source.read(position, min(_BLOCK, content.size - position)))

@@ -52,6 +52,7 @@ from kdump.repair.refusals import (
 from kdump.restore.earlier import WAY, Earlier, account_of, made_by, request_of, restored_before
 from kdump.restore.newlogs import NewPartition, PartitionMaker
 from kdump.restore.plan import Placing, RestoreOptions, RestorePlan
+from kdump.system.files import like_of
 from kdump.verify.startcheck import StartCheck, check_start
 
 _LOG: Final = Kind.LOG.value
@@ -275,7 +276,7 @@ def _make_directories(directory: str) -> list[disk.Where]:
     made: list[disk.Where] = []
     try:
         for one in reversed(missing):
-            disk.make_directory(one, os.stat(os.path.dirname(one)))
+            disk.make_directory(one, like_of(os.path.dirname(one)))
             made.append(one)
     except BaseException:
         disk.remove_made(made)
@@ -293,8 +294,8 @@ def _owner(directory: str) -> os.stat_result:
     """Owner and mode of new files: those of a log that is there, else what fits the directory."""
     for name in sorted(os.listdir(directory)):
         if name.endswith(_LOG):
-            return os.stat(os.path.join(directory, name), follow_symlinks=False)
-    status = os.stat(directory)
+            return like_of(os.path.join(directory, name))
+    status = like_of(directory)
     mode = stat.S_IMODE(status.st_mode) & 0o666
     return os.stat_result((mode, 0, 0, 0, status.st_uid, status.st_gid, 0, 0, 0, 0))
 

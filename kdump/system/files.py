@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import stat
+import struct
 import time
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
@@ -22,6 +23,12 @@ NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLI
 """Errors that say that a file cannot get a second name. Any other error is one of the disk."""
 DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags that open a directory, and no link to one."""
+_ACL: Final = "system.posix_acl_access"
+"""The extended attribute: a version of 4 bytes, then entries of a tag, permissions and an ID (2, 2 and 4 bytes)."""
+_ACL_HEADER: Final = 4
+_ACL_NAMED_USER: Final = 2
+_ACL_GROUP: Final = 4
+_ACL_NAMED_GROUP: Final = 8
 _run: ContextVar[str] = ContextVar("_run", default="")
 
 
@@ -187,12 +194,40 @@ def _sync(directory: str) -> None:
 
 
 def status_of(path: str) -> os.stat_result | None:
-    """The status of a regular file of this machine; None for anything else."""
+    """The ``like_of`` a regular file of this machine; None for anything else."""
     try:
-        status = os.stat(path)
+        status = like_of(path)
     except (OSError, ValueError):
         return None
     return status if stat.S_ISREG(status.st_mode) else None
+
+
+def like_of(file: str | int) -> os.stat_result:
+    """The status of a file or directory (path or descriptor) whose owner and mode a copy gets.
+
+    A copy has no ACL. So the mode gives nobody more than an ACL of the file gives them: where there is one, the group
+    bits of ``os.stat`` are the most that any entry gives, not those of the group.
+
+    Raises:
+        OSError: as ``os.stat``.
+
+    Source: acl(5), ACCESS CHECK ALGORITHM; linux/posix_acl_xattr.h.
+    """
+    status = os.stat(file)
+    try:
+        acl = os.getxattr(file, _ACL)
+    except OSError:
+        return status
+    most, others = status.st_mode >> 3 & 0o7, status.st_mode & 0o7
+    group = most
+    for tag, permissions, _ in struct.iter_unpack("<HHI", acl[_ACL_HEADER:]):
+        if tag in (_ACL_NAMED_USER, _ACL_GROUP, _ACL_NAMED_GROUP):
+            group &= permissions
+        if tag in (_ACL_NAMED_USER, _ACL_NAMED_GROUP):
+            others &= permissions & most
+    # The times in nanoseconds are no members of the tuple.
+    times = {name: getattr(status, name) for name in ("st_atime_ns", "st_mtime_ns", "st_ctime_ns")}
+    return os.stat_result((status.st_mode & ~0o077 | group << 3 | others, *status[1:]), times)
 
 
 def _set_owner_and_mode(descriptor: int, like: os.stat_result | None) -> None:
@@ -200,12 +235,21 @@ def _set_owner_and_mode(descriptor: int, like: os.stat_result | None) -> None:
     mask = os.umask(0)
     os.umask(mask)
     mode = _MODE & ~mask
-    if like is not None:
-        with contextlib.suppress(PermissionError):
-            os.fchown(descriptor, like.st_uid, like.st_gid)
-        mode &= like.st_mode
-        if os.fstat(descriptor).st_gid != like.st_gid:
-            mode = for_another_group(mode)
+    if like is None:
+        os.fchmod(descriptor, mode)
+        return
+    with contextlib.suppress(PermissionError):
+        os.fchown(descriptor, like.st_uid, like.st_gid)
+    mode &= like.st_mode
+    if os.fstat(descriptor).st_gid != like.st_gid:
+        mode = for_another_group(mode)
+    set_mode(descriptor, mode)
+
+
+def set_mode(descriptor: int, mode: int) -> None:
+    """Set the permissions of a new file or directory: an ACL that it has from its directory gives nobody more."""
+    with contextlib.suppress(OSError):
+        os.removexattr(descriptor, _ACL)
     os.fchmod(descriptor, mode)
 
 
@@ -248,7 +292,7 @@ def keep_out(directory: str, like: os.stat_result) -> None:
         mode = stat.S_IMODE(status.st_mode) & (like.st_mode | ~0o077)
         if status.st_gid != like.st_gid:
             mode = for_another_group(mode)
-        os.fchmod(descriptor, mode)
+        set_mode(descriptor, mode)
     finally:
         os.close(descriptor)
 

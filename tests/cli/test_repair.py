@@ -16,6 +16,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.repair.apply import disk
 from kdump.repair.run import Repair, RepairOptions
 from tests.harness import batches
+from tests.harness.acls import GROUP_OF_FILE, MASK, NAMED, OTHERS, USER_OF_FILE, set_acl
 from tests.harness.captures import FIXTURES
 from tests.harness.cli_runs import (
     BATCH,
@@ -662,3 +663,29 @@ def test_what_the_cleaner_took_after_a_batch_is_not_lost(tmp_path: Path, number:
     lost = (f"{base:020}.log: offsets {base + 3}..{base + 9} lost" for base in (0, 10))
     assert all(line in repair("t-2", "--salvage", cwd=tmp_path)[1] for line in lost)
     assert "lost; held" not in repair("t-7", "--salvage", cwd=tmp_path)[1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("repair", "--in-place", "--salvage", "--txn", "leave", "logs/v2-txn-0"),
+        ("repair", "--in-place", "--like-broker", "--allow-worse-start", "logs/v2-txn-0"),
+        ("repair", "logs/v2-txn-0", "-o", "out"),
+        ("convert", f"logs/v2-txn-0/{0:020}.log", "-o", "out.log", "--codec", "zstd"),
+    ],
+    ids=["salvage", "like-broker", "copy", "convert"],
+)
+def test_nobody_reads_a_copy_whom_an_acl_keeps_from_its_source(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """The mode of each source is 640, where the 4 is for another user: the group itself may not read."""
+    partition = build(tmp_path)
+    sources = [path for path in partition.iterdir() if path.is_file()]
+    for path in sources:
+        set_acl(path, (USER_OF_FILE, 0o6), (NAMED["user"], 0o4), (GROUP_OF_FILE, 0), (MASK, 0o4), (OTHERS, 0))
+    numbers = {path.stat().st_ino for path in sources}
+    assert kdump(*words, cwd=tmp_path).returncode == CLEAN
+    files = [
+        path for path in (*tmp_path.glob("out*"), *tmp_path.glob("out/**/*"), *partition.rglob("*")) if path.is_file()
+    ]
+    made = [path for path in files if path.stat().st_ino not in numbers and not path.name.startswith("kdump-")]
+    assert made
+    assert [path for path in made if path.stat().st_mode & 0o077 or os.listxattr(path)] == []

@@ -15,6 +15,7 @@ from kdump.log.names import parse_file_name, sibling
 from kdump.repair.apply import disk
 from kdump.repair.plan.recovery import Recovered
 from kdump.repair.plan.repaireddirectory import RepairedDirectory, index_files
+from kdump.system.files import like_of
 
 
 class CopyWriter:
@@ -47,7 +48,7 @@ class CopyWriter:
         parsed = parse_file_name(name or path)
         assert parsed is not None
         name = f"{parsed.stem}{parsed.kind.value}"
-        status = os.stat(like or path)
+        status = like_of(like or path)
         with self._staging.file(name, status) as copy:
             recovered = recover(copy.write)
             if recovered.recovery.outcome is RecoveryOutcome.FAILED:
@@ -56,7 +57,7 @@ class CopyWriter:
             copy.finish(size=recovered.recovery.end, modified=modified)
         for kind, content in index_files(path, recovered).items():
             origin = content.pieces[0].path
-            self._staging.write(sibling(name, kind), content.read(), status if origin is None else os.stat(origin))
+            self._staging.write(sibling(name, kind), content.read(), status if origin is None else like_of(origin))
         return recovered
 
     def write_salvaged(self, directory: RepairedDirectory) -> None:
@@ -72,7 +73,7 @@ class CopyWriter:
         for name, content in directory.copied_others.items():
             path = os.path.join(plan.place.directory, name)
             is_there = os.path.lexists(path)
-            status = os.stat(path if is_there else plan.segments[0].like)
+            status = like_of(path if is_there else plan.segments[0].like)
             self._staging.write(name, content.read(), status, status.st_mtime_ns if is_there else None)
 
 
@@ -101,7 +102,7 @@ class Staging:
         self._hidden = os.path.join(directory, f".kdump-{os.getpid()}-{time.time_ns()}")
         self._directory = os.path.join(self._hidden, "files")
         made: list[str] = []
-        like = os.stat(source or os.curdir)
+        like = like_of(source or os.curdir)
         try:
             for path in (*reversed(to_make), self._hidden, self._directory):
                 disk.make_directory_for_copies(path, like)

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 from kdump.codes import Codes, KdumpError
 from kdump.log.named import errors_at
 from kdump.log.source import FileSource
-from kdump.system.files import DIRECTORY, NO_LINKS, for_another_group, keep_out
+from kdump.system.files import DIRECTORY, NO_LINKS, for_another_group, keep_out, like_of, set_mode
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -56,8 +56,8 @@ class Folder:
 
     @property
     def status(self) -> os.stat_result:
-        """The status of the directory itself."""
-        return os.fstat(self.descriptor)
+        """The ``like_of`` the directory itself."""
+        return like_of(self.descriptor)
 
     def entry(self, name: str) -> DirectoryEntry:
         """The entry ``name``, which is one part of a path."""
@@ -421,7 +421,7 @@ def _set_owner_and_mode(descriptor: int, like: os.stat_result, *, keep_owner: bo
                 raise
             if now.st_gid != like.st_gid:
                 mode = for_another_group(mode)
-    os.fchmod(descriptor, mode)
+    set_mode(descriptor, mode)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from kdump.repair.apply.preparation import Preparation
 from kdump.repair.plan.others import PartitionFiles
 from kdump.repair.plan.plan import Completion, PartitionPlan
 from kdump.repair.plan.repaireddirectory import LogFate, RepairedDirectory, RepairedSegment
+from kdump.system.files import like_of
 
 
 def prepare(directory: RepairedDirectory, preparation: Preparation, completion: Completion) -> None:
@@ -56,7 +57,7 @@ def _complete(plan: PartitionPlan, preparation: Preparation, completion: Complet
             preparation.set_line(line)
     if completion.snapshot is not None:
         name, data = completion.snapshot
-        preparation.write(name, data, os.stat(plan.segments[-1].like))
+        preparation.write(name, data, like_of(plan.segments[-1].like))
         preparation.place(name)
         preparation.sync()
 
@@ -133,7 +134,7 @@ def _swapped_in(segment: RepairedSegment, preparation: Preparation) -> list[str]
             preparation.link(existing)
         return names
     plan = segment.plan
-    status = os.stat(plan.like)
+    status = like_of(plan.like)
     if not plan.is_missing:
         preparation.save(os.path.basename(plan.path), plan.recovered.read.sha256)
     with preparation.new_file(segment.name, status) as copy:
@@ -162,7 +163,7 @@ def _rebuild(segment: RepairedSegment, preparation: Preparation) -> None:
     """Replace each index in one step: the log is the same for the old and the new one."""
     if not segment.indexes:
         return
-    status = os.stat(segment.plan.path)
+    status = like_of(segment.plan.path)
     for name, content in segment.indexes.items():
         preparation.write(name, content.read(), status)
         preparation.place(name)
@@ -195,7 +196,7 @@ def _cut(segment: RepairedSegment, preparation: Preparation, *, is_last: bool) -
     where it is, such as one that a copy made of links shares, is replaced by a copy of its good part.
     """
     name, read = segment.name, segment.plan.recovered.read
-    status = os.stat(segment.plan.path)
+    status = like_of(segment.plan.path)
     is_cut = disk.can_be_cut(segment.plan.path)
     if is_cut:
         preparation.save_tail(name, read)
@@ -222,7 +223,7 @@ def _cut(segment: RepairedSegment, preparation: Preparation, *, is_last: bool) -
 def _copy_start(segment: RepairedSegment, preparation: Preparation) -> None:
     plan, read = segment.plan, segment.plan.recovered.read
     preparation.save(segment.name, read.sha256)
-    with preparation.new_file(segment.name, os.stat(plan.path)) as copy, open_source(plan.path) as source:
+    with preparation.new_file(segment.name, like_of(plan.path)) as copy, open_source(plan.path) as source:
         for piece in pieces_of(source, 0, read.recovery.end):
             copy.write(piece)
         copy.finish(modified=plan.fingerprint.modified)
@@ -240,7 +241,7 @@ def _change_others(directory: RepairedDirectory, preparation: Preparation, compl
     for name, data in directory.others.written.items():
         if name != made:
             path = os.path.join(plan.place.directory, name)
-            preparation.write(name, data, os.stat(path if os.path.lexists(path) else plan.segments[0].like))
+            preparation.write(name, data, like_of(path if os.path.lexists(path) else plan.segments[0].like))
             preparation.place(name)
     preparation.sync()
     for line in completion.lines:

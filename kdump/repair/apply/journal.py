@@ -44,6 +44,7 @@ from kdump.repair.apply.manifest import (
     State,
 )
 from kdump.repair.apply.manifestjson import parse_manifest
+from kdump.system.files import like_of
 
 _PART: Final = f"{MANIFEST_NAME}.part"
 _PIECE: Final = 1 << 20
@@ -289,7 +290,7 @@ def copy_file(source: Where, target: Where, position: int = 0, *, is_log: bool =
         size = file.status.st_size
         if not is_log:
             check_size(file.path, size)
-        with disk.NewDiskFile(target, file.status, keep_owner=True) as copy:
+        with disk.NewDiskFile(target, like_of(file.descriptor), keep_owner=True) as copy:
             for piece in pieces_of(file, position, size):
                 copy.write(piece)
             copy.finish(modified=file.status.st_mtime_ns)
@@ -339,7 +340,7 @@ def set_line(
         disk.sync_directory(log_directory)
         return
     with disk.open_file(checkpoint) as source:
-        status = source.status
+        status = like_of(source.descriptor)
         data = read_all(source)
     try:
         changed = with_offset(data, *partition, offset)

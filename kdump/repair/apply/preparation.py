@@ -34,6 +34,7 @@ from kdump.repair.apply.manifest import (
 )
 from kdump.repair.plan.plan import LineChange
 from kdump.repair.plan.recovery import HashAndRecover, start_sha256
+from kdump.system.files import like_of
 
 LOGS: Final = (Kind.LOG.value, Kind.LOG_07.value)
 """Ends of the names of logs."""
@@ -179,7 +180,7 @@ class Preparation:
         if not (is_log and disk.link(file, target)):
             journal.copy_file(file, target, is_log=is_log)
         with disk.open_file(target) as source:
-            status = source.status
+            status = like_of(source.descriptor)
             digest = sha256 or start_sha256(source, status.st_size)
         self._files[name] = FileChange(name, FileState.of(status, status.st_size, digest), None, saved)
 
@@ -195,7 +196,8 @@ class Preparation:
         if digest.hexdigest() != read.sha256:
             message = "the saved end is not that of the log as it was read"
             raise KdumpError(Codes.CHANGED_WHILE_READ, message, path=disk.path_of(file))
-        status = disk.known_status(file)
+        with disk.open_file(file) as source:
+            status = like_of(source.descriptor)
         before = FileState.of(status, status.st_size, read.sha256)
         after = FileState.of(status, end, read.kept_sha256)
         self._files[name] = FileChange(name, before, after, saved, kept=end)

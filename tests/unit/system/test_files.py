@@ -12,11 +12,13 @@ from kdump.system.files import (
     NewFile,
     discard,
     discard_others,
+    like_of,
     make_directories,
     publish,
     remove_empty,
     written_by,
 )
+from tests.harness.acls import GROUP_OF_FILE, MASK, NAMED, OTHERS, USER_OF_FILE, set_acl
 
 
 def test_nothing_is_in_place_before_it_is_published(tmp_path: Path) -> None:
@@ -42,6 +44,36 @@ def test_permissions_are_the_user_s(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (tmp_path / "x").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(
+    ("named", "mode"),
+    [({}, 0o604), ({"user": 0o7}, 0o604), ({"user": 0}, 0o600), ({"group": 0o2}, 0o600)],
+    ids=["group", "more", "less", "another group"],
+)
+def test_a_copy_gives_nobody_more_than_the_acl_of_its_source(tmp_path: Path, named: dict[str, int], mode: int) -> None:
+    """The mode of the source has the mask in the place of its group."""
+    source = tmp_path / "source"
+    source.touch()
+    entries = [(USER_OF_FILE, 0o6), (GROUP_OF_FILE, 0), (MASK, 0o4), (OTHERS, 0o4)]
+    set_acl(source, *entries, *((NAMED[kind], rights) for kind, rights in named.items()))
+    status = source.stat()
+    assert (status.st_mode & 0o777, like_of(str(source)).st_mode & 0o777) == (0o644, mode)
+    assert like_of(str(source)).st_mtime_ns == status.st_mtime_ns
+    publish([NewFile(str(tmp_path / "copy"), like_of(str(source))).finish()])
+    assert (tmp_path / "copy").stat().st_mode & 0o777 == mode
+
+
+def test_a_copy_takes_no_acl_from_its_directory(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.touch(0o640)
+    entries = (USER_OF_FILE, 0o7), (NAMED["user"], 0o7), (GROUP_OF_FILE, 0o7), (MASK, 0o7), (OTHERS, 0)
+    (tmp_path / "out").mkdir()
+    set_acl(tmp_path / "out", *entries, is_default=True)
+    publish([NewFile(str(tmp_path / "out" / "copy"), like_of(str(source))).finish()])
+    assert not os.listxattr(tmp_path / "out" / "copy")
+    publish([NewFile(str(tmp_path / "out" / "other")).finish()])
+    assert os.listxattr(tmp_path / "out" / "other")
 
 
 def test_discarding(tmp_path: Path) -> None:
