@@ -350,9 +350,10 @@ def _sources(jobs: Sequence[Job]) -> set[tuple[int, int]]:
     return sources
 
 
-def _beside(jobs: Sequence[Job]) -> set[str]:
+def _beside(jobs: Sequence[Job]) -> set[tuple[int, int]]:
     """The directories of the segments that are sources."""
-    return {_directory_of(job.source) for job in jobs if not (is_stream(job.source) or _is_json(job))}
+    sources = (job.source for job in jobs if not (is_stream(job.source) or _is_json(job)))
+    return {identity for source in sources if (identity := _directory_of(source)) is not None}
 
 
 def _files_of(job: Job) -> list[str]:
@@ -368,10 +369,6 @@ def _with_indexes(log: str) -> list[str]:
     return [log, *(stem + kind.value for kind in _INDEX_FILES)]
 
 
-def _directory_of(path: str) -> str:
-    return os.path.realpath(os.path.dirname(path))
-
-
 def _is_json(job: Job) -> bool:
     return isinstance(job, SegmentJob) and job.from_json
 
@@ -382,6 +379,10 @@ def _identity(path: str) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return None
     return status.st_dev, status.st_ino
+
+
+def _directory_of(path: str) -> tuple[int, int] | None:
+    return _identity(os.path.dirname(path) or os.curdir)
 
 
 def _is_directory(destination: str) -> bool:

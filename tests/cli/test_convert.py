@@ -121,6 +121,21 @@ def test_another_segment_beside_the_source_is_not_replaced(home: Path, words: tu
     assert (home / "data" / "t-0" / f"{50:020}.log").read_bytes() == before
 
 
+def test_the_directory_of_the_source_by_another_mount(home: Path) -> None:
+    source, other = home / "data" / "t-0", home / "other"
+    before = (source / f"{50:020}.log").read_bytes()
+    other.mkdir()
+    if subprocess.run(["mount", "--bind", str(source), str(other)], capture_output=True, check=False).returncode:
+        pytest.skip("no directory can be mounted")
+    try:
+        target = f"other/{50:020}.log"
+        status, _, err = convert(home, f"data/t-0/{NAME}", "-o", target, "--renumber", "50", "--overwrite")
+    finally:
+        subprocess.run(["umount", str(other)], check=True)
+    assert (status, f"{target} is another segment beside the source" in err) == (USAGE, True)
+    assert (source / f"{50:020}.log").read_bytes() == before
+
+
 def test_only_files_are_replaced(home: Path) -> None:
     os.mkfifo(home / "pipe")
     (home / "link").symlink_to("/proc/self/fd/1")
