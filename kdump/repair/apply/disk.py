@@ -30,6 +30,7 @@ _FICLONE: Final = 0x40049409
 _NO_CLONES: Final = frozenset({*NO_LINKS, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS})
 _PRIVATE: Final = 0o600
 """Mode of a file until it gets its own."""
+OTHER_NAME: Final = "has another name (a hard link) through which the change would show: copy it, then try again"
 
 
 class Folder:
@@ -387,8 +388,7 @@ def _opened(where: Where, flags: int) -> Iterator[int]:
         if not stat.S_ISREG(status.st_mode):
             raise _no_file(path_of(where))
         if status.st_nlink > 1:
-            message = "has another name (a hard link) through which the change would show: copy it, then try again"
-            raise KdumpError(Codes.REPAIR_REFUSED, message, path=path_of(where))
+            raise KdumpError(Codes.REPAIR_REFUSED, OTHER_NAME, path=path_of(where))
         yield descriptor
     finally:
         os.close(descriptor)

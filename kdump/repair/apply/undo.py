@@ -164,12 +164,15 @@ def undo(folders: Folders, manifest: Manifest, *, replaces_changed: bool = False
         replaces_changed: also where records were written since; the logs that hold them are kept in the backup.
 
     Raises:
-        KdumpError: MANIFEST if logs were written to since, or the backup is not complete; UNWRITABLE, and then
-            undoing it again goes on.
+        KdumpError: MANIFEST if logs were written to since, or the backup is not complete, or a file that would be
+            written to has another name; UNWRITABLE, and then undoing it again goes on.
     """
     status = disk.status_of(folders.journal.entry(MANIFEST_NAME))
     written = 0 if status is None else status.st_mtime_ns
     manifest, marker = _settle_marker(folders, manifest, written)
+    linked = [change.name for change in manifest.files if _shows_elsewhere(folders, change)]
+    if linked:
+        raise _refused(manifest, linked, disk.OTHER_NAME)
     manifest = _keep_changed(folders, manifest, written, replaces_changed=replaces_changed)
     write_manifest(folders, folders.journal, manifest.with_state(State.UNDOING))
     kept = _take_out_kept(folders, manifest)
@@ -409,6 +412,16 @@ def _restore(folders: Folders, manifest: Manifest, change: FileChange) -> None:
         remove(part)
         copy_file(saved, part)
         disk.replace(part, entry)
+
+
+def _shows_elsewhere(folders: Folders, change: FileChange) -> bool:
+    """The file has another name, and gets its end or its time back where it is; other files are replaced."""
+    status = disk.status_of(folders.file(change.name))
+    if status is None or status.st_nlink == 1 or change.before is None:
+        return False
+    if _is(folders, change, change.before):
+        return status.st_mtime_ns != change.before.modified
+    return bool(change.kept)
 
 
 def _is_known(folders: Folders, manifest: Manifest, change: FileChange) -> bool:

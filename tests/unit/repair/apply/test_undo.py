@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -263,6 +264,24 @@ def test_a_marker_that_the_repair_removed(tmp_path: Path, monkeypatch: pytest.Mo
         del before[MARKER]
     elif since == "clean":
         before[MARKER] = b"{}"
+    assert contents(tree(partition)) == before
+
+
+def test_files_that_a_copy_of_links_shares_are_named_before_anything_changes(
+    repaired: tuple[Path, dict[str, bytes]],
+) -> None:
+    """The end of a cut log and the times of files with the same content would change in the copy, too."""
+    partition, before = repaired
+    shutil.copytree(partition, partition.parent.parent / "copy", copy_function=os.link)
+    (manifest,) = manifests(partition)
+    state = tree(partition), manifest.read_bytes()
+    status, _, errors = undo(partition)
+    assert status == DAMAGE
+    assert "has another name (a hard link) through which the change would show" in errors
+    assert (tree(partition), manifest.read_bytes()) == state
+    for name in re.findall(r"\d{20}\.\w+", errors):
+        os.replace(shutil.copy2(partition / name, partition / "copied"), partition / name)
+    assert undo(partition) == (CLEAN, f"{partition}: is as it was before the repair\n", "")
     assert contents(tree(partition)) == before
 
 
