@@ -98,6 +98,9 @@ class Preparation:
         journals = opened.enter_context(Folder(home))
         make(journals.entry(name))
         own = opened.enter_context(Folder(journals.entry(name)))
+        if own.status.st_dev != self._like.st_dev:
+            message = "lies on another file system than the partition, so no file could be moved into its place"
+            raise KdumpError(Codes.REPAIR_REFUSED, message, path=journals.path)
         make(own.entry(NEW))
         if backup is None:
             make(own.entry(OLD))

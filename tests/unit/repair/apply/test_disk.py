@@ -273,6 +273,21 @@ def test_a_network_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     undo_repair(str(manifest), force=True)
 
 
+def test_a_home_of_journals_on_another_file_system(small_disk: Path, tmp_path: Path) -> None:
+    """No step could move a prepared file to its name."""
+    partition = build(tmp_path)
+    (partition / HOME).mkdir()
+    before = tree(partition)
+    subprocess.run(["mount", "--bind", str(small_disk), str(partition / HOME)], check=True)
+    try:
+        with pytest.raises(KdumpError, match="lies on another file system than the partition"):
+            repair(partition, RepairMode.SALVAGE)
+        assert list((partition / HOME).iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(partition / HOME)], check=True)
+    assert tree(partition) == before
+
+
 def test_mounts() -> None:
     lines = [
         "1 0 8:1 / / rw shared:1 - ext4 /dev/sda rw",
