@@ -22,7 +22,7 @@ from kdump.log.siblings import read_checkpoint
 from kdump.log.source import Source
 from kdump.repair.apply import disk
 from kdump.repair.apply.disk import DirectoryEntry, Folder
-from kdump.repair.apply.folders import Folders
+from kdump.repair.apply.folders import Folders, read_manifest
 from kdump.repair.apply.journal import (
     clear,
     close,
@@ -198,14 +198,27 @@ def is_as_made(folders: Folders, manifest: Manifest) -> bool:
 def _remove_partition(folders: Folders) -> None:
     """Remove the directory of a partition that was not there before, unless something else is in it.
 
-    A broker takes a directory without partition.metadata for one of a topic that is gone. The manifest goes with it,
-    unless it is in a backup elsewhere.
+    A broker takes a directory without partition.metadata for one of a topic that is gone. The manifests of this and of
+    later repairs, which are undone too, go with it, unless they are in a backup elsewhere.
     """
     if set(folders.partition.names()) - {HOME}:
         return
-    if folders.home is not None and folders.home.names() == [os.path.basename(folders.journal.path)]:
-        remove_journal(folders.journal)
+    journals = [] if folders.home is None else list(map(folders.home.entry, folders.home.names()))
+    if all(map(_is_over, journals)):
+        for entry in journals:
+            with Folder(entry) as journal:
+                remove_journal(journal)
     disk.remove_made([folders.above.entry(os.path.basename(folders.partition.path)), folders.partition.entry(HOME)])
+
+
+def _is_over(entry: DirectoryEntry) -> bool:
+    """Of a journal nothing is left but the manifest of a repair that was undone."""
+    try:
+        with Folder(entry) as journal:
+            manifest, _ = read_manifest(journal.entry(MANIFEST_NAME))
+            return manifest.state is State.UNDONE and journal.names() == [MANIFEST_NAME]
+    except KdumpError:
+        return False
 
 
 def _settle_marker(folders: Folders, manifest: Manifest, written: int) -> tuple[Manifest, MarkerFate | None]:

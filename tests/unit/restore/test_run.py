@@ -489,6 +489,21 @@ def test_an_undo_removes_a_directory_that_was_made(tmp_path: Path, backup: str |
     assert (logs / "t-0" / "other").exists()
 
 
+@pytest.mark.parametrize("is_later_undone", [True, False])
+def test_the_first_of_two_undone_repairs_removes_the_directory(tmp_path: Path, is_later_undone: bool) -> None:
+    """A manifest that tells of more than what is undone stays, and the directory with it."""
+    logs, source = log_directory(tmp_path, topic_id=None), plain_source(tmp_path)
+    (logs / "t-0").rmdir()
+    first = restore(source, logs)
+    later = restore(source, logs, RestoreOptions(Conversion(renumber=0), is_converted=True, overwrites=True))
+    undo_repair(later.manifest)
+    if not is_later_undone:
+        manifest = Path(later.manifest)
+        manifest.write_text(manifest.read_text().replace('"undone"', '"done"'))
+    undo_repair(first.manifest)
+    assert (logs / "t-0").exists() is not is_later_undone
+
+
 def in_place_of_the_directory(logs: Path) -> Path:
     shutil.rmtree(logs / "t-0")
     (logs / "t-0").touch()
