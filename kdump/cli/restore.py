@@ -34,6 +34,7 @@ from kdump.restore.report import left_lines, left_row, note_rows, plan_lines, re
 from kdump.restore.run import Restore
 from kdump.restore.source import SourcePartition, directories_below, read_source
 from kdump.restore.target import TargetCluster, TargetPartition
+from kdump.system.paths import absolute_path
 
 _POLICIES = {"abort": TxnPolicy.ABORT, "commit": TxnPolicy.COMMIT}
 
@@ -75,7 +76,7 @@ def _check_backup(given: ConvertArguments) -> None:
     """Raises click.UsageError for a backup in the source, which is only read."""
     if given.backup_dir is None:
         return
-    source = os.path.abspath(given.from_log_dir or given.source or "")
+    source = absolute_path(given.from_log_dir or given.source or "")
     sources = [source if os.path.isdir(source) else os.path.dirname(source)]
     above = os.path.dirname(sources[0])
     if given.from_log_dir is None and is_log_directory(above):

@@ -36,6 +36,7 @@ from kdump.log.paths import (
 )
 from kdump.reading.transactionreader import TransactionReader
 from kdump.system.files import Staged, discard, like_of, make_directories, publish, remove_empty
+from kdump.system.paths import absolute_path, normal_path
 
 _OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")
 _INDEX_FILES: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
@@ -186,7 +187,7 @@ class Outputs:
     def __enter__(self) -> Self:
         directories = _target_directories(self._jobs)
         for directory in directories:
-            for log_directory in (directory, os.path.dirname(os.path.abspath(directory))):
+            for log_directory in (directory, os.path.dirname(absolute_path(directory))):
                 if is_held(log_directory):
                     raise KdumpError(Codes.UNWRITABLE, "a broker runs on this log directory", path=log_directory)
         for job in self._jobs:
@@ -284,7 +285,7 @@ def _pairs_below(directory: PathDirectory, destination: str, suffix: str) -> Ite
         if isinstance(log, Sibling):
             continue
         folder = os.path.relpath(os.path.dirname(log.path), directory.path)
-        yield log, os.path.normpath(os.path.join(destination, folder, log.stem + suffix))
+        yield log, normal_path(os.path.join(destination, folder, log.stem + suffix))
     if errors:
         raise errors[0]
 

@@ -17,6 +17,7 @@ from kdump.log.listing import ListingEntry
 from kdump.log.named import check_link, note_named, opened_directory, unreadable
 from kdump.log.names import is_uri
 from kdump.system.pagecache import stored_bytes
+from kdump.system.paths import absolute_path
 
 DirectoryState: TypeAlias = tuple[int, int, int, int]
 """Device, inode and both times (ns) of a directory."""
@@ -206,7 +207,7 @@ def absolute(path: str) -> str:
     """The absolute path. A URI is absolute already."""
     if path.startswith("/") and not ("//" in path or "/." in path or path.endswith("/")):
         return path
-    return path if is_uri(path) else os.path.abspath(path)
+    return path if is_uri(path) else absolute_path(path)
 
 
 def directory_of(path: str) -> str:

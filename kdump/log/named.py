@@ -18,6 +18,7 @@ from typing import Final
 from kdump.codes import Codes, KdumpError
 from kdump.log.names import LOCK_FILE, LOG_DIRECTORY_TEXT_FILES, is_uri, parse_partition_directory
 from kdump.system.files import DIRECTORY
+from kdump.system.paths import absolute_path
 
 STDIN: Final = "-"
 STDIN_DESCRIPTOR: Final = 0
@@ -31,7 +32,7 @@ _named: Final[set[str]] = set()
 def note_named(path: str) -> None:
     """Remember that a user named this path: a link there is followed, and a pipe is read."""
     # The second is the directory in the paths of what is in it.
-    _named.update((path, os.path.dirname(os.path.join(path, "")), os.path.abspath(path)))
+    _named.update((path, os.path.dirname(os.path.join(path, "")), absolute_path(path)))
 
 
 def is_named(path: str) -> bool:

@@ -12,6 +12,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
+from kdump.system.paths import absolute_path
+
 
 class Kind(Enum):
     """File kinds by their suffix."""
@@ -154,7 +156,7 @@ def is_topic_name(name: str) -> bool:
 
 def partition_of_file(path: str) -> tuple[str, int] | None:
     """(topic, partition) of the directory that a file lies in; None when that is no ``<topic>-<n>``."""
-    whole = path if is_uri(path) else os.path.abspath(path)
+    whole = path if is_uri(path) else absolute_path(path)
     return parse_partition_directory(os.path.basename(os.path.dirname(whole)))
 
 

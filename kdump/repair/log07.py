@@ -41,6 +41,7 @@ from kdump.repair.refusals import (
 )
 from kdump.system.blocks import escaped
 from kdump.system.files import like_of
+from kdump.system.paths import absolute_path
 from kdump.verify.log07 import count_entries, is_last_log
 from kdump.wire.jsontext import json_blocks
 
@@ -207,7 +208,7 @@ def repaired_07(target: str, way: Way07, locks: Locks, *, is_whole: bool) -> Rep
     else:
         repaired = _planned(target, is_whole=is_whole, output=way.output, overwrites=way.overwrites)
     directory = target if is_whole else os.path.dirname(target)
-    return replace(repaired, unfinished=tuple(unfinished(os.path.abspath(directory))))
+    return replace(repaired, unfinished=tuple(unfinished(absolute_path(directory))))
 
 
 def _planned(target: str, *, is_whole: bool, output: str | None = None, overwrites: bool = False) -> Repaired07:
@@ -316,7 +317,7 @@ def _written(
         raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
     names = [name for name in directory.names() if _counts(name, is_whole)]
     check_room(output, sum(directory[name].size for name in names))
-    target_name = os.path.basename(os.path.abspath(found.target))
+    target_name = os.path.basename(absolute_path(found.target))
     account_name = f"kdump-{target_name}.json"
     account = {"way": RepairMode.LIKE_BROKER.value, "source": found.target, "logs": found.account()}
     data = json_blocks(account, indent=1)

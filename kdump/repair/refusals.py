@@ -19,6 +19,7 @@ from kdump.repair.apply.manifest import HOME
 from kdump.repair.apply.preparation import check_room
 from kdump.repair.plan.location import PartitionLocation, place_of
 from kdump.repair.plan.plan import PartitionPlan, RepairMode
+from kdump.system.paths import absolute_path
 from kdump.verify.swapped import exchanged_logs, swapped_finding
 
 _PENDING: Final = (".swap", ".cleaned")
@@ -76,7 +77,7 @@ def refuse_backup(place: PartitionLocation, backup: str | None) -> None:
     """
     if backup is None:
         return
-    if HOME in (os.path.basename(os.path.abspath(backup)), os.path.basename(os.path.realpath(backup))):
+    if HOME in (os.path.basename(absolute_path(backup)), os.path.basename(os.path.realpath(backup))):
         raise refused(f"{HOME} is the name for the journals of repairs; give a directory of another name", backup)
     if place.log_directory is None:
         return

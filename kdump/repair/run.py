@@ -52,6 +52,7 @@ from kdump.repair.refusals import (
 )
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import worse_start
+from kdump.system.paths import absolute_path
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, Task, task_of, tasks_below
 
@@ -279,7 +280,7 @@ class Repair(TakesLocks):
         if above is not None:
             message = f"{above} is the log directory of a broker; give a directory outside of it"
             raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
-        name = os.path.basename(os.path.abspath(target))
+        name = os.path.basename(absolute_path(target))
         check_room(output, sum(FileFingerprint.of_log(segment).size for segment in segments))
         with Staging(
             output, place.directory, others=self._replicas(target), overwrites=self._options.overwrites
@@ -408,7 +409,7 @@ def _started(task: Task) -> StartCheck:
 def _worse_beside(directory: str) -> Iterator[WorseStart]:
     """The other partitions of the log directory whose start ends worse without the marker of a clean shutdown."""
     for task in tasks_below(os.path.dirname(directory), StartOptions()):
-        if os.path.abspath(task.path) != directory:
+        if absolute_path(task.path) != directory:
             before = _started(task)
             after = _started(task._replace(settings=task.settings._replace(is_clean=False)))
             if is_worse(after, before):
@@ -431,7 +432,7 @@ def _copy_of(target: str, replica: str) -> str:
     """The partition ``target`` in a log directory ``replica``, or that itself. Raises KdumpError MISSING."""
     if not os.path.lexists(replica):
         raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=replica)
-    directory = os.path.abspath(target if os.path.isdir(target) else os.path.dirname(target))
+    directory = absolute_path(target if os.path.isdir(target) else os.path.dirname(target))
     below = os.path.join(replica, os.path.basename(directory))
     return below if os.path.isdir(below) else replica
 

@@ -53,6 +53,7 @@ from kdump.restore.earlier import WAY, Earlier, account_of, made_by, request_of,
 from kdump.restore.newlogs import NewPartition, PartitionMaker
 from kdump.restore.plan import Placing, RestoreOptions, RestorePlan
 from kdump.system.files import like_of
+from kdump.system.paths import absolute_path
 from kdump.verify.startcheck import StartCheck, check_start
 
 _LOG: Final = Kind.LOG.value
@@ -95,7 +96,7 @@ class Restore(TakesLocks):
     """
 
     def __init__(self, log_directory: str, options: RestoreOptions) -> None:
-        self._log_directory = os.path.abspath(log_directory)
+        self._log_directory = absolute_path(log_directory)
         self._options = options
         self._earlier: dict[str, Earlier] = {}
         self._has_checkpoints = False

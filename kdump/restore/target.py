@@ -5,7 +5,6 @@ Source: docs/spec/metadata.md#3-from-records-to-the-image, docs/spec/metadata.md
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +16,7 @@ from kdump.kafka.image.partitions import LOST, MIGRATING, UNASSIGNED
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.kafka.image.topicsettings import DEFAULT_RETENTION, MAX_MESSAGE_BYTES, TopicSettings
 from kdump.kafka.retention import Retention
+from kdump.system.paths import absolute_path
 
 _ANY_DIRECTORY: Final = frozenset({MIGRATING, UNASSIGNED, LOST})
 
@@ -126,7 +126,7 @@ class TargetCluster:
         own = None if self._own is None else self._own.cluster_id
         if own is not None and copy.cluster_id is not None and own != copy.cluster_id:
             message = f"is of cluster {own}, and the metadata are of cluster {copy.cluster_id}"
-            raise KdumpError(Codes.REPAIR_REFUSED, message, path=os.path.abspath(log_directory))
+            raise KdumpError(Codes.REPAIR_REFUSED, message, path=absolute_path(log_directory))
 
 
 def _doubts(replayed: Replayed) -> Iterator[str]:

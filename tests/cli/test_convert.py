@@ -95,6 +95,14 @@ def test_a_partition(home: Path) -> None:
     assert files(home / "new") == sorted(trio(f"{0:020}") + trio(f"{50:020}"))
 
 
+def test_a_link_before_the_directory_above_the_target(home: Path) -> None:
+    (home / "a" / "b").mkdir(parents=True)
+    (home / "link").symlink_to("a/b")
+    assert convert(home, "data/t-1", "-o", "link/../out", "--codec", "zstd")[0] == CLEAN
+    assert files(home / "a" / "out") == trio("00000000000000000007")
+    assert not (home / "out").exists()
+
+
 def test_json_lines_are_named_by_their_first_offset(home: Path) -> None:
     stale = home / "new" / f"{0:020}.txnindex"
     stale.parent.mkdir()

@@ -18,6 +18,7 @@ from kdump.repair.apply import disk
 from kdump.repair.apply.disk import DirectoryEntry, Folder, Where
 from kdump.repair.apply.manifest import HOME, JOURNAL, MARKER, MAX_SIZE, NEW, OLD, FileChange, Manifest, RepairStep
 from kdump.repair.apply.manifestjson import parse_manifest
+from kdump.system.paths import absolute_path
 
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
@@ -111,7 +112,7 @@ class Folders:
 
 def backup_path(backup: str, directory: str, journal: str) -> str:
     """The path of the originals of a repair in another backup directory; ``journal``: the name of its journal."""
-    return os.path.join(os.path.abspath(backup), backup_name(directory, journal))
+    return os.path.join(absolute_path(backup), backup_name(directory, journal))
 
 
 def backup_name(directory: str, journal: str) -> str:
@@ -141,7 +142,7 @@ def open_repair(path: str, backup_dir: str | None = None) -> tuple[Folders, Mani
         KdumpError: MANIFEST if it is none, or must not be followed; REPAIR_REFUSED if a directory is a symbolic link;
             MISSING or UNREADABLE.
     """
-    path = os.path.abspath(path)
+    path = absolute_path(path)
     place, name = os.path.split(path)
     home, journal = os.path.split(place)
     with Folder(place) as folder:

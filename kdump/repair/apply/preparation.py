@@ -35,6 +35,7 @@ from kdump.repair.apply.manifest import (
 from kdump.repair.plan.plan import LineChange
 from kdump.repair.plan.recovery import HashAndRecover, start_sha256
 from kdump.system.files import like_of
+from kdump.system.paths import absolute_path
 
 LOGS: Final = (Kind.LOG.value, Kind.LOG_07.value)
 """Ends of the names of logs."""
@@ -114,7 +115,7 @@ class Preparation:
 
     def _backups(self, path: str) -> Folder:
         """The directory of the caller for backups. It may be a link, but not where it was just made."""
-        path = os.path.abspath(path)
+        path = absolute_path(path)
         folder = Folder(path if self._backup is not None else os.path.realpath(path))
         folder.path = path
         return folder
@@ -308,7 +309,7 @@ def check_room(directory: str, needed: int) -> None:
 
     ``needed``: bytes.
     """
-    place = os.path.abspath(directory)
+    place = absolute_path(directory)
     while not os.path.isdir(place):
         place = os.path.dirname(place)
     status = os.statvfs(place)

@@ -9,6 +9,7 @@ from typing import Final
 from kdump.format.checkpoint import CLEAN_SHUTDOWN, META_PROPERTIES
 from kdump.log.lock import LockState, lock_state
 from kdump.log.names import LOCK_FILE, Kind, parse_file_name
+from kdump.system.paths import absolute_path
 
 _METADATA: Final = "__cluster_metadata-0"
 """Name of the partition directory."""
@@ -40,7 +41,7 @@ class PartitionLocation:
 
 def place_of(directory: str) -> PartitionLocation:
     """The location of a partition directory; nothing is changed."""
-    directory = os.path.abspath(directory)
+    directory = absolute_path(directory)
     above: str | None = os.path.dirname(directory)
     if above is None or not is_log_directory(above):
         above = None
@@ -57,7 +58,7 @@ def is_metadata(path: str) -> bool:
     name = parse_file_name(path)
     if name is not None and name.kind is Kind.CHECKPOINT:
         return True
-    return os.path.basename(os.path.dirname(os.path.abspath(path))) == _METADATA
+    return os.path.basename(os.path.dirname(absolute_path(path))) == _METADATA
 
 
 def is_log_directory(directory: str) -> bool:

@@ -459,6 +459,27 @@ def test_finish_and_undo_with_another_backup(partition: Path, tmp_path: Path, mo
     assert contents(tree(partition)) == before
 
 
+@pytest.mark.parametrize("word", ["link/../v2-txn-0", f"link/../v2-txn-0/{105:020}.log", "link/../v2-txn-0/."])
+def test_a_link_before_the_directory_above(partition: Path, tmp_path: Path, word: str) -> None:
+    """What is read is what is changed, and where the originals go is where they are found."""
+    before, other = contents(tree(partition)), tmp_path / "v2-txn-0"
+    shutil.copytree(partition, other)
+    (other / f"{297:020}.log").unlink()
+    (partition.parent / "deep").mkdir()
+    (tmp_path / "link").symlink_to("logs/deep")
+    untouched = {path: path.read_bytes() for path in other.iterdir()}
+    how = ("--salvage", "--txn", "leave", "--allow-worse-start", "--backup-dir", "link/../../link/../../kept")
+    run = kdump("repair", "--in-place", *how, word, cwd=tmp_path)
+    assert run.returncode == CLEAN
+    assert contents(tree(partition)) != before
+    (manifest,) = (tmp_path / "kept").glob("*/manifest.json")
+    assert json.loads(manifest.read_bytes())["directory"] == str(partition)
+    name = manifest.relative_to(tmp_path)
+    assert kdump("repair", "--undo", f"link/../../{name}", cwd=tmp_path).returncode == CLEAN
+    assert contents(tree(partition)) == before
+    assert {path: path.read_bytes() for path in other.iterdir()} == untouched
+
+
 @as_root
 def test_a_backup_elsewhere_is_of_a_directory_of_its_owner(partition: Path, tmp_path: Path) -> None:
     """A user who may write a backup of his own leads root into no directory of somebody else."""

@@ -416,6 +416,15 @@ def test_another_repair_was_begun(tmp_path: Path) -> None:
     assert "--finish" in refused.value.message
 
 
+def test_a_link_before_the_directory_above(tmp_path: Path) -> None:
+    logs = log_directory(tmp_path / "a")
+    (tmp_path / "a" / "b").mkdir()
+    (tmp_path / "link").symlink_to("a/b")
+    restored = restore(plain_source(tmp_path), tmp_path / "link" / ".." / "logs")
+    assert restored.directory == str(logs / "t-0")
+    assert not (tmp_path / "logs").exists()
+
+
 def test_run_again(tmp_path: Path) -> None:
     """What is done stays as it is, whatever is asked besides; what was asked for otherwise, or has changed, is not."""
     logs, source = log_directory(tmp_path), plain_source(tmp_path)

@@ -1,0 +1,56 @@
+"""``..`` in a path leads where the system finds it, also after a link."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import kdump
+from kdump.system.paths import absolute_path, normal_path
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: ``link`` leads to ``a/b``, and ``x`` is here and in ``a``."""
+    for name in ("a/b", "a/x", "x", "c"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to("a/b")
+    (tmp_path / "a" / "last").symlink_to("x")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["link/../x", "./link/../x", "link/../b/../x", "a/link/../../link/../x", "c/../x", "../{}/x", "link/..", ".."],
+)
+def test_the_system_finds_the_same(root: Path, path: str) -> None:
+    (root / "a" / "link").symlink_to("b")
+    path = path.format(root.name)
+    for found in (absolute_path(path), normal_path(path), absolute_path(str(root / path))):
+        assert os.path.samefile(found, path)
+        assert os.pardir not in found.split(os.sep) or path.startswith(os.pardir)
+
+
+def test_a_link_in_the_last_place_stays(root: Path) -> None:
+    assert absolute_path("link/../last") == str(root / "a" / "last")
+    assert absolute_path("link/../new/file") == str(root / "a" / "new" / "file")
+    assert absolute_path("new/../x") == str(root / "x")
+
+
+@pytest.mark.parametrize("path", ["x", "./x/", "link/./b//c", "../x", "x..", "a/..x", ""])
+def test_other_paths_stay(root: Path, path: str) -> None:
+    assert absolute_path(path) == os.path.abspath(path)
+    assert normal_path(path) == os.path.normpath(path)
+
+
+def test_nothing_else_makes_paths_absolute() -> None:
+    package = Path(kdump.__file__).parent
+    using = [
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if any(name in path.read_text() for name in ("os.path.abspath(", "os.path.normpath("))
+    ]
+    assert using == ["system/paths.py"]
