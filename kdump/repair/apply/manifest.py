@@ -140,7 +140,8 @@ class Manifest:
 
     ``directory`` of the partition and ``backup`` with the originals are absolute; ``created`` is ISO 8601, UTC;
     ``logs`` says of each log what was kept, dropped, restored and made (see ``kdump.repair.account``); ``lines`` are
-    the partition's own in the checkpoints of its log directory; ``bystanders`` is None in manifests that do not tell.
+    the partition's own in the checkpoints of its log directory; ``lines`` and ``bystanders`` are None in manifests that
+    do not tell.
     ``replaced``: while it is undone, the name of the directory in the backup that keeps the files written since.
     ``is_new``: the partition directory was made for it, and goes when it is undone. ``account``: what a restore was
     asked for and came to (see ``kdump.restore.earlier``).
@@ -155,7 +156,7 @@ class Manifest:
     files: tuple[FileChange, ...]
     steps: tuple[RepairStep, ...]
     logs: tuple[Mapping[str, Any], ...] = field(default=())
-    lines: tuple[LineChange, ...] = ()
+    lines: tuple[LineChange, ...] | None = None
     bystanders: tuple[Bystander, ...] | None = None
     replaced: str | None = None
     is_new: bool = False

@@ -63,8 +63,7 @@ def validate(members: object) -> Manifest:
         raise ValueError("its format is another")
     manifest = Manifest(**values)
     changes = _by_name(manifest.files)
-    # Manifests of earlier versions have steps with lines, and do not list the lines.
-    lines = _by_name(manifest.lines) or None
+    lines = None if manifest.lines is None else _by_name(manifest.lines)
     bystanders = manifest.bystanders
     # A file that stays may wait under a second name; manifests without bystanders do not list it.
     waiting = None if bystanders is None else {name + SWAP for name in (*changes, *_by_name(bystanders))}
@@ -316,7 +315,7 @@ _MANIFEST: Final[Mapping[str, _Check]] = {
     "logs": _each(_account),
 }
 _LATER: Final[Mapping[str, _Check]] = {
-    "lines": _each(lambda value: LineChange(**_members(value, _LINE))),
+    "lines": _optional(_each(lambda value: LineChange(**_members(value, _LINE)))),
     "bystanders": _optional(_each(lambda value: Bystander(**_members(value, _BYSTANDER)))),
     "replaced": _optional(_kept_directory),
     "is_new": _bool,

@@ -177,7 +177,7 @@ def undo(folders: Folders, manifest: Manifest, *, replaces_changed: bool = False
     write_manifest(folders, folders.journal, manifest.with_state(State.UNDOING))
     kept = _take_out_kept(folders, manifest)
     _restore_all(folders, manifest)
-    for line in manifest.lines:
+    for line in manifest.lines or ():
         set_line(folders.above, os.path.basename(folders.partition.path), line.name, line.before)
     clear(folders.backup, OLD)
     close(folders, manifest.with_state(State.UNDONE))
@@ -191,7 +191,7 @@ def undo(folders: Folders, manifest: Manifest, *, replaces_changed: bool = False
 def is_as_made(folders: Folders, manifest: Manifest) -> bool:
     """All files that a repair changed are as it made them, and so are the lines of the partition."""
     return all(_is(folders, change, change.after) for change in manifest.files) and all(
-        read_checkpoint(folders.partition.path, line.name) == line.after for line in manifest.lines
+        read_checkpoint(folders.partition.path, line.name) == line.after for line in manifest.lines or ()
     )
 
 

@@ -16,6 +16,7 @@ from kdump.repair.apply.disk import DirectoryEntry
 from kdump.repair.apply.folders import Folders
 from kdump.repair.apply.journal import set_line
 from kdump.repair.apply.manifest import Action, RepairStep
+from kdump.repair.apply.manifestjson import parse_manifest
 from kdump.repair.begun import undo_repair
 from kdump.repair.plan import starts
 from kdump.repair.plan.plan import RepairMode
@@ -296,6 +297,7 @@ def test_a_manifest_of_an_earlier_version_names_what_is_newer(tmp_path: Path) ->
     manifest.write_text(json.dumps(members))
     status, text, _ = undo(partition)
     assert (status, text) == (CLEAN, f"{partition}: is as it was before the repair\n")
+    assert parse_manifest(manifest.read_bytes()).lines is None
 
 
 @pytest.mark.parametrize("words", [["--replace-changed", "t-0"], ["--allow-worse-start", "t-0"]])
