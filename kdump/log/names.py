@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -73,6 +74,8 @@ _PARTITION: Final = re.compile(
     r"(?P<topic>.+)-(?P<partition>\d{1,1024})(?:\.[0-9A-Za-z_-]+-(?:delete|future|stray))?", re.DOTALL
 )
 """Also a topic with a line feed, which a broker takes as one."""
+_WITHOUT_LINES: Final = ("-delete", "-stray")
+_FUTURE: Final = "-future"
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -147,6 +150,23 @@ def parse_partition_directory(name: str) -> tuple[str, int] | None:
     """(topic, partition) of a ``<topic>-<n>`` directory name, its -delete, -future and -stray forms included."""
     match = _PARTITION.fullmatch(name)
     return (match["topic"], int(match["partition"])) if match else None
+
+
+def owner_of_lines(name: str, is_there: Callable[[str], bool]) -> tuple[str, int] | None:
+    """The partition whose lines in the checkpoints of the log directory are those of a partition directory.
+
+    Source: docs/spec/formats.md#5-directories-and-names.
+
+    Args:
+        name: of the directory.
+        is_there: whether the log directory has an entry of a name.
+
+    Returns:
+        (topic, partition); None: the directory has no lines, or they are those of another one beside it.
+    """
+    if name.endswith(_WITHOUT_LINES) or (name.endswith(_FUTURE) and is_there(name.rpartition(".")[0])):
+        return None
+    return parse_partition_directory(name)
 
 
 def is_topic_name(name: str) -> bool:

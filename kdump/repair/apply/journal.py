@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.format.checkpoint import with_offset
-from kdump.log.names import parse_partition_directory
+from kdump.log.names import owner_of_lines
 from kdump.log.opening import check_holes, check_size, read_all
 from kdump.log.source import Source
 from kdump.repair.apply import disk
@@ -313,7 +313,8 @@ def set_line(
 ) -> None:
     """Set the offset of a partition in the checkpoint ``name`` of its log directory, which other partitions share.
 
-    The file changes as a whole, or not at all. A malformed checkpoint stays as it is.
+    The file changes as a whole, or not at all. A malformed checkpoint stays as it is. So does a line that is not that
+    of this directory (``owner_of_lines``).
 
     Args:
         log_directory: holds the checkpoint.
@@ -325,7 +326,8 @@ def set_line(
     Raises:
         KdumpError: UNREADABLE, FILE_SIZE or UNWRITABLE; REPAIR_REFUSED if the checkpoint is a symbolic link.
     """
-    partition, checkpoint = parse_partition_directory(partition_directory), log_directory.entry(name)
+    partition = owner_of_lines(partition_directory, lambda other: disk.exists(log_directory.entry(other)))
+    checkpoint = log_directory.entry(name)
     is_there = disk.exists(checkpoint)
     if partition is None or not (is_there or creates):
         return

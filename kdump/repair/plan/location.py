@@ -8,7 +8,7 @@ from typing import Final
 
 from kdump.format.checkpoint import CLEAN_SHUTDOWN, META_PROPERTIES
 from kdump.log.lock import LockState, lock_state
-from kdump.log.names import LOCK_FILE, Kind, parse_file_name
+from kdump.log.names import LOCK_FILE, Kind, owner_of_lines, parse_file_name
 from kdump.system.paths import absolute_path
 
 _METADATA: Final = "__cluster_metadata-0"
@@ -37,6 +37,14 @@ class PartitionLocation:
         if self.log_directory is None or not self.was_stopped_cleanly:
             return None
         return os.path.join(self.log_directory, CLEAN_SHUTDOWN)
+
+    @property
+    def has_lines(self) -> bool:
+        """Lines in the checkpoints of the log directory may be those of this directory; see ``owner_of_lines``."""
+        above, name = os.path.split(self.directory)
+        if self.log_directory is None:
+            return False
+        return owner_of_lines(name, lambda other: os.path.lexists(os.path.join(above, other))) is not None
 
 
 def place_of(directory: str) -> PartitionLocation:

@@ -172,7 +172,7 @@ def cut_lines(plan: PartitionPlan) -> tuple[LineChange, ...]:
     LogCleaner.maybeTruncateCheckpoint).
     """
     is_end_known = plan.changes_any_log and not segments_after(plan.segments[-1].path)
-    if plan.place.log_directory is None or not is_end_known:
+    if not is_end_known or not plan.place.has_lines:
         return ()
     end_offset, _ = plan.ends()
     offsets = ((name, read_checkpoint(plan.place.directory, name)) for name in OFFSET_CHECKPOINTS)

@@ -292,6 +292,36 @@ def test_a_link_in_the_place_of_a_checkpoint(partition: Path, tmp_path: Path) ->
     assert victims(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    ("form", "is_live", "has_own"),
+    [
+        ("delete", True, False),
+        ("stray", True, False),
+        ("future", True, False),
+        ("delete", False, False),
+        ("future", False, True),
+    ],
+)
+def test_lines_of_another_directory_of_the_partition(partition: Path, form: str, is_live: bool, has_own: bool) -> None:
+    """Only a future log has lines of its own, in a log directory where the partition itself is not."""
+    checkpoint = partition.parent / CHECKPOINT
+    other = partition.rename(partition.with_name(f"{partition.name}.{'ab' * 16}-{form}"))
+    if is_live:
+        partition.mkdir()
+    data = bytearray((other / f"{105:020}.log").read_bytes())
+    data[20] ^= 1
+    (other / f"{105:020}.log").write_bytes(data)
+    words = ("--in-place", "--like-broker", "--allow-worse-start", str(other))
+    assert kdump("repair", *words, cwd=other).returncode == CLEAN
+    assert checkpoint.read_text() == f"0\n2\nother 0 9\nv2-txn 0 {105 if has_own else 448}\n"
+    checkpoint.write_text("0\n1\nv2-txn 0 7\n")
+    (manifest,) = manifests(other)
+    if not has_own:
+        rewrite(manifest, set_member("lines", [{"name": CHECKPOINT, "before": 448, "after": 105}]))
+    undo_repair(str(manifest))
+    assert checkpoint.read_text() == f"0\n1\nv2-txn 0 {448 if has_own else 7}\n"
+
+
 def test_prepared_files_are_the_ones_that_were_prepared(partition: Path) -> None:
     manifest = begin(partition)
     before = tree(partition)
