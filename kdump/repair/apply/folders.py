@@ -97,6 +97,28 @@ class Folders:
         entry = self.old.entry(os.path.basename(change.saved))
         return entry if disk.exists(entry) else None
 
+    def with_journal(self) -> Self:
+        """The directories with a journal in the partition directory, where the next run looks for what is not finished.
+
+        A repair that is done has none if the originals are in a backup elsewhere: it is made again. None is made for a
+        backup that was given another name, because ``--backup-dir`` would not find that.
+
+        Raises:
+            KdumpError: UNWRITABLE, or REPAIR_REFUSED for a symbolic link.
+        """
+        kept = os.path.basename(self.backup.path)
+        name = kept.rpartition("-")[2]
+        if self.home is not None or not JOURNAL.fullmatch(name) or kept != backup_name(self.partition.path, name):
+            return self
+        home = self._made(self.partition.entry(HOME))
+        return replace(self, home=home, journal=self._made(home.entry(name)))
+
+    def _made(self, entry: DirectoryEntry) -> Folder:
+        if not disk.exists(entry):
+            disk.make_directory(entry, self.partition.status)
+            disk.sync_directory(entry.folder)
+        return self._opened.enter_context(Folder(entry))
+
     def close(self) -> None:
         """Close all directories."""
         self._opened.close()

@@ -206,13 +206,15 @@ def remove_journal(journal: Folder) -> None:
 
 
 def write_manifest(folders: Folders, folder: Folder, manifest: Manifest) -> None:
-    """Write the manifest in ``folder``, in place of the one there; with owner and mode of the one in the journal.
+    """Write the manifest in ``folder``, in place of the one there.
+
+    It gets owner and mode of the one in the journal, else of the one in the backup.
 
     Raises:
         KdumpError: UNWRITABLE.
     """
-    like = disk.status_of(folders.journal.entry(MANIFEST_NAME))
-    _write(folder, manifest, like or folders.partition.status)
+    known = (disk.status_of(one.entry(MANIFEST_NAME)) for one in (folders.journal, folders.backup))
+    _write(folder, manifest, next(filter(None, known), folders.partition.status))
 
 
 def _write(folder: Folder, manifest: Manifest, like: os.stat_result) -> None:

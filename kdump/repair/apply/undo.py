@@ -174,7 +174,9 @@ def undo(folders: Folders, manifest: Manifest, *, replaces_changed: bool = False
     if linked:
         raise _refused(manifest, linked, disk.OTHER_NAME)
     manifest = _keep_changed(folders, manifest, written, replaces_changed=replaces_changed)
-    write_manifest(folders, folders.journal, manifest.with_state(State.UNDOING))
+    folders = folders.with_journal()
+    for folder in dict.fromkeys((folders.journal, folders.backup)):
+        write_manifest(folders, folder, manifest.with_state(State.UNDOING))
     kept = _take_out_kept(folders, manifest)
     _restore_all(folders, manifest)
     for line in manifest.lines or ():

@@ -18,7 +18,7 @@ from kdump.repair import begun, refusals
 from kdump.repair import run as engine
 from kdump.repair.apply import disk, journal
 from kdump.repair.apply.folders import Folders
-from kdump.repair.apply.journal import HOME
+from kdump.repair.apply.journal import HOME, unfinished
 from kdump.repair.apply.manifest import MAX_SIZE
 from kdump.repair.apply.manifestjson import parse_manifest
 from kdump.repair.begun import finish_repairs, undo_repair
@@ -508,6 +508,37 @@ def test_a_link_before_the_directory_above(partition: Path, tmp_path: Path, word
     assert kdump("repair", "--undo", f"link/../../{name}", cwd=tmp_path).returncode == CLEAN
     assert contents(tree(partition)) == before
     assert {path: path.read_bytes() for path in other.iterdir()} == untouched
+
+
+def test_an_interrupted_undo_with_another_backup(partition: Path, tmp_path: Path) -> None:
+    """The partition tells of it, and what goes on finds the backup."""
+    before, other = contents(tree(partition)), tmp_path / "other"
+    words = ("--in-place", "--like-broker", "--allow-worse-start", "--backup-dir", str(other), str(partition))
+    assert kdump("repair", *words, cwd=tmp_path).returncode == CLEAN
+    (kept,) = other.glob("*/manifest.json")
+    for way_on in ("finish", "undo"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(disk, "rewrite_end", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                undo_repair(str(kept))
+        assert contents(tree(partition)) != before
+        (begun,) = unfinished(str(partition))
+        assert begun.is_undone
+        run = kdump("repair", *words, cwd=tmp_path)
+        assert run.returncode == DAMAGE
+        assert b"undoing a repair" in run.stderr
+        assert b"--backup-dir has to name" in kdump("repair", "--finish", str(partition), cwd=tmp_path).stderr
+        if way_on == "undo":
+            undo_repair(str(kept))
+        else:
+            run = kdump("repair", "--finish", "--backup-dir", str(other), str(partition.parent), cwd=tmp_path)
+            assert (run.returncode, run.stdout.decode()) == (CLEAN, f"{partition}: finished what {kept} began\n")
+            assert contents(tree(partition)) == before
+            shutil.rmtree(other)
+            assert kdump("repair", *words, cwd=tmp_path).returncode == CLEAN
+            (kept,) = other.glob("*/manifest.json")
+    assert contents(tree(partition)) == before
+    assert manifests(partition) == []
 
 
 @as_root
