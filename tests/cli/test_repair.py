@@ -246,18 +246,32 @@ def test_a_copy_never_takes_the_place_of_a_replica(torn: Path, tmp_path: Path) -
     assert (replica / NAME).read_bytes() == before
 
 
+def test_an_old_index_beside_a_new_log_goes(torn: Path, tmp_path: Path) -> None:
+    stale = tmp_path / "out" / f"{NAME.removesuffix('.log')}.txnindex"
+    stale.parent.mkdir()
+    stale.write_bytes(b"mine")
+    status, _, errors = repair(torn, "-o", "out", cwd=tmp_path)
+    assert (status, list(stale.parent.iterdir())) == (DAMAGE, [stale])
+    assert errors == f"kdump: out/{stale.name}: is there already; give another directory, or --overwrite\n"
+    assert repair(torn, "-o", "out", "--overwrite", cwd=tmp_path)[0] == CLEAN
+    assert not stale.exists()
+
+
+@pytest.mark.parametrize("failing_at", [2, 3])
 def test_copies_are_taken_back_when_one_cannot_be_placed(
-    torn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    torn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing_at: int
 ) -> None:
     """What was there is there again."""
+    there = {NAME: b"mine", f"{NAME.removesuffix('.log')}.txnindex": b"stale"}
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / NAME).write_bytes(b"mine")
+    for name, data in there.items():
+        (tmp_path / "out" / name).write_bytes(data)
     replace, placed = disk.replace, 0
 
     def failing(source: disk.Where, target: disk.Where) -> None:
         nonlocal placed
         placed += 1
-        if placed == 2:
+        if placed == failing_at:
             raise KdumpError(Codes.UNWRITABLE, "full", path=str(target))
         replace(source, target)
 
@@ -265,8 +279,8 @@ def test_copies_are_taken_back_when_one_cannot_be_placed(
     options = RepairOptions(output=str(tmp_path / "out"), overwrites=True)
     with Repair(options, on_error=pytest.fail) as job, pytest.raises(KdumpError, match="full"):
         list(job.path(str(torn)))
-    assert placed > 2
-    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {NAME: b"mine"}
+    assert placed > failing_at
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == there
 
 
 @pytest.mark.parametrize("place", [".", "new/deeper"])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.recover import RecoveryOutcome
-from kdump.log.names import parse_file_name, sibling
+from kdump.log.names import INDEX_KINDS, Kind, parse_file_name, sibling
 from kdump.repair.apply import disk
 from kdump.repair.plan.recovery import Recovered
 from kdump.repair.plan.repaireddirectory import RepairedDirectory, index_files
@@ -126,16 +126,22 @@ class Staging:
         return os.path.join(self._directory, name)
 
     def commit_files(self, account: str, data: Iterable[bytes]) -> None:
-        """Give every file its name in the directory; also the file ``account``, which describes them."""
-        self._commit([(self.path(name), name) for name in self._names], account, data)
+        """Give every file its name in the directory; also the file ``account``, which describes them.
+
+        An old index beside a log goes: it does not fit the new log.
+        """
+        logs = [name for name in self._names if (parsed := parse_file_name(name)) and parsed.kind is Kind.LOG]
+        indexes = dict.fromkeys(sibling(log, kind) for log in logs for kind in INDEX_KINDS)
+        stale = [(None, name) for name in indexes if name not in self._names and disk.exists(self._place(name))]
+        self._commit([*stale, *((self.path(name), name) for name in self._names)], account, data)
 
     def commit_directory(self, name: str, account: str, data: Iterable[bytes]) -> None:
         """Make all files the new directory ``name`` at one moment; ``account`` as for ``commit_files``."""
         disk.sync_directory(self._directory)
         self._commit([(self._directory, name)], account, data)
 
-    def _commit(self, places: list[tuple[str, str]], account: str, data: Iterable[bytes]) -> None:
-        """Move what is staged to its names. After an error the old files are back."""
+    def _commit(self, places: Sequence[tuple[str | None, str]], account: str, data: Iterable[bytes]) -> None:
+        """Move what is staged to its names; what has no path is removed. After an error the old files are back."""
         self.refuse_existing([account, *(name for _, name in places)])
         with disk.NewDiskFile(self._other(account)) as file:
             for block in data:
@@ -144,10 +150,11 @@ class Staging:
         places = [(self._other(account), account), *places]
         try:
             for path, name in places:
-                target = os.path.join(self._target, name)
-                if disk.exists(target) and not disk.link(target, self._old(name)):
+                target = self._place(name)
+                if disk.exists(target) and (path is None or not disk.link(target, self._old(name))):
                     disk.replace(target, self._old(name))
-                disk.replace(path, target)
+                if path is not None:
+                    disk.replace(path, target)
             disk.sync_directory(self._target)
         except BaseException:
             for path, name in reversed(places):
@@ -159,6 +166,10 @@ class Staging:
             _remove(self._old(name))
         self._names.clear()
 
+    def _place(self, name: str) -> str:
+        """Where a file lies once it is committed."""
+        return os.path.join(self._target, name)
+
     def _other(self, name: str) -> str:
         """Where a file lies that is not to be repaired."""
         return os.path.join(self._hidden, name)
@@ -167,21 +178,21 @@ class Staging:
         """Where an old file lies while another one takes its name."""
         return self._other(f"{name}.old")
 
-    def _take_back(self, path: str, name: str) -> None:
-        target, old = os.path.join(self._target, name), self._old(name)
+    def _take_back(self, path: str | None, name: str) -> None:
+        target, old = self._place(name), self._old(name)
         if disk.exists(old):
             # In one step: the old file is never gone.
             disk.replace(old, target)
             if disk.exists(old):
                 # Source and target are two names of one file: the system leaves both.
                 disk.remove(old)
-        elif not disk.exists(path):
+        elif path is not None and not disk.exists(path):
             disk.replace(target, path)
 
     def refuse_existing(self, names: list[str]) -> None:
         """Raises KdumpError OUTPUT_EXISTS for a name that is taken in the directory."""
         for name in names:
-            path = os.path.join(self._target, name)
+            path = self._place(name)
             if self._overwrites and os.path.isfile(path) and not os.path.islink(path):
                 continue
             if os.path.lexists(path):
