@@ -283,6 +283,13 @@ def test_copies_are_taken_back_when_one_cannot_be_placed(
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == there
 
 
+@pytest.mark.parametrize("output", ["new/", "new/./deeper", "new//deeper//", "./new/../other/"])
+def test_a_new_directory_by_any_path(torn: Path, tmp_path: Path, output: str) -> None:
+    assert repair(torn, "-o", output, cwd=tmp_path)[0] == CLEAN
+    assert (tmp_path / output.replace("new/..", ".") / NAME).is_file()
+    assert not list(tmp_path.rglob(".kdump-*"))
+
+
 @pytest.mark.parametrize("place", [".", "new/deeper"])
 def test_no_copies_in_a_log_directory(tmp_path: Path, place: str) -> None:
     partition = build(tmp_path)

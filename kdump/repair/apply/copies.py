@@ -16,6 +16,7 @@ from kdump.repair.apply import disk
 from kdump.repair.plan.recovery import Recovered
 from kdump.repair.plan.repaireddirectory import RepairedDirectory, index_files
 from kdump.system.files import like_of
+from kdump.system.paths import normal_path, physical
 
 
 class CopyWriter:
@@ -90,11 +91,12 @@ class Staging:
     """
 
     def __init__(self, directory: str, source: str, *, others: Iterable[str] = (), overwrites: bool = False) -> None:
+        directory = physical(directory)
         _refuse_source(directory, (source, *others))
         self._target = directory
         self._overwrites = overwrites
         self._names: list[str] = []
-        missing = directory
+        missing = normal_path(directory)
         to_make: list[str] = []
         while missing and not os.path.lexists(missing):
             to_make.append(missing)
