@@ -22,7 +22,7 @@ from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import base_of_07, is_log_07
 from kdump.log.opening import open_source
 from kdump.repair.account import named
-from kdump.repair.apply.copies import Staging
+from kdump.repair.apply.copies import Staging, account_name
 from kdump.repair.apply.disk import can_be_cut
 from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unfinished
 from kdump.repair.apply.manifest import MANIFEST_NAME, Manifest
@@ -318,19 +318,18 @@ def _written(
     names = [name for name in directory.names() if _counts(name, is_whole)]
     check_room(output, sum(directory[name].size for name in names))
     target_name = os.path.basename(absolute_path(found.target))
-    account_name = f"kdump-{target_name}.json"
     account = {"way": RepairMode.LIKE_BROKER.value, "source": found.target, "logs": found.account()}
     data = json_blocks(account, indent=1)
     with Staging(output, directory.path, overwrites=overwrites) as staging:
-        staging.refuse_existing([target_name, account_name])
+        staging.refuse_existing([target_name, account_name(target_name)])
         for name in names:
             _copy(staging, directory, name)
         for name, fingerprint in fingerprints.items():
             fingerprint.check(os.path.join(directory.path, name))
         if is_whole:
-            staging.commit_directory(target_name, account_name, data)
+            staging.commit_directory(target_name, account_name(target_name), data)
         else:
-            staging.commit_files(account_name, data)
+            staging.commit_files(account_name(target_name), data)
     written = os.path.join(output, target_name if is_whole else "")
     return Repaired07(found.target, found.logs, None, written)
 

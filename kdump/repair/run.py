@@ -27,7 +27,7 @@ from kdump.log.paths import (
 )
 from kdump.log.source import Source
 from kdump.repair.account import account, json_account
-from kdump.repair.apply.copies import CopyWriter, Staging
+from kdump.repair.apply.copies import CopyWriter, Staging, account_name
 from kdump.repair.apply.inplace import prepare
 from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unfinished
 from kdump.repair.apply.manifest import MANIFEST_NAME
@@ -285,8 +285,7 @@ class Repair(TakesLocks):
         with Staging(
             output, place.directory, others=self._replicas(target), overwrites=self._options.overwrites
         ) as staging:
-            account_name = f"kdump-{name}.json"
-            staging.refuse_existing([name, account_name])
+            staging.refuse_existing([name, account_name(name)])
             copies = CopyWriter(staging)
             if self._mode is RepairMode.SALVAGE:
                 plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
@@ -302,9 +301,9 @@ class Repair(TakesLocks):
                 return Repaired(plan)
             if is_whole:
                 copies.write_others(repaired)
-                staging.commit_directory(name, account_name, json_account(plan))
+                staging.commit_directory(name, account_name(name), json_account(plan))
             else:
-                staging.commit_files(account_name, json_account(plan))
+                staging.commit_files(account_name(name), json_account(plan))
         is_asked_for = self._options.decides_transactions and self._options.salvaging.transactions is TxnPolicy.LEAVE
         has_guesses = bool(plan.guessed) and not is_asked_for
         return Repaired(plan, os.path.join(output, name if is_whole else ""), has_guesses=has_guesses)

@@ -1,14 +1,19 @@
-"""Paths as the system follows them: ``..`` after a link leads to the directory above the one that the link leads to.
+"""Paths as the system follows them, and file names as long as it takes them.
 
+``..`` after a link leads to the directory above the one that the link leads to.
 ``os.path.abspath`` and ``os.path.normpath`` take the link away instead. What they give may be another file than the one
 that is opened by the path.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import Final
 
+_LONGEST_NAME: Final = 255
+"""Bytes in a file name, on the file systems of Linux."""
+_DIGITS: Final = 16
 _NO_NAMES: Final = ("", os.curdir, os.pardir)
 
 
@@ -25,6 +30,20 @@ def physical(path: str) -> str:
         return path
     end = len(parts) - parts[::-1].index(os.pardir)
     return os.path.join(os.path.realpath(os.sep.join(parts[:end])), *parts[end:])
+
+
+def name_with(name: str, before: str = "", after: str = "") -> str:
+    """A file name made of another one: ``name`` between ``before`` and ``after``.
+
+    Where it would be longer than file systems allow, the end of ``name`` gives way to a digest of it.
+    """
+    made = f"{before}{name}{after}"
+    excess = len(os.fsencode(made)) - _LONGEST_NAME
+    if excess <= 0:
+        return made
+    data = os.fsencode(name)
+    digest = f"-{hashlib.sha256(data).hexdigest()[:_DIGITS]}"
+    return f"{before}{os.fsdecode(data[: -excess - len(digest)])}{digest}{after}"
 
 
 def absolute_path(path: str) -> str:

@@ -16,7 +16,7 @@ from kdump.repair.apply import disk
 from kdump.repair.plan.recovery import Recovered
 from kdump.repair.plan.repaireddirectory import RepairedDirectory, index_files
 from kdump.system.files import like_of
-from kdump.system.paths import normal_path, physical
+from kdump.system.paths import name_with, normal_path, physical
 
 
 class CopyWriter:
@@ -76,6 +76,11 @@ class CopyWriter:
             is_there = os.path.lexists(path)
             status = like_of(path if is_there else plan.segments[0].like)
             self._staging.write(name, content.read(), status, status.st_mtime_ns if is_there else None)
+
+
+def account_name(target: str) -> str:
+    """The name of the file beside copies that describes them; ``target``: the name of the partition or the log."""
+    return name_with(target, "kdump-", ".json")
 
 
 class Staging:

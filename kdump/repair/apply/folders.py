@@ -18,7 +18,7 @@ from kdump.repair.apply import disk
 from kdump.repair.apply.disk import DirectoryEntry, Folder, Where
 from kdump.repair.apply.manifest import HOME, JOURNAL, MARKER, MAX_SIZE, NEW, OLD, FileChange, Manifest, RepairStep
 from kdump.repair.apply.manifestjson import parse_manifest
-from kdump.system.paths import absolute_path
+from kdump.system.paths import absolute_path, name_with
 
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
@@ -139,7 +139,7 @@ def backup_path(backup: str, directory: str, journal: str) -> str:
 
 def backup_name(directory: str, journal: str) -> str:
     """The name of ``backup_path``."""
-    return f"{os.path.basename(directory)}-{journal}"
+    return name_with(os.path.basename(directory), after=f"-{journal}")
 
 
 def check_backup(backup: Folder, owner: int) -> None:

@@ -541,6 +541,20 @@ def test_an_interrupted_undo_with_another_backup(partition: Path, tmp_path: Path
     assert manifests(partition) == []
 
 
+def test_the_longest_name_of_a_topic(partition: Path, tmp_path: Path) -> None:
+    partition = partition.rename(partition.with_name(f"{'t' * 249}-0"))
+    before, other = contents(tree(partition)), tmp_path / "other"
+    manifest = begin(partition, backup=str(other))
+    finished = kdump("repair", "--finish", "--backup-dir", str(other), str(partition), cwd=tmp_path)
+    assert (finished.returncode, manifest.exists()) == (CLEAN, False)
+    (kept,) = other.glob("*/manifest.json")
+    undo_repair(str(kept))
+    assert contents(tree(partition)) == before
+    assert kdump("repair", "--like-broker", "-o", "out", str(partition), cwd=tmp_path).returncode == CLEAN
+    assert (tmp_path / "out" / partition.name).is_dir()
+    assert len(list((tmp_path / "out").glob("kdump-t*.json"))) == 1
+
+
 @as_root
 def test_a_backup_elsewhere_is_of_a_directory_of_its_owner(partition: Path, tmp_path: Path) -> None:
     """A user who may write a backup of his own leads root into no directory of somebody else."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import kdump
-from kdump.system.paths import absolute_path, normal_path
+from kdump.system.paths import absolute_path, name_with, normal_path
 
 
 @pytest.fixture
@@ -44,6 +44,17 @@ def test_a_link_in_the_last_place_stays(root: Path) -> None:
 def test_other_paths_stay(root: Path, path: str) -> None:
     assert absolute_path(path) == os.path.abspath(path)
     assert normal_path(path) == os.path.normpath(path)
+
+
+@pytest.mark.parametrize("letter", ["t", "ä", "\udcff"])
+def test_long_names(tmp_path: Path, letter: str) -> None:
+    names = [name_with(letter * count, "before-", "-after") for count in range(1, 256)]
+    assert len(set(names)) == len(names)
+    for count, name in enumerate(names, 1):
+        plain = f"before-{letter * count}-after"
+        assert name == plain if len(os.fsencode(plain)) <= 255 else len(os.fsencode(name)) == 255
+        assert (name[:7], name[-6:]) == ("before-", "-after")
+        (tmp_path / name).touch()
 
 
 def test_nothing_else_makes_paths_absolute() -> None:
