@@ -184,7 +184,7 @@ def _restorable(plan: AdoptionPlan) -> list[AdoptedTopic]:
 def _create(topic: AdoptedTopic) -> str:
     if topic.missing:
         lost = ", ".join(map(str, topic.missing))
-        note = f"# partition {lost} of {topic.name} is lost, and will be empty\n"
+        note = f"# partition {lost} of {escaped(topic.name)} is lost, and will be empty\n"
     else:
         note = ""
     configs = {name: value for name, value in topic.configs.items() if not is_secret_config(name)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -78,5 +79,5 @@ def open_transaction_rows(
 
 def abort_command(reach: PartitionReach, first_offset: int) -> str:
     """The command that ends a hanging transaction, for a shell in which SERVER is the address of a broker."""
-    options = f"--topic {reach.topic} --partition {reach.partition} --start-offset {first_offset}"
+    options = f"--topic {shlex.quote(reach.topic)} --partition {reach.partition} --start-offset {first_offset}"
     return f'kafka-transactions.sh --bootstrap-server "$SERVER" abort {options}'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tracemalloc
 from collections.abc import Collection
 from dataclasses import replace
@@ -14,6 +15,8 @@ import pytest
 from kdump.codes import KdumpError
 from kdump.kafka.image.names import TopicNames
 from kdump.stats.state.coordinators import KnownTopics, coordinator_rows, offset_rows
+from kdump.stats.state.groups import abort_command
+from kdump.stats.state.reach import PartitionReach
 from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, v2_batch
 from tests.harness.cli_runs import kdump
@@ -92,6 +95,12 @@ def test_a_hanging_transaction(logs: Path) -> None:
     (unknown,) = rows(logs, NOW + 5000)["openTransaction"]
     assert (unknown["isKnown"], unknown["abort"]) == (None, None), "49 other coordinators may know it"
     assert {row["producerId"] for row in rows(logs, NOW + 2500)["openTransaction"]} == {3, 7}
+
+
+def test_a_directory_gives_a_shell_no_command() -> None:
+    for topic in ("a;touch x", "a$(id)", "a\nid", "it's"):
+        command = abort_command(PartitionReach(topic, 0, "", 0, 9), 8)
+        assert shlex.split(command)[4:6] == ["--topic", topic]
 
 
 @pytest.mark.parametrize(
