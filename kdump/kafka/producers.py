@@ -160,22 +160,18 @@ class ProducerStates:
     def last_stable_offset(self, completed: CompletedTxn) -> int:
         """The last stable offset after ``completed``: where the first other open transaction begins, else its end."""
         own = found = None
-        while self._first_offsets and found is None:
-            first_offset, producer_id = self._first_offsets[0]
-            if self._ongoing.get(first_offset) != producer_id:
-                heappop(self._first_offsets)
-                if waiting := self._waiting.get(producer_id):
-                    heappush(self._first_offsets, (heappop(waiting), producer_id))
-            elif producer_id != completed.producer_id:
+        while found is None and (first := self._first_open()) is not None:
+            first_offset, producer_id = first
+            if producer_id != completed.producer_id:
                 found = first_offset
+                continue
+            heappop(self._first_offsets)
+            if own is None:
+                own = first
             else:
-                heappop(self._first_offsets)
-                if own is None:
-                    own = first_offset
-                else:
-                    heappush(self._waiting.setdefault(producer_id, []), first_offset)
+                heappush(self._waiting.setdefault(producer_id, []), first_offset)
         if own is not None:
-            heappush(self._first_offsets, (own, completed.producer_id))
+            heappush(self._first_offsets, own)
         return wrap_int64(completed.last_offset + 1) if found is None else found
 
     def complete(self, completed: CompletedTxn) -> None:
@@ -191,6 +187,7 @@ class ProducerStates:
                 f"the marker at offset {completed.last_offset} ends a transaction of producer "
                 f"{completed.producer_id} from offset {first_offset}, where another one began too and has ended",
             )
+        self._first_open()
 
     def see_last(self, producer_ids: Iterable[int]) -> None:
         """Move these producers to the end, in this order: the order of a snapshot depends on it."""
@@ -219,6 +216,17 @@ class ProducerStates:
     def snapshot(self) -> bytes:
         """The bytes of a .snapshot file (docs/spec/formats.md#7-producer-snapshots)."""
         return write_snapshot(self.entries())
+
+    def _first_open(self) -> tuple[int, int] | None:
+        """(first offset, producer id) of the first open transaction that does not wait; drops those that ended."""
+        while self._first_offsets:
+            first_offset, producer_id = self._first_offsets[0]
+            if self._ongoing.get(first_offset) == producer_id:
+                return first_offset, producer_id
+            heappop(self._first_offsets)
+            if waiting := self._waiting.get(producer_id):
+                heappush(self._first_offsets, (heappop(waiting), producer_id))
+        return None
 
     def _open(self, first_offset: int, producer_id: int) -> None:
         if self._ongoing.get(first_offset) != producer_id:

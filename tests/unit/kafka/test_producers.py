@@ -178,6 +178,22 @@ def test_many_transactions_of_one_producer_are_passed_over_once(monkeypatch: pyt
     assert pops < 5 * count
 
 
+def test_ended_transactions_take_no_memory() -> None:
+    """No marker of them asks for the last stable offset."""
+    count = 1000
+    found = [(data(2 * number, transactional=True), marker(2 * number + 1, COMMIT)) for number in range(count)]
+    states = ProducerStates()
+    tracemalloc.start()
+    for begin, end in found:
+        apply(states, begin)
+        completed = apply(states, end)
+        assert completed is not None
+        states.complete(completed)
+    left, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert left < 20 * count
+
+
 KEY = struct.pack(">hh", 0, ABORT)
 
 
