@@ -137,9 +137,9 @@ class PartitionRegistration(NamedTuple):
             _new(values["eligibleLeaderReplicas"], self.elr),
             _new(values["lastKnownElr"], self.last_known_elr),
         )
-        if replicas is not self.replicas or directories is not self.directories:
-            partition = partition._replace(directories=_assigned(directories, len(replicas)))
-        return partition.checked()
+        if replicas is self.replicas and directories is self.directories:
+            return partition if recovery == _RECOVERY_UNCHANGED else partition.checked()
+        return partition._replace(directories=_assigned(directories, len(replicas))).checked()
 
     @property
     def has_elr(self) -> bool:
@@ -192,11 +192,12 @@ _Held: TypeAlias = bytes | PartitionRegistration
 
 
 def _held(partition: PartitionRegistration) -> _Held:
-    return partition if LongList in map(type, partition) else marshal.dumps(cast(Any, tuple(partition)))
-
-
-def _registration(held: _Held) -> PartitionRegistration:
-    return PartitionRegistration(*marshal.loads(held)) if isinstance(held, bytes) else held
+    plain: Any = tuple(partition)
+    try:
+        return marshal.dumps(plain)
+    except ValueError:
+        # It has a long list.
+        return partition
 
 
 class Partitions(MutableMapping[int, PartitionRegistration]):
@@ -218,10 +219,13 @@ class Partitions(MutableMapping[int, PartitionRegistration]):
     def find(self, number: int) -> PartitionRegistration | None:
         """As ``get``, and quicker."""
         held = self.held.get(number)
-        return None if held is None else _registration(held)
+        if isinstance(held, bytes):
+            return PartitionRegistration(*marshal.loads(held))
+        return held
 
     def __getitem__(self, number: int) -> PartitionRegistration:
-        return _registration(self.held[number])
+        held = self.held[number]
+        return PartitionRegistration(*marshal.loads(held)) if isinstance(held, bytes) else held
 
     def __setitem__(self, number: int, partition: PartitionRegistration) -> None:
         self.held[number] = _held(partition)
