@@ -20,6 +20,7 @@ from kdump.system.pagecache import stored_bytes
 from kdump.system.paths import absolute_path
 
 DirectoryState: TypeAlias = tuple[int, int, int, int]
+FileState: TypeAlias = tuple[int, int, int, int]
 """Device, inode and both times (ns) of a directory."""
 
 _MOST_LISTINGS: Final = 80
@@ -145,6 +146,20 @@ def directory_state(directory: str | int) -> DirectoryState | None:
     changed = max(status.st_mtime_ns, status.st_ctime_ns)
     is_settled = changed + _SETTLED_NS < time.time_ns()
     return (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns) if is_settled else None
+
+
+def file_state(path: str) -> FileState | None:
+    """What changes when a file is written anew: inode, times and size; None: it is not there, or not known."""
+    if is_uri(path):
+        from kdump.log.stores import store_of
+
+        entry = store_of(path).entry(path)
+        return None if entry is None else (0, 0, 0, entry.size or 0)
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
 
 
 def regular_files(directory: str) -> list[ListingEntry]:

@@ -29,9 +29,9 @@ from kdump.format.index import (
     rising_part,
 )
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
-from kdump.log.files import absolute, listing
+from kdump.log.files import FileState, absolute, file_state, listing
 from kdump.log.named import STDIN
-from kdump.log.names import CLEANER_STATES, Kind, is_uri, parse_file_name, parse_partition_directory, sibling
+from kdump.log.names import CLEANER_STATES, Kind, parse_file_name, parse_partition_directory, sibling
 from kdump.log.opening import read_index, read_whole
 
 _ENTRY_SIZES: Final = {Kind.INDEX: OFFSET_ENTRY_SIZE, Kind.TIME_INDEX: TIME_ENTRY_SIZE}
@@ -117,31 +117,17 @@ def read_checkpoints_of(directory: str, names: Iterable[str]) -> list[int | None
 def checkpoint_offsets(log_directory: str, name: str) -> Mapping[tuple[str, int], int]:
     """The entries of the checkpoint ``name`` by partition; none without a valid one. See ``read_checkpoints_of``."""
     path = os.path.join(log_directory, name)
-    state = _state(path)
+    state = file_state(path)
     return {} if state is None else _offsets(path, state)
 
 
-def _state(path: str) -> tuple[int, int, int, int] | None:
-    """What changes when a file is written anew: inode, times and size; None: it is not there, or not known."""
-    if is_uri(path):
-        from kdump.log.stores import store_of
-
-        entry = store_of(path).entry(path)
-        return None if entry is None else (0, 0, 0, entry.size or 0)
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
-
-
 @lru_cache(maxsize=8)
-def _offsets(path: str, state: tuple[int, int, int, int]) -> Mapping[tuple[str, int], int]:
+def _offsets(path: str, state: FileState) -> Mapping[tuple[str, int], int]:
     """The entries of a checkpoint of a log directory, by partition.
 
     They are kept, as thousands of partitions need them.
 
-    ``state``: see ``_state``.
+    ``state``: see ``files.file_state``.
     """
     try:
         entries = parse_offset_checkpoint(read_whole(path))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kdump.codes import DamageError
@@ -22,7 +23,7 @@ from kdump.format.checkpoint import (
 from kdump.kafka.startup.checkpointfile import checkpoint_words
 from kdump.kafka.startup.errors import NUMBER_FORMAT, StartFailureError
 from kdump.log import files
-from kdump.log.names import CLUSTER_METADATA
+from kdump.log.names import CLUSTER_METADATA, is_uri
 from kdump.log.opening import read_whole
 from kdump.payloads.java import parse_int, parse_long
 
@@ -113,10 +114,30 @@ def served_partition(name: str) -> tuple[Partition, bool] | None:
     return folder[0], folder[1] == FUTURE
 
 
-def _offsets(directory: str, name: str, refusals: list[tuple[str, str]]) -> dict[Partition, int]:
+def _offsets(directory: str, name: str, refusals: list[tuple[str, str]]) -> Mapping[Partition, int]:
     path = os.path.join(directory, name)
     if not files.exists(path):
         return {}
+    # A store tells too little of a file. Of this machine's files thousands of partitions ask.
+    state = None if is_uri(path) else files.file_state(path)
+    offsets, refusal = _read_offsets(path) if state is None else _known_offsets(path, state)
+    if refusal is not None:
+        refusals.append((name, refusal))
+    return offsets
+
+
+@lru_cache(maxsize=2)
+def _known_offsets(path: str, state: files.FileState) -> tuple[Mapping[Partition, int], str | None]:
+    """``_read_offsets`` of a file that has not changed: of the two of one log directory, which may be large.
+
+    ``state``: see ``files.file_state``.
+    """
+    return _read_offsets(path)
+
+
+def _read_offsets(path: str) -> tuple[Mapping[Partition, int], str | None]:
+    """The entries of a checkpoint, and why it is refused if the log directory goes offline for that."""
+    name = os.path.basename(path)
     offsets = {}
     try:
         for topic, *numbers in checkpoint_words(name, read_whole(path), ("topic", "partition", "offset")):
@@ -125,10 +146,8 @@ def _offsets(directory: str, name: str, refusals: list[tuple[str, str]]) -> dict
                 raise StartFailureError(NUMBER_FORMAT, f"{name}: {' '.join(numbers)!r} are no two numbers")
             offsets[topic, partition] = offset
     except StartFailureError as error:
-        if error.is_io:
-            refusals.append((name, error.message))
-        return {}
-    return offsets
+        return {}, error.message if error.is_io else None
+    return offsets, None
 
 
 def _properties(path: str) -> MetaProperties | None:

@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from kdump.codes import KdumpError
+from kdump.kafka.startup import logdirectory
+from kdump.kafka.startup.checkpointfile import checkpoint_words
 from kdump.kafka.startup.logdirectory import parse_folder, read_log_directory, sort_folders
+from kdump.repair.run import Repair, RepairOptions
+from tests.harness.batches import plain_rows, v2_batch
 
 ORDERS = {("orders", 0): 12}
+
+
+def test_checkpoints_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many partitions a repair plans, and whatever it says of their next starts."""
+    read: list[str] = []
+
+    def counted(name: str, data: bytes, words: Sequence[str]) -> Iterator[list[str]]:
+        read.append(name)
+        return checkpoint_words(name, data, words)
+
+    monkeypatch.setattr(logdirectory, "checkpoint_words", counted)
+    checkpoints = ("log-start-offset-checkpoint", "recovery-point-offset-checkpoint")
+    for count in (2, 4):
+        root = tmp_path / str(count)
+        for number in range(count):
+            (root / f"orders-{number}").mkdir(parents=True)
+            log = v2_batch(plain_rows(3)) + b"torn"
+            (root / f"orders-{number}" / f"{0:020}.log").write_bytes(log)
+        for name in checkpoints:
+            (root / name).write_text("0\n1\norders 0 0\n")
+        read.clear()
+        with Repair(RepairOptions(), on_error=pytest.fail) as job:
+            assert len(list(job.path(str(root)))) == count
+        assert sorted(read) == sorted(checkpoints)
+        known = read_log_directory(str(root))
+        (root / checkpoints[0]).write_text("0\n1\norders 0 1\n")
+        (root / checkpoints[1]).write_text("0\n7\norders 0 0\n")
+        changed = read_log_directory(str(root))
+        assert (known.log_starts, known.refusals) == ({("orders", 0): 0}, [])
+        assert (changed.log_starts, changed.recovery_points) == ({("orders", 0): 1}, {})
+        assert changed.refusals == read_log_directory(str(root)).refusals != []
 
 
 @pytest.mark.parametrize(
