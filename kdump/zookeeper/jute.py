@@ -5,13 +5,18 @@ Source: docs/spec/zookeeper.md#11-jute-types.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kdump.codes import DamageError
 from kdump.wire.cursor import Cursor
+from kdump.wire.packeditems import PackedItems
 
 MAX_BUFFER: Final = 0xFFFFF
 """``jute.maxbuffer``; a server of 3.5.6 and later reads twice as much, for what it adds to a request."""
+
+_FEW_RULES: Final = 1 << 10
+"""Rules of an ACL that need no packing."""
 
 
 class RefusedBytesError(DamageError):
@@ -53,6 +58,8 @@ class JuteReader(Cursor):
         """The length of the next vector; a null vector has none."""
         return max(self.integer(4), 0)
 
-    def acl(self) -> tuple[AccessRule, ...]:
-        """The next vector of ACL entries."""
-        return tuple(AccessRule(self.integer(4), self.text(), self.text()) for _ in range(self.count()))
+    def acl(self) -> Sequence[AccessRule]:
+        """The next vector of ACL entries. That of a snapshot may have millions, of 12 bytes each."""
+        count = self.count()
+        rules = (AccessRule(self.integer(4), self.text(), self.text()) for _ in range(count))
+        return tuple(rules) if count <= _FEW_RULES else PackedItems(rules, tuple, AccessRule._make)

@@ -5,6 +5,7 @@ Source: docs/spec/zookeeper.md#13-snapshot, docs/spec/zookeeper.md#16-damaged-fi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from zlib import adler32
@@ -65,7 +66,7 @@ def parse_snapshot_content(data: bytes, release: Release) -> TreeSnapshot:
         raise DamageError(Codes.ZOOKEEPER_SNAPSHOT, f"mismatching magic headers {magic:x} != {SNAPSHOT_MAGIC:x}")
     tree = ZNodeTree(release)
     tree.sessions = Sessions(reader.view(reader.count() * SESSION.size))
-    acls: dict[int, tuple[AccessRule, ...]] = {_OPEN_ACL_ID: OPEN_ACL}
+    acls: dict[int, Sequence[AccessRule]] = {_OPEN_ACL_ID: OPEN_ACL}
     for _ in range(reader.count()):
         number = reader.integer(8)
         acls[number] = reader.acl()
@@ -80,7 +81,7 @@ def parse_snapshot_content(data: bytes, release: Release) -> TreeSnapshot:
     return found
 
 
-def _read_nodes(reader: JuteReader, tree: ZNodeTree, acls: dict[int, tuple[AccessRule, ...]]) -> None:
+def _read_nodes(reader: JuteReader, tree: ZNodeTree, acls: dict[int, Sequence[AccessRule]]) -> None:
     while (path := reader.text()) != "/":
         node = ZNode(reader.buffer_or_none(), acls.get(reader.integer(8)))
         node.czxid, node.mzxid = reader.integer(8), reader.integer(8)

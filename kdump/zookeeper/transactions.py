@@ -5,6 +5,7 @@ Source: docs/spec/zookeeper.md#12-transaction-log, docs/spec/zookeeper.md#14-dig
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
@@ -69,7 +70,7 @@ class TxnBody:
     type: TxnType
     path: str | None = None
     data: bytes | None = None
-    acl: tuple[AccessRule, ...] | None = None
+    acl: Sequence[AccessRule] | None = None
     version: int | None = None
     ephemeral: bool | None = None
     parent_cversion: int | None = None

@@ -7,7 +7,7 @@ snapshot that was written while transactions went on, the rules of 3.6 are used.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Final
 from zlib import crc32
@@ -53,7 +53,7 @@ class ZNode:
     def __init__(
         self,
         data: bytes | None,
-        acl: tuple[AccessRule, ...] | None,
+        acl: Sequence[AccessRule] | None,
         *,
         zxid: int = 0,
         time: int = 0,
