@@ -214,6 +214,14 @@ class NewDiskFile:
                 os.close(source)
         return True
 
+    def take_attributes(self, source: int) -> None:
+        """Copy the extended attributes of an open file, also its ACL, as far as the system allows it."""
+        descriptor = self._open_descriptor()
+        with suppress(OSError):
+            for name in os.listxattr(source):
+                with suppress(OSError):
+                    os.setxattr(descriptor, name, os.getxattr(source, name))
+
     def finish(self, *, size: int | None = None, modified: int | None = None) -> None:
         """Make it durable and close it.
 

@@ -286,6 +286,8 @@ def remove(where: Where) -> None:
 def copy_file(source: Where, target: Where, position: int = 0, *, is_log: bool = True) -> None:
     """A durable copy of a file from ``position`` on, with its owner, mode and time; of one that grows, as it was first.
 
+    A whole file keeps its extended attributes, too.
+
     Raises KdumpError FILE_SIZE for what is no log, and too large for anything else.
     """
     with disk.open_file(source) as file:
@@ -295,6 +297,8 @@ def copy_file(source: Where, target: Where, position: int = 0, *, is_log: bool =
         with disk.NewDiskFile(target, like_of(file.descriptor), keep_owner=True) as copy:
             for piece in pieces_of(file, position, size):
                 copy.write(piece)
+            if not position:
+                copy.take_attributes(file.descriptor)
             copy.finish(modified=file.status.st_mtime_ns)
 
 

@@ -21,6 +21,7 @@ from kdump.repair.begun import undo_repair
 from kdump.repair.plan import starts
 from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, RepairOptions
+from tests.harness.acls import GROUP_OF_FILE, MASK, NAMED, OTHERS, USER_OF_FILE, set_acl
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
 from tests.harness.killedrepairs import MARKER, build, contents, manifests, repair, tree
@@ -284,6 +285,31 @@ def test_files_that_a_copy_of_links_shares_are_named_before_anything_changes(
         os.replace(shutil.copy2(partition / name, partition / "copied"), partition / name)
     assert undo(partition) == (CLEAN, f"{partition}: is as it was before the repair\n", "")
     assert contents(tree(partition)) == before
+
+
+@pytest.mark.parametrize("backup", [None, "backup"])
+def test_files_come_back_with_their_extended_attributes(tmp_path: Path, backup: str | None) -> None:
+    """Logs, index files and snapshots that the repair changed. An ACL is one of the attributes."""
+    partition = build(tmp_path)
+    contents_before = {path: path.read_bytes() for path in partition.iterdir() if path.is_file()}
+    for path in contents_before:
+        set_acl(path, (USER_OF_FILE, 0o6), (NAMED["user"], 0o4), (GROUP_OF_FILE, 0), (MASK, 0o4), (OTHERS, 0))
+
+    def attributes() -> dict[Path, dict[str, bytes]]:
+        return {path: {name: os.getxattr(path, name) for name in os.listxattr(path)} for path in contents_before}
+
+    before = attributes()
+    options = RepairOptions(
+        RepairMode.SALVAGE, in_place=True, decides_transactions=True, backup=backup and str(tmp_path / backup)
+    )
+    with Repair(options, on_error=pytest.fail) as job:
+        list(job.path(str(partition)))
+    (manifest,) = manifests(partition) or (tmp_path / "backup").glob("*/manifest.json")
+    changed = {path for path, data in contents_before.items() if not path.exists() or path.read_bytes() != data}
+    undo_repair(str(manifest))
+    after = attributes()
+    assert {path.suffix for path in changed} > {".log", ".index", ".timeindex"}
+    assert [path for path in changed if after[path] != before[path]] == []
 
 
 def test_a_manifest_of_an_earlier_version_names_what_is_newer(tmp_path: Path) -> None:
