@@ -139,6 +139,7 @@ class Repair(TakesLocks):
         self._mode = options.mode or RepairMode.LIKE_BROKER
         self._open = opened
         self._on_error = on_error
+        self._worse_unclean: dict[str, dict[str, WorseStart]] = {}
         super().__init__()
 
     def path(self, path: str) -> Iterator[Repaired | Repaired07]:
@@ -245,8 +246,15 @@ class Repair(TakesLocks):
             worse.append(WorseStart(before, repaired.start.check))
         starts = Starts(PossibleStart(None, before), repaired, plan.place.clean_shutdown, ())
         if starts.removes_marker:
-            worse += _worse_beside(plan.place.directory)
+            worse += self._worse_beside(plan.place.directory)
         return replace(starts, worse=tuple(worse))
+
+    def _worse_beside(self, directory: str) -> list[WorseStart]:
+        """The other partitions of the log directory whose start ends worse without the marker of a clean shutdown."""
+        log_directory = os.path.dirname(directory)
+        if log_directory not in self._worse_unclean:
+            self._worse_unclean[log_directory] = dict(_worse_unclean(log_directory))
+        return [worse for path, worse in self._worse_unclean[log_directory].items() if path != directory]
 
     def _leave_metadata(
         self, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool
@@ -405,14 +413,13 @@ def _started(task: Task) -> StartCheck:
     return check
 
 
-def _worse_beside(directory: str) -> Iterator[WorseStart]:
-    """The other partitions of the log directory whose start ends worse without the marker of a clean shutdown."""
-    for task in tasks_below(os.path.dirname(directory), StartOptions()):
-        if absolute_path(task.path) != directory:
-            before = _started(task)
-            after = _started(task._replace(settings=task.settings._replace(is_clean=False)))
-            if is_worse(after, before):
-                yield WorseStart(before, after)
+def _worse_unclean(log_directory: str) -> Iterator[tuple[str, WorseStart]]:
+    """The partitions whose start ends worse without the marker of a clean shutdown, by their directories."""
+    for task in tasks_below(log_directory, StartOptions()):
+        before = _started(task)
+        after = _started(task._replace(settings=task.settings._replace(is_clean=False)))
+        if is_worse(after, before):
+            yield absolute_path(task.path), WorseStart(before, after)
 
 
 def _is_what_a_start_does(plan: PartitionPlan) -> bool:

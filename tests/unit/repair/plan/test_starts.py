@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 import struct
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.content import sha256
 from kdump.kafka.startup.names import CLEANED, LOG, SWAP
 from kdump.log.partition import segment_files
+from kdump.repair import run as engine
 from kdump.repair.begun import undo_repair
 from kdump.repair.plan import starts
 from kdump.repair.plan.location import place_of
@@ -29,7 +31,7 @@ from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_text
 from kdump.verify.producers import ProducerChecks
 from kdump.verify.startcheck import StartCheck
-from kdump.verify.startups import StartOptions, task_of
+from kdump.verify.startups import StartOptions, Task, task_of
 from tests.harness.archives import cases, unpack_cases
 from tests.harness.batches import Row, plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, kdump
@@ -364,6 +366,31 @@ def test_where_the_marker_has_to_go_the_others_are_named(tmp_path: Path, monkeyp
     assert done.manifest is not None
     undo_repair(done.manifest)
     assert (state(orders), marker.exists()) == (before, True)
+
+
+def test_the_starts_of_the_others_are_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the marker has to go for each of many partitions."""
+    logs = broker_directory(tmp_path)
+    (logs / CLEAN_SHUTDOWN).write_bytes(b"")
+    damaged_beside(logs)
+    orders = outside_of_its_transaction(logs / "orders-0", snapshots=True)
+    (orders / f"{5:020}.log").write_bytes(batches_of(5))
+    for number in range(1, 4):
+        shutil.copytree(orders, logs / f"orders-{number}")
+    monkeypatch.setattr(starts, "_snapshot_at_end", lambda *words: None)
+    started, run = Counter[str](), engine._started
+
+    def counted(task: Task) -> StartCheck:
+        started[Path(task.path).name] += 1
+        return run(task)
+
+    monkeypatch.setattr(engine, "_started", counted)
+    options = RepairOptions(RepairMode.SALVAGE, decides_transactions=True)
+    with Repair(options, on_error=pytest.fail) as job:
+        plans = [plan for plan in job.path(str(logs)) if isinstance(plan, Repaired) and plan.starts is not None]
+    shown = [[Path(worse.after.path).name for worse in plan.starts.worse] for plan in plans if plan.starts is not None]
+    assert [names[0] for names in shown if names] == ["beside-0"] * 4
+    assert started["beside-0"] == 3, "its own plan, and once with and without the marker"
 
 
 def test_a_plan_holds_no_producers_that_it_does_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
