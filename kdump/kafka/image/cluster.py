@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.packedmap import Members, merged
+from kdump.kafka.image.packedmap import Members, PackedMap, merged
 from kdump.payloads.java import hash_map_order_of, hash_map_size
 
 Registration: TypeAlias = dict[str, Any]
@@ -23,11 +23,75 @@ _SHUTDOWN_CHANGES: Final[dict[int, bool | None]] = {0: None, 1: True}
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
+class _OneMember(PackedMap[int, Any]):
+    """One member of brokers. It may hold a hundred thousand directories: all are packed."""
+
+    most_objects = 0
+
+
+class _Changed:
+    """Members of registrations that changed, by name and broker."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, _OneMember] = {}
+
+    def of(self, broker: int) -> Registration:
+        """The members of a broker."""
+        found = ((name, values.find(broker)) for name, values in self._by_name.items())
+        return {name: value for name, value in found if value is not None}
+
+    def put(self, broker: int, changes: Registration) -> None:
+        """Members of a broker change."""
+        for name, value in changes.items():
+            self._by_name.setdefault(name, _OneMember())[broker] = value
+
+    def update(self, other: _Changed) -> None:
+        """Later changes."""
+        for name, values in other._by_name.items():
+            self._by_name.setdefault(name, _OneMember()).update(values)
+
+    def forget(self, broker: int) -> None:
+        """Its registration is another one, or none."""
+        for values in self._by_name.values():
+            values.pop(broker, None)
+
+
+class Brokers(Members[int]):
+    """Registrations of brokers; {} where one is removed.
+
+    ``changed`` holds what changed of them beside them, so that a change costs no more than itself: a registration may
+    have a hundred thousand endpoints. ``epochs`` holds the epochs of all that are there.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changed = _Changed()
+        self.epochs = PackedMap[int, int]()
+
+    def find(self, key: int) -> Registration | None:
+        """See PackedMap."""
+        found = super().find(key)
+        return found | self.changed.of(key) if found else found
+
+    def __setitem__(self, key: int, value: Registration) -> None:
+        super().__setitem__(key, value)
+        self.changed.forget(key)
+        if value:
+            self.epochs[key] = value["brokerEpoch"]
+        else:
+            self.epochs.pop(key, None)
+
+    def __delitem__(self, key: int) -> None:
+        super().__delitem__(key)
+        self.changed.forget(key)
+        self.epochs.pop(key, None)
+
+
 @dataclass(slots=True)
 class ClusterImage:
     """Registrations by node id."""
 
-    brokers: Members[int] = field(default_factory=Members)
+    brokers: Brokers = field(default_factory=Brokers)
     controllers: Members[int] = field(default_factory=Members)
 
 
@@ -36,7 +100,8 @@ class ClusterDelta:
 
     def __init__(self, image: ClusterImage) -> None:
         self._image = image
-        self._brokers = Members[int]()
+        self._brokers = Brokers()
+        self._changed = _Changed()
         self._controllers = Members[int]()
 
     def register_broker(self, values: dict[str, Any]) -> None:
@@ -44,6 +109,7 @@ class ClusterDelta:
         endpoints = _by_name(values["endPoints"])
         if "" in endpoints:
             raise ReplayError("a listener of the broker has no name")
+        self._changed.forget(values["brokerId"])
         self._brokers[values["brokerId"]] = values | {
             "endPoints": _again(endpoints, hash_map_size(len(endpoints))),
             "features": _features(values["features"], copied=True),
@@ -52,6 +118,7 @@ class ClusterDelta:
 
     def unregister_broker(self, values: dict[str, Any]) -> None:
         """UnregisterBrokerRecord: nothing looks whether the broker is there."""
+        self._changed.forget(values["brokerId"])
         self._brokers[values["brokerId"]] = {}
 
     def register_controller(self, values: dict[str, Any]) -> None:
@@ -75,7 +142,7 @@ class ClusterDelta:
     def change(self, values: dict[str, Any]) -> None:
         """BrokerRegistrationChangeRecord: a member that is 0, empty or null stays as it is."""
         broker, epoch = values["brokerId"], values["brokerEpoch"]
-        self._registration(broker, epoch, "change")
+        self._check(broker, epoch, "change")
         changes: dict[str, Any] = {}
         for name, known in (("fenced", _CHANGES), ("inControlledShutdown", _SHUTDOWN_CHANGES)):
             if values[name] not in known:
@@ -90,25 +157,30 @@ class ClusterDelta:
 
     def broker(self, broker: int) -> Registration | None:
         """A broker with the changes so far."""
-        changed = self._brokers.find(broker)
-        return self._image.brokers.find(broker) if changed is None else changed or None
+        found = self._brokers.find(broker)
+        if found is None:
+            found = self._image.brokers.find(broker)
+        return found | self._changed.of(broker) if found else None
 
     def apply(self) -> None:
         """Change the image."""
         image = self._image
         image.brokers = merged(image.brokers, self._brokers)
+        image.brokers.changed.update(self._changed)
         image.controllers = merged(image.controllers, self._controllers)
 
     def _change(self, broker: int, epoch: int, action: str, changes: dict[str, Any]) -> None:
-        self._brokers[broker] = self._registration(broker, epoch, action) | changes
+        self._check(broker, epoch, action)
+        self._changed.put(broker, changes)
 
-    def _registration(self, broker: int, epoch: int, action: str) -> Registration:
-        found = self.broker(broker)
-        if found is None:
+    def _check(self, broker: int, epoch: int, action: str) -> None:
+        own = self._brokers.epochs.find(broker)
+        if own is None and broker not in self._brokers:
+            own = self._image.brokers.epochs.find(broker)
+        if own is None:
             raise ReplayError(f"cannot {action} broker {broker}: it is not registered")
-        if found["brokerEpoch"] != epoch:
-            raise ReplayError(f"cannot {action} broker {broker} of epoch {epoch}: its epoch is {found['brokerEpoch']}")
-        return found
+        if own != epoch:
+            raise ReplayError(f"cannot {action} broker {broker} of epoch {epoch}: its epoch is {own}")
 
 
 def _by_name(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
