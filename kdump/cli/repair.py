@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,7 +53,7 @@ def repair_lines(repaired: Repaired, *, color: bool) -> Iterator[str]:
     if repaired.written is not None:
         yield f"{target}: repaired copy in {escaped(repaired.written)}\n"
     if repaired.manifest is not None:
-        yield f"{target}: to undo: kdump repair --undo {escaped(repaired.manifest)}\n"
+        yield f"{target}: to undo: kdump repair --undo {escaped(shlex.quote(repaired.manifest))}\n"
 
 
 def finished_text(finished: Finished) -> str:

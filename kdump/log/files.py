@@ -20,8 +20,9 @@ from kdump.system.pagecache import stored_bytes
 from kdump.system.paths import absolute_path
 
 DirectoryState: TypeAlias = tuple[int, int, int, int]
-FileState: TypeAlias = tuple[int, int, int, int]
 """Device, inode and both times (ns) of a directory."""
+FileState: TypeAlias = tuple[int, int, int, int]
+"""Inode, both times (ns) and size of a file."""
 
 _MOST_LISTINGS: Final = 80
 _SETTLED_NS: Final = 2_000_000_000

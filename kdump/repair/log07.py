@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -110,7 +111,9 @@ class Repaired07:
         if self.written is not None:
             lines.append(f"{target}: repaired copy in {escaped(self.written)}")
         if self.manifest is not None:
-            lines.append(f"{target}: repaired in place; kdump repair --undo {escaped(self.manifest)} takes it back")
+            lines.append(
+                f"{target}: repaired in place; kdump repair --undo {escaped(shlex.quote(self.manifest))} takes it back"
+            )
         lines += (f"{escaped(begun.path)}: {begun}; {GOES_ON}" for begun in self.unfinished)
         return "".join(f"{line}\n" for line in lines)
 

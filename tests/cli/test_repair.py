@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import struct
 import zlib
@@ -58,6 +59,11 @@ def log_of(directory: Path, data: bytes) -> Path:
     path = directory / NAME
     path.write_bytes(data)
     return path
+
+
+def _entry(*, is_07: bool) -> bytes:
+    """One good entry."""
+    return struct.pack(">ibbI", 7, 1, 0, zlib.crc32(b"v")) + b"v" if is_07 else BATCH
 
 
 def repair(*words: str | Path, cwd: Path) -> tuple[int, str, str]:
@@ -221,11 +227,25 @@ def test_overwrite_replaces_copies(torn: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_07", [False, True])
+def test_the_command_that_undoes_quotes_its_path(tmp_path: Path, *, is_07: bool) -> None:
+    """A shell takes the name of a directory for a name, whatever it is."""
+    log = tmp_path / "a$(id);b c-0" / ("00000000000000000000.kafka" if is_07 else NAME)
+    log.parent.mkdir()
+    log.write_bytes(_entry(is_07=is_07) + b"torn")
+    status, text, _ = repair("--in-place", "--like-broker", log.parent, cwd=tmp_path)
+    assert status == CLEAN
+    command = text.partition("kdump repair --undo ")[2].partition(" takes it back")[0]
+    (path,) = shlex.split(command)
+    assert Path(path).is_relative_to(log.parent)
+    assert Path(path).is_file()
+
+
+@pytest.mark.parametrize("is_07", [False, True])
 @pytest.mark.parametrize("place", ["", "by-a-link"])
 def test_a_copy_never_takes_the_place_of_its_source(tmp_path: Path, place: str, *, is_07: bool) -> None:
     log = tmp_path / "t-0" / ("00000000000000000000.kafka" if is_07 else NAME)
     log.parent.mkdir()
-    log.write_bytes((struct.pack(">ibbI", 7, 1, 0, zlib.crc32(b"v")) + b"v" if is_07 else BATCH) + b"torn")
+    log.write_bytes(_entry(is_07=is_07) + b"torn")
     (tmp_path / "by-a-link").symlink_to(log.parent)
     before = log.read_bytes()
     output = str(tmp_path / (place or log.parent.name))
