@@ -7,7 +7,6 @@ that is opened by the path.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from typing import Final
 
@@ -41,6 +40,8 @@ def name_with(name: str, before: str = "", after: str = "") -> str:
     excess = len(os.fsencode(made)) - _LONGEST_NAME
     if excess <= 0:
         return made
+    import hashlib  # would take its time at every start
+
     data = os.fsencode(name)
     digest = f"-{hashlib.sha256(data).hexdigest()[:_DIGITS]}"
     return f"{before}{os.fsdecode(data[: -excess - len(digest)])}{digest}{after}"
