@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +20,7 @@ from kdump.codes import REFUSALS, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.named import note_named
-from kdump.repair.apply.manifest import Manifest
+from kdump.repair.apply.manifest import Manifest, undo_command
 from kdump.repair.apply.undo import MarkerFate, Undone
 from kdump.repair.begun import Finished, finish_repairs, undo_repair
 from kdump.repair.plan.location import PartitionLocation
@@ -53,7 +52,7 @@ def repair_lines(repaired: Repaired, *, color: bool) -> Iterator[str]:
     if repaired.written is not None:
         yield f"{target}: repaired copy in {escaped(repaired.written)}\n"
     if repaired.manifest is not None:
-        yield f"{target}: to undo: kdump repair --undo {escaped(shlex.quote(repaired.manifest))}\n"
+        yield f"{target}: to undo: {undo_command(repaired.manifest)}\n"
 
 
 def finished_text(finished: Finished) -> str:

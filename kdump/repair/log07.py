@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -26,7 +25,7 @@ from kdump.repair.account import named
 from kdump.repair.apply.copies import Staging, account_name
 from kdump.repair.apply.disk import can_be_cut
 from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unfinished
-from kdump.repair.apply.manifest import MANIFEST_NAME, Manifest
+from kdump.repair.apply.manifest import MANIFEST_NAME, Manifest, undo_command
 from kdump.repair.apply.preparation import Preparation, check_room
 from kdump.repair.plan.location import log_directory_above, place_of
 from kdump.repair.plan.plan import RepairLoss, RepairMode
@@ -111,9 +110,7 @@ class Repaired07:
         if self.written is not None:
             lines.append(f"{target}: repaired copy in {escaped(self.written)}")
         if self.manifest is not None:
-            lines.append(
-                f"{target}: repaired in place; kdump repair --undo {escaped(shlex.quote(self.manifest))} takes it back"
-            )
+            lines.append(f"{target}: repaired in place; {undo_command(self.manifest)} takes it back")
         lines += (f"{escaped(begun.path)}: {begun}; {GOES_ON}" for begun in self.unfinished)
         return "".join(f"{line}\n" for line in lines)
 

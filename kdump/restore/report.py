@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kdump.diff.places import PartitionName
+from kdump.repair.apply.manifest import undo_command
 from kdump.restore.plan import LeftPartition, NoteKind, RestoreNote, RestorePlan
 from kdump.restore.run import RestoredBy, RestoredPartition
 from kdump.system.blocks import escaped
@@ -92,7 +92,7 @@ def restored_lines(restored: RestoredPartition) -> Iterator[str]:
         for reason, count in new.unlinked.items():
             yield f"{name}: {count} {'log is a copy' if count == 1 else 'logs are copies'}: {reason}\n"
         yield f"{name}: {done} {directory}: {what}{linked}{ended}\n"
-    yield f"{name}: to undo: kdump repair --undo {escaped(shlex.quote(restored.manifest))}\n"
+    yield f"{name}: to undo: {undo_command(restored.manifest)}\n"
 
 
 _DONE: Final = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
@@ -15,6 +16,7 @@ from typing import Any, Final, Self
 
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.repair.plan.plan import LineChange
+from kdump.system.blocks import escaped
 from kdump.wire.jsontext import json_blocks
 
 FORMAT: Final = 1
@@ -176,3 +178,8 @@ class Manifest:
         # ``asdict`` would copy the accounts of the logs, which are long.
         members = {"format": FORMAT, **asdict(replace(self, logs=())), "logs": self.logs}
         return json_blocks(members, indent=1)
+
+
+def undo_command(path: str) -> str:
+    """The command that takes back a repair, as it is shown and as a shell takes it; ``path``: of the manifest."""
+    return f"kdump repair --undo {escaped(shlex.quote(path))}"
