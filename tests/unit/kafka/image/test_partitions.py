@@ -13,30 +13,21 @@ from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance
 from kdump.kafka.image.partitions import MIGRATING, LongList, PartitionRegistration, Partitions
 from kdump.kafka.image.topics import TopicImage
 from kdump.stats.state import changes
+from tests.harness.partitionrecords import PARTITION_LISTS, partition_change
 
 TOPIC_ID = "A" * 21 + "w"
 OTHER = "B" * 22
-LISTS = (
-    "replicas",
-    "directories",
-    "isr",
-    "removingReplicas",
-    "addingReplicas",
-    "eligibleLeaderReplicas",
-    "lastKnownElr",
-)
 
 
 def record(**members: Any) -> dict[str, Any]:
     """A PartitionRecord."""
     head = {"topicId": TOPIC_ID, "partitionId": 0, "leader": 1, "leaderRecoveryState": 0}
-    return dict.fromkeys(LISTS, ()) | head | {"leaderEpoch": 0, "partitionEpoch": 0} | members
+    return dict.fromkeys(PARTITION_LISTS, ()) | head | {"leaderEpoch": 0, "partitionEpoch": 0} | members
 
 
 def change(**members: Any) -> dict[str, Any]:
     """A PartitionChangeRecord."""
-    unchanged = {"topicId": TOPIC_ID, "partitionId": 0, "leader": -2, "leaderRecoveryState": -1}
-    return dict.fromkeys(LISTS) | unchanged | members
+    return partition_change(TOPIC_ID, **members)
 
 
 DIRECTORIES = [[], [MIGRATING], [MIGRATING] * 3, [MIGRATING, OTHER], [OTHER, MIGRATING], [OTHER, OTHER, OTHER]]

@@ -12,19 +12,11 @@ from hypothesis import strategies as st
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.partitions import Partitions
 from kdump.kafka.image.topics import TopicImage, TopicsDelta, TopicsImage
+from tests.harness.partitionrecords import partition_change
 
 pytestmark = pytest.mark.usefixtures("packing")
 IDS = ["A" * 20 + "A" + last for last in "wxyz"]
 ONE, TWO = IDS[:2]
-_CHANGED = (
-    "replicas",
-    "directories",
-    "isr",
-    "removingReplicas",
-    "addingReplicas",
-    "eligibleLeaderReplicas",
-    "lastKnownElr",
-)
 
 
 def _partition(topic_id: str, number: int, elr: list[int] | None = None) -> dict[str, Any]:
@@ -36,8 +28,7 @@ def _partition(topic_id: str, number: int, elr: list[int] | None = None) -> dict
 
 
 def _change(topic_id: str, number: int, elr: list[int] | None = None) -> dict[str, Any]:
-    unchanged = dict.fromkeys(_CHANGED) | {"leader": -2, "leaderRecoveryState": -1}
-    return unchanged | {"topicId": topic_id, "partitionId": number, "eligibleLeaderReplicas": elr}
+    return partition_change(topic_id, number, eligibleLeaderReplicas=elr)
 
 
 def _elr(topics: Iterable[TopicImage]) -> dict[str, dict[int, tuple[tuple[int, ...], int]]]:
