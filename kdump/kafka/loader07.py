@@ -11,7 +11,6 @@ from typing import Final
 from kdump.codes import Codes, DamageError
 from kdump.format.message07 import parse_message
 from kdump.kafka.failures import FailureKind
-from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import Cut, CutReason, Recovery, RecoveryFailure, RecoveryOutcome
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
@@ -69,8 +68,7 @@ def _recovery(base_offset: int, size: int, end: int, end_reason: Cut | RecoveryF
     cut = end_reason if isinstance(end_reason, Cut) else None
     failure = end_reason if isinstance(end_reason, RecoveryFailure) else None
     outcome = RecoveryOutcome.FAILED if failure else RecoveryOutcome.TRUNCATED if cut else RecoveryOutcome.UNCHANGED
-    next_offset = base_offset + end
-    return Recovery(outcome, size, end, next_offset, -1, [], ProducerStates(next_offset), cut, failure)
+    return Recovery(outcome, size, end, base_offset + end, -1, [], cut, failure)
 
 
 def start_07(directory: Directory, *, is_clean: bool) -> Start:

@@ -7,9 +7,7 @@ named in :mod:`kdump.kafka.failures`). As in recovery, neither epochs nor sequen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from heapq import heappop, heappush
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 
@@ -17,12 +15,14 @@ from kdump.format.batch import BatchHeader, wrap_int32, wrap_int64
 from kdump.format.snapshot import ProducerEntry, write_snapshot
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.markers import read_marker
+from kdump.kafka.shared import SharedHeap
 
 _NONE: Final = -1
+NO_DATA: Final = (_NONE, _NONE, 0)
+"""Last sequence, last offset and offset delta of a producer without a data batch."""
 
 
-@dataclass(slots=True)
-class ProducerState:
+class ProducerState(NamedTuple):
     """One producer; -1 (``offset_delta``: 0) where nothing is known.
 
     The last_ fields and ``offset_delta`` describe its last data batch in its current epoch, ``timestamp`` (ms) is of
@@ -37,11 +37,8 @@ class ProducerState:
     coordinator_epoch: int = _NONE
     txn_first_offset: int | None = None
 
-    def set_epoch(self, epoch: int) -> None:
-        """Another epoch forgets the last data batch."""
-        if epoch != self.epoch:
-            self.epoch = epoch
-            self.last_sequence, self.last_offset, self.offset_delta = _NONE, _NONE, 0
+
+_NEW: Final = ProducerState()
 
 
 class CompletedTxn(NamedTuple):
@@ -61,12 +58,12 @@ class ProducerStates:
 
     def __init__(self, end_offset: int = 0) -> None:
         self.end_offset = end_offset
-        self._states: dict[int, ProducerState] = {}
-        self._ongoing: dict[int, int] = {}
-        # A heap of (first offset, producer id); ended transactions are dropped when they come to its top.
-        self._first_offsets: list[tuple[int, int]] = []
-        # By producer id, a heap of first offsets that wait until an earlier one of the producer is dropped.
-        self._waiting: dict[int, list[int]] = {}
+        self._states: MutableMapping[int, ProducerState] = {}
+        self._ongoing: MutableMapping[int, int] = {}
+        # (first offset, producer id). An ended transaction is dropped when it is the least.
+        self._first_offsets: SharedHeap[tuple[int, int]] = SharedHeap()
+        # By producer id, the first offsets that wait until an earlier one of the producer is dropped.
+        self._waiting: MutableMapping[int, SharedHeap[int]] = {}
 
     @classmethod
     def from_snapshot(cls, entries: Iterable[ProducerEntry], end_offset: int = 0) -> Self:
@@ -74,29 +71,17 @@ class ProducerStates:
         states = cls(end_offset)
         for entry in entries:
             first_offset = entry.current_txn_first_offset
-            state = ProducerState(
-                epoch=entry.producer_epoch,
-                timestamp=entry.timestamp,
-                coordinator_epoch=entry.coordinator_epoch,
-                txn_first_offset=first_offset if first_offset >= 0 else None,
+            data = (entry.last_sequence, entry.last_offset, entry.offset_delta) if entry.last_offset >= 0 else NO_DATA
+            states._states[entry.producer_id] = ProducerState(
+                entry.producer_epoch,
+                *data,
+                entry.timestamp,
+                entry.coordinator_epoch,
+                first_offset if first_offset >= 0 else None,
             )
-            if entry.last_offset >= 0:
-                state.last_sequence = entry.last_sequence
-                state.last_offset = entry.last_offset
-                state.offset_delta = entry.offset_delta
-            states._states[entry.producer_id] = state
-            if state.txn_first_offset is not None:
-                states._open(state.txn_first_offset, entry.producer_id)
+            if first_offset >= 0:
+                states._open(first_offset, entry.producer_id)
         return states
-
-    def copy(self) -> Self:
-        """An independent copy."""
-        other = type(self)(self.end_offset)
-        other._states = {producer_id: replace(state) for producer_id, state in self._states.items()}
-        other._ongoing = dict(self._ongoing)
-        other._first_offsets = list(self._first_offsets)
-        other._waiting = {producer_id: list(waiting) for producer_id, waiting in self._waiting.items()}
-        return other
 
     @property
     def by_id(self) -> Mapping[int, ProducerState]:
@@ -124,35 +109,42 @@ class ProducerStates:
         """
         if header.is_control:
             return self._append_marker(header, batch)
-        state = self._states.get(header.producer_id)
-        if state is not None and state.txn_first_offset is not None and not header.is_transactional:
+        state = self._states.get(header.producer_id, _NEW)
+        first_offset = state.txn_first_offset
+        if first_offset is not None and not header.is_transactional:
             raise KafkaFailureError(
                 FailureKind.INVALID_TXN_STATE,
                 f"producer {header.producer_id} writes offset {header.base_offset} outside of the transaction that it "
-                f"opened at offset {state.txn_first_offset}",
+                f"opened at offset {first_offset}",
             )
-        if state is None:
-            state = self._states[header.producer_id] = ProducerState()
-        state.epoch = header.producer_epoch
-        state.last_sequence = header.last_sequence
-        state.last_offset = header.last_offset
-        state.offset_delta = wrap_int32(header.last_offset - header.base_offset)
-        state.timestamp = header.max_timestamp
-        if header.is_transactional and state.txn_first_offset is None:
-            state.txn_first_offset = header.base_offset
-            self._open(header.base_offset, header.producer_id)
+        if first_offset is None and header.is_transactional:
+            first_offset = header.base_offset
+            self._open(first_offset, header.producer_id)
+        self._states[header.producer_id] = ProducerState(
+            header.producer_epoch,
+            header.last_sequence,
+            header.last_offset,
+            wrap_int32(header.last_offset - header.base_offset),
+            header.max_timestamp,
+            state.coordinator_epoch,
+            first_offset,
+        )
         return None
 
     def _append_marker(self, header: BatchHeader, batch: memoryview) -> CompletedTxn | None:
         marker = read_marker(header, batch)
-        state = self._states.setdefault(header.producer_id, ProducerState())
+        state = self._states.setdefault(header.producer_id, _NEW)
         if marker is None:
             return None
         first_offset = state.txn_first_offset
-        state.set_epoch(header.producer_epoch)
-        state.coordinator_epoch = marker.coordinator_epoch
-        state.timestamp = marker.timestamp
-        state.txn_first_offset = None
+        # Another epoch forgets the last data batch.
+        kept = state if header.producer_epoch == state.epoch else _NEW
+        self._states[header.producer_id] = kept._replace(
+            epoch=header.producer_epoch,
+            timestamp=marker.timestamp,
+            coordinator_epoch=marker.coordinator_epoch,
+            txn_first_offset=None,
+        )
         if first_offset is None:
             return None
         return CompletedTxn(header.producer_id, first_offset, header.base_offset, marker.is_abort)
@@ -165,13 +157,13 @@ class ProducerStates:
             if producer_id != completed.producer_id:
                 found = first_offset
                 continue
-            heappop(self._first_offsets)
+            self._first_offsets.pop()
             if own is None:
                 own = first
             else:
-                heappush(self._waiting.setdefault(producer_id, []), first_offset)
+                self._waiting_of(producer_id).push(first_offset)
         if own is not None:
-            heappush(self._first_offsets, own)
+            self._first_offsets.push(own)
         return wrap_int64(completed.last_offset + 1) if found is None else found
 
     def complete(self, completed: CompletedTxn) -> None:
@@ -188,11 +180,6 @@ class ProducerStates:
                 f"{completed.producer_id} from offset {first_offset}, where another one began too and has ended",
             )
         self._first_open()
-
-    def see_last(self, producer_ids: Iterable[int]) -> None:
-        """Move these producers to the end, in this order: the order of a snapshot depends on it."""
-        for producer_id in producer_ids:
-            self._states[producer_id] = self._states.pop(producer_id)
 
     def entries(self) -> Iterator[ProducerEntry]:
         """What a snapshot holds, in the order of its file."""
@@ -219,18 +206,24 @@ class ProducerStates:
 
     def _first_open(self) -> tuple[int, int] | None:
         """(first offset, producer id) of the first open transaction that does not wait; drops those that ended."""
-        while self._first_offsets:
-            first_offset, producer_id = self._first_offsets[0]
+        while (first := self._first_offsets.least) is not None:
+            first_offset, producer_id = first
             if self._ongoing.get(first_offset) == producer_id:
-                return first_offset, producer_id
-            heappop(self._first_offsets)
-            if waiting := self._waiting.get(producer_id):
-                heappush(self._first_offsets, (heappop(waiting), producer_id))
-        return None
+                break
+            self._first_offsets.pop()
+            if producer_id in self._waiting and self._waiting[producer_id].least is not None:
+                self._first_offsets.push((self._waiting_of(producer_id).pop(), producer_id))
+        return first
+
+    def _waiting_of(self, producer_id: int) -> SharedHeap[int]:
+        """A heap to change: copies of these states may have the one that was there."""
+        known = self._waiting.get(producer_id)
+        heap = self._waiting[producer_id] = SharedHeap() if known is None else known.copy()
+        return heap
 
     def _open(self, first_offset: int, producer_id: int) -> None:
         if self._ongoing.get(first_offset) != producer_id:
-            heappush(self._first_offsets, (first_offset, producer_id))
+            self._first_offsets.push((first_offset, producer_id))
         self._ongoing[first_offset] = producer_id
 
 

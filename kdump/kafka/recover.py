@@ -74,7 +74,7 @@ class RecoveryFailure:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The result of one recovery. After a failure ``producers`` mean nothing, the rest is what was read until then."""
+    """The result of one recovery. After a failure it is what was read until then."""
 
     outcome: RecoveryOutcome
     size: int
@@ -87,7 +87,6 @@ class Recovery:
     """The largest of the good batches (ms), -1 without one."""
     leader_epochs: list[tuple[int, int]]
     """(epoch, base offset of its first batch) of the new leader epochs, each above all before it."""
-    producers: ProducerStates
     cut: Cut | None = None
     """None unless bytes are cut."""
     failure: RecoveryFailure | None = None
@@ -125,8 +124,9 @@ def recover(
     Args:
         source: the log, a regular file.
         base_offset: the offset in its name.
-        producers: the producer state at that offset; it is not changed. Right only if the segments before it, or a
-            snapshot, were read; empty for the first segment of a log.
+        producers: the producer state at that offset. Right only if the segments before it, or a snapshot, were read;
+            empty for the first segment of a log. It is changed to the state after the log; after a failure it means
+            nothing.
         index_interval_bytes: the broker's index.interval.bytes.
         index_size: its segment.index.bytes.
         latest_leader_epoch: the last in the leader-epoch-checkpoint, -1 without one.
@@ -141,7 +141,7 @@ def recover(
         raise ValueError("recovery is modelled for files whose size is known")
     recovery = SegmentRecovery(
         base_offset,
-        producers.copy(),
+        producers,
         IndexBuilder(base_offset, interval=index_interval_bytes, size=index_size, keep=want_indexes),
         latest_leader_epoch=latest_leader_epoch,
         path=path,
@@ -227,7 +227,6 @@ class SegmentRecovery:
             self.next_offset,
             self.indexes.max_timestamp,
             self.leader_epochs,
-            self.producers,
             self._cut if outcome is RecoveryOutcome.TRUNCATED else None,
             self._failure,
             self.indexes.contents(),

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from kdump.codes import Codes, Finding, Severity
 from kdump.kafka.failures import FailureKind
-from kdump.kafka.producers import ProducerState, ProducerStates
 from kdump.kafka.recover import Cut, CutReason, Recovery, RecoveryFailure, RecoveryOutcome
 from kdump.log.named import STDIN
 from kdump.spark.sessions import translated_errors
@@ -38,8 +37,8 @@ _PIECES: Final = pa.schema(
 _JUDGEMENTS: Final = pa.schema([("group", pa.int32()), ("number", pa.int64()), ("item", pa.binary())])
 _JUDGEMENT: Final = PlainData(
     (
-        Codes, Cut, CutReason, FailureKind, Finding, PartitionExtent, ProducerState, ProducerStates, Recovery,
-        RecoveryFailure, RecoveryOutcome, SegmentSummary, Severity,
+        Codes, Cut, CutReason, FailureKind, Finding, PartitionExtent, Recovery, RecoveryFailure, RecoveryOutcome,
+        SegmentSummary, Severity,
     )
 )  # fmt: skip
 _FEW_TASKS: Final = 64

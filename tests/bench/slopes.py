@@ -86,6 +86,19 @@ def _sound_segments(folder: Path, count: int) -> None:
         (folder / f"{number:020d}.log").write_bytes(_batch(number))
 
 
+def _open_producers(folder: Path, count: int) -> None:
+    """Many transactions that stay open, and after them a segment with an aborted one for every 20 of them."""
+    _batches(_transaction_of_all, folder, count)
+    for number in range(count // 20):
+        offset = count + 2 * number
+        abort = _batch(offset + 1, _ABORT, producer_id=offset, producer_epoch=0, attributes=0x30)
+        (folder / f"{offset:020d}.log").write_bytes(_transaction(offset, offset) + abort)
+
+
+def _transaction_of_all(number: int, count: int) -> bytes:
+    return _transaction(number, number)
+
+
 def _sparse(folder: Path, count: int) -> None:
     """A few batches before and after ``count`` MiB that are not stored."""
     with (folder / _LOG).open("wb") as log:
@@ -101,7 +114,7 @@ _LOGS: Final = tuple(
         ("batches", 40_000, lambda number, count: _batch(number)),
         ("gaps", 20_000, lambda number, count: _batch(2 * number)),
         ("producers", 10_000, lambda number, count: _batch(number, producer_id=number, producer_epoch=0)),
-        ("open", 10_000, lambda number, count: _transaction(number, number)),
+        ("open", 10_000, _transaction_of_all),
         ("aborted", 10_000, _aborted),
         ("epochs", 20_000, lambda number, count: _batch(number, partition_leader_epoch=number)),
         ("badcrc", 4_000, _bad_crc),
@@ -120,6 +133,7 @@ KINDS: Final = (
     *_LOGS,
     Kind("segments", 100, _segments),
     Kind("sound", 1_000, _sound_segments),
+    Kind("openbefore", 2_000, _open_producers),
     Kind("sparse", 250, _sparse),
 )
 

@@ -12,6 +12,7 @@ import pytest
 from crc32c import crc32c
 
 from kdump.kafka.failures import FailureKind
+from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import Recovery, RecoveryOutcome, recover
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.log.opening import open_source
@@ -43,11 +44,12 @@ def model(case: Case, directory: Path, path: DecodePath) -> Answer:
     """What kdump makes of a case."""
     log = directory / "model.log"
     log.write_bytes(case.log)
+    producers = case.producers()
     with open_source(str(log)) as source:
         recovery = recover(
             source,
             case.base_offset,
-            case.producers(),
+            producers,
             index_interval_bytes=case.interval,
             index_size=case.index_size,
             path=path,
@@ -55,15 +57,15 @@ def model(case: Case, directory: Path, path: DecodePath) -> Answer:
     if recovery.outcome is RecoveryOutcome.FAILED:
         assert recovery.failure is not None
         return Answer(recovery.failure.kind.java_class, 0, None, None, None, None)
-    return _files(case, recovery)
+    return _files(case, recovery, producers)
 
 
-def _files(case: Case, recovery: Recovery) -> Answer:
+def _files(case: Case, recovery: Recovery, producers: ProducerStates) -> Answer:
     indexes = recovery.indexes
     assert indexes is not None
     # A broker has a snapshot at the base offset and takes none where it saw no v2 batch since.
-    is_newer = recovery.producers.end_offset > case.base_offset
-    snapshot = recovery.producers.snapshot() if is_newer else None
+    is_newer = producers.end_offset > case.base_offset
+    snapshot = producers.snapshot() if is_newer else None
     return Answer(None, recovery.bytes_cut, indexes.index, indexes.time_index, indexes.txn_index, snapshot)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Final
 
 from kdump.codes import DamageError
@@ -199,8 +198,7 @@ class ProducerManager:
             if not batch.is_v2 or (header := batch.header).producer_id < 0:
                 continue
             if header.producer_id not in before:
-                state = self.states.by_id.get(header.producer_id)
-                before[header.producer_id] = None if state is None else replace(state)
+                before[header.producer_id] = self.states.by_id.get(header.producer_id)
             if header.is_control and batch.size < HEADER_SIZE:
                 raise StartFailureError(INDEX_OUT_OF_BOUNDS, f"a marker of {batch.size} bytes at {batch.position}")
             try:
@@ -213,7 +211,7 @@ class ProducerManager:
                 completed.append(ended)
         for producer_id, state in before.items():
             if state is not None:
-                _restore_data(self.states.by_id[producer_id], state)
+                self.states.restore_data(producer_id, state)
         # HashMap.computeIfAbsent gathers them and puts the newest at the head of its bucket.
         self.states.see_last(producer_id for producer_id in reversed(before) if before[producer_id] is None)
         for ended in completed:
@@ -235,11 +233,3 @@ def _telling_batches(source: Source, start: int, end: int) -> Iterator[StoredBat
             numbers = producer_entries(chunk)
         yield from batches_of(chunk, numbers)
         seen += len(chunk.starts)
-
-
-def _restore_data(state: ProducerState, before: ProducerState) -> None:
-    """Restore the last data batch, which markers of other epochs within one segment leave unchanged."""
-    if state.epoch == before.epoch and state.last_offset < 0:
-        state.last_sequence = before.last_sequence
-        state.last_offset = before.last_offset
-        state.offset_delta = before.offset_delta

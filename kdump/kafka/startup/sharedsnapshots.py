@@ -13,12 +13,10 @@ from typing import Final, NamedTuple, Self
 
 from kdump.format.batch import BatchHeader
 from kdump.format.snapshot import ProducerEntry, snapshot_entries, snapshot_size
-from kdump.kafka.producers import CompletedTxn, ProducerStates, write_entries
+from kdump.kafka.producers import NO_DATA, CompletedTxn, ProducerState, ProducerStates, write_entries
 
 _LEAST_SHARE: Final = 4
 """A snapshot is written whole where one of so many producers changed: as entries they would take as much memory."""
-_NO_DATA: Final = (-1, -1, 0)
-"""Last sequence, last offset and offset delta of a producer without a data batch."""
 
 
 class _SnapshotChange(NamedTuple):
@@ -76,12 +74,19 @@ class RecordedStates(ProducerStates):
         return completed
 
     def see_last(self, producer_ids: Iterable[int]) -> None:
-        """See ProducerStates."""
-        producer_ids = list(producer_ids)
-        super().see_last(producer_ids)
-        if self._changed is not None:
-            for producer_id in producer_ids:
+        """Move these producers to the end, in this order: the order of a snapshot depends on it."""
+        for producer_id in producer_ids:
+            self._states[producer_id] = self._states.pop(producer_id)
+            if self._changed is not None:
                 self._changed[producer_id] = self._changed.pop(producer_id)
+
+    def restore_data(self, producer_id: int, before: ProducerState) -> None:
+        """Restore the last data batch, which markers of other epochs within one segment leave unchanged."""
+        state = self._states[producer_id]
+        if state.epoch == before.epoch and state.last_offset < 0:
+            self._states[producer_id] = state._replace(
+                last_sequence=before.last_sequence, last_offset=before.last_offset, offset_delta=before.offset_delta
+            )
 
     def take_snapshot(self) -> bytes | SharedSnapshot:
         """A snapshot of the states as they are now."""
@@ -112,7 +117,7 @@ class RecordedStates(ProducerStates):
             for change in self._changes[self._checked :]
             for producer_id, entry in change.entries.items()
         }
-        if any(entry.last_offset < 0 and entry[2:5] != _NO_DATA for entry in newest.values()):
+        if any(entry.last_offset < 0 and entry[2:5] != NO_DATA for entry in newest.values()):
             return False
         self._checked = len(self._changes)
         for producer_id, entry in newest.items():

@@ -11,7 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import Recovery, SegmentRecovery
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE, IndexBuilder
 from kdump.log.names import Kind
@@ -216,8 +215,7 @@ class Recovered:
 
     def without_producers(self) -> Recovered:
         """A copy that forgets the producers: it has none."""
-        recovery = replace(self.recovery, producers=ProducerStates())
-        return replace(self, read=replace(self.read, recovery=recovery), producers=WatchedProducers())
+        return replace(self, producers=WatchedProducers())
 
 
 def recover_log(

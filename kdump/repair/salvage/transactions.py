@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kdump.format import control
 from kdump.format.batch import CONTROL, TRANSACTIONAL
-from kdump.kafka.producers import ProducerStates
+from kdump.kafka.producers import ProducerState, ProducerStates
 from kdump.reading.lostmarkers import TransactionEnd, ends_of
 from kdump.reading.outcomes import ABORTED
 from kdump.reading.transactionevidence import SegmentIndex, TransactionEvidence
@@ -46,9 +46,9 @@ def contradictions(rows: NDArray[np.void], producers: ProducerStates) -> list[in
     """
     is_data = (rows["producer_id"] >= 0) & (rows["magic"] >= 2) & (rows["attributes"] & CONTROL == 0)
     is_in_txn = is_data & (rows["attributes"] & TRANSACTIONAL != 0)
-    open_before = {number for number, state in producers.by_id.items() if state.txn_first_offset is not None}
-    in_txn = np.union1d(rows["producer_id"][is_in_txn], np.array(list(open_before), np.int64))
-    mixed = np.intersect1d(in_txn, rows["producer_id"][is_data & ~is_in_txn])
+    plain = np.unique(rows["producer_id"][is_data & ~is_in_txn])
+    open_before = {number for number in plain.tolist() if _is_open(producers, number)}
+    mixed = plain[np.isin(plain, rows["producer_id"][is_in_txn]) | np.isin(plain, list(open_before))]
     if not mixed.size:
         return []
     numbers = np.flatnonzero(np.isin(rows["producer_id"], mixed) & (rows["magic"] >= 2))
@@ -57,6 +57,11 @@ def contradictions(rows: NDArray[np.void], producers: ProducerStates) -> list[in
     for producer_id, group in groupby(order, lambda number: int(rows["producer_id"][number])):
         dropped += _contradicting(rows, list(group), is_open=producer_id in open_before)
     return sorted(dropped)
+
+
+def _is_open(producers: ProducerStates, producer_id: int) -> bool:
+    state = producers.by_id.get(producer_id)
+    return state is not None and state.txn_first_offset is not None
 
 
 def _contradicting(rows: NDArray[np.void], numbers: list[int], *, is_open: bool) -> list[int]:
@@ -125,20 +130,21 @@ class TouchedTransactions(TransactionFollower):
     ) -> None:
         super().__init__()
         self._written: dict[tuple[int, int], _Written] = {}
+        self._producers = producers
         self._coordinator_epochs: dict[int, int] = {}
         for first in sorted(first for _, first in suspects)[:1]:
             self.gap(LostOffsets(first, base_offset - 1, base_offset - first))
         self._before = len(self.gaps), len(self.with_room)
         self._own_gaps = self._own_with_room = range(0)
-        for producer_id, state in producers.by_id.items():
-            self._coordinator_epochs[producer_id] = max(0, state.coordinator_epoch)
-            first_offset = state.txn_first_offset
-            if first_offset is not None:
-                self.begin_before(producer_id, state.epoch, first_offset)
-                if (producer_id, first_offset) in suspects:
-                    self.open[producer_id].gaps = GapRange(self.gaps)
-                    self.open[producer_id].with_room = GapRange(self.with_room)
-                self._note(producer_id, -1, state.timestamp)
+        for first_offset, producer_id in producers.ongoing.items():
+            state = producers.by_id[producer_id]
+            if state.txn_first_offset != first_offset:
+                continue
+            self.begin_before(producer_id, state.epoch, first_offset)
+            if (producer_id, first_offset) in suspects:
+                self.open[producer_id].gaps = GapRange(self.gaps)
+                self.open[producer_id].with_room = GapRange(self.with_room)
+            self._note(producer_id, -1, state.timestamp)
 
     @property
     def has_touched(self) -> bool:
@@ -206,11 +212,16 @@ class TouchedTransactions(TransactionFollower):
         remains = self.open[producer_id]
         key = producer_id, remains.first_offset
         if key not in self._written:
-            self._written[key] = _Written(self._coordinator_epochs.get(producer_id, 0), [])
+            self._written[key] = _Written(self._coordinator_epoch(producer_id), [])
         timestamps = self._written[key].timestamps
         if timestamps and (not remains.gaps or timestamps[-1][0] > remains.gaps[-1].last):
             timestamps.pop()
         timestamps.append((offset, timestamp))
+
+    def _coordinator_epoch(self, producer_id: int) -> int:
+        """That of its newest marker; 0 without one."""
+        before = self._producers.by_id.get(producer_id, ProducerState())
+        return self._coordinator_epochs.get(producer_id, max(0, before.coordinator_epoch))
 
 
 def _touched(remains: TransactionRemains, written: _Written, ending: TransactionEnd, gaps: GapRange) -> Touched:

@@ -223,7 +223,6 @@ def test_parts_show_what_the_source_does(
         with open_source(str(written)) as opened:
             recovery = recover(opened, int(written.stem), states)
         assert recovery.indexes is not None
-        states = recovery.producers
         txn_index = written.with_suffix(".txnindex")
         assert (txn_index.read_bytes() if txn_index.exists() else None) == recovery.indexes.txn_index
 

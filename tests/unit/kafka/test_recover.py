@@ -6,7 +6,6 @@ import hashlib
 import json
 import struct
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,25 +46,31 @@ class MemorySource(Source):
         pass
 
 
-def recover_bytes(data: bytes, base_offset: int = 0, path: DecodePath = DecodePath.AUTO, **options: Any) -> Recovery:
-    return recover(MemorySource(data), base_offset, ProducerStates(base_offset), path=path, **options)
+def recovered(
+    data: bytes, base_offset: int = 0, path: DecodePath = DecodePath.AUTO, **options: Any
+) -> tuple[Recovery, ProducerStates]:
+    """The result, and the producers after it."""
+    producers = ProducerStates(base_offset)
+    return recover(MemorySource(data), base_offset, producers, path=path, **options), producers
 
 
-def outline(recovery: Recovery) -> tuple[object, ...]:
-    """All of a recovery that has a meaning, as values that can be compared."""
-    rest = replace(recovery, producers=ProducerStates())
-    fields = tuple(getattr(rest, name) for name in Recovery.__slots__ if name != "producers")
+def outline(recovery: Recovery, producers: ProducerStates) -> tuple[object, ...]:
+    """All that has a meaning, as values that can be compared."""
     if recovery.outcome is RecoveryOutcome.FAILED:
-        return fields
-    producers = recovery.producers
-    return (*fields, producers.snapshot(), producers.end_offset, list(producers.by_id), dict(producers.ongoing))
+        return (recovery,)
+    return recovery, producers.snapshot(), producers.end_offset, list(producers.by_id), dict(producers.ongoing)
+
+
+def both_with_producers(data: bytes, base_offset: int = 0, **options: Any) -> tuple[Recovery, ProducerStates]:
+    """The result and the producers after it, the same on both paths."""
+    scalar, columnar = (recovered(data, base_offset, path, **options) for path in PATHS)
+    assert outline(*scalar) == outline(*columnar)
+    return scalar
 
 
 def both(data: bytes, base_offset: int = 0, **options: Any) -> Recovery:
     """The result, the same on both paths."""
-    scalar, columnar = (recover_bytes(data, base_offset, path, **options) for path in PATHS)
-    assert outline(scalar) == outline(columnar)
-    return scalar
+    return both_with_producers(data, base_offset, **options)[0]
 
 
 def marker(offset: int, producer_id: int, control_type: int, *, epoch: int = 0, value: bytes | None = None) -> bytes:
@@ -99,7 +104,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def differences(case: dict[str, Any], data: bytes, recovery: Recovery) -> Iterator[str]:
+def differences(case: dict[str, Any], data: bytes, recovery: Recovery, producers: ProducerStates) -> Iterator[str]:
     """In what a recovery is not Kafka's."""
     expected = case["recover"]
     if case["outcome"] == "exception":
@@ -121,20 +126,20 @@ def differences(case: dict[str, Any], data: bytes, recovery: Recovery) -> Iterat
         found = None if content is None else {"size": len(content), "sha256": digest(content)}
         if found != expected["files"][name]:
             yield name
-    producers = {
+    found_producers = {
         str(producer_id): {
             "epoch": state.epoch,
             "last_offset": state.last_offset,
             "txn_first": -1 if state.txn_first_offset is None else state.txn_first_offset,
         }
-        for producer_id, state in recovery.producers.by_id.items()
+        for producer_id, state in producers.by_id.items()
     }
     found = {
         "outcome": recovery.outcome.value,
         "truncated": recovery.bytes_cut,
         "size": recovery.end,
         "max_timestamp": recovery.max_timestamp,
-        "producers": producers,
+        "producers": found_producers,
         "leader_epochs": [list(entry) for entry in recovery.leader_epochs],
     }
     known = {**expected, "outcome": case["outcome"]}
@@ -149,8 +154,10 @@ def test_kafkas_own_answers(path: DecodePath) -> None:
     differing = []
     for case in cases:
         data = files[f"repair/mutants/{case['id']}/{case['name']}.log"]
-        recovery = recover_bytes(data, int(case["name"]), path)
-        differing += [f"{case['id']} {case['mutation']}: {what}" for what in differences(case, data, recovery)]
+        recovery, producers = recovered(data, int(case["name"]), path)
+        differing += [
+            f"{case['id']} {case['mutation']}: {what}" for what in differences(case, data, recovery, producers)
+        ]
     assert not differing
 
 
@@ -166,7 +173,6 @@ def test_the_segments_of_a_broker_one_after_the_other() -> None:
         assert (recovery.outcome, recovery.end) == (RecoveryOutcome.UNCHANGED, log.stat().st_size)
         assert recovery.indexes is not None
         assert (recovery.indexes.txn_index or b"") == log.with_suffix(".txnindex").read_bytes()
-        producers = recovery.producers
     assert len(logs) == 5
 
 
@@ -213,12 +219,12 @@ def test_cut_after_the_last_good_batch(tail: bytes, reason: CutReason) -> None:
 
 def test_a_bad_marker_is_the_last_batch_kept() -> None:
     log = data_batch(0, 9, transactional=True) + marker(1, 9, 0, value=b"\xff\xff" + bytes(4))
-    recovery = both(log + data_batch(2))
+    recovery, producers = both_with_producers(log + data_batch(2))
     assert (recovery.outcome, recovery.end, recovery.next_offset) == (RecoveryOutcome.TRUNCATED, len(log), 2)
     assert recovery.cut is not None
     assert recovery.cut.reason is CutReason.MARKER
-    assert recovery.producers.end_offset == 1
-    assert recovery.producers.by_id[9].txn_first_offset == 0
+    assert producers.end_offset == 1
+    assert producers.by_id[9].txn_first_offset == 0
     assert both(log).outcome is RecoveryOutcome.UNCHANGED
 
 
@@ -265,7 +271,7 @@ def test_index_entries_are_more_than_an_interval_apart() -> None:
     assert list(struct.iter_unpack(">ii", recovery.indexes.index)) == [(n, n * batch) for n in (2, 4, 6, 8)]
     assert list(struct.iter_unpack(">qi", recovery.indexes.time_index)) == [(0, 0), (1, 3), (2, 6)]
     assert both(log, index_interval_bytes=len(log)).indexes != recovery.indexes
-    assert recover_bytes(log, want_indexes=False).indexes is None
+    assert recovered(log, want_indexes=False)[0].indexes is None
 
 
 def test_offsets_of_index_entries_must_rise() -> None:
@@ -305,20 +311,21 @@ def test_aborted_transactions() -> None:
         + marker(5, 1, 1)
         + marker(6, 3, 0)
     )
-    recovery = both(log)
+    recovery, producers = both_with_producers(log)
     assert recovery.indexes is not None
     assert recovery.indexes.txn_index is not None
     assert list(struct.iter_unpack(">hqqqq", recovery.indexes.txn_index)) == [(0, 1, 0, 2, 1), (0, 2, 1, 3, 4)]
-    assert dict(recovery.producers.ongoing) == {}
+    assert dict(producers.ongoing) == {}
 
 
 def test_a_transaction_from_before_the_segment() -> None:
-    producers = recover_bytes(data_batch(0, 1, transactional=True)).producers
+    _, producers = recovered(data_batch(0, 1, transactional=True))
+    assert dict(producers.ongoing) == {0: 1}
     source = MemorySource(marker(5, 1, 0))
     recovery = recover(source, 5, producers)
     assert recovery.indexes is not None
     assert recovery.indexes.txn_index == struct.pack(">hqqqq", 0, 1, 0, 5, 6)
-    assert dict(producers.ongoing) == {0: 1}
+    assert dict(producers.ongoing) == {}
 
 
 def test_new_leader_epochs() -> None:
@@ -332,7 +339,7 @@ def test_the_columns_are_used_for_many_batches(monkeypatch: pytest.MonkeyPatch) 
     added: list[int] = []
     monkeypatch.setattr(recover_module, "RECOVERED_BATCHES", 0)
     monkeypatch.setattr(IndexBuilder, "add_batches", lambda _, plan: added.append(len(plan.positions)))
-    recover_bytes(b"".join(data_batch(offset) for offset in range(200)), index_interval_bytes=0)
+    recovered(b"".join(data_batch(offset) for offset in range(200)), index_interval_bytes=0)
     assert added == [199]
 
 

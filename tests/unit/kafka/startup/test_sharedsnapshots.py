@@ -150,12 +150,6 @@ def test_a_snapshot_stays_as_it_was_taken() -> None:
     assert shared != whole
 
 
-def test_a_snapshot_of_a_copy_has_all_producers() -> None:
-    states = RecordedStates.read(states_of(20).snapshot(), is_alive, 20)
-    copied = states.copy()
-    assert copied.take_snapshot() == states.take_snapshot() == states_of(20).snapshot()
-
-
 def test_only_the_newest_snapshot_is_read_without_its_bytes() -> None:
     states = RecordedStates.read(states_of(20).snapshot(), is_alive, 20)
     add(states, 20, 20)
