@@ -88,6 +88,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "zookeeper": {
         "dump": ("dump", "VERSION2"),
         "jsonl": ("dump", "--output", "jsonl", "VERSION2"),
+        "table": ("dump", "--output", "table", "VERSION2"),
         "resync": ("dump", "--resync", "VERSION2"),
         "verify": ("verify", "PATH"),
         "state": ("stats", "--at", "now", "PATH"),

@@ -239,16 +239,28 @@ def _requests07(size: int) -> bytes:
     return (struct.pack(">i", len(body)) + body) * (size // (4 + len(body)))
 
 
-def _znode(path: bytes, data: bytes = b"") -> bytes:
+def _znode(path: bytes, data: bytes = b"", acl: int = -1, owner: int = 0) -> bytes:
+    stat = bytes(44) + struct.pack(">qq", owner, 0)
     return b"".join(
-        (struct.pack(">i", len(path)), path, struct.pack(">i", len(data)), data, struct.pack(">q", -1), bytes(60))
+        (struct.pack(">i", len(path)), path, struct.pack(">i", len(data)), data, struct.pack(">q", acl), stat)
     )
 
 
-def _zk_snapshot(nodes: Callable[[int], Iterator[bytes]]) -> Callable[[Path, int], None]:
+def _rules(count: int) -> bytes:
+    return struct.pack(">i", count) + _pack_all(">iii", ((number, 0, 0) for number in range(count)))
+
+
+def _zk_snapshot(
+    nodes: Callable[[int], Iterator[bytes]], acls: Callable[[int], list[bytes]] = lambda size: []
+) -> Callable[[Path, int], None]:
+    """``acls``: the vectors of the ACLs, which get the numbers 1, 2, ...."""
+
     def write(folder: Path, size: int) -> None:
         (folder / "version-2").mkdir()
-        parts = [struct.pack(">i", 0x5A4B534E), struct.pack(">iq", 2, -1), struct.pack(">ii", 0, 0), _znode(b"")]
+        vectors = acls(size)
+        parts = [struct.pack(">iiqii", 0x5A4B534E, 2, -1, 0, len(vectors))]
+        parts += (struct.pack(">q", number) + vector for number, vector in enumerate(vectors, 1))
+        parts.append(_znode(b""))
         parts += nodes(size)
         parts.append(struct.pack(">i1s", 1, b"/"))
         data = b"".join(parts)
@@ -282,9 +294,10 @@ def _zk_log(content: Callable[[int], Iterator[bytes]]) -> Callable[[Path, int], 
     return write
 
 
-def _create(number: int, path: bytes) -> bytes:
-    body = struct.pack(">i", len(path)) + path + struct.pack(">iib", 0, 0, 0) + struct.pack(">i", number)
-    return struct.pack(">qiqqi", 1, 0, number, 0, 1) + body
+def _create(number: int, path: bytes, *, acl: bytes = bytes(4), owner: int = 0) -> bytes:
+    """``owner``: the session that owns the node; 0: none does."""
+    body = struct.pack(">i", len(path)) + path + bytes(4) + acl + struct.pack(">?i", owner > 0, number)
+    return struct.pack(">qiqqi", owner or 1, 0, number, 0, 1) + body
 
 
 def _multi(size: int) -> Iterator[bytes]:
@@ -462,6 +475,34 @@ FILES: Final[dict[str, tuple[Callable[[Path, int], None], str, str]]] = {
     "zk-deep": (_zk_snapshot(_deep), "zookeeper", "."),
     "zk-creates": (_zk_log(lambda s: (_create(n + 1, b"/n%07d" % n) for n in range(s // 74))), "zookeeper", "."),
     "zk-multi": (_zk_log(_multi), "zookeeper", "."),
+    "zk-rules": (_zk_snapshot(lambda s: iter([_znode(b"/a", acl=1)]), lambda s: [_rules(s // 12)]), "zookeeper", "."),
+    "zk-shared-rules": (
+        _zk_snapshot(
+            lambda s: (_znode(b"/n%07d" % number, acl=1) for number in range(s // 170)), lambda s: [_rules(100)]
+        ),
+        "zookeeper",
+        ".",
+    ),
+    "zk-acls": (
+        _zk_snapshot(lambda s: iter([_znode(b"/a", acl=1)]), lambda s: [bytes(4)] * (s // 12)),
+        "zookeeper",
+        ".",
+    ),
+    "zk-owners": (
+        _zk_snapshot(lambda s: (_znode(b"/n%07d" % number, owner=number + 1) for number in range(s // 85))),
+        "zookeeper",
+        ".",
+    ),
+    "zk-created-rules": (
+        _zk_log(lambda s: (_create(n + 1, b"/n%07d" % n, acl=_rules(100)) for n in range(s // 1274))),
+        "zookeeper",
+        ".",
+    ),
+    "zk-created-owners": (
+        _zk_log(lambda s: (_create(n + 1, b"/n%07d" % n, owner=n + 1) for n in range(s // 74))),
+        "zookeeper",
+        ".",
+    ),
     "manifest-ranges": (_copies_manifest(_ranges), "manifest", "orders-0"),
     "manifest-epochs": (_copies_manifest(_epoch_pairs), "manifest", "orders-0"),
     "manifest-files": (_copies_manifest(_listed), "manifest", "orders-0"),
