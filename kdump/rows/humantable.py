@@ -14,6 +14,7 @@ from kdump.rows.scalarlines import plain
 from kdump.rows.schema import Column, ColumnType, Meaning, Row, Table
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
+from kdump.wire.madelist import MadeList
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -70,7 +71,15 @@ class HumanTable:
         before = self.finish() if self._table not in (None, table) else ""
         self._table = table
         # Shortened copies: a row would keep the whole of a large batch in memory until the page is full.
-        self._rows.append({name: shortened(value, _MOST_CHARACTERS) for name, value in row.items()})
+        # What no column shows is not made either: many nodes may share a list of millions.
+        names = self._fields or table.shown
+        self._rows.append(
+            {
+                name: shortened(value, _MOST_CHARACTERS)
+                for name, value in row.items()
+                if name in names or not isinstance(value, MadeList)
+            }
+        )
         return before + (self.finish() if len(self._rows) >= _PAGE_ROWS else "")
 
     def _default_fields(self, table: Table) -> list[str]:

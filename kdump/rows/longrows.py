@@ -5,38 +5,44 @@ Escaped, a payload of 64 MiB may become 400 MB of text. Only a small part of it 
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Final
 
 from kdump.format.record import ManyHeaders
-from kdump.reading.printing import LONG
+from kdump.reading.printing import LONG, LongRow, TextRow
 from kdump.rows.scalar import ManyKeys
-from kdump.rows.scalarlines import ATOMS, FORMULAS, csv_line, json_text, plain
+from kdump.rows.scalarlines import ATOMS, FORMULAS, csv_line, json_line, json_text, plain
 from kdump.rows.schema import Row
+from kdump.wire.madelist import MadeList
 from kdump.wire.utf8 import is_utf8, pieces
 
 _BASE64_PIECE: Final = 3 << 16
 """Bytes; a multiple of three, so that the pieces need no padding between them."""
+_spaced_text: Final = json.JSONEncoder(ensure_ascii=False).encode
 _CSV_QUOTED: Final = (b",", b'"', b"\r", b"\n")
 _FORMULAS: Final = tuple(mark.encode() for mark in FORMULAS)
 
 
 def is_long(row: Row) -> bool:
-    """Whether the row of a record is made in pieces."""
-    return _is_long(row.get("key")) or _is_long(row.get("value")) or isinstance(row.get("headers"), ManyHeaders)
+    """Whether the row of a record, a node or a transaction is made in pieces."""
+    return any(map(is_long_value, map(row.get, ("key", "value", "acl")))) or isinstance(row.get("headers"), ManyHeaders)
 
 
-def _is_long(value: Any) -> bool:
+def is_long_value(value: Any) -> bool:
+    """Whether the text of a value is made in pieces."""
     if type(value) in ATOMS:
         return False
     if isinstance(value, bytes):
         return len(value) >= LONG
     if isinstance(value, list | tuple):
-        return any(map(_is_long, value))
+        return any(map(is_long_value, value))
     if isinstance(value, dict):
-        return any(map(_is_long, value.values()))
+        return any(map(is_long_value, value.values()))
+    if isinstance(value, MadeList):
+        return value.size >= LONG
     return isinstance(value, ManyHeaders | ManyKeys)
 
 
@@ -46,10 +52,16 @@ def json_pieces(names: Sequence[str], values: Sequence[Any]) -> Iterator[str]:
     yield "\n"
 
 
+def json_row(names: Sequence[str], values: Sequence[Any]) -> TextRow:
+    """``rows.json_line``, in pieces where a value is long."""
+    is_long = any(map(is_long_value, values))
+    return LongRow(json_pieces(names, values)) if is_long else json_line(names, values)
+
+
 def value_pieces(value: Any) -> Iterator[str]:
     """``json_text(plain(value))`` in pieces; a single one where nothing in the value is long."""
     match value:
-        case _ if not _is_long(value):
+        case _ if not is_long_value(value):
             yield json_text(plain(value))
         case bytes() if is_utf8(value):
             yield '"'
@@ -76,16 +88,25 @@ def value_pieces(value: Any) -> Iterator[str]:
             yield "]"
 
 
+def spaced_pieces(values: MadeList) -> Iterator[str]:
+    """A list in the JSON of ``json.dumps``, which has spaces; in pieces."""
+    before = "["
+    for value in values:
+        yield before + _spaced_text(plain(value))
+        before = ", "
+    yield "]" if len(values) else "[]"
+
+
 def csv_pieces(values: Sequence[Any], *, is_safe: bool = False) -> Iterator[str]:
     """``rows.csv_line`` in pieces."""
-    if not any(map(_is_long, values)):
+    if not any(map(is_long_value, values)):
         yield csv_line(values, is_safe=is_safe)
         return
     before = ""
     for value in values:
         yield before
         before = ","
-        if not _is_long(value):
+        if not is_long_value(value):
             # With a neighbour, because a lone empty cell is written differently.
             yield csv_line([value, 0], is_safe=is_safe).removesuffix(",0\n")
         elif isinstance(value, bytes) and is_utf8(value):
@@ -109,7 +130,7 @@ class TextSlices:
     def __init__(self, value: Any, size: int) -> None:
         self._value = value
         self._size = size
-        self._only = None if _is_long(value) else list(self._made())
+        self._only = None if is_long_value(value) else list(self._made())
 
     def __iter__(self) -> Iterator[str]:
         return self._made() if self._only is None else iter(self._only)
@@ -130,7 +151,7 @@ def shortened(value: Any, size: int) -> Any:
         case bytes() if len(value) >= LONG:
             head = next(pieces(value))
             return head.decode()[:size] if is_utf8(value) else {"base64": b64encode(head[: 3 * size]).decode()}
-        case ManyHeaders() | ManyKeys():
+        case ManyHeaders() | ManyKeys() | MadeList():
             return [shortened(item, size) for item in islice(value, size + 1)]
         case tuple():
             return tuple(shortened(item, size) for item in value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kdump.codes import Finding
 from kdump.format.batch import BatchHeader
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
     from kdump.fast.blocks import BatchBlock
     from kdump.payloads.decoded import PayloadError, RecordDecoder
+
+
+_LONG: Final = frozenset({"record", "node", "transaction"})
+"""Types of rows that may be too long for one text."""
 
 
 class Decoding(NamedTuple):
@@ -80,7 +84,7 @@ class RowLines:
         if not names:
             # A file of another kind, without any of the columns that were asked for.
             return ""
-        is_long = table.type == "record" and longrows.is_long(row)
+        is_long = table.type in _LONG and longrows.is_long(row)
         if self._is_csv:
             cells, is_safe = [values.get(name) for name in self.fields or table.names], self.syntax == "csv-safe"
             return LongRow(longrows.csv_pieces(cells, is_safe=is_safe)) if is_long else csv_line(cells, is_safe=is_safe)

@@ -5,18 +5,14 @@ Source: docs/spec/zookeeper.md#11-jute-types.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from kdump.codes import DamageError
 from kdump.wire.cursor import Cursor
-from kdump.wire.packeditems import PackedItems
 
 MAX_BUFFER: Final = 0xFFFFF
 """``jute.maxbuffer``; a server of 3.5.6 and later reads twice as much, for what it adds to a request."""
-
-_FEW_RULES: Final = 1 << 10
-"""Rules of an ACL that need no packing."""
 
 
 class RefusedBytesError(DamageError):
@@ -29,6 +25,33 @@ class AccessRule(NamedTuple):
     perms: int
     scheme: str
     id: str
+
+
+class Acl(Collection[AccessRule]):
+    """The rules of an ACL. It holds their bytes, and makes the rules while somebody iterates over them.
+
+    A snapshot of 64 MiB may have millions, of 12 bytes each; as objects each takes 110.
+
+    ``stored``: the vector in a file, which ``JuteReader.skip_acl`` has read without an error.
+    """
+
+    __slots__ = ("stored",)
+
+    def __init__(self, stored: bytes) -> None:
+        self.stored = stored
+
+    def __len__(self) -> int:
+        return JuteReader(self.stored).count()
+
+    def __iter__(self) -> Iterator[AccessRule]:
+        reader = JuteReader(self.stored)
+        return (AccessRule(reader.integer(4), reader.text(), reader.text()) for _ in range(reader.count()))
+
+    def __contains__(self, rule: object) -> bool:
+        return any(rule == one for one in self)
+
+
+NO_ACL: Final = Acl(bytes(4))
 
 
 class JuteReader(Cursor):
@@ -45,9 +68,7 @@ class JuteReader(Cursor):
 
     def buffer_or_none(self) -> bytes | None:
         """The next buffer; None: it is null. RefusedBytesError for other negative lengths and those over ``most``."""
-        size = self.integer(4)
-        if not -1 <= size <= self.most:
-            raise RefusedBytesError(self.code, f"Unreasonable length = {size}")
+        size = self._buffer_size()
         return None if size == -1 else self.take(size)
 
     def text(self) -> str:
@@ -58,8 +79,21 @@ class JuteReader(Cursor):
         """The length of the next vector; a null vector has none."""
         return max(self.integer(4), 0)
 
-    def acl(self) -> Sequence[AccessRule]:
-        """The next vector of ACL entries. That of a snapshot may have millions, of 12 bytes each."""
-        count = self.count()
-        rules = (AccessRule(self.integer(4), self.text(), self.text()) for _ in range(count))
-        return tuple(rules) if count <= _FEW_RULES else PackedItems(rules, tuple, AccessRule._make)
+    def acl(self) -> Acl:
+        """The next vector of ACL entries."""
+        start = self.position
+        self.skip_acl()
+        return Acl(bytes(self.buffer[start : self.position]))
+
+    def skip_acl(self) -> None:
+        """Pass over the next vector of ACL entries. Raises as ``acl`` does."""
+        for _ in range(self.count()):
+            self.integer(4)
+            for _text in ("scheme", "id"):
+                self._advance(max(self._buffer_size(), 0))
+
+    def _buffer_size(self) -> int:
+        size = self.integer(4)
+        if not -1 <= size <= self.most:
+            raise RefusedBytesError(self.code, f"Unreasonable length = {size}")
+        return size

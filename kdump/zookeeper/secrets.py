@@ -6,11 +6,11 @@ Source: docs/spec/zookeeper.md#2-kafkas-znodes. ZooKeeper 3.5.9 and later hide t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any, Final
 
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
-from kdump.zookeeper.jute import AccessRule
+from kdump.wire.madelist import MadeList
+from kdump.zookeeper.jute import AccessRule, Acl
 
 _CONFIG: Final = "/config/"
 _SCRAM: Final = "SCRAM-"
@@ -40,13 +40,11 @@ def data_without_secrets(path: str | None, data: bytes | None) -> bytes | None:
     return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
-def shown_acl(acl: Iterable[AccessRule], *, show_secrets: bool) -> list[dict[str, Any]]:
+def shown_acl(acl: Acl, *, show_secrets: bool) -> MadeList:
     """An ACL as JSON. Without secrets the hash of a password is ``x``."""
-    return [
-        {
-            "perms": rule.perms,
-            "scheme": rule.scheme,
-            "id": rule.id if show_secrets or rule.scheme != "digest" else f"{rule.id.partition(':')[0]}:x",
-        }
-        for rule in acl
-    ]
+    return MadeList(acl, AccessRule._asdict if show_secrets else _rule_without_secrets, len(acl.stored))
+
+
+def _rule_without_secrets(rule: AccessRule) -> dict[str, Any]:
+    shown = rule if rule.scheme != "digest" else rule._replace(id=f"{rule.id.partition(':')[0]}:x")
+    return shown._asdict()

@@ -5,14 +5,14 @@ Source: docs/spec/zookeeper.md#13-snapshot, docs/spec/zookeeper.md#16-damaged-fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
 from dataclasses import dataclass
 from typing import Final
 from zlib import adler32
 
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.zookeeper.datafiles import DataFile
-from kdump.zookeeper.jute import AccessRule, JuteReader
+from kdump.zookeeper.jute import Acl, JuteReader
 from kdump.zookeeper.sessions import SESSION, Sessions
 from kdump.zookeeper.tree import OPEN_ACL, Release, ZNode, ZNodeTree, parent_of
 
@@ -66,10 +66,7 @@ def parse_snapshot_content(data: bytes, release: Release) -> TreeSnapshot:
         raise DamageError(Codes.ZOOKEEPER_SNAPSHOT, f"mismatching magic headers {magic:x} != {SNAPSHOT_MAGIC:x}")
     tree = ZNodeTree(release)
     tree.sessions = Sessions(reader.view(reader.count() * SESSION.size))
-    acls: dict[int, Sequence[AccessRule]] = {_OPEN_ACL_ID: OPEN_ACL}
-    for _ in range(reader.count()):
-        number = reader.integer(8)
-        acls[number] = reader.acl()
+    acls = _StoredAcls(reader)
     _read_nodes(reader, tree, acls)
     _check_seal(reader)
     found = TreeSnapshot(tree)
@@ -81,9 +78,40 @@ def parse_snapshot_content(data: bytes, release: Release) -> TreeSnapshot:
     return found
 
 
-def _read_nodes(reader: JuteReader, tree: ZNodeTree, acls: dict[int, Sequence[AccessRule]]) -> None:
+class _StoredAcls:
+    """The ACLs of a snapshot: their numbers, and where they lie. There may be millions that no node has.
+
+    Args:
+        reader: is moved over them.
+    """
+
+    def __init__(self, reader: JuteReader) -> None:
+        self._buffer = reader.buffer
+        self._numbers, self._starts, self._ends = array("q"), array("q"), array("q")
+        for _ in range(reader.count()):
+            self._numbers.append(reader.integer(8))
+            self._starts.append(reader.position)
+            reader.skip_acl()
+            self._ends.append(reader.position)
+
+    def of(self, wanted: frozenset[int]) -> dict[int, Acl]:
+        """Those of these numbers that are there. The last one of a number counts."""
+        places = {
+            number: (start, end)
+            for number, start, end in zip(self._numbers, self._starts, self._ends, strict=True)
+            if number in wanted
+        }
+        found = {number: Acl(bytes(self._buffer[start:end])) for number, (start, end) in places.items()}
+        return {_OPEN_ACL_ID: OPEN_ACL} | found
+
+
+def _read_nodes(reader: JuteReader, tree: ZNodeTree, acls: _StoredAcls) -> None:
+    nodes: list[ZNode] = []
+    numbers = array("q")
     while (path := reader.text()) != "/":
-        node = ZNode(reader.buffer_or_none(), acls.get(reader.integer(8)))
+        node = ZNode(reader.buffer_or_none(), None)
+        nodes.append(node)
+        numbers.append(reader.integer(8))
         node.czxid, node.mzxid = reader.integer(8), reader.integer(8)
         node.ctime, node.mtime = reader.integer(8), reader.integer(8)
         node.version, node.cversion, node.aversion = (reader.integer(4) for _ in range(3))
@@ -91,6 +119,9 @@ def _read_nodes(reader: JuteReader, tree: ZNodeTree, acls: dict[int, Sequence[Ac
         if not tree.put(path or "/", node):
             what = f"Invalid Datatree, unable to find parent {parent_of(path)} of path {path}"
             raise DamageError(Codes.ZOOKEEPER_SNAPSHOT, what)
+    found = acls.of(frozenset(numbers))
+    for node, number in zip(nodes, numbers, strict=True):
+        node.acl = found.get(number)
 
 
 def _check_seal(reader: JuteReader) -> None:

@@ -5,13 +5,12 @@ Source: docs/spec/zookeeper.md#12-transaction-log, docs/spec/zookeeper.md#14-dig
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
 from kdump.codes import Codes, DamageError
-from kdump.zookeeper.jute import AccessRule, JuteReader, RefusedBytesError
+from kdump.zookeeper.jute import Acl, JuteReader, RefusedBytesError
 
 
 class TxnType(IntEnum):
@@ -70,7 +69,7 @@ class TxnBody:
     type: TxnType
     path: str | None = None
     data: bytes | None = None
-    acl: Sequence[AccessRule] | None = None
+    acl: Acl | None = None
     version: int | None = None
     ephemeral: bool | None = None
     parent_cversion: int | None = None

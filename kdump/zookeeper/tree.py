@@ -7,12 +7,12 @@ snapshot that was written while transactions went on, the rules of 3.6 are used.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, Final
 from zlib import crc32
 
-from kdump.zookeeper.jute import AccessRule
+from kdump.zookeeper.jute import NO_ACL, Acl
 from kdump.zookeeper.secrets import data_without_secrets, shown_acl
 from kdump.zookeeper.sessions import Sessions
 from kdump.zookeeper.transactions import (
@@ -26,8 +26,9 @@ from kdump.zookeeper.transactions import (
     is_ttl_owner,
 )
 
-OPEN_ACL: Final = (AccessRule(31, "world", "anyone"),)
-_READ_ACL: Final = (AccessRule(1, "world", "anyone"),)
+_ONE_RULE: Final = struct.Struct(">iii5si6s")
+OPEN_ACL: Final = Acl(_ONE_RULE.pack(1, 31, 5, b"world", 6, b"anyone"))
+_READ_ACL: Final = Acl(_ONE_RULE.pack(1, 1, 5, b"world", 6, b"anyone"))
 _DIGESTED: Final = struct.Struct(">5q3iq")
 CONFIG_PATH: Final = "/zookeeper/config"
 """The list of servers (3.5+)."""
@@ -53,7 +54,7 @@ class ZNode:
     def __init__(
         self,
         data: bytes | None,
-        acl: Sequence[AccessRule] | None,
+        acl: Acl | None,
         *,
         zxid: int = 0,
         time: int = 0,
@@ -226,7 +227,7 @@ class ZNodeTree:
                 "ephemeralOwner": 0 if self._is_special(node.owner) else node.owner,
                 "dataLength": len(node.data or b""),
                 "numChildren": children,
-                "acl": shown_acl(node.acl or (), show_secrets=show_secrets),
+                "acl": shown_acl(node.acl or NO_ACL, show_secrets=show_secrets),
             }
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
+from zlib import adler32
 
 import pytest
 
+from kdump.rows import longrows
+from kdump.zookeeper import secrets as shown_secrets
+from kdump.zookeeper.jute import AccessRule
 from tests.harness.archives import unpack_cases
 from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
 from tests.harness.zookeepercases import Nodes, as_client_may_see, by_path, restored_directory
@@ -242,3 +247,66 @@ def test_offsets_of_a_group_over_time(root: Path) -> None:
     assert (status, errors) == (CLEAN, "")
     assert "create /chroot/kafka/admin/delete_topics/t-del" in text
     assert run("stats", "--history", "group=g1", "1.1.1", cwd=root)[0] == USAGE
+
+
+def acl_directory(folder: Path, rules: int, nodes: int) -> Path:
+    """A data directory: nodes of a snapshot share one ACL, and one transaction sets it."""
+    names = (b'u\xff%02d:"\n\x9b' % (number % 100) for number in range(rules))
+    stored = [struct.pack(">ii6si8s", number, 6, b"digest", 8, name) for number, name in enumerate(names)]
+    acl = b"".join((struct.pack(">i", rules), *stored))
+    parts = [struct.pack(">iiqiiq", 0x5A4B534E, 2, -1, 0, 1, 1), acl]
+    paths = [b"", *(b"/%03d" % number for number in range(nodes))]
+    parts += (struct.pack(f">i{len(path)}siq", len(path), path, -1, 1) + bytes(60) for path in paths)
+    content = b"".join(parts) + b"\0\0\0\1/"
+    (folder / "version-2").mkdir()
+    (folder / "version-2/snapshot.0").write_bytes(content + struct.pack(">q", adler32(content)) + b"\0\0\0\1/")
+    body = struct.pack(">qiqqii4s", 1, 0, 1, 0, 7, 4, b"/000") + acl + struct.pack(">i", 1)
+    entry = struct.pack(">qi", adler32(body), len(body)) + body + b"B"
+    (folder / "version-2/log.1").write_bytes(struct.pack(">iiq", 0x5A4B4C47, 2, 0) + entry)
+    return folder
+
+
+@pytest.mark.parametrize("secrets", [(), ("--show-secrets",)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("dump", "FILES"),
+        ("dump", "--output", "jsonl", "FILES"),
+        ("dump", "--output", "csv", "--fields", "path,acl", "FILES"),
+        ("dump", "--output", "table", "--fields", "path,acl", "FILES"),
+        ("stats", "--at", "now", "--output", "jsonl", "version-2"),
+        ("stats", "--at", "now", "--output", "records", "version-2"),
+    ],
+)
+def test_an_acl_in_pieces_is_the_same_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], secrets: tuple[str, ...]
+) -> None:
+    files = ("version-2/snapshot.0", "version-2/log.1")
+    given = [one for word in words for one in (files if word == "FILES" else (word,))]
+    folder = acl_directory(tmp_path, rules=300, nodes=2)
+    whole = run(*given, *secrets, cwd=folder)
+    monkeypatch.setattr(longrows, "LONG", 1)
+    assert run(*given, *secrets, cwd=folder) == whole
+    assert "digest" in whole[1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("stats", "--at", "now"), ("dump", "--output", "table"), ("dump", "--output", "jsonl", "--fields", "path")],
+)
+def test_an_acl_that_nobody_shows_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """The rules of an ACL were made for each node that has it."""
+    made: list[AccessRule] = []
+
+    def count(rule: AccessRule) -> dict[str, Any]:
+        made.append(rule)
+        return {}
+
+    monkeypatch.setattr(shown_secrets, "_rule_without_secrets", count)
+    folder = acl_directory(tmp_path, rules=50, nodes=20)
+    assert run(*words, "version-2/snapshot.0", cwd=folder)[0] == CLEAN
+    assert not made
+    assert run("dump", "version-2/snapshot.0", cwd=folder)[0] == CLEAN
+    assert len(made) == 50 * 21

@@ -24,7 +24,11 @@ def data_set(directory: Path) -> DataSet:
 def shown(tree: ZNodeTree) -> Nodes:
     """The nodes as the truth has them."""
     return by_path(
-        {**node, "data": None if node["data"] is None else base64.b64encode(node["data"]).decode()}
+        {
+            **node,
+            "data": None if node["data"] is None else base64.b64encode(node["data"]).decode(),
+            "acl": list(node["acl"]),
+        }
         for node in tree.shown_nodes()
     )
 

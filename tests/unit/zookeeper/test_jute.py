@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from kdump.codes import DamageError
-from kdump.zookeeper.jute import AccessRule, JuteReader
+from kdump.zookeeper.jute import MAX_BUFFER, NO_ACL, AccessRule, JuteReader, RefusedBytesError
 
 
 def acl(rules: list[tuple[int, bytes, bytes]]) -> bytes:
@@ -29,7 +29,32 @@ def test_rules_of_an_acl(count: int) -> None:
         JuteReader(acl(rules)[:-1]).acl()
 
 
-def test_many_rules_take_little_memory() -> None:
+def test_an_acl_of_the_file_is_read_again_each_time() -> None:
+    reader = JuteReader(acl([(1, b"a", b"b")]) + struct.pack(">i", -1))
+    rules, none = reader.acl(), reader.acl()
+    assert list(rules) == list(rules) == [AccessRule(1, "a", "b")]
+    assert AccessRule(1, "a", "b") in rules
+    assert AccessRule(2, "a", "b") not in rules
+    assert (list(none), len(none), bool(none), list(NO_ACL)) == ([], 0, False, [])
+
+
+@pytest.mark.parametrize(
+    ("stored", "error"),
+    [
+        (struct.pack(">iiii", 1, 31, -2, 0), RefusedBytesError),
+        (struct.pack(">iiii", 1, 31, 0, 2 * MAX_BUFFER + 1), RefusedBytesError),
+        (struct.pack(">iiii", 1, 31, 0, 1), DamageError),
+        (struct.pack(">iiii", 2, 31, 0, 0), DamageError),
+    ],
+)
+def test_an_acl_that_is_no_acl(stored: bytes, error: type[DamageError]) -> None:
+    for read in (JuteReader.acl, JuteReader.skip_acl):
+        with pytest.raises(error) as caught:
+            read(JuteReader(stored))
+        assert type(caught.value) is error
+
+
+def test_many_rules_take_the_memory_of_their_bytes() -> None:
     """Each took 110 bytes, and 12 in the file."""
     count = 20_000
     reader = JuteReader(acl([(number + 1000, b"", b"") for number in range(count)]))
@@ -40,4 +65,4 @@ def test_many_rules_take_little_memory() -> None:
     finally:
         tracemalloc.stop()
     assert len(rules) == count
-    assert held < 50 * count
+    assert held < 13 * count
