@@ -89,7 +89,8 @@ class ZNodeTree:
         self.counts_again = False
         self.nodes: dict[str, ZNode] = {}
         self.sessions = Sessions()
-        self._owned: dict[int, set[str]] = {}
+        self._owned: dict[int, str | set[str]] = {}
+        """The paths of the nodes of each session. That of one node is held alone: most sessions have no other."""
 
     @classmethod
     def initial(cls, release: Release) -> ZNodeTree:
@@ -116,7 +117,11 @@ class ZNodeTree:
             parent.children.add(path.rpartition("/")[2])
         self.nodes[path] = node
         if node.owner and not self._is_special(node.owner):
-            self._owned.setdefault(node.owner, set()).add(path)
+            owned = self._owned.setdefault(node.owner, path)
+            if isinstance(owned, set):
+                owned.add(path)
+            elif owned != path:
+                self._owned[node.owner] = {owned, path}
         return True
 
     def apply(self, transaction: Transaction) -> None:
@@ -136,7 +141,8 @@ class ZNodeTree:
 
     def owned_by(self, session: int) -> frozenset[str]:
         """The paths of the ephemeral nodes of a session."""
-        return frozenset(self._owned.get(session, ()))
+        owned = self._owned.get(session, ())
+        return frozenset((owned,) if isinstance(owned, str) else owned)
 
     def digest(self) -> int:
         """The digest of the whole tree, as 3.6 and later write it beside transactions and in snapshots."""
@@ -195,14 +201,18 @@ class ZNodeTree:
             parent.pzxid = max(parent.pzxid, zxid)
             if self.release is Release.V33:
                 parent.cversion += 1
-        if node is not None and node.owner in self._owned:
-            self._owned[node.owner].discard(path)
+        owned = None if node is None else self._owned.get(node.owner)
+        if isinstance(owned, set):
+            owned.discard(path)
+        elif node is not None and owned == path:
+            del self._owned[node.owner]
 
     def _close(self, transaction: Transaction, closed: tuple[str, ...]) -> None:
         for path in closed:
             self._delete(path, transaction.zxid)
-        for path in sorted(self._owned.pop(transaction.session, ())):
+        for path in sorted(self.owned_by(transaction.session)):
             self._delete(path, transaction.zxid)
+        self._owned.pop(transaction.session, None)
 
     def _is_special(self, owner: int) -> bool:
         """The owner is no session: the node is a container or has a TTL."""

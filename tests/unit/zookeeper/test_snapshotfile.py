@@ -8,7 +8,7 @@ from zlib import adler32
 
 from kdump.zookeeper.jute import AccessRule
 from kdump.zookeeper.snapshotfile import parse_snapshot_content
-from kdump.zookeeper.tree import OPEN_ACL, Release, ZNodeTree
+from kdump.zookeeper.tree import OPEN_ACL, Release, ZNode, ZNodeTree
 
 _SEAL_END = b"\0\0\0\1/"
 
@@ -64,3 +64,29 @@ def test_acls_that_no_node_has_take_little_memory() -> None:
     finally:
         tracemalloc.stop()
     assert most < 40 * count
+
+
+def test_a_session_with_one_node_takes_no_set() -> None:
+    """A set takes 216 bytes, and the node 84 in the file."""
+    count = 2000
+
+    def memory(owner: int) -> int:
+        tree = ZNodeTree.initial(Release.V36)
+        paths = [f"/n{number}" for number in range(count)]
+        tracemalloc.start()
+        try:
+            for number, path in enumerate(paths):
+                tree.put(path, ZNode(None, None, owner=(1000 + number) * owner))
+            return tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+
+    assert memory(1) - memory(0) < 200 * count
+
+
+def test_the_nodes_of_a_session() -> None:
+    tree = ZNodeTree.initial(Release.V36)
+    for path in ("/a", "/b", "/b", "/c"):
+        tree.put(path, ZNode(None, None, owner=5))
+    tree.put("/d", ZNode(None, None, owner=6))
+    assert [tree.owned_by(session) for session in (5, 6, 7)] == [{"/a", "/b", "/c"}, {"/d"}, frozenset()]
