@@ -151,8 +151,12 @@ def shortened(value: Any, size: int) -> Any:
         case bytes() if len(value) >= LONG:
             head = next(pieces(value))
             return head.decode()[:size] if is_utf8(value) else {"base64": b64encode(head[: 3 * size]).decode()}
-        case ManyHeaders() | ManyKeys() | MadeList():
+        case str():
+            return value[:size]
+        case ManyHeaders() | ManyKeys() | MadeList() | list():
             return [shortened(item, size) for item in islice(value, size + 1)]
+        case dict():
+            return {name: shortened(item, size) for name, item in islice(value.items(), size + 1)}
         case tuple():
             return tuple(shortened(item, size) for item in value)
     return value

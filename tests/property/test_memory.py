@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from itertools import pairwise, product
 from pathlib import Path
+from typing import Any
 
 import lz4.frame
 import numpy as np
@@ -259,9 +260,18 @@ def test_long_lines_of_other_versions(
         assert texts() == expected
 
 
-@given(st.none() | ANY_BYTES)
+VALUES = st.recursive(
+    st.none() | ANY_BYTES | st.text(max_size=12) | st.integers(),
+    lambda inner: (
+        st.lists(inner, max_size=12) | st.dictionaries(st.sampled_from(["base64", *"abcdefgh"]), inner, max_size=9)
+    ),
+    max_leaves=40,
+)
+
+
+@given(VALUES)
 @QUIET
-def test_shortened_values_begin_alike(monkeypatch: pytest.MonkeyPatch, value: bytes | None) -> None:
+def test_shortened_values_begin_alike(monkeypatch: pytest.MonkeyPatch, value: Any) -> None:
     from kdump.rows.humantable import value_text
     from kdump.rows.scalarlines import plain
 
