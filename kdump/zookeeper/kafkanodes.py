@@ -20,14 +20,20 @@ _TOPICS: Final = "/brokers/topics"
 _ACL_MEMBERS: Final = ("principal", "permissionType", "operation", "host")
 
 
-def kafka_rows(tree: ZNodeTree, *, show_secrets: bool) -> Iterator[KafkaRow]:
+def kafka_rows(tree: ZNodeTree, kind: str | None = None, *, show_secrets: bool) -> Iterator[KafkaRow]:
     """All things of each Kafka cluster in the tree; ``root`` is its chroot, or ''.
 
     Nodes whose data are not what Kafka writes are left out.
+
+    Args:
+        tree: of a server.
+        kind: the type of the rows that are wanted; None: all.
+        show_secrets: passwords, salts and keys are shown.
     """
     for root in sorted(path.removesuffix(_TOPICS) for path in tree.nodes if path.endswith(_TOPICS)):
-        for row in _KafkaNodes(tree, root, show_secrets=show_secrets).rows():
-            yield {"type": row.pop("type"), "root": root, **row}
+        for row in _KafkaNodes(tree, root, show_secrets=show_secrets).rows(kind):
+            if kind is None or row["type"] == kind:
+                yield {"type": row.pop("type"), "root": root, **row}
 
 
 class _KafkaNodes:
@@ -38,9 +44,18 @@ class _KafkaNodes:
         self._root = root
         self._show_secrets = show_secrets
 
-    def rows(self) -> Iterator[KafkaRow]:
-        for make in (self._brokers, self._controller, self._topics, self._configs, self._acls, self._groups):
-            yield from make()
+    def rows(self, kind: str | None) -> Iterator[KafkaRow]:
+        """Those of a type, and of others that are made with it; None: all."""
+        for make, types in (
+            (self._brokers, ("broker",)),
+            (self._controller, ("controller",)),
+            (self._topics, ("topic", "partition")),
+            (self._configs, ("config",)),
+            (self._acls, ("acl",)),
+            (self._groups, ("consumer", "owner", "offset")),
+        ):
+            if kind is None or kind in types:
+                yield from make()
 
     def _node(self, path: str) -> ZNode | None:
         return self._nodes.get(self._root + path)

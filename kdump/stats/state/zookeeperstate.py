@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kdump.stats.rowtable import row_table, table_parts
+from kdump.stats.rowtable import table_parts
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
 from kdump.zookeeper.datafiles import DataSet
@@ -82,16 +82,29 @@ def zookeeper_page(
         f"{escaped(files.path)} after zxid 0x{found.last_zxid:x}{moment}\n"
         f"from {start} and {found.replayed:,} transactions; {len(found.tree.sessions):,} sessions\n\n"
     )
-    kinds: dict[str, list[dict[str, Any]]] = {}
-    for row in kafka_rows(found.tree, show_secrets=show_secrets):
-        if "port" in row:
-            row["port"] = str(row["port"])
-        kinds.setdefault(row["type"], []).append(row)
     for kind, (title, columns) in _KAFKA.items():
-        if kind in kinds:
-            yield f"{title}\n{row_table(columns, kinds[kind], width=width, color=color)}\n"
+        rows = _KafkaRows(found, kind, show_secrets=show_secrets)
+        if any(True for _ in rows):
+            yield f"{title}\n"
+            yield from table_parts(columns, rows, width=width, color=color)
+            yield "\n"
     yield "nodes\n"
     yield from table_parts(_COLUMNS, _NodeRows(found, show_secrets=show_secrets), width=width, color=color)
+
+
+class _KafkaRows:
+    """The rows of a type as the table shows them, made anew each time: a topic of 1 MB may have 100,000 partitions."""
+
+    def __init__(self, found: RestoredTree, kind: str, *, show_secrets: bool) -> None:
+        self._found = found
+        self._kind = kind
+        self._show_secrets = show_secrets
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for row in kafka_rows(self._found.tree, self._kind, show_secrets=self._show_secrets):
+            if "port" in row:
+                row["port"] = str(row["port"])
+            yield row
 
 
 class _NodeRows:
