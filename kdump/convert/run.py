@@ -217,19 +217,23 @@ class Outputs:
 
         Raises:
             KdumpError: UNWRITABLE or OUTPUT_EXISTS, with everything as before. A segment that was split off never
-                replaces a file beside the source.
+                replaces a file beside the source, and no file another one of the run.
         """
         planned = {path for job in self._jobs for path in _files_of(job)}
         sources, beside = _sources(self._jobs), _beside(self._jobs)
+        paths: set[str] = set()
         for _, path in self._staged:
+            if path in paths:
+                # Such as 5.log of 5.log and 5.a.log.
+                raise KdumpError(Codes.UNWRITABLE, "two segments of the source would become this file", path=path)
+            paths.add(path)
             is_beside = os.path.lexists(path) and _directory_of(path) in beside
             if path not in planned and (_identity(path) in sources or is_beside):
                 raise KdumpError(Codes.UNWRITABLE, "exists beside the source", path=path)
             self._check_place(path)
         try:
-            written = {path for _, path in self._staged}
             # An old index does not fit the new log.
-            stale = {path for log in self._logs for path in _with_indexes(log)} - written
+            stale = {path for log in self._logs for path in _with_indexes(log)} - paths
             for path in stale:
                 self._check_place(path)
             publish(self._staged, stale)

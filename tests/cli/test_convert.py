@@ -129,6 +129,17 @@ def test_another_segment_beside_the_source_is_not_replaced(home: Path, words: tu
     assert (home / "data" / "t-0" / f"{50:020}.log").read_bytes() == before
 
 
+@pytest.mark.parametrize("words", [("--to", "jsonl"), ("--to", "csv"), ("--codec", "gzip")])
+def test_two_segments_never_become_one_file(home: Path, words: tuple[str, ...]) -> None:
+    """Of ``50.log`` and ``50.a.log`` the second one took the place of the first, with status 0."""
+    (home / "data" / "t-0" / f"{50:020}.a.log").write_bytes(v2_batch(plain_rows(5), base_offset=50))
+    status, _, err = convert(home, "data/t-0", "-o", "new", *words)
+    assert status == UNREADABLE
+    assert f"new/{50:020}." in err
+    assert "two segments of the source would become this file" in err
+    assert not (home / "new").exists()
+
+
 def test_the_directory_of_the_source_by_another_mount(home: Path) -> None:
     source, other = home / "data" / "t-0", home / "other"
     before = (source / f"{50:020}.log").read_bytes()
