@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -73,13 +73,14 @@ class AdoptedPartition:
 class AdoptedTopic:
     """A topic, by name; ``configs``: those of the metadata.
 
-    ``partitions``: how many it has or had. ``missing``: those of which no directory is left.
+    ``partitions``: how many it has or had. ``missing``: those of which no directory is left, in ranges: the name of one
+    directory may say that there were billions.
     """
 
     name: str
     topic_id: str | None
     partitions: int
-    missing: tuple[int, ...]
+    missing: tuple[range, ...]
     replication_factor: int
     configs: Mapping[str, str] = field(default_factory=dict)
 
@@ -287,10 +288,19 @@ def _topic(
         name,
         next((copy.topic_id for one in own for copy in one.copies if copy.topic_id is not None), None),
         count,
-        tuple(sorted(set(range(count)) - numbers)),
+        tuple(_missing(numbers, count)),
         max((len(one.replicas) or len(one.copies) for one in own), default=1),
         {} if image is None else dict(image.configs.get((TOPIC_RESOURCE, name), {})),
     )
+
+
+def _missing(numbers: Iterable[int], count: int) -> Iterator[range]:
+    """The numbers below ``count`` that are not in ``numbers``."""
+    following = 0
+    for number in (*sorted(numbers), count):
+        if number > following:
+            yield range(following, number)
+        following = number + 1
 
 
 def _offsets(directories: Sequence[str], on_error: Callable[[KdumpError], None]) -> Iterator[Mapping[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kdump.kafka.addconfig import add_config
@@ -35,7 +35,7 @@ def adoption_page(plan: AdoptionPlan) -> Iterator[str]:
         yield f"topic {escaped(topic.name)}: id {topic_id}, partitions: {topic.partitions}, "
         yield f"replicas: {topic.replication_factor}\n"
         if topic.missing:
-            yield f"  missing: partition {', '.join(map(str, topic.missing))}\n"
+            yield f"  missing: partition {_listed(topic.missing)}\n"
         for name, value in sorted(topic.configs.items()):
             yield f"  {escaped(name)}={'(hidden)' if is_secret_config(name) else escaped(value)}\n"
         for partition in plan.partitions:
@@ -83,7 +83,7 @@ def adoption_rows(plan: AdoptionPlan) -> Iterator[str]:
                 "topic": topic.name,
                 "topicId": topic.topic_id,
                 "partitions": topic.partitions,
-                "missingPartitions": list(topic.missing),
+                "missingPartitions": [[numbers.start, numbers.stop - 1] for numbers in topic.missing],
                 "replicationFactor": topic.replication_factor,
                 "configs": {name: value for name, value in topic.configs.items() if not is_secret_config(name)},
             }
@@ -183,8 +183,7 @@ def _restorable(plan: AdoptionPlan) -> list[AdoptedTopic]:
 
 def _create(topic: AdoptedTopic) -> str:
     if topic.missing:
-        lost = ", ".join(map(str, topic.missing))
-        note = f"# partition {lost} of {escaped(topic.name)} is lost, and will be empty\n"
+        note = f"# partition {_listed(topic.missing)} of {escaped(topic.name)} is lost, and will be empty\n"
     else:
         note = ""
     configs = {name: value for name, value in topic.configs.items() if not is_secret_config(name)}
@@ -226,6 +225,11 @@ def _retention(topic: AdoptedTopic) -> Iterator[str]:
         yield f"# {escaped(topic.name)}: --add-config cannot set its {name}\n"
     if dropped:
         yield f"kafka-configs.sh {_SERVER} {entity} --delete-config {','.join(dropped)}\n"
+
+
+def _listed(missing: Iterable[range]) -> str:
+    ends = ((numbers.start, numbers.stop - 1) for numbers in missing)
+    return ", ".join(str(first) if first == last else f"{first}..{last}" for first, last in ends)
 
 
 def _json(row: dict[str, Any]) -> str:
