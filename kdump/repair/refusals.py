@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Final, Self
 
@@ -14,7 +14,7 @@ from kdump.log.lock import DirectoryLock, Lock, LockState, PartitionLock
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.opening import check_size
 from kdump.log.partition import segments_around
-from kdump.repair.apply.journal import unfinished
+from kdump.repair.apply.journal import part_name, unfinished
 from kdump.repair.apply.manifest import HOME
 from kdump.repair.apply.preparation import check_room
 from kdump.repair.plan.location import PartitionLocation, place_of
@@ -93,11 +93,32 @@ def is_below(path: str, directory: str) -> bool:
 
 
 def refuse_pending(directory: str) -> None:
-    """Raises KdumpError REPAIR_REFUSED if a broker was replacing segments: at its start these files come first."""
+    """Raises KdumpError REPAIR_REFUSED if a broker was replacing segments: at its start these files come first.
+
+    What is no file there has a name that the repair may need.
+    """
     for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
-        if entry.name.endswith(_PENDING) and entry.is_file(follow_symlinks=False):
+        if entry.name.endswith(_PENDING):
+            refuse_taken(entry.path)
             message = "a broker was replacing segments, and its next start decides about this file first; use -o"
             raise refused(message, entry.path)
+
+
+def refuse_taken(path: str) -> None:
+    """Raises KdumpError REPAIR_REFUSED if a file cannot get this name for a moment.
+
+    The repair would stop there, or what is there would be gone. A regular file was left by a run that was killed.
+    """
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            raise refused("has the name that a new file gets for a moment, and is no regular file: move it away", path)
+
+
+def refuse_checkpoint(path: str) -> None:
+    """Raises KdumpError as ``refuse_special`` for a checkpoint of the log directory in which a line is to change."""
+    refuse_special([path])
+    directory, name = os.path.split(path)
+    refuse_taken(os.path.join(directory, part_name(name)))
 
 
 def refuse_unfinished(directory: str) -> None:

@@ -44,6 +44,7 @@ from kdump.repair.refusals import (
     check_place,
     check_room_in_place,
     refuse_backup,
+    refuse_checkpoint,
     refuse_exchanged,
     refuse_pending,
     refuse_special,
@@ -349,7 +350,8 @@ class Repair(TakesLocks):
                 target,
             )
         completion = Completion(lines=cut_lines(plan)) if starts is None else starts.repaired.completion
-        refuse_special([os.path.join(os.path.dirname(place.directory), line.name) for line in completion.lines])
+        for line in completion.lines:
+            refuse_checkpoint(os.path.join(os.path.dirname(place.directory), line.name))
         return Repaired(plan, manifest=self._repair(directory, completion), starts=starts)
 
     def _refuse(self, plan: PartitionPlan) -> None:

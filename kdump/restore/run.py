@@ -45,6 +45,7 @@ from kdump.repair.refusals import (
     TakesLocks,
     check_place,
     refuse_backup,
+    refuse_checkpoint,
     refuse_pending,
     refuse_special,
     refused,
@@ -242,7 +243,7 @@ def _check_checkpoints(place: PartitionLocation) -> None:
     for name in _WANTED if place.log_directory is not None else ():
         path = os.path.join(place.log_directory or "", name)
         _refuse_directory(path)
-        refuse_special([path])
+        refuse_checkpoint(path)
         if os.path.lexists(path):
             try:
                 parse_offset_checkpoint(read_whole(path))

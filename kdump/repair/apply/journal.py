@@ -314,6 +314,11 @@ def pieces_of(source: Source, position: int = 0, end: int | None = None) -> Iter
         position += count
 
 
+def part_name(name: str) -> str:
+    """The name of a file, beside the one that it is to replace, while it is written."""
+    return f".{name}.kdump-part"
+
+
 def set_line(
     log_directory: Folder, partition_directory: str, name: str, offset: int | None, *, creates: bool = False
 ) -> None:
@@ -337,7 +342,7 @@ def set_line(
     is_there = disk.exists(checkpoint)
     if partition is None or not (is_there or creates):
         return
-    part = log_directory.entry(f".{name}.kdump-part")
+    part = log_directory.entry(part_name(name))
     if disk.exists(part):
         disk.remove(part)
     if not is_there:

@@ -28,6 +28,7 @@ from kdump.repair.apply.journal import (
     close,
     copy_file,
     finish,
+    part_name,
     pieces_of,
     remove,
     remove_journal,
@@ -423,7 +424,7 @@ def _restore(folders: Folders, manifest: Manifest, change: FileChange) -> None:
     elif status.st_dev == entry.folder.status.st_dev:
         disk.replace(saved, entry)
     else:
-        part = entry.folder.entry(f".{entry.name}.kdump-part")
+        part = entry.folder.entry(part_name(entry.name))
         remove(part)
         copy_file(saved, part)
         disk.replace(part, entry)

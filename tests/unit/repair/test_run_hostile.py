@@ -88,6 +88,21 @@ def check_refused(partition: Path, manifest: Path, message: str, code: Codes | N
         assert victims(root) == untouched
 
 
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("victim")])
+@pytest.mark.parametrize("name", [f"v2-txn-0/{105:020}.log.swap", f".{CHECKPOINT}.kdump-part"])
+def test_names_of_a_moment_are_free(partition: Path, name: str, make: Callable[[Path], None]) -> None:
+    """A directory there stopped the repair half way, its end and its undo; a pipe or a link was lost."""
+    taken = partition.parent / name
+    make(taken)
+    before, kind = tree(partition), taken.lstat().st_mode
+    mode = RepairMode.SALVAGE if name.endswith(".swap") else RepairMode.LIKE_BROKER
+    with pytest.raises(KdumpError, match="move it away") as error:
+        repair(partition, mode)
+    assert (error.value.code, error.value.path) == (Codes.REPAIR_REFUSED, str(taken))
+    assert (tree(partition), taken.lstat().st_mode) == (before, kind)
+    assert not manifests(partition)
+
+
 STATE = {"size": 0, "sha256": "0" * 64, "mode": 0, "uid": 0, "gid": 0, "modified": 0}
 NAMES = ("../victim/file", "../../victim/file", "/victim", "..", ".", "", "a/b", "a\0b", ".kdump", "\ud800", "x" * 300)
 
