@@ -20,7 +20,7 @@ from functools import partial
 from itertools import accumulate, pairwise
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkContext, ForkServerContext
+from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from threading import Condition, Thread, active_count
 from typing import Any, Final, Generic, NamedTuple
@@ -295,11 +295,11 @@ class _Worker:
             with only_own_modules():
                 # It starts first, as it lets interrupts through again.
                 resource_tracker.ensure_running()
-                self._start(get_context("forkserver"), None)
+                self._start(get_context("spawn"), None)
         assert self._connection is not None, "it was started"
         self._connection.send_bytes(task)
 
-    def _start(self, context: ForkContext | ForkServerContext, slots: Slots | None) -> None:
+    def _start(self, context: ForkContext | SpawnContext, slots: Slots | None) -> None:
         self._connection, other = context.Pipe()
         with other, _without_interrupts():
             process = context.Process(target=_work, args=(other, slots), daemon=True)

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import repeat
-from multiprocessing import forkserver
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -178,8 +177,6 @@ class _Worker:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self._seen = time.monotonic(), -1
-        # A server that starts processes for an earlier test serves no copy of this process.
-        forkserver._forkserver._stop()
         self._process = os.fork()
         if self._process == 0:
             status = 1

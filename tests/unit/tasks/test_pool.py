@@ -26,7 +26,7 @@ TASKS = [[number] for number in range(20)]
 LARGE = 300_000
 
 
-@pytest.fixture(params=sparse(["fork", "forkserver"], fast=2), autouse=True)
+@pytest.fixture(params=sparse(["fork", "spawn"], fast=2), autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How processes start."""
     monkeypatch.setattr(pool, "_may_fork", lambda: request.param == "fork")
@@ -227,6 +227,7 @@ def test_a_signal_ends_all_processes_at_once(tmp_path: Path, way: str, number: s
 
 
 _UNFORKED = """
+import os
 from kdump.tasks import pool
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Work
@@ -237,7 +238,8 @@ def same(item):
     yield item
 
 if __name__ == "__main__":
-    print(*pool.ProcessPool(1)([[1], [2]], Work(same, PlainData(()).pack, PlainData(()).unpack)))
+    print(*pool.ProcessPool(1)([[1], [2]], Work(same, PlainData(()).pack, PlainData(()).unpack)), flush=True)
+    os._exit(0)  # as kdump ends
 """
 
 
@@ -250,3 +252,14 @@ def test_no_process_takes_modules_from_the_working_directory(tmp_path: Path) -> 
     script.write_text(_UNFORKED)
     run = subprocess.run([sys.executable, script], cwd=tmp_path / "logs", capture_output=True, check=False, timeout=60)
     assert (run.stdout, run.stderr, run.returncode) == (b"1 2\n", b"", 0)
+
+
+def test_nothing_stays_in_the_temporary_directory(tmp_path: Path) -> None:
+    """A process that took the place of a killed one left a directory there."""
+    (tmp_path / "temporary").mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(_UNFORKED)
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    run = subprocess.run([sys.executable, script], env=environment, capture_output=True, check=False, timeout=60)
+    assert (run.stdout, run.returncode) == (b"1 2\n", 0)
+    assert not list((tmp_path / "temporary").iterdir())
