@@ -69,6 +69,20 @@ def refuse_exchanged(segments: list[str]) -> None:
         raise refused(f"{swapped_finding(path, others[path]).message}; nothing of them is damage", path)
 
 
+def refuse_one_name(segments: list[str]) -> None:
+    """Raises KdumpError REPAIR_REFUSED for two logs whose repaired files would have one name.
+
+    A name counts up to its first dot: ``5.log`` and ``5.a.log`` have the same index files.
+    """
+    known: dict[str, str] = {}
+    for segment in segments:
+        name = parse_file_name(segment)
+        if name is not None and (other := known.setdefault(name.stem, segment)) != segment:
+            raise refused(
+                f"has the same name as {os.path.basename(other)} up to the dot: move one of them away", segment
+            )
+
+
 def refuse_backup(place: PartitionLocation, backup: str | None) -> None:
     """Raises KdumpError REPAIR_REFUSED for a backup that could not be used.
 

@@ -46,6 +46,7 @@ from kdump.repair.refusals import (
     refuse_backup,
     refuse_checkpoint,
     refuse_exchanged,
+    refuse_one_name,
     refuse_pending,
     refuse_special,
     refuse_unfinished,
@@ -225,6 +226,8 @@ class Repair(TakesLocks):
 
     def _of_partition(self, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool) -> Repaired:
         refuse_exchanged(segments)
+        if self._options.output is not None or self._options.in_place:
+            refuse_one_name(segments)
         if segments and is_metadata(segments[0]) and (self._options.in_place or self._mode is RepairMode.SALVAGE):
             return self._leave_metadata(target, segments, place, is_whole=is_whole)
         if self._options.output is not None:

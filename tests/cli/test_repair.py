@@ -541,6 +541,18 @@ def test_what_a_broker_was_replacing(torn: Path, tmp_path: Path, suffix: str) ->
     assert repair("t-0", "-o", "out", cwd=tmp_path)[0] == CLEAN
 
 
+@pytest.mark.parametrize("words", [("--in-place",), ("-o", "out"), ("-o", "out", "--salvage")])
+def test_two_logs_that_share_a_name(torn: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """They would have the same index files; ``-o`` named a hidden file that existed."""
+    torn.with_name(f"{0:020}.a.log").write_bytes(torn.read_bytes())
+    before = contents(tree(torn.parent))
+    status, _, errors = repair("t-0", *words, cwd=tmp_path)
+    assert status == DAMAGE
+    assert "up to the dot: move one of them away" in errors
+    assert contents(tree(torn.parent)) == before
+    assert not (tmp_path / "out").exists()
+
+
 def test_no_backup_among_the_partitions_of_a_broker(tmp_path: Path) -> None:
     """A directory there that is no partition stops the broker."""
     partition = build(tmp_path)
