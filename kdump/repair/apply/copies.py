@@ -183,7 +183,7 @@ class Staging:
 
     def _old(self, name: str) -> str:
         """Where an old file lies while another one takes its name."""
-        return self._other(f"{name}.old")
+        return self._other(name_with(name, after=".old"))
 
     def _take_back(self, path: str | None, name: str) -> None:
         target, old = self._place(name), self._old(name)

@@ -45,6 +45,7 @@ from kdump.repair.apply.manifest import (
 )
 from kdump.repair.apply.manifestjson import parse_manifest
 from kdump.system.files import like_of
+from kdump.system.paths import name_with
 
 _PART: Final = f"{MANIFEST_NAME}.part"
 _PIECE: Final = 1 << 20
@@ -316,7 +317,7 @@ def pieces_of(source: Source, position: int = 0, end: int | None = None) -> Iter
 
 def part_name(name: str) -> str:
     """The name of a file, beside the one that it is to replace, while it is written."""
-    return f".{name}.kdump-part"
+    return name_with(name, ".", ".kdump-part")
 
 
 def set_line(

@@ -273,6 +273,18 @@ def test_a_network_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     undo_repair(str(manifest), force=True)
 
 
+def test_long_names_come_back_from_another_file_system(small_disk: Path, tmp_path: Path) -> None:
+    """A name of 250 bytes has no room for the ends that a file gets for a moment; the undo stopped half way."""
+    partition = build(tmp_path)
+    for path in partition.glob(f"{105:020}.*"):
+        path.rename(path.with_name("0" * 220 + path.name))
+    before = contents(tree(partition))
+    run(RepairOptions(RepairMode.LIKE_BROKER, in_place=True, backup=str(small_disk / "kept")), partition)
+    (manifest,) = small_disk.glob("kept/*/manifest.json")
+    undo_repair(str(manifest))
+    assert contents(tree(partition)) == before
+
+
 def test_a_home_of_journals_on_another_file_system(small_disk: Path, tmp_path: Path) -> None:
     """No step could move a prepared file to its name."""
     partition = build(tmp_path)
