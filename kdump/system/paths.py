@@ -28,7 +28,12 @@ def physical(path: str) -> str:
     if os.pardir not in parts[first:]:
         return path
     end = len(parts) - parts[::-1].index(os.pardir)
-    return os.path.join(os.path.realpath(os.sep.join(parts[:end])), *parts[end:])
+    try:
+        start = os.path.realpath(os.sep.join(parts[:end]))
+    except ValueError:
+        # No path of any file, as who opens it sees.
+        return path
+    return os.path.join(start, *parts[end:])
 
 
 def name_with(name: str, before: str = "", after: str = "") -> str:

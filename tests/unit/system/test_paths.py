@@ -46,6 +46,14 @@ def test_other_paths_stay(root: Path, path: str) -> None:
     assert normal_path(path) == os.path.normpath(path)
 
 
+@pytest.mark.parametrize("path", ["a\0/../b", "\ud800/../b"])
+def test_what_is_no_path(path: str) -> None:
+    """What opens it says so; a link cannot be asked for it."""
+    assert normal_path(path) == os.path.normpath(path)
+    with pytest.raises(kdump.KdumpError):
+        list(kdump.scan(path))
+
+
 @pytest.mark.parametrize("letter", ["t", "ä", "\udcff"])
 def test_long_names(tmp_path: Path, letter: str) -> None:
     names = [name_with(letter * count, "before-", "-after") for count in range(1, 256)]
