@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import Final
 
 from kdump.codes import Codes, KdumpError
-from kdump.log.names import parse_file_name
+from kdump.log.names import LOCK_FILE, TEXT_FILES, parse_file_name
+
+_NAMES: Final = TEXT_FILES | {LOCK_FILE}
+"""Some are empty, as an unfinished report is."""
 
 
 def check_report_place(path: str, beginning: bytes) -> None:
@@ -16,7 +20,8 @@ def check_report_place(path: str, beginning: bytes) -> None:
     Raises:
         KdumpError: UNWRITABLE, it would take the place of something else, or has the name of a Kafka file.
     """
-    if parse_file_name(path) is not None or not _may_be_replaced(path, beginning):
+    is_kafkas = parse_file_name(path) is not None or os.path.basename(path) in _NAMES
+    if is_kafkas or not _may_be_replaced(path, beginning):
         raise KdumpError(Codes.UNWRITABLE, "is no place for a report: only an older one is written over", path=path)
 
 

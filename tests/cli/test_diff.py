@@ -255,10 +255,11 @@ def test_a_manifest_is_read_by_sha256sum(listed: Path) -> None:
     assert {one["path"] for one in remarks if one["type"] == "file"} >= {"n1/meta.properties", f"n1/t-0/{0:020}.log"}
 
 
-@pytest.mark.parametrize("name", ["log", "new.log", "meta.properties", "notes"])
+@pytest.mark.parametrize("name", ["log", "new.log", "meta.properties", "notes", ".lock"])
 def test_a_manifest_takes_the_place_of_older_ones_only(listed: Path, name: str) -> None:
     folder = listed / "n1"
     (folder / "notes").write_text("precious\n")
+    (folder / ".lock").touch()
     place = folder / {"log": f"t-0/{0:020}.log", "new.log": f"t-0/{7:020}.log"}.get(name, name)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     run = kdump("verify", "--quick", "--manifest", str(place), "n1", cwd=listed)
