@@ -35,7 +35,9 @@ class TopicNames:
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = [path for path in paths if path != STDIN]
         self._by_cluster: dict[str | None, NamesById] | None = None
+        self._by_directory: dict[str, NamesById] = {}
         self._by_place: dict[str, NamesById] = {}
+        """Those of its log directory, which may have thousands of places."""
 
     def of(self, topic_id: str, place: str) -> str | None:
         """The name of a topic; None where it is not known.
@@ -45,7 +47,7 @@ class TopicNames:
             place: the file or directory that has the id.
         """
         if place not in self._by_place:
-            self._by_place[place] = NamesById() if place == STDIN else self._names_at(_log_directory(place))
+            self._by_place[place] = NamesById() if place == STDIN else self._names_in(_log_directory(place))
         return self._by_place[place].find(topic_id)
 
     def text(self, topic_id: str, place: str) -> str:
@@ -53,7 +55,12 @@ class TopicNames:
         name = self.of(topic_id, place)
         return topic_id if name is None else f"{topic_id} ({name})"
 
-    def _names_at(self, directory: str) -> NamesById:
+    def _names_in(self, directory: str) -> NamesById:
+        if directory not in self._by_directory:
+            self._by_directory[directory] = self._read_at(directory)
+        return self._by_directory[directory]
+
+    def _read_at(self, directory: str) -> NamesById:
         from kdump.kafka.image.copies import find_copies, read_properties
 
         try:

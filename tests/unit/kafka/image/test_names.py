@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from kdump import testing
 from kdump.format.message import schemas
+from kdump.kafka.image.metadatalog import MetadataLog
 from kdump.kafka.image.names import TopicNames
 from tests.harness.archives import unpack_cases
 from tests.harness.cli_runs import kdump
@@ -53,6 +55,23 @@ def test_in_another_log_directory_of_the_cluster(strays: Path, tmp_path: Path) -
     (other / "meta.properties").write_text(known.replace("cluster.id=", "cluster.id=x"))
     assert TopicNames([place, str(other)]).of(DELETED, place) is None
     assert TopicNames([str(tmp_path / "nothing"), "-"]).of(DELETED, "-") is None
+
+
+def test_the_metadata_log_is_read_once_for_all_places_of_a_log_directory(
+    strays: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    topic_names = MetadataLog.topic_names
+
+    def counted(log: MetadataLog) -> Iterator[tuple[str, str]]:
+        read.append(log.directory)
+        return topic_names(log)
+
+    monkeypatch.setattr(MetadataLog, "topic_names", counted)
+    names = TopicNames([])
+    for place in ("keep-51-0", "keep-51-0/partition.metadata", "deleted-51-1"):
+        assert names.of(DELETED, str(strays / "n2-d0" / place)) == "deleted-51"
+    assert len(read) == 1
 
 
 def test_a_damaged_log_tells_what_is_before_the_damage(strays: Path, tmp_path: Path) -> None:
