@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import struct
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -20,6 +21,8 @@ Registration: TypeAlias = dict[str, Any]
 _CHANGES: Final[dict[int, bool | None]] = {-1: False, 0: None, 1: True}
 """What a change of ``fenced`` means; None: unchanged."""
 _SHUTDOWN_CHANGES: Final[dict[int, bool | None]] = {0: None, 1: True}
+_LONG: Final = 64
+"""Items of a list that is held apart from the rest of its registration."""
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -30,14 +33,16 @@ class _OneMember(PackedMap[int, Any]):
 
 
 class _Changed:
-    """Members of registrations that changed, by name and broker."""
+    """Members of registrations that are held apart, by name and broker."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, _OneMember] = {}
 
-    def of(self, broker: int) -> Registration:
-        """The members of a broker."""
-        found = ((name, values.find(broker)) for name, values in self._by_name.items())
+    def of(self, broker: int, names: Collection[str] | None) -> Registration:
+        """The members of a broker that have these names; None: all."""
+        found = (
+            (name, values.find(broker)) for name, values in self._by_name.items() if names is None or name in names
+        )
         return {name: value for name, value in found if value is not None}
 
     def put(self, broker: int, changes: Registration) -> None:
@@ -59,8 +64,9 @@ class _Changed:
 class Brokers(Members[int]):
     """Registrations of brokers; {} where one is removed.
 
-    ``changed`` holds what changed of them beside them, so that a change costs no more than itself: a registration may
-    have a hundred thousand endpoints. ``epochs`` holds the epochs of all that are there.
+    A registration may have a hundred thousand endpoints. So ``changed`` holds what changed beside the registrations, as
+    a change costs no more than itself, and their long lists, as who asks for a short member reads no long one.
+    ``epochs`` holds the epochs of all that are there.
     """
 
     def __init__(self) -> None:
@@ -70,12 +76,20 @@ class Brokers(Members[int]):
 
     def find(self, key: int) -> Registration | None:
         """See PackedMap."""
+        return self.part(key, None)
+
+    def part(self, key: int, names: Collection[str] | None) -> Registration | None:
+        """The members with these names; None: all. As ``find`` where there is no registration."""
         found = super().find(key)
-        return found | self.changed.of(key) if found else found
+        if not found:
+            return found
+        return {name: found[name] for name in names or found} | self.changed.of(key, names)
 
     def __setitem__(self, key: int, value: Registration) -> None:
-        super().__setitem__(key, value)
+        long = {name: items for name, items in value.items() if isinstance(items, list) and len(items) > _LONG}
+        super().__setitem__(key, value | {name: [] for name in long})
         self.changed.forget(key)
+        self.changed.put(key, long)
         if value:
             self.epochs[key] = value["brokerEpoch"]
         else:
@@ -155,12 +169,12 @@ class ClusterDelta:
             changes["cordonedLogDirs"] = values["cordonedLogDirs"]
         self._change(broker, epoch, "change", changes)
 
-    def broker(self, broker: int) -> Registration | None:
-        """A broker with the changes so far."""
-        found = self._brokers.find(broker)
+    def broker(self, broker: int, names: Collection[str] | None = None) -> Registration | None:
+        """The members of a broker that have these names (None: all), with the changes so far."""
+        found = self._brokers.part(broker, names)
         if found is None:
-            found = self._image.brokers.find(broker)
-        return found | self._changed.of(broker) if found else None
+            found = self._image.brokers.part(broker, names)
+        return found | self._changed.of(broker, names) if found else None
 
     def apply(self) -> None:
         """Change the image."""

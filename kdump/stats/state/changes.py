@@ -285,9 +285,8 @@ def _config(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
 
 def _broker_registered(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
     broker = values["brokerId"]
-    old = before.cluster.broker(broker)
     after = {name: values[name] for name in ("brokerEpoch", "incarnationId", "rack", "fenced")}
-    was = None if old is None else {name: old[name] for name in after}
+    was = before.cluster.broker(broker, after)
     yield {"change": "broker-registered", "broker": broker, "before": was, "after": after}
 
 
@@ -307,16 +306,20 @@ def _unfenced(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
 
 
 def _broker_changed(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
-    head = {"broker": values["brokerId"]}
-    old = before.cluster.broker(values["brokerId"]) or {}
+    broker = values["brokerId"]
+    head = {"broker": broker}
+
+    def known(name: str) -> Any:
+        return (before.cluster.broker(broker, (name,)) or {}).get(name)
+
     if values["fenced"]:
         yield head | {"change": _FENCED[values["fenced"] > 0]}
     if values["inControlledShutdown"]:
         yield head | {"change": "broker-controlled-shutdown"}
     if values["logDirs"]:
-        yield head | {"change": "broker-directories", "before": old.get("logDirs"), "after": values["logDirs"]}
+        yield head | {"change": "broker-directories", "before": known("logDirs"), "after": values["logDirs"]}
     cordoned = values["cordonedLogDirs"]
-    was = old.get("cordonedLogDirs")
+    was = None if cordoned is None else known("cordonedLogDirs")
     if cordoned is not None and cordoned != (was or []):
         yield head | {"change": "broker-cordoned-directories", "before": was, "after": cordoned}
 
