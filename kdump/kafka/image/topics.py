@@ -54,7 +54,7 @@ class TopicsById(IdMap[TopicImage]):
 
     def _unpack(self, key: str, data: bytes) -> TopicImage:
         name, partitions = _unpacked(data)
-        assert name is not None
+        assert isinstance(name, str)
         return TopicImage(name, key, partitions)
 
 
@@ -78,13 +78,14 @@ class TopicsByName(TextMap[TopicImage]):
         return self._topics[id_of(data)]
 
 
-def _packed(name: str | None, partitions: Partitions) -> bytes | None:
+def _packed(name: str | bool, partitions: Partitions) -> bytes | None:
+    """``name``: of changes, whether a ClearElrRecord is among them."""
     if len(partitions) > FEW_PARTITIONS or not partitions.are_short:
         return None
     return marshal.dumps((name, partitions.held) if partitions else name)
 
 
-def _unpacked(data: bytes) -> tuple[str | None, Partitions]:
+def _unpacked(data: bytes) -> tuple[str | bool, Partitions]:
     held = marshal.loads(data)
     name, partitions = held if isinstance(held, tuple) else (held, None)
     return name, Partitions(partitions)
@@ -146,14 +147,18 @@ class TopicsImage:
 
 
 class _TopicDelta:
-    """Changes of a topic that is in the image. ``image``: None where none has the id: then they cannot be applied."""
+    """Changes of a topic that is in the image.
 
-    __slots__ = ("_is_cleared", "changes", "image")
+    ``image``: None where none has the id: then they cannot be applied. ``is_cleared``: a ClearElrRecord changes those
+    partitions of the image that are not in ``changes``. They are many, and the changes may never be applied.
+    """
 
-    def __init__(self, image: TopicImage | None, changes: Partitions) -> None:
+    __slots__ = ("changes", "image", "is_cleared")
+
+    def __init__(self, image: TopicImage | None, changes: Partitions, *, is_cleared: bool = False) -> None:
         self.image = image
         self.changes = changes
-        self._is_cleared = False
+        self.is_cleared = is_cleared
 
     def known(self) -> TopicImage:
         """Raises ReplayError."""
@@ -163,22 +168,24 @@ class _TopicDelta:
 
     def get(self, number: int) -> PartitionRegistration | None:
         found = self.changes.find(number)
-        return self.known().get(number) if found is None else found
+        if found is None:
+            found = self.known().get(number)
+            if found is not None and found.has_elr and self.is_cleared:
+                return found.without_elr()
+        return found
 
     def put(self, number: int, partition: PartitionRegistration) -> None:
         self.changes[number] = partition
 
     def clear_elr(self) -> None:
         self.changes.clear_elr()
-        if not self._is_cleared:
-            self._is_cleared = True
-            known = self.known().partitions
-            for number in known.with_elr():
-                if number not in self.changes:
-                    self.changes[number] = known[number].without_elr()
+        self.known()
+        self.is_cleared = True
 
     def applied(self) -> TopicImage:
         topic = self.known()
+        if self.is_cleared:
+            topic.clear_elr()
         topic.partitions.apply(self.changes)
         return topic
 
@@ -197,11 +204,13 @@ class _Changes(IdMap[_TopicDelta | TopicImage]):
     def _pack(self, value: _TopicDelta | TopicImage) -> bytes | None:
         if isinstance(value, TopicImage):
             return _packed(value.name, value.partitions)
-        return _packed(None, value.changes)
+        return _packed(value.is_cleared, value.changes)
 
     def _unpack(self, key: str, data: bytes) -> _TopicDelta | TopicImage:
         name, partitions = _unpacked(data)
-        return _TopicDelta(self._topics.find(key), partitions) if name is None else TopicImage(name, key, partitions)
+        if isinstance(name, str):
+            return TopicImage(name, key, partitions)
+        return _TopicDelta(self._topics.find(key), partitions, is_cleared=name)
 
 
 class TopicsDelta:
@@ -216,7 +225,7 @@ class TopicsDelta:
         self._with_elr: IdMap[bool] = IdMap()
         """Ids of the topics that got eligible leader replicas after the last ClearElrRecord of all topics."""
         self._is_image_cleared = False
-        """There was a ClearElrRecord of all topics."""
+        """There was a ClearElrRecord of all topics. It changes those of the image that are not in ``_changed``, too."""
 
     def topic(self, values: dict[str, Any]) -> None:
         """TopicRecord."""
@@ -275,7 +284,8 @@ class TopicsDelta:
             if topic is not None and (topic_id in self._image.by_id or created.find(topic.name) == topic_id):
                 self._clear_elr(topic_id)
         if not self._is_image_cleared:
-            for topic_id in self._image.with_elr:
+            changes = self._changed.items()
+            for topic_id in [key for key, delta in changes if isinstance(delta, _TopicDelta) and delta.image]:
                 self._clear_elr(topic_id)
         self._with_elr, self._is_image_cleared = IdMap(), True
 
@@ -286,12 +296,10 @@ class TopicsDelta:
 
     def partition_of(self, topic_id: str, number: int) -> PartitionRegistration | None:
         """A partition with the changes so far."""
-        delta = self._changed.find(topic_id)
-        changed = delta.changes.find(number) if isinstance(delta, _TopicDelta) else None
-        if changed is not None:
-            return changed
-        topic = self._topic(topic_id)
-        return None if topic is None else topic.get(number)
+        delta = self._changed.find(topic_id) or self._unchanged(topic_id)
+        if isinstance(delta, _TopicDelta) and delta.image is None:
+            return delta.changes.find(number)
+        return delta.get(number)
 
     def finish_snapshot(self) -> None:
         """A snapshot is complete: what it does not name is gone. A ClearElrRecord of all topics names all."""
@@ -307,6 +315,11 @@ class TopicsDelta:
         """Change the image."""
         for topic_id in self._deleted:
             self._image.remove(topic_id)
+        if self._is_image_cleared:
+            for topic_id in [key for key in self._image.with_elr if key not in self._changed]:
+                topic = self._image.by_id[topic_id]
+                topic.clear_elr()
+                self._image.apply(topic)
         for delta in self._changed.values():
             self._image.apply(delta)
 
@@ -335,8 +348,13 @@ class TopicsDelta:
     def _delta(self, topic_id: str) -> _TopicDelta | TopicImage:
         delta = self._changed.find(topic_id)
         if delta is None:
-            delta = self._changed[topic_id] = _TopicDelta(self._image.by_id.find(topic_id), Partitions())
+            delta = self._changed[topic_id] = self._unchanged(topic_id)
         return delta
+
+    def _unchanged(self, topic_id: str) -> _TopicDelta:
+        """No changes of a topic but those of a ClearElrRecord of all topics."""
+        is_cleared = self._is_image_cleared and topic_id not in self._deleted
+        return _TopicDelta(self._image.by_id.find(topic_id), Partitions(), is_cleared=is_cleared)
 
     def _put(
         self, topic_id: str, delta: _TopicDelta | TopicImage, number: int, partition: PartitionRegistration

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.partitions import Partitions
+from kdump.kafka.image.partitions import PartitionRegistration, Partitions
 from kdump.kafka.image.topics import TopicImage, TopicsDelta, TopicsImage
 from tests.harness.partitionrecords import partition_change
 
@@ -80,6 +80,35 @@ def test_clearing_all_changes_no_topic_before_the_batch_is_complete() -> None:
     assert not image.by_name["a"].partitions
     delta.apply()
     assert [*image.by_id[ONE].partitions] == [*image.by_name["a"].partitions] == [0]
+
+
+@pytest.mark.parametrize("name", ["", "a"])
+def test_clearing_that_is_not_applied_changes_no_partition(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An aborted transaction with a ClearElrRecord takes 100 bytes. Each had changed all partitions that have ELR."""
+    image = TopicsImage()
+    _step(image, {"name": "a", "topicId": ONE}, *(_partition(ONE, number, [2]) for number in range(100)))
+    cleared: list[PartitionRegistration] = []
+    without_elr = PartitionRegistration.without_elr
+
+    def counted(partition: PartitionRegistration) -> PartitionRegistration:
+        cleared.append(partition)
+        return without_elr(partition)
+
+    monkeypatch.setattr(PartitionRegistration, "without_elr", counted)
+    delta = TopicsDelta(image)
+    delta.clear_elr({"topicName": name})
+    assert not cleared
+    one = delta.partition_of(ONE, 7)
+    assert one is not None
+    assert not one.elr
+    delta.partition_change(_change(ONE, 7))
+    delta.check()
+    assert len(cleared) == 2
+    delta.apply()
+    assert len(cleared) == 102
+    assert {number: one.partition_epoch for number, one in image.by_id[ONE].partitions.items()} == {
+        number: 1 + (number == 7) for number in range(100)
+    }
 
 
 def test_a_topic_with_a_new_name_is_known_by_the_old_one_as_it_was() -> None:
