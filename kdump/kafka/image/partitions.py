@@ -73,7 +73,9 @@ class LongList(Sequence[_ItemT]):
         return self._items().index(item, start, len(self) if stop is None else stop)
 
     def __eq__(self, other: object) -> bool:
-        return other is self or (isinstance(other, Sequence) and self._items() == tuple(other))
+        if other is self or not isinstance(other, Sequence):
+            return other is self
+        return len(other) == len(self) and self._items() == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]
 

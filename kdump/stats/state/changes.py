@@ -5,7 +5,7 @@ Source: docs/spec/metadata.md#4-rules-of-a-history.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -22,7 +22,7 @@ from kdump.kafka.image.image import (
 )
 from kdump.kafka.image.loader import ABORT, BEGIN, END
 from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError
-from kdump.kafka.image.partitions import NO_LEADER, RECOVERY_STATES, PartitionRegistration
+from kdump.kafka.image.partitions import NO_LEADER, RECOVERY_STATES, LongList, PartitionRegistration
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.log.names import parse_partition_directory
 from kdump.log.topics import fits
@@ -39,6 +39,38 @@ _MEMBERS: Final = (
 _FENCED: Final = {True: "broker-fenced", False: "broker-unfenced"}
 
 
+class _WaitingRows:
+    """Rows of an open transaction.
+
+    It may be aborted. So a long list of a partition is not copied: a change of a hundred bytes would take the time of
+    all of it.
+    """
+
+    def __init__(self) -> None:
+        self._rows = PackedRows()
+        self._lists: list[LongList[Any]] = []
+
+    def append(self, row: Row) -> None:
+        """Add a row."""
+        self._rows.append({name: self._packed(value) for name, value in row.items()})
+
+    def __iter__(self) -> Iterator[Row]:
+        return ({name: self._unpacked(value) for name, value in row.items()} for row in self._rows)
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def _packed(self, value: Any) -> Any:
+        """Of a long list its number, alone in a tuple: no other value is one."""
+        if not isinstance(value, LongList):
+            return value
+        self._lists.append(value)
+        return (len(self._lists) - 1,)
+
+    def _unpacked(self, value: Any) -> Any:
+        return self._lists[value[0]] if isinstance(value, tuple) else value
+
+
 class ChangeWatcher:
     """Makes a row of each change.
 
@@ -52,7 +84,7 @@ class ChangeWatcher:
         self._since = since
         self._emit = emit
         self._show_secrets = show_secrets
-        self._rows = PackedRows()
+        self._rows = _WaitingRows()
         self._last: list[Row] = []
         """Those of the last record, which may be refused."""
         self._is_open = False
@@ -61,7 +93,7 @@ class ChangeWatcher:
         """See Watcher."""
         record_type = message.record_type
         if record_type == ABORT:
-            self._rows = PackedRows()
+            self._rows = _WaitingRows()
             self._last.clear()
         if not self._is_open or record_type in (END, ABORT):
             self._flush()
@@ -108,10 +140,10 @@ class ChangeWatcher:
 
     def _flush(self) -> None:
         for row in chain(self._rows, self._last):
-            self._emit(row)
+            self._emit({name: list(value) if isinstance(value, LongList) else value for name, value in row.items()})
         self._last.clear()
         if self._rows:
-            self._rows = PackedRows()
+            self._rows = _WaitingRows()
 
     def _redacted(self, members: Row) -> Row:
         if members["change"] == "config" and not self._show_secrets and is_secret_config(members["name"]):
@@ -262,10 +294,15 @@ def _partition_changes(old: PartitionRegistration, new: PartitionRegistration) -
     ):
         was, now = getattr(old, name), getattr(new, name)
         if was != now:
-            yield {"change": change, "before": list(was), "after": list(now)}
+            yield {"change": change, "before": _listed(was), "after": _listed(now)}
     if old.recovery != new.recovery:
         states = RECOVERY_STATES[old.recovery], RECOVERY_STATES[new.recovery]
         yield {"change": "leader-recovery-state", "before": states[0], "after": states[1]}
+
+
+def _listed(items: Sequence[Any]) -> Sequence[Any]:
+    """A list of a partition in a row. A long one becomes a list when the row is shown."""
+    return items if isinstance(items, LongList) else list(items)
 
 
 def _config(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:

@@ -1,0 +1,72 @@
+"""Rows of changes that wait until their transaction is complete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kdump.format.message import schemas
+from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance
+from kdump.kafka.image.metadatalog import MetadataBatch
+from kdump.kafka.image.partitions import LongList
+from kdump.kafka.image.replay import StatePoint
+from kdump.payloads.internal import DecodedMessage
+from kdump.stats.state.changes import ChangeWatcher
+from tests.harness.partitionrecords import partition_change
+
+TOPIC = "A" * 21 + "w"
+REPLICAS = list(range(100))
+
+
+def message(name: str, **values: Any) -> DecodedMessage:
+    return DecodedMessage(schemas()[name], 0, values)
+
+
+def image_with_a_large_partition() -> MetadataImage:
+    image = MetadataImage()
+    delta = MetadataDelta(image)
+    partition = partition_change(TOPIC, replicas=REPLICAS, isr=REPLICAS, leader=1, leaderRecoveryState=0)
+    empty: dict[str, Any] = {name: [] for name in ("directories", "removingReplicas", "addingReplicas")}
+    delta.replay(2, {"name": "t", "topicId": TOPIC})
+    delta.replay(3, partition | empty | {"leaderEpoch": 0, "partitionEpoch": 0})
+    delta.apply(Provenance())
+    return image
+
+
+def changes(*names: str) -> list[dict[str, Any]]:
+    """Rows of the marks of a transaction with these names, and between them of a change of the ISR."""
+    rows: list[dict[str, Any]] = []
+    watch = ChangeWatcher(StatePoint(offset=-1), rows.append)
+    before = MetadataDelta(image_with_a_large_partition())
+    batch = MetadataBatch(0, 0, 1, 5, False, [], 0, "")
+    for offset, name in enumerate(names):
+        told = message(name, **(partition_change(TOPIC, isr=[1]) if name == "PartitionChangeRecord" else {}))
+        watch.record(batch, offset, told, before)
+    watch.finish()
+    return rows
+
+
+BEGIN, CHANGE = "BeginTransactionRecord", "PartitionChangeRecord"
+
+
+@pytest.mark.parametrize("names", [(CHANGE,), (CHANGE, CHANGE), (BEGIN, CHANGE, "EndTransactionRecord")])
+def test_a_long_list_is_shown_as_it_was(names: tuple[str, ...]) -> None:
+    rows = changes(*names)
+    assert len(rows) == names.count(CHANGE)
+    for row in rows:
+        assert (row["change"], row["topic"], row["before"], row["after"]) == ("isr", "t", REPLICAS, [1])
+        assert type(row["before"]) is list
+
+
+@pytest.mark.parametrize("names", [(BEGIN, CHANGE), (BEGIN, CHANGE, CHANGE, "AbortTransactionRecord")])
+def test_a_long_list_is_not_read_in_a_transaction_that_is_not_complete(
+    names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An aborted transaction takes a hundred bytes, and the list may have a million items."""
+
+    def items(_: LongList[int]) -> tuple[int, ...]:
+        pytest.fail("it is read")
+
+    monkeypatch.setattr(LongList, "_items", items)
+    assert changes(*names) == []
