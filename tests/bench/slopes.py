@@ -95,6 +95,17 @@ def _open_producers(folder: Path, count: int) -> None:
         (folder / f"{offset:020d}.log").write_bytes(_transaction(offset, offset) + abort)
 
 
+def _open_over_segments(folder: Path, count: int) -> None:
+    """Many transactions that stay open over damage in the first segment, and over more in those after it."""
+    _batches(_transaction_of_all, folder, count)
+    with (folder / _LOG).open("ab") as log:
+        log.write(b"\0" * 20 + _batch(count + 2))
+    for number in range(count // 20):
+        offset = count + 3 + 4 * number
+        data = _transaction(offset, offset) + b"\0" * 20 + _batch(offset + 3)
+        (folder / f"{offset:020d}.log").write_bytes(data)
+
+
 def _transaction_of_all(number: int, count: int) -> bytes:
     return _transaction(number, number)
 
@@ -134,6 +145,7 @@ KINDS: Final = (
     Kind("segments", 100, _segments),
     Kind("sound", 1_000, _sound_segments),
     Kind("openbefore", 2_000, _open_producers),
+    Kind("openacross", 2_000, _open_over_segments),
     Kind("sparse", 250, _sparse),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -37,7 +37,7 @@ from kdump.verify.validdata import ValidData, torn_end, valid_data
 
 if TYPE_CHECKING:
     from kdump.repair.salvage.replica import Replica
-    from kdump.repair.salvage.siblingcontext import Neighbours
+    from kdump.repair.salvage.siblingcontext import Neighbours, Suspects
 
 
 class ProducerHistory:
@@ -138,7 +138,7 @@ class Planner:
         plans: list[SegmentPlan] = []
         is_after_cut = False
         end = 0
-        suspects: set[tuple[int, int]] = set()
+        suspects: dict[tuple[int, int], bool] = {}
         paths = sorted({*segments, *missing}, key=base_offset_of) if missing else segments
         for number, path in enumerate(paths):
             is_closed = number + 1 < len(paths) or bool(segments_after(path))
@@ -150,8 +150,7 @@ class Planner:
                     continue
                 plans.append(plan)
                 end = max(end, plan.salvaged.good_end if plan.salvaged is not None else 0)
-                left = plan.salvaged.transactions if plan.salvaged is not None else ()
-                suspects |= {(one.producer_id, one.first_offset) for one in left if one.done is TxnPolicy.LEAVE}
+                suspects.update(self._left(plan))
                 is_after_cut |= is_whole and self._mode is not RepairMode.INDEXES and (plan.is_cut or plan.fails)
         if not plans:
             raise KdumpError(Codes.NO_SEGMENTS, "no segment files, and no copy has what is missing", path=target)
@@ -160,6 +159,14 @@ class Planner:
         # Nothing else of a plan needs the producers after a segment, and a partition may have a million.
         kept = tuple(segment.without_producers_after() for segment in plans)
         return replace(whole, segments=kept, unfit_snapshots=unfit_snapshots(whole))
+
+    def _left(self, plan: SegmentPlan) -> Iterator[tuple[tuple[int, int], bool]]:
+        """The transactions that are left as they are (see Suspects)."""
+        if self._salvaging is not None and plan.salvaged is not None:
+            is_asked_for = self._salvaging.transactions is TxnPolicy.LEAVE
+            for one in plan.salvaged.transactions:
+                if one.done is TxnPolicy.LEAVE:
+                    yield (one.producer_id, one.first_offset), is_asked_for and one.outcome.is_undecided
 
     def _open_replicas(self) -> None:
         """They stay open for all segments: each of their logs is read once."""
@@ -180,7 +187,7 @@ class Planner:
         history: ProducerHistory,
         end_before: int,
         missing: Sequence[str],
-        suspects: Set[tuple[int, int]],
+        suspects: Suspects,
         *,
         is_closed: bool,
         is_after_cut: bool,
@@ -272,7 +279,7 @@ class Planner:
         producers: ProducersAt,
         end_before: int,
         missing: Sequence[str],
-        suspects: Set[tuple[int, int]],
+        suspects: Suspects,
     ) -> RepairedLog | None:
         if self._salvaging is None or is_metadata(source.path):
             return None

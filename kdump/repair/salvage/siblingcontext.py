@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
 from operator import itemgetter
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +65,15 @@ class NearestLog:
         return np.concatenate([self.first_rows[:0], *valid_rows((self.path,))])
 
 
+Suspects: TypeAlias = Mapping[tuple[int, int], bool]
+"""Transactions that may have ended in a gap of an earlier segment, by producer id and first offset.
+
+True: nothing proves it, and it was left as it is. Then later gaps need not be judged again: all segments after the
+first gap were looked at there.
+"""
+NO_SUSPECTS: Final[Suspects] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class SiblingContext:
     """What the files around one log tell."""
@@ -106,8 +117,7 @@ class SiblingContext:
     """Of partition.metadata."""
     is_partition: bool = False
     """Whether the log belongs to a whole partition, so that a replica may show where it ended and segments began."""
-    suspects: Set[tuple[int, int]] = frozenset()
-    """(producer id, first offset) of transactions that may have ended in a gap of an earlier segment."""
+    suspects: Suspects = field(default_factory=dict)
 
     def epoch_of(self, offset: int) -> int | None:
         """The leader epoch that wrote an offset; None if the checkpoint does not reach so low."""
@@ -244,7 +254,7 @@ def sibling_context(
     path: str,
     producers: ProducerStates | None = None,
     end_before: int = 0,
-    suspects: Set[tuple[int, int]] = frozenset(),
+    suspects: Suspects = NO_SUSPECTS,
     *,
     neighbours: Neighbours | None = None,
     is_partition: bool = False,

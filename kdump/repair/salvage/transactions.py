@@ -8,7 +8,7 @@ Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 7 to 9); KIP-98
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 from operator import itemgetter
@@ -31,6 +31,7 @@ from kdump.reading.transactionremains import (
 )
 from kdump.repair.salvage.later import END_TXN, ENDLESS, LaterTransactions, transactional
 from kdump.repair.salvage.pieces import TouchedTransaction, TxnOutcome
+from kdump.repair.salvage.siblingcontext import NO_SUSPECTS, Suspects
 from kdump.verify.table import BatchRow, row_at
 
 
@@ -121,30 +122,28 @@ class TouchedTransactions(TransactionFollower):
 
     Args:
         producers: before the first row.
-        suspects: (producer id, first offset) of transactions that may have ended in a gap before the log.
+        suspects: see SiblingContext.
         base_offset: of the log.
     """
 
-    def __init__(
-        self, producers: ProducerStates, suspects: Set[tuple[int, int]] = frozenset(), base_offset: int = 0
-    ) -> None:
+    def __init__(self, producers: ProducerStates, suspects: Suspects = NO_SUSPECTS, base_offset: int = 0) -> None:
         super().__init__()
         self._written: dict[tuple[int, int], _Written] = {}
         self._producers = producers
+        self._suspects = suspects
         self._coordinator_epochs: dict[int, int] = {}
-        for first in sorted(first for _, first in suspects)[:1]:
+        if suspects:
+            first = min(first for _, first in suspects)
             self.gap(LostOffsets(first, base_offset - 1, base_offset - first))
         self._before = len(self.gaps), len(self.with_room)
         self._own_gaps = self._own_with_room = range(0)
+        # Thousands may be settled. They are followed from their first batch or marker in the log on.
+        self._settled = set()
         for first_offset, producer_id in producers.ongoing.items():
-            state = producers.by_id[producer_id]
-            if state.txn_first_offset != first_offset:
-                continue
-            self.begin_before(producer_id, state.epoch, first_offset)
-            if (producer_id, first_offset) in suspects:
-                self.open[producer_id].gaps = GapRange(self.gaps)
-                self.open[producer_id].with_room = GapRange(self.with_room)
-            self._note(producer_id, -1, state.timestamp)
+            if suspects.get((producer_id, first_offset)):
+                self._settled.add(producer_id)
+            else:
+                self._take_over(producer_id, first_offset)
 
     @property
     def has_touched(self) -> bool:
@@ -198,7 +197,23 @@ class TouchedTransactions(TransactionFollower):
         for gap in gaps:
             self.gap(gap)
 
+    def _take_over(self, producer_id: int, first_offset: int) -> None:
+        """Follow a transaction that is open before the log."""
+        state = self._producers.by_id[producer_id]
+        if state.txn_first_offset != first_offset:
+            return
+        self.begin_before(producer_id, state.epoch, first_offset)
+        if (producer_id, first_offset) in self._suspects:
+            self.open[producer_id].gaps = GapRange(self.gaps)
+            self.open[producer_id].with_room = GapRange(self.with_room)
+        self._note(producer_id, -1, state.timestamp)
+
     def _see_row(self, row: BatchRow) -> None:
+        if row.producer_id in self._settled:
+            self._settled.discard(row.producer_id)
+            first_offset = self._producers.by_id[row.producer_id].txn_first_offset
+            if first_offset is not None:
+                self._take_over(row.producer_id, first_offset)
         if not row.is_control:
             self.batch(row.producer_id, row.producer_epoch, row.base_offset)
             self._note(row.producer_id, row.base_offset, row.max_timestamp)

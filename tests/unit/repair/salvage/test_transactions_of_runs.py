@@ -12,25 +12,35 @@ from kdump.codes import KdumpError
 from kdump.reading.transactionreader import TransactionReader
 from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, Repaired, RepairOptions
-from kdump.repair.salvage.pieces import TouchedTransaction, TxnOutcome
+from kdump.repair.salvage.pieces import SalvageOptions, TouchedTransaction, TxnOutcome, TxnPolicy
+from tests.harness.batches import TRANSACTIONAL, plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, kdump
 from tests.harness.examples import sparse
 from tests.harness.transaction_logs import ABORT, COMMIT, Partition, Producer, View, random_partition, reader_view
 
 
-def salvaged(directory: Path, output: Path) -> Repaired:
+def salvaged(directory: Path, output: Path, policy: TxnPolicy = TxnPolicy.LEAVE) -> Repaired:
     """A salvaged copy."""
 
     def fail(error: KdumpError) -> None:
         raise error
 
-    with Repair(RepairOptions(RepairMode.SALVAGE, output=str(output)), on_error=fail) as job:
+    options = RepairOptions(
+        RepairMode.SALVAGE, output=str(output), salvaging=SalvageOptions(transactions=policy), decides_transactions=True
+    )
+    with Repair(options, on_error=fail) as job:
         (repaired,) = job.path(str(directory))
     return repaired
 
 
 def transactions(repaired: Repaired) -> list[TouchedTransaction]:
     return [one for segment in repaired.plan.segments if segment.salvaged for one in segment.salvaged.transactions]
+
+
+def batch(offset: int, producer_id: int) -> bytes:
+    """One record of a transaction."""
+    header = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0, "attributes": TRANSACTIONAL}
+    return v2_batch(plain_rows(1), base_offset=offset, **header)
 
 
 def destroy(directory: Path, segment: int, position: int, size: int, filler: bytes = b"\0") -> None:
@@ -255,3 +265,25 @@ def test_the_header_of_a_damaged_batch_tells_that_it_is_no_marker(directory: Pat
     repaired, wrong = changed(directory, tmp_path / "out", before)
     assert not wrong
     assert outcomes(repaired) == {(1, 13): "committed"}
+
+
+def test_a_transaction_that_is_left_is_judged_at_its_first_gap(tmp_path: Path) -> None:
+    """Each gap of a later segment named, and judged, all transactions again that were left open before."""
+    count, segments = 30, 20
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    opened = b"".join(batch(number, number) for number in range(count))
+    (directory / f"{0:020}.log").write_bytes(opened + bytes(20) + v2_batch(plain_rows(1), base_offset=count + 2))
+    bases = [count + 3 + 4 * number for number in range(segments)]
+    for base in bases:
+        log = batch(base, base) + bytes(20) + v2_batch(plain_rows(1), base_offset=base + 3)
+        (directory / f"{base:020}.log").write_bytes(log)
+    touched = transactions(salvaged(directory, tmp_path / "left"))
+    assert [(one.producer_id, one.first_offset, one.gap_offset) for one in touched] == [
+        *((number, number, count) for number in range(count)),
+        *((base, base, base + 1) for base in bases),
+    ]
+    # There is room for two markers in each gap. What finds none in one is made in the next.
+    ended = transactions(salvaged(directory, tmp_path / "ended", TxnPolicy.ABORT))
+    made = [one.producer_id for one in ended if one.done is TxnPolicy.ABORT]
+    assert len(set(made)) == len(made) == 2 + 2 * segments
