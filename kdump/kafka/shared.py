@@ -11,7 +11,7 @@ So there are few layers, and a member is moved only as often as there are layers
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, MutableMapping
+from collections.abc import ItemsView, Iterator, MutableMapping, ValuesView
 from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
@@ -71,10 +71,21 @@ class SharedMap(MutableMapping[_Key, _Value]):
         return self._count
 
     def __iter__(self) -> Iterator[_Key]:
+        return iter(self._merged())
+
+    def items(self) -> ItemsView[_Key, _Value]:
+        """See Mapping. That of MutableMapping looks for each key again."""
+        return self._merged().items()
+
+    def values(self) -> ValuesView[_Value]:
+        """See ``items``."""
+        return self._merged().values()
+
+    def _merged(self) -> dict[_Key, _Value]:
         everything: dict[_Key, _Value | _Gone] = {}
         for layer in reversed(self._layers):
             everything |= layer
-        return (key for key, value in everything.items() if value is not _GONE)
+        return {key: value for key, value in everything.items() if value is not _GONE}
 
     def _find(self, key: _Key) -> _Value | _Gone:
         for layer in self._layers:

@@ -225,7 +225,7 @@ def test_what_is_kept_of_later_segments(seed: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(later, "_rows_and_gaps", rows_and_gaps)
     known = LaterTransactions([str(number) for number in range(len(segments))])
     for first in sorted(chance.choices(range(1, len(segments) + 1), k=5)):
-        found, expected = (TouchedTransactions(ProducerStates()) for _ in range(2))
+        found, expected = (TouchedTransactions(ProducerStates(), {}, 0, [(0, 0)]) for _ in range(2))
         for producer_id in range(chance.randrange(4)):
             epoch, has_gap = chance.randrange(3), chance.random() < 0.5
             for followed in (found, expected):

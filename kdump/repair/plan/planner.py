@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -31,13 +31,13 @@ from kdump.repair.plan.producersat import (
     producers_in_snapshot,
 )
 from kdump.repair.plan.recovery import Recovered, recover_log
-from kdump.repair.salvage.pieces import RepairedLog, SalvageOptions, TxnPolicy
+from kdump.repair.salvage.pieces import JudgedBefore, RepairedLog, SalvageOptions
 from kdump.verify.siblings import refused_text_files
 from kdump.verify.validdata import ValidData, torn_end, valid_data
 
 if TYPE_CHECKING:
     from kdump.repair.salvage.replica import Replica
-    from kdump.repair.salvage.siblingcontext import Neighbours, Suspects
+    from kdump.repair.salvage.siblingcontext import Neighbours
 
 
 class ProducerHistory:
@@ -138,19 +138,17 @@ class Planner:
         plans: list[SegmentPlan] = []
         is_after_cut = False
         end = 0
-        suspects: dict[tuple[int, int], bool] = {}
+        judged: dict[tuple[int, int], JudgedBefore] = {}
         paths = sorted({*segments, *missing}, key=base_offset_of) if missing else segments
         for number, path in enumerate(paths):
             is_closed = number + 1 < len(paths) or bool(segments_after(path))
-            reading = self._segment(
-                path, history, end, missing, suspects, is_closed=is_closed, is_after_cut=is_after_cut
-            )
+            reading = self._segment(path, history, end, missing, judged, is_closed=is_closed, is_after_cut=is_after_cut)
             for plan in reading:
                 if plan.is_missing and not self._is_to_be_made(plan, plans):
                     continue
                 plans.append(plan)
                 end = max(end, plan.salvaged.good_end if plan.salvaged is not None else 0)
-                suspects.update(self._left(plan))
+                judged.update(plan.salvaged.judged if plan.salvaged is not None else {})
                 is_after_cut |= is_whole and self._mode is not RepairMode.INDEXES and (plan.is_cut or plan.fails)
         if not plans:
             raise KdumpError(Codes.NO_SEGMENTS, "no segment files, and no copy has what is missing", path=target)
@@ -159,14 +157,6 @@ class Planner:
         # Nothing else of a plan needs the producers after a segment, and a partition may have a million.
         kept = tuple(segment.without_producers_after() for segment in plans)
         return replace(whole, segments=kept, unfit_snapshots=unfit_snapshots(whole))
-
-    def _left(self, plan: SegmentPlan) -> Iterator[tuple[tuple[int, int], bool]]:
-        """The transactions that are left as they are (see Suspects)."""
-        if self._salvaging is not None and plan.salvaged is not None:
-            is_asked_for = self._salvaging.transactions is TxnPolicy.LEAVE
-            for one in plan.salvaged.transactions:
-                if one.done is TxnPolicy.LEAVE:
-                    yield (one.producer_id, one.first_offset), is_asked_for and one.outcome.is_undecided
 
     def _open_replicas(self) -> None:
         """They stay open for all segments: each of their logs is read once."""
@@ -187,14 +177,14 @@ class Planner:
         history: ProducerHistory,
         end_before: int,
         missing: Sequence[str],
-        suspects: Suspects,
+        judged: Mapping[tuple[int, int], JudgedBefore],
         *,
         is_closed: bool,
         is_after_cut: bool,
     ) -> Iterator[SegmentPlan]:
         """The plan for a log, and for those that are missing after it (``RepairedLog.rolls``).
 
-        ``missing``: known paths of logs that are not there; ``path`` may be one of them. ``suspects``: see
+        ``missing``: known paths of logs that are not there; ``path`` may be one of them. ``judged``: see
         SiblingContext.
         """
         base_offset = base_offset_of(path)
@@ -212,7 +202,7 @@ class Planner:
                 good_after = valid_data(source, 0 if is_after_cut else recovery.end)
             last = recovery.next_offset - 1 if good_after.last_offset is None else good_after.last_offset
             ends = (recovery.next_offset, torn_end(source, recovery.end, recovery.next_offset), last + 1)
-            whole = self._salvage(source, before, end_before, missing, suspects)
+            whole = self._salvage(source, before, end_before, missing, judged)
             salvaged, *further = (None,) if whole is None else whole.segments()
             repaired = self._recover_salvaged(path, fingerprint, base_offset, salvaged, before)
             left = self._leaves(recovered, repaired)
@@ -279,7 +269,7 @@ class Planner:
         producers: ProducersAt,
         end_before: int,
         missing: Sequence[str],
-        suspects: Suspects,
+        judged: Mapping[tuple[int, int], JudgedBefore],
     ) -> RepairedLog | None:
         if self._salvaging is None or is_metadata(source.path):
             return None
@@ -291,7 +281,7 @@ class Planner:
         is_partition = bool(self._replicas)
         states = producers.states.copy()
         around = sibling_context(
-            source.path, states, end_before, suspects, neighbours=self._neighbours, is_partition=is_partition
+            source.path, states, end_before, judged, neighbours=self._neighbours, is_partition=is_partition
         )
         return salvage(source, around, self._salvaging, self._replicas)
 

@@ -6,12 +6,12 @@ was lost can be listed, and what came from where can be proved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kdump.kafka.startup.content import Content, ContentPiece
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -207,6 +207,19 @@ class TouchedTransaction:
         return self.done is TxnPolicy.LEAVE and self.ends_at is not None
 
 
+class JudgedBefore(NamedTuple):
+    """What is known of a transaction that a gap touched, for the segments after it.
+
+    Attributes:
+        is_left: it may have ended in the gap, and was left as it is.
+        until: no gap before this offset holds its marker, or it was asked to leave the transaction as it is. All
+            segments and the files around them were looked at for the first gap, so others tell nothing new.
+    """
+
+    is_left: bool
+    until: int
+
+
 @dataclass(frozen=True, slots=True)
 class NotTaken:
     """Offsets (inclusive) of another copy of the partition, at ``path``, that were not believed, and why."""
@@ -224,7 +237,7 @@ class RepairedLog:
     ``base_offset`` names the file that it is written to. ``rolls``: offsets, rising, with which further segments begin
     that have no file yet; pieces begin there (see ``segments``). ``end_from``: the copy of the partition whose end was
     taken for the end of the log, because nothing else told it. ``correctable``: records that are lost, and that
-    ``SalvageOptions.correct`` restores.
+    ``SalvageOptions.correct`` restores. ``judged``: see SiblingContext.
     """
 
     base_offset: int
@@ -237,6 +250,7 @@ class RepairedLog:
     end_from: str | None = None
     rolls: tuple[int, ...] = ()
     correctable: int = 0
+    judged: Mapping[tuple[int, int], JudgedBefore] = field(default_factory=dict)
 
     @property
     def corrected(self) -> int:

@@ -25,7 +25,7 @@ from kdump.reading.transactionremains import LostOffsets
 from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.entry import Entry
 from kdump.repair.salvage.later import ENDLESS, LaterTransactions, abort_markers
-from kdump.repair.salvage.pieces import TouchedTransaction, TxnOutcome, TxnPolicy
+from kdump.repair.salvage.pieces import JudgedBefore, TouchedTransaction, TxnOutcome, TxnPolicy
 from kdump.repair.salvage.placeholders import marker
 from kdump.repair.salvage.siblingcontext import SiblingContext
 from kdump.repair.salvage.table import BatchArrays
@@ -38,11 +38,12 @@ _SAME: Final = {TxnPolicy.ABORT: TxnOutcome.INFERRED_ABORTED, TxnPolicy.COMMIT: 
 
 @dataclass(slots=True)
 class ResolvedTransactions:
-    """The transactions, the markers that are made for them, and the owners of batches to drop."""
+    """The transactions, markers that are made for them, owners of batches to drop, and ``RepairedLog.judged``."""
 
     transactions: list[TouchedTransaction] = field(default_factory=list)
     markers: list[Entry] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
+    judged: dict[tuple[int, int], JudgedBefore] = field(default_factory=dict)
 
 
 def decide(
@@ -63,11 +64,12 @@ def decide(
     if not gaps:
         return endings
     lost = with_room(gaps, table, damaged, around)
-    followed = TouchedTransactions(around.producers, around.suspects, around.base_offset or 0)
+    followed = TouchedTransactions(around.producers, around.judged, around.base_offset or 0, gaps)
     followed.see(table.rows, lost)
     if not followed.has_touched:
         return endings
     judged = list(followed.judged(gather(followed, table, around)))
+    endings.judged = {key: JudgedBefore(is_left=False, until=until) for key, until in followed.judged_until.items()}
     free = _FreeOffsets(gaps)
     # Markers whose offsets are known come first, so that no other one takes these. Then those that must come earliest.
     judged.sort(key=lambda one: (not one.is_exact, one.lost_marker is None, one.gaps[-1].first))
@@ -85,6 +87,10 @@ def decide(
         elif is_abort is not None:
             # More transactions than offsets in the gap.
             transaction = replace(transaction, done=TxnPolicy.LEAVE)
+        if transaction.done is TxnPolicy.LEAVE:
+            until = ENDLESS if transaction.outcome.is_undecided and policy is TxnPolicy.LEAVE else 0
+            key = transaction.producer_id, transaction.first_offset
+            endings.judged[key] = JudgedBefore(is_left=True, until=until)
         endings.transactions.append(transaction)
     return endings
 

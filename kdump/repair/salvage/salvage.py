@@ -34,13 +34,12 @@ from kdump.repair.salvage.pieces import (
     RepairedLog,
     Restored,
     SalvageOptions,
-    TouchedTransaction,
     packed,
     packed_pieces,
 )
 from kdump.repair.salvage.placeholders import held
 from kdump.repair.salvage.replica import OwnBatches, Replica, WantedOffsets, fill
-from kdump.repair.salvage.resolve import OffsetGap, decide
+from kdump.repair.salvage.resolve import OffsetGap, ResolvedTransactions, decide
 from kdump.repair.salvage.restore import ENOUGH_PAIRS, Room, RoomIndex, fit, misplaced, wrong_leader_epochs
 from kdump.repair.salvage.siblingcontext import NearestLog, SiblingContext
 from kdump.repair.salvage.table import BatchArrays, Column
@@ -129,7 +128,7 @@ class _Salvage:
             self._drop_contradictions()
         self._restore_epochs()
         end = self._known_end()
-        transactions = self._end_transactions(end)
+        endings = self._end_transactions(end)
         losses = self._draft.losses(self._base_offset, end)
         dropped = packed(Dropped, self._draft.dropped(self._reason_of))
         if self._options.hold_offsets:
@@ -143,11 +142,12 @@ class _Salvage:
             dropped,
             losses,
             packed(Restored, sorted(restored, key=attrgetter("position"))),
-            tuple(transactions),
+            tuple(endings.transactions),
             tuple(sorted(self._not_taken, key=attrgetter("path", "first_offset"))),
             self._end_from,
             rolls,
             self._correctable,
+            endings.judged,
         )
 
     def _restore(self) -> None:
@@ -412,8 +412,8 @@ class _Salvage:
     def _reason_of(self, number: int) -> str | None:
         return _REASON_TEXT.get(_Reason(int(self._reason[number])))
 
-    def _end_transactions(self, end: int | None) -> list[TouchedTransaction]:
-        """Decide about the transactions that touch a gap; gives all of them."""
+    def _end_transactions(self, end: int | None) -> ResolvedTransactions:
+        """Decide about the transactions that touch a gap, and do it."""
         table = self._draft.table
         gaps = [(loss.first_offset, loss.last_offset) for loss in self._draft.losses(self._base_offset, end)]
         is_unknown = end is None and self._end_from is None and self._around.next_base is None
@@ -427,7 +427,7 @@ class _Salvage:
         endings = decide(table, damaged, gaps, self._around, self._options.transactions)
         self._drop(endings.dropped, _Reason.OPEN_TRANSACTION)
         self._draft.add(endings.markers)
-        return endings.transactions
+        return endings
 
     def _hold(self, losses: Sequence[Lost]) -> None:
         """Put empty batches over what is lost."""

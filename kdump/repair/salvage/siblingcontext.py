@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
 from operator import itemgetter
-from types import MappingProxyType
-from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +40,7 @@ from kdump.log.siblings import (
     was_cleaned,
 )
 from kdump.repair.salvage.later import LaterTransactions
+from kdump.repair.salvage.pieces import JudgedBefore
 from kdump.verify.reach import PartitionEvidence
 from kdump.verify.table import read_rows
 
@@ -63,15 +62,6 @@ class NearestLog:
         """All of its valid batches."""
         # None where the log has gone since.
         return np.concatenate([self.first_rows[:0], *valid_rows((self.path,))])
-
-
-Suspects: TypeAlias = Mapping[tuple[int, int], bool]
-"""Transactions that may have ended in a gap of an earlier segment, by producer id and first offset.
-
-True: nothing proves it, and it was left as it is. Then later gaps need not be judged again: all segments after the
-first gap were looked at there.
-"""
-NO_SUSPECTS: Final[Suspects] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +107,8 @@ class SiblingContext:
     """Of partition.metadata."""
     is_partition: bool = False
     """Whether the log belongs to a whole partition, so that a replica may show where it ended and segments began."""
-    suspects: Suspects = field(default_factory=dict)
+    judged: Mapping[tuple[int, int], JudgedBefore] = field(default_factory=dict)
+    """Transactions that gaps of earlier segments touched, by producer id and first offset."""
 
     def epoch_of(self, offset: int) -> int | None:
         """The leader epoch that wrote an offset; None if the checkpoint does not reach so low."""
@@ -254,7 +245,7 @@ def sibling_context(
     path: str,
     producers: ProducerStates | None = None,
     end_before: int = 0,
-    suspects: Suspects = NO_SUSPECTS,
+    judged: Mapping[tuple[int, int], JudgedBefore] | None = None,
     *,
     neighbours: Neighbours | None = None,
     is_partition: bool = False,
@@ -265,7 +256,7 @@ def sibling_context(
         path: the log; it may be one that is missing.
         producers: the state at its base offset.
         end_before: see SiblingContext.
-        suspects: see SiblingContext.
+        judged: see SiblingContext; None: there are none.
         neighbours: of its partition; they are read where they are not given.
         is_partition: see SiblingContext.
     """
@@ -298,7 +289,7 @@ def sibling_context(
         around.high_watermark if is_partition else None,
         around.topic_id if is_partition else None,
         is_partition,
-        suspects,
+        judged or {},
     )
 
 

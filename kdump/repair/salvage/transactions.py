@@ -8,10 +8,11 @@ Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 7 to 9); KIP-98
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 from operator import itemgetter
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +31,10 @@ from kdump.reading.transactionremains import (
     TransactionRemains,
 )
 from kdump.repair.salvage.later import END_TXN, ENDLESS, LaterTransactions, transactional
-from kdump.repair.salvage.pieces import TouchedTransaction, TxnOutcome
-from kdump.repair.salvage.siblingcontext import NO_SUSPECTS, Suspects
+from kdump.repair.salvage.pieces import JudgedBefore, TouchedTransaction, TxnOutcome
 from kdump.verify.table import BatchRow, row_at
+
+_NOT_JUDGED: Final = JudgedBefore(is_left=False, until=0)
 
 
 def contradictions(rows: NDArray[np.void], producers: ProducerStates) -> list[int]:
@@ -122,28 +124,40 @@ class TouchedTransactions(TransactionFollower):
 
     Args:
         producers: before the first row.
-        suspects: see SiblingContext.
+        judged: see SiblingContext.
         base_offset: of the log.
+        gaps: the offsets lost, rising.
     """
 
-    def __init__(self, producers: ProducerStates, suspects: Suspects = NO_SUSPECTS, base_offset: int = 0) -> None:
+    def __init__(
+        self,
+        producers: ProducerStates,
+        judged: Mapping[tuple[int, int], JudgedBefore],
+        base_offset: int,
+        gaps: Sequence[tuple[int, int]],
+    ) -> None:
         super().__init__()
         self._written: dict[tuple[int, int], _Written] = {}
         self._producers = producers
-        self._suspects = suspects
+        self._judged_before = judged
         self._coordinator_epochs: dict[int, int] = {}
-        if suspects:
-            first = min(first for _, first in suspects)
+        first = min((first for (_, first), before in judged.items() if before.is_left), default=None)
+        if first is not None:
             self.gap(LostOffsets(first, base_offset - 1, base_offset - first))
         self._before = len(self.gaps), len(self.with_room)
         self._own_gaps = self._own_with_room = range(0)
-        # Thousands may be settled. They are followed from their first batch or marker in the log on.
-        self._settled = set()
+        self.judged_until: dict[tuple[int, int], int] = {}
+        # Thousands may be open that the gaps tell nothing new of. They are followed from their first batch or marker in
+        # the log on. Of those for which there was no place before, as many are looked at as find one now.
+        self._resting: set[int] = set()
+        room = sum(last - first + 1 for first, last in gaps)
         for first_offset, producer_id in producers.ongoing.items():
-            if suspects.get((producer_id, first_offset)):
-                self._settled.add(producer_id)
-            else:
-                self._take_over(producer_id, first_offset)
+            before = judged.get((producer_id, first_offset), _NOT_JUDGED)
+            if before.until > gaps[-1][1] or (before.is_left and room <= 0):
+                self._resting.add(producer_id)
+                continue
+            self._take_over(producer_id, first_offset)
+            room -= before.is_left
 
     @property
     def has_touched(self) -> bool:
@@ -183,12 +197,17 @@ class TouchedTransactions(TransactionFollower):
         return [one.known for one in indexes if all(map(self.is_lost, one.unproved))]
 
     def judged(self, evidence: TransactionEvidence) -> Iterator[Touched]:
-        """All that touched a gap of the log, and did not end in a gap elsewhere; those that are open come last."""
+        """All that touched a gap of the log, and did not end in a gap elsewhere; those that are open come last.
+
+        ``judged_until`` gets those of all, see JudgedBefore.
+        """
         own_end = self.gaps[self._own_gaps[-1]].last if self._own_gaps else -1
         for remains in (*self.touched, *(remains for remains in self.open.values() if remains.gaps)):
             for ending in takewhile(lambda one: one.first_offset < own_end, ends_of(remains, evidence)):
                 touched = remains.gaps.within(self._own_gaps).between(ending.first_offset, ENDLESS)
                 gaps = ending.gaps.within(self._own_with_room)
+                key = remains.producer_id, ending.first_offset
+                self.judged_until[key] = ending.gaps[0].first if ending.gaps else ENDLESS
                 if touched and (gaps or not ending.gaps):
                     written = self._written[remains.producer_id, remains.first_offset]
                     yield _touched(remains, written, ending, gaps or touched)
@@ -203,14 +222,14 @@ class TouchedTransactions(TransactionFollower):
         if state.txn_first_offset != first_offset:
             return
         self.begin_before(producer_id, state.epoch, first_offset)
-        if (producer_id, first_offset) in self._suspects:
+        if self._judged_before.get((producer_id, first_offset), _NOT_JUDGED).is_left:
             self.open[producer_id].gaps = GapRange(self.gaps)
             self.open[producer_id].with_room = GapRange(self.with_room)
         self._note(producer_id, -1, state.timestamp)
 
     def _see_row(self, row: BatchRow) -> None:
-        if row.producer_id in self._settled:
-            self._settled.discard(row.producer_id)
+        if row.producer_id in self._resting:
+            self._resting.discard(row.producer_id)
             first_offset = self._producers.by_id[row.producer_id].txn_first_offset
             if first_offset is not None:
                 self._take_over(row.producer_id, first_offset)

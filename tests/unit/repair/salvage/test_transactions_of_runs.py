@@ -12,7 +12,8 @@ from kdump.codes import KdumpError
 from kdump.reading.transactionreader import TransactionReader
 from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, Repaired, RepairOptions
-from kdump.repair.salvage.pieces import SalvageOptions, TouchedTransaction, TxnOutcome, TxnPolicy
+from kdump.repair.salvage import resolve
+from kdump.repair.salvage.pieces import JudgedBefore, SalvageOptions, TouchedTransaction, TxnOutcome, TxnPolicy
 from tests.harness.batches import TRANSACTIONAL, plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, kdump
 from tests.harness.examples import sparse
@@ -287,3 +288,29 @@ def test_a_transaction_that_is_left_is_judged_at_its_first_gap(tmp_path: Path) -
     ended = transactions(salvaged(directory, tmp_path / "ended", TxnPolicy.ABORT))
     made = [one.producer_id for one in ended if one.done is TxnPolicy.ABORT]
     assert len(set(made)) == len(made) == 2 + 2 * segments
+
+
+@pytest.mark.parametrize("seed", sparse(range(80), fast=10))
+def test_later_gaps_tell_nothing_new(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is the same where each gap of a later segment is judged for all transactions anew."""
+    random = Random(seed)
+    partition = random_partition(random, random.randint(30, 120))
+    directory = tmp_path / "t-0"
+    partition.write(directory)
+    for lost in random.sample(partition.batches, min(len(partition.batches), random.randint(2, 12))):
+        destroy(directory, lost.segment, lost.position, lost.size)
+    found = salvaged(directory, tmp_path / "found")
+    with monkeypatch.context() as patched:
+        patched.setattr(resolve, "JudgedBefore", lambda is_left, until: JudgedBefore(is_left, 0))
+        again = salvaged(directory, tmp_path / "again")
+    files = [
+        {path.name: path.read_bytes() for path in (tmp_path / name / "t-0").iterdir()} for name in ("found", "again")
+    ]
+    assert files[0] == files[1]
+    first = dict[tuple[int, int], TouchedTransaction]()
+    for one in transactions(again):
+        first.setdefault((one.producer_id, one.first_offset), one)
+    named = [(one.producer_id, one.first_offset) for one in transactions(found)]
+    assert set(named) == set(first)
+    assert len(transactions(found)) <= len(transactions(again))
+    assert set(transactions(found)) >= set(first.values())
