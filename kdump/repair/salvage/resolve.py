@@ -197,7 +197,7 @@ def gather(followed: TouchedTransactions, table: BatchArrays, around: SiblingCon
     index = _valid_index(around.aborted, table.rows, followed, base_offset)
     indexes = []
     is_compacted = _is_compacted(table, around)
-    open_before = set(around.producers.ongoing.values())
+    open_before = set(around.producers.ongoing.values()) if index else set()
     if index and (is_compacted or followed.agrees(index, base_offset, around.next_base, base_offset, open_before)):
         indexes.append(SegmentIndex(index, base_offset, min(end, max(around.flushed, index[-1].last_offset + 1))))
     later = around.later or LaterTransactions(around.following)

@@ -141,23 +141,26 @@ class TouchedTransactions(TransactionFollower):
         self._producers = producers
         self._judged_before = judged
         self._coordinator_epochs: dict[int, int] = {}
-        first = min((first for (_, first), before in judged.items() if before.is_left), default=None)
-        if first is not None:
-            self.gap(LostOffsets(first, base_offset - 1, base_offset - first))
+        # Thousands may be open of which the gaps tell nothing new. They are followed from their first batch or marker
+        # in the log on. Of those for which there was no place before, as many are looked at as find one now.
+        room = sum(last - first + 1 for first, last in gaps)
+        touchable = []
+        first_left = base_offset
+        for first_offset, producer_id in producers.ongoing.items():
+            before = judged.get((producer_id, first_offset), _NOT_JUDGED)
+            if before.is_left and first_offset < first_left:
+                first_left = first_offset
+            if before.until <= gaps[-1][1] and (room > 0 or not before.is_left):
+                touchable.append(producer_id)
+                room -= before.is_left
+        if first_left < base_offset:
+            self.gap(LostOffsets(first_left, base_offset - 1, base_offset - first_left))
         self._before = len(self.gaps), len(self.with_room)
         self._own_gaps = self._own_with_room = range(0)
         self.judged_until: dict[tuple[int, int], int] = {}
-        # Thousands may be open that the gaps tell nothing new of. They are followed from their first batch or marker in
-        # the log on. Of those for which there was no place before, as many are looked at as find one now.
-        self._resting: set[int] = set()
-        room = sum(last - first + 1 for first, last in gaps)
-        for first_offset, producer_id in producers.ongoing.items():
-            before = judged.get((producer_id, first_offset), _NOT_JUDGED)
-            if before.until > gaps[-1][1] or (before.is_left and room <= 0):
-                self._resting.add(producer_id)
-                continue
-            self._take_over(producer_id, first_offset)
-            room -= before.is_left
+        self._seen: set[int] = set()
+        for producer_id in touchable:
+            self._take_over(producer_id)
 
     @property
     def has_touched(self) -> bool:
@@ -216,23 +219,20 @@ class TouchedTransactions(TransactionFollower):
         for gap in gaps:
             self.gap(gap)
 
-    def _take_over(self, producer_id: int, first_offset: int) -> None:
-        """Follow a transaction that is open before the log."""
-        state = self._producers.by_id[producer_id]
-        if state.txn_first_offset != first_offset:
+    def _take_over(self, producer_id: int) -> None:
+        """Follow the transaction of a producer that is open before the log, once."""
+        state = self._producers.by_id.get(producer_id)
+        if producer_id in self._seen or state is None or state.txn_first_offset is None:
             return
-        self.begin_before(producer_id, state.epoch, first_offset)
-        if self._judged_before.get((producer_id, first_offset), _NOT_JUDGED).is_left:
+        self._seen.add(producer_id)
+        self.begin_before(producer_id, state.epoch, state.txn_first_offset)
+        if self._judged_before.get((producer_id, state.txn_first_offset), _NOT_JUDGED).is_left:
             self.open[producer_id].gaps = GapRange(self.gaps)
             self.open[producer_id].with_room = GapRange(self.with_room)
         self._note(producer_id, -1, state.timestamp)
 
     def _see_row(self, row: BatchRow) -> None:
-        if row.producer_id in self._resting:
-            self._resting.discard(row.producer_id)
-            first_offset = self._producers.by_id[row.producer_id].txn_first_offset
-            if first_offset is not None:
-                self._take_over(row.producer_id, first_offset)
+        self._take_over(row.producer_id)
         if not row.is_control:
             self.batch(row.producer_id, row.producer_epoch, row.base_offset)
             self._note(row.producer_id, row.base_offset, row.max_timestamp)
