@@ -234,17 +234,24 @@ def long_hash_order(keys: Iterable[int]) -> list[int]:
     given in the order of insertion too, which Java's need not be.
     """
     keys = list(keys)
+    capacity = map_capacity(len(keys))
+    return sorted(keys, key=lambda key: map_bucket(key, capacity))
+
+
+def map_capacity(count: int) -> int:
+    """The number of buckets of a ``java.util.HashMap`` into which ``count`` keys were put."""
     capacity = 16
-    while len(keys) > capacity * 3 // 4:
+    while count > capacity * 3 // 4:
         capacity *= 2
-    return sorted(keys, key=lambda key: _spread_hash(key) & capacity - 1)
+    return capacity
+
+
+def map_bucket(key: int, capacity: int) -> int:
+    """The number of the bucket of a key in a ``java.util.HashMap<Long, ...>``."""
+    folded = (key ^ key >> 32) & 0xFFFF_FFFF
+    return (folded ^ folded >> 16) & capacity - 1
 
 
 def write_entries(entries: Mapping[int, ProducerEntry]) -> bytes:
     """The bytes of a .snapshot file with these entries by producer id, in the order in which they were first seen."""
     return write_snapshot(entries[producer_id] for producer_id in long_hash_order(entries))
-
-
-def _spread_hash(key: int) -> int:
-    folded = (key ^ key >> 32) & 0xFFFF_FFFF
-    return folded ^ folded >> 16

@@ -163,11 +163,6 @@ def test_only_the_newest_snapshot_is_read_without_its_bytes() -> None:
     assert isinstance(newer, SharedSnapshot)
     assert shared.reopened(is_alive) is None
     assert newer.reopened(is_alive) is states
-    # Of two transactions that begin at one offset, the bytes do not say which came later.
-    add(states, 21, 22)
-    odd = states.take_snapshot()
-    assert isinstance(odd, SharedSnapshot)
-    assert odd.reopened(is_alive) is None
 
 
 def test_what_a_reader_leaves_out_is_forgotten() -> None:
