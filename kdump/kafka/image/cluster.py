@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.packedmap import Members, PackedMap, merged
+from kdump.kafka.image.partitions import LongList
 from kdump.payloads.java import hash_map_order_of, hash_map_size
 
 Registration: TypeAlias = dict[str, Any]
@@ -27,9 +28,15 @@ SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class _OneMember(PackedMap[int, Any]):
-    """One member of brokers. It may hold a hundred thousand directories: all are packed."""
+    """One member of brokers. It may hold a hundred thousand directories: a long list is packed for itself.
+
+    So who gets it need not read it.
+    """
 
     most_objects = 0
+
+    def _pack(self, value: Any) -> bytes | None:
+        return None if isinstance(value, LongList) else super()._pack(value)
 
 
 class _Changed:
@@ -39,16 +46,18 @@ class _Changed:
         self._by_name: dict[str, _OneMember] = {}
 
     def of(self, broker: int, names: Collection[str] | None) -> Registration:
-        """The members of a broker that have these names; None: all."""
-        found = (
-            (name, values.find(broker)) for name, values in self._by_name.items() if names is None or name in names
-        )
-        return {name: value for name, value in found if value is not None}
+        """The members of a broker that have these names; None: all, and none is a LongList."""
+        if names is None:
+            found = self.of(broker, self._by_name.keys())
+            return {name: list(value) if isinstance(value, LongList) else value for name, value in found.items()}
+        members = ((name, values.find(broker)) for name, values in self._by_name.items() if name in names)
+        return {name: value for name, value in members if value is not None}
 
     def put(self, broker: int, changes: Registration) -> None:
         """Members of a broker change."""
         for name, value in changes.items():
-            self._by_name.setdefault(name, _OneMember())[broker] = value
+            is_long = isinstance(value, list) and len(value) > _LONG
+            self._by_name.setdefault(name, _OneMember())[broker] = LongList(value) if is_long else value
 
     def update(self, other: _Changed) -> None:
         """Later changes."""
@@ -79,7 +88,10 @@ class Brokers(Members[int]):
         return self.part(key, None)
 
     def part(self, key: int, names: Collection[str] | None) -> Registration | None:
-        """The members with these names; None: all. As ``find`` where there is no registration."""
+        """The members with these names; None: all. As ``find`` where there is no registration.
+
+        A long list that is asked for by name is a LongList.
+        """
         found = super().find(key)
         if not found:
             return found
@@ -170,7 +182,7 @@ class ClusterDelta:
         self._change(broker, epoch, "change", changes)
 
     def broker(self, broker: int, names: Collection[str] | None = None) -> Registration | None:
-        """The members of a broker that have these names (None: all), with the changes so far."""
+        """The members of a broker that have these names (None: all), with the changes so far; see ``Brokers.part``."""
         found = self._brokers.part(broker, names)
         if found is None:
             found = self._image.brokers.part(broker, names)

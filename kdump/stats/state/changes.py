@@ -42,8 +42,8 @@ _FENCED: Final = {True: "broker-fenced", False: "broker-unfenced"}
 class _WaitingRows:
     """Rows of an open transaction.
 
-    It may be aborted. So a long list of a partition is not copied: a change of a hundred bytes would take the time of
-    all of it.
+    It may be aborted. So a long list of a partition or a broker is not copied: a change of a hundred bytes would take
+    the time of all of it.
     """
 
     def __init__(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 from kdump.format.message import schemas
 from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance
 from kdump.kafka.image.metadatalog import MetadataBatch
+from kdump.kafka.image.packedmap import PackedMap
 from kdump.kafka.image.partitions import LongList
 from kdump.kafka.image.replay import StatePoint
 from kdump.payloads.internal import DecodedMessage
@@ -70,3 +71,68 @@ def test_a_long_list_is_not_read_in_a_transaction_that_is_not_complete(
 
     monkeypatch.setattr(LongList, "_items", items)
     assert changes(*names) == []
+
+
+DIRECTORIES = [f"{number:021}A" for number in range(100)]
+
+
+def image_with_many_directories() -> MetadataImage:
+    image = MetadataImage()
+    registered = {"brokerId": 1, "brokerEpoch": 5, "endPoints": [], "features": []}
+    delta = MetadataDelta(image)
+    delta.replay(0, registered | {"logDirs": DIRECTORIES, "cordonedLogDirs": DIRECTORIES})
+    delta.apply(Provenance())
+    return image
+
+
+def directory_changes(image: MetadataImage, *names: str, is_refused: bool = False) -> list[dict[str, Any]]:
+    """Rows of the marks of a transaction with these names, and between them of another directory of a broker."""
+    rows: list[dict[str, Any]] = []
+    watch = ChangeWatcher(StatePoint(offset=-1), rows.append)
+    batch = MetadataBatch(0, 0, 1, 5, False, [], 0, "")
+    new = {"fenced": 0, "inControlledShutdown": 0, "logDirs": DIRECTORIES[:1], "cordonedLogDirs": DIRECTORIES[:1]}
+    before = MetadataDelta(image)
+    for offset, name in enumerate(names):
+        values = {"brokerId": 1, "brokerEpoch": 5} | new if name == BROKER_CHANGE else {}
+        watch.record(batch, offset, message(name, **values), before)
+        if is_refused:
+            watch.refused()
+    watch.finish()
+    return rows
+
+
+BROKER_CHANGE = "BrokerRegistrationChangeRecord"
+
+
+@pytest.mark.parametrize("names", [(BROKER_CHANGE,), (BEGIN, BROKER_CHANGE, "EndTransactionRecord")])
+def test_the_directories_of_a_broker_are_shown_as_they_were(names: tuple[str, ...]) -> None:
+    rows = directory_changes(image_with_many_directories(), *names)
+    assert [row["change"] for row in rows] == ["broker-directories", "broker-cordoned-directories"]
+    for row in rows:
+        assert (row["broker"], row["before"], row["after"]) == (1, DIRECTORIES, DIRECTORIES[:1])
+        assert type(row["before"]) is list
+
+
+@pytest.mark.parametrize(
+    ("names", "is_refused"),
+    [((BEGIN, BROKER_CHANGE, BROKER_CHANGE, "AbortTransactionRecord"), False), ((BROKER_CHANGE,) * 2, True)],
+)
+def test_the_directories_of_a_broker_are_not_read_where_no_row_counts(
+    names: tuple[str, ...], is_refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change that is refused or aborted takes a hundred bytes, and a broker may have 100,000 directories."""
+    read: list[int] = []
+    unpack = PackedMap._unpack
+
+    def counted(packed: PackedMap[Any, Any], key: Any, data: bytes) -> Any:
+        read.append(len(data))
+        return unpack(packed, key, data)
+
+    def items(_: LongList[str]) -> tuple[str, ...]:
+        pytest.fail("it is read")
+
+    image = image_with_many_directories()
+    monkeypatch.setattr(PackedMap, "_unpack", counted)
+    monkeypatch.setattr(LongList, "_items", items)
+    assert directory_changes(image, *names, is_refused=is_refused) == []
+    assert max(read, default=0) < len(DIRECTORIES) * 20
