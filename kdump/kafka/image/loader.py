@@ -156,8 +156,7 @@ class ImageLoader:
         try:
             return self._decode(value)
         except PayloadError as error:
-            message = f"the value {error.message}"
-            raise UnreadableBatchError(message, batch.path, batch.position, offset, is_cut=False) from None
+            raise UnreadableBatchError(error.message, batch.path, batch.position, offset, is_cut=False) from None
 
     def _replay(self, batch: MetadataBatch, offset: int, message: DecodedMessage) -> None:
         record_type, values = message.record_type, message.values

@@ -68,6 +68,7 @@ def test_nothing_of_a_batch_with_an_unreadable_record_is_applied(monkeypatch: py
     with pytest.raises(UnreadableBatchError) as caught:
         image.load(batch(*values))
     assert caught.value.offset == 10 + place
+    assert str(caught.value).startswith("the value is TopicRecord of version 0 and does not decode: ")
     assert not image.image.topics.by_id
     assert not image.faults
     image.load(batch(*TOPICS))
