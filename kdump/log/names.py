@@ -75,7 +75,6 @@ _PARTITION: Final = re.compile(
 )
 """Also a topic with a line feed, which a broker takes as one."""
 _WITHOUT_LINES: Final = ("-delete", "-stray")
-_FUTURE: Final = "-future"
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -164,9 +163,18 @@ def owner_of_lines(name: str, is_there: Callable[[str], bool]) -> tuple[str, int
     Returns:
         (topic, partition); None: the directory has no lines, or they are those of another one beside it.
     """
-    if name.endswith(_WITHOUT_LINES) or (name.endswith(_FUTURE) and is_there(name.rpartition(".")[0])):
+    if name.endswith(_WITHOUT_LINES) or is_beside_owner(name, is_there):
         return None
     return parse_partition_directory(name)
+
+
+def is_beside_owner(name: str, is_there: Callable[[str], bool]) -> bool:
+    """Whether a partition directory with another name than ``TOPIC-N`` lies beside that one, which owns the lines."""
+    partition = parse_partition_directory(name)
+    if partition is None:
+        return False
+    owner = f"{partition[0]}-{partition[1]}"
+    return name != owner and is_there(owner)
 
 
 def is_topic_name(name: str) -> bool:

@@ -74,7 +74,8 @@ def check_log_directory(
 
     Args:
         checkpoints: of the directory.
-        partitions: those whose directories have no state suffix; None: the extent is not known.
+        partitions: those that have a directory. None: the extent is not known, or the lines are not those of the
+            directory (``owner_of_lines``).
         names: of topics.
     """
     directory = checkpoints.directory

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.log.names import FileName, Kind, parse_file_name, parse_partition_directory, sibling
+from kdump.log.names import FileName, Kind, owner_of_lines, parse_file_name, parse_partition_directory, sibling
 
 ZEROS = "0" * 20
 UUID = "AAECAwQFBgcICQoLDA0ODw"
@@ -107,3 +107,19 @@ def test_sibling_of_another_file() -> None:
 )
 def test_partition_directories(name: str, expected: tuple[str, int] | None) -> None:
     assert parse_partition_directory(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "alone", "beside"),
+    [
+        ("t-0", ("t", 0), ("t", 0)),
+        ("t-00", ("t", 0), None),
+        ("t-0.0a-future", ("t", 0), None),
+        ("t-0.0a-stray", None, None),
+        ("t-0.0a-delete", None, None),
+        ("t", None, None),
+    ],
+)
+def test_whose_lines_of_checkpoints(name: str, alone: tuple[str, int] | None, beside: tuple[str, int] | None) -> None:
+    assert owner_of_lines(name, {name}.__contains__) == alone
+    assert owner_of_lines(name, {name, "t-0"}.__contains__) == beside

@@ -414,3 +414,17 @@ def test_asking_for_the_lock_does_not_take_it(live_log_directory: Path) -> None:
 def test_a_slash_after_a_partition_directory_changes_nothing() -> None:
     directory = SEGMENTS / "v2-txn-0"
     assert verified(f"{directory}/") == verified(directory)
+
+
+@pytest.mark.parametrize("other", ["t-0.0a-delete", "t-0.0a-future", "t-0.0a-stray", "t-00"])
+def test_lines_of_checkpoints_are_not_those_of_another_directory_of_the_partition(tmp_path: Path, other: str) -> None:
+    """The directory beside ``t-0`` took its place, and what was wrong with its checkpoint was not found."""
+    for folder, offset in (("t-0", 0), (other, 100)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{offset:020}.log").write_bytes(v2_batch(plain_rows(5), base_offset=offset))
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n1\nt 0 100\n")
+    found, _ = verified(tmp_path)
+    assert codes(found).count(Codes.RECOVERY_POINT) == 1
+    shutil.rmtree(tmp_path / "t-0")
+    found, _ = verified(tmp_path)
+    assert Codes.PARTITION_MISSING not in codes(found)
