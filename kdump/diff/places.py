@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from typing import Final, NamedTuple
 
@@ -21,6 +22,7 @@ from kdump.log.names import (
     CLUSTER_METADATA,
     LOG_DIRECTORY_TEXT_FILES,
     Kind,
+    is_beside_owner,
     is_uri,
     parse_partition_directory,
     partition_of_file,
@@ -218,6 +220,9 @@ def _copy(path: str, directory: str, known: _Known) -> CopyPlace:
     folder = os.path.basename(files.absolute(directory))
     name = parse_partition_directory(folder)
     cluster_id, node_id = known.directory.broker or (None, None)
+    if known.path is not None and folder.endswith(_LEAVING) and is_beside_owner(folder, partial(_is_in, known.path)):
+        # The lines of checkpoints are those of the partition that a broker has made in its place.
+        known = _Known(_WITHOUT_LOG_DIRECTORY, None)
     cleaned_to = None if known.path is None else read_checkpoint(directory, CLEANER_CHECKPOINT)
     has_cleaner = known.path is not None and files.exists(os.path.join(known.path, CLEANER_CHECKPOINT))
     return CopyPlace(
@@ -234,6 +239,10 @@ def _copy(path: str, directory: str, known: _Known) -> CopyPlace:
         has_cleaner,
         folder.endswith(FUTURE),
     )
+
+
+def _is_in(directory: str, name: str) -> bool:
+    return files.exists(os.path.join(directory, name))
 
 
 def _settings(name: PartitionName | None, known: _Known) -> LoadSettings:

@@ -94,6 +94,24 @@ def test_a_copy_on_its_way(tmp_path: Path) -> None:
     assert (copy.name, copy.is_future) == (("a", 0), True)
 
 
+@pytest.mark.parametrize("state", ["delete", "stray"])
+def test_a_copy_that_was_put_aside_has_no_lines_of_the_partition_in_its_place(tmp_path: Path, state: str) -> None:
+    """A restore left out what lies before the log start offset of the other partition."""
+    make_log_directory(tmp_path / "n1", node=1)
+    aside = make_copy(tmp_path / "n1" / f"a-0.{'0' * 32}-{state}", SEGMENTS)
+    for name in ("log-start", "replication", "cleaner"):
+        (tmp_path / "n1" / f"{name}-offset-checkpoint").write_text("0\n1\na 0 3\n")
+    for is_replaced in (False, True):
+        if is_replaced:
+            make_copy(tmp_path / "n1" / "a-0", SEGMENTS)
+        (copy,) = copies_of(str(aside), fail).copies
+        assert copy.settings is not None
+        assert copy.settings.log_start_offset == (0 if is_replaced else 3)
+        assert copy.known_high_watermark == (None if is_replaced else 3)
+        assert copy.cleaned_to == (None if is_replaced else 3)
+        assert copy.node_id == 1
+
+
 def test_partitions_are_matched_whatever_they_are_called(tmp_path: Path) -> None:
     one = make_copy(tmp_path / "orders-0", SEGMENTS)
     other = make_copy(tmp_path / "backup", SEGMENTS)
