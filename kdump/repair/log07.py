@@ -179,11 +179,14 @@ class Repaired07:
 
 
 class Way07(NamedTuple):
-    """How logs of Kafka 0.7 are repaired: the members of ``RepairOptions`` that they have."""
+    """How logs of Kafka 0.7 are repaired: the members of ``RepairOptions`` that they have.
+
+    ``written``: see ``Staging``.
+    """
 
     mode: RepairMode | None
     output: str | None
-    overwrites: bool
+    written: set[str] | None
     in_place: bool
     backup: str | None
     is_forced: bool
@@ -206,12 +209,12 @@ def repaired_07(target: str, way: Way07, locks: Locks, *, is_whole: bool) -> Rep
     if way.in_place:
         repaired = _in_place(target, way, locks, is_whole=is_whole)
     else:
-        repaired = _planned(target, is_whole=is_whole, output=way.output, overwrites=way.overwrites)
+        repaired = _planned(target, is_whole=is_whole, output=way.output, written=way.written)
     directory = target if is_whole else os.path.dirname(target)
     return replace(repaired, unfinished=tuple(unfinished(absolute_path(directory))))
 
 
-def _planned(target: str, *, is_whole: bool, output: str | None = None, overwrites: bool = False) -> Repaired07:
+def _planned(target: str, *, is_whole: bool, output: str | None = None, written: set[str] | None = None) -> Repaired07:
     """Plan what recovery makes of it; with ``output`` write it there."""
     directory = Directory.on_disk(target) if is_whole else _one_file(target)
     fingerprints = {name: FileFingerprint.of(os.path.join(directory.path, name)) for name in directory.before}
@@ -227,7 +230,7 @@ def _planned(target: str, *, is_whole: bool, output: str | None = None, overwrit
         return found
     if not is_whole:
         directory.resize(os.path.basename(target), logs[0].recovery.end)
-    return _written(found, directory, fingerprints, output, is_whole=is_whole, overwrites=overwrites)
+    return _written(found, directory, fingerprints, output, is_whole=is_whole, written=written)
 
 
 def _in_place(target: str, way: Way07, locks: Locks, *, is_whole: bool) -> Repaired07:
@@ -309,7 +312,7 @@ def _written(
     output: str,
     *,
     is_whole: bool,
-    overwrites: bool,
+    written: set[str] | None,
 ) -> Repaired07:
     above = log_directory_above(output)
     if above is not None:
@@ -320,7 +323,7 @@ def _written(
     target_name = os.path.basename(absolute_path(found.target))
     account = {"way": RepairMode.LIKE_BROKER.value, "source": found.target, "logs": found.account()}
     data = json_blocks(account, indent=1)
-    with Staging(output, directory.path, overwrites=overwrites) as staging:
+    with Staging(output, directory.path, written=written) as staging:
         staging.refuse_existing([target_name, account_name(target_name)])
         for name in names:
             _copy(staging, directory, name)
@@ -330,8 +333,7 @@ def _written(
             staging.commit_directory(target_name, account_name(target_name), data)
         else:
             staging.commit_files(account_name(target_name), data)
-    written = os.path.join(output, target_name if is_whole else "")
-    return Repaired07(found.target, found.logs, None, written)
+    return Repaired07(found.target, found.logs, None, os.path.join(output, target_name if is_whole else ""))
 
 
 def _copy(staging: Staging, directory: Directory, name: str) -> None:

@@ -141,6 +141,8 @@ class Repair(TakesLocks):
         self._mode = options.mode or RepairMode.LIKE_BROKER
         self._open = opened
         self._on_error = on_error
+        self._written: set[str] | None = set() if options.overwrites else None
+        """Copies that were made. None: copies replace nothing, so none of them either."""
         self._worse_unclean: dict[str, dict[str, WorseStart]] = {}
         super().__init__()
 
@@ -197,7 +199,7 @@ class Repair(TakesLocks):
         from kdump.repair.log07 import Way07, repaired_07  # not needed by a repair of today's logs
 
         options = self._options
-        way = Way07(options.mode, options.output, options.overwrites, options.in_place, options.backup, options.force)
+        way = Way07(options.mode, options.output, self._written, options.in_place, options.backup, options.force)
         with errors_at(target):
             return repaired_07(target, way, self._locks, is_whole=is_whole)
 
@@ -294,9 +296,7 @@ class Repair(TakesLocks):
             raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
         name = os.path.basename(absolute_path(target))
         check_room(output, sum(FileFingerprint.of_log(segment).size for segment in segments))
-        with Staging(
-            output, place.directory, others=self._replicas(target), overwrites=self._options.overwrites
-        ) as staging:
+        with Staging(output, place.directory, others=self._replicas(target), written=self._written) as staging:
             staging.refuse_existing([name, account_name(name)])
             copies = CopyWriter(staging)
             if self._mode is RepairMode.SALVAGE:

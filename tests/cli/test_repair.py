@@ -227,6 +227,21 @@ def test_overwrite_replaces_copies(torn: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_07", [False, True])
+def test_a_copy_never_takes_the_place_of_another_copy(tmp_path: Path, *, is_07: bool) -> None:
+    """With ``--overwrite`` the copy of the second log replaced that of the first one, with status 0."""
+    logs = [tmp_path / folder / ("00000000000000000000.kafka" if is_07 else NAME) for folder in ("a-0", "b-0")]
+    for log in logs:
+        log.parent.mkdir()
+        log.write_bytes(_entry(is_07=is_07) + b"torn")
+    logs[1].write_bytes(_entry(is_07=is_07) * 2)
+    status, _, errors = repair("--like-broker", *logs, "-o", "out", "--overwrite", cwd=tmp_path)
+    assert status == DAMAGE
+    assert errors.endswith(": is a copy that this run has made; give another directory\n")
+    assert (tmp_path / "out" / logs[0].name).read_bytes() == _entry(is_07=is_07)
+    assert repair("--like-broker", logs[1], "-o", "out", "--overwrite", cwd=tmp_path)[0] == CLEAN
+
+
+@pytest.mark.parametrize("is_07", [False, True])
 def test_the_command_that_undoes_quotes_its_path(tmp_path: Path, *, is_07: bool) -> None:
     """A shell takes the name of a directory for a name, whatever it is."""
     log = tmp_path / "a$(id);b c-0" / ("00000000000000000000.kafka" if is_07 else NAME)

@@ -92,14 +92,17 @@ class Staging:
         directory: for the copies.
         source: the directory of the files that are copied.
         others: directories of which files are read too.
-        overwrites: files that are there are replaced, but never a directory.
+        written: files of this run, to which those of the directory are added. Other files that are there are replaced,
+            but never a directory. None: nothing is replaced.
     """
 
-    def __init__(self, directory: str, source: str, *, others: Iterable[str] = (), overwrites: bool = False) -> None:
+    def __init__(
+        self, directory: str, source: str, *, others: Iterable[str] = (), written: set[str] | None = None
+    ) -> None:
         directory = physical(directory)
         _refuse_source(directory, (source, *others))
         self._target = directory
-        self._overwrites = overwrites
+        self._written = written
         self._names: list[str] = []
         missing = normal_path(directory)
         to_make: list[str] = []
@@ -171,6 +174,8 @@ class Staging:
             raise
         for _, name in places:
             _remove(self._old(name))
+        if self._written is not None:
+            self._written.update(self._place(name) for _, name in places)
         self._names.clear()
 
     def _place(self, name: str) -> str:
@@ -200,7 +205,10 @@ class Staging:
         """Raises KdumpError OUTPUT_EXISTS for a name that is taken in the directory."""
         for name in names:
             path = self._place(name)
-            if self._overwrites and os.path.isfile(path) and not os.path.islink(path):
+            if self._written is not None and path in self._written:
+                message = "is a copy that this run has made; give another directory"
+                raise KdumpError(Codes.OUTPUT_EXISTS, message, path=path)
+            if self._written is not None and os.path.isfile(path) and not os.path.islink(path):
                 continue
             if os.path.lexists(path):
                 message = "is there already; give another directory, or --overwrite"
