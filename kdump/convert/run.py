@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -183,6 +184,8 @@ class Outputs:
         self._staged: list[Staged] = []
         self._logs: list[str] = []
         self._made: list[str] = []
+        self._targets = {job.source: job.target for job in jobs}
+        self._counts = Counter(job.target for job in jobs)
 
     def __enter__(self) -> Self:
         directories = _target_directories(self._jobs)
@@ -204,10 +207,13 @@ class Outputs:
     def add(self, result: SegmentResult) -> SegmentResult:
         """Note what a job has staged; returns the result.
 
-        Segments with nothing in the range are not written if there are several: they would be empty logs.
+        Segments with nothing in the range are not written if there are several: they would be empty logs. An empty one
+        is not written either where it would have the name of another one, as when it is renumbered.
         """
         if len(self._jobs) > 1 and self._jobs[0].conversion.selects and result.is_empty:
             result.discard("nothing of it is in the range, it is not written")
+        elif result.is_empty and self._counts[self._targets[result.source]] > 1:
+            result.discard("it is empty, and another segment has its name; it is not written")
         self._staged += result.staged
         self._logs += (segment.path for segment in result.segments if segment.base_offset is not None)
         return result
@@ -221,19 +227,15 @@ class Outputs:
         """
         planned = {path for job in self._jobs for path in _files_of(job)}
         sources, beside = _sources(self._jobs), _beside(self._jobs)
-        paths: set[str] = set()
         for _, path in self._staged:
-            if path in paths:
-                # Such as 5.log of 5.log and 5.a.log.
-                raise KdumpError(Codes.UNWRITABLE, "two segments of the source would become this file", path=path)
-            paths.add(path)
             is_beside = os.path.lexists(path) and _directory_of(path) in beside
             if path not in planned and (_identity(path) in sources or is_beside):
                 raise KdumpError(Codes.UNWRITABLE, "exists beside the source", path=path)
             self._check_place(path)
         try:
+            written = {path for _, path in self._staged}
             # An old index does not fit the new log.
-            stale = {path for log in self._logs for path in _with_indexes(log)} - paths
+            stale = {path for log in self._logs for path in _with_indexes(log)} - written
             for path in stale:
                 self._check_place(path)
             publish(self._staged, stale)

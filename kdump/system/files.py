@@ -12,7 +12,7 @@ import os
 import stat
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Final, NamedTuple
 
@@ -100,12 +100,17 @@ class NewFile:
 def publish(files: Iterable[Staged], removed: Iterable[str] = ()) -> None:
     """Put finished files in their places, over what is there, and remove ``removed``: all or nothing.
 
-    When one of them fails, the files that were replaced come back.
+    When one of them fails, the files that were replaced come back. No file takes the place of another one of ``files``,
+    by whatever path: names may be equal to the file system that are not equal here, and directories may be links.
     """
     done: list[_Change] = []
+    placed: set[tuple[int, int]] = set()
     try:
         for temporary, path in files:
             with _named(path):
+                _refuse_placed(path, placed)
+                status = os.lstat(temporary)
+                placed.add((status.st_dev, status.st_ino))
                 old = _second_name(path)
                 done.append(_Change(path, old, temporary))
                 os.replace(temporary, path)
@@ -149,6 +154,14 @@ class _Change(NamedTuple):
                 os.unlink(self.old)
             elif self.temporary is not None and not os.path.lexists(self.temporary):
                 os.replace(self.path, self.temporary)
+
+
+def _refuse_placed(path: str, placed: Container[tuple[int, int]]) -> None:
+    """Raises OSError where one of the files ``placed``, by device and inode, is at ``path``."""
+    with contextlib.suppress(FileNotFoundError):
+        status = os.lstat(path)
+        if (status.st_dev, status.st_ino) in placed:
+            raise OSError(errno.EEXIST, "two files of the output would become this one", path)
 
 
 def _check_place(path: str) -> None:

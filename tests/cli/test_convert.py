@@ -136,8 +136,39 @@ def test_two_segments_never_become_one_file(home: Path, words: tuple[str, ...]) 
     status, _, err = convert(home, "data/t-0", "-o", "new", *words)
     assert status == UNREADABLE
     assert f"new/{50:020}." in err
-    assert "two segments of the source would become this file" in err
+    assert "two files of the output would become this one" in err
     assert not (home / "new").exists()
+
+
+@pytest.mark.parametrize("words", [("--to", "jsonl"), ("--codec", "gzip"), ("--codec", "gzip", "--overwrite")])
+def test_two_segments_never_become_one_file_by_a_link(home: Path, words: tuple[str, ...]) -> None:
+    """A link among the directories of the target led the second partition to the files of the first one."""
+    shutil.copytree(home / "data" / "t-0", home / "data" / "u-0")
+    (home / "new" / "t-0").mkdir(parents=True)
+    (home / "new" / "u-0").symlink_to("t-0")
+    (home / "new" / "t-0" / f"{50:020}.log").write_bytes(b"mine")
+    status, _, err = convert(home, "data", "-o", "new", *words)
+    assert status == (UNREADABLE if "--overwrite" in words or "jsonl" in words else DAMAGE)
+    assert (home / "new" / "t-0" / f"{50:020}.log").read_bytes() == b"mine"
+    assert len(list((home / "new" / "t-0").iterdir())) == 1
+    assert err.count("kdump: ") == 1
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+def test_an_empty_segment_takes_no_name_when_renumbered(home: Path, *, is_last: bool) -> None:
+    """It has the first offset of the next segment. Two of them were refused."""
+    source = home / "data" / "t-0"
+    empty = (900, 901) if is_last else (0,)
+    for offset in empty:
+        (source / f"{offset:020}.log").write_bytes(b"")
+    assert convert(home, "data/t-0", "-o", "new", "--renumber", "100")[0] == CLEAN
+    assert convert(home, "data/t-0", "-o", "with", "--renumber", "100", "--skip-damaged")[0] == CLEAN
+    for offset in empty:
+        (source / f"{offset:020}.log").unlink()
+    assert convert(home, "data/t-0", "-o", "without", "--renumber", "100")[0] == CLEAN
+    assert files(home / "new") == files(home / "without")
+    for name in files(home / "new"):
+        assert (home / "new" / name).read_bytes() == (home / "without" / name).read_bytes()
 
 
 def test_the_directory_of_the_source_by_another_mount(home: Path) -> None:
