@@ -12,7 +12,7 @@ from kdump.dump.targets import Follow, Target, target_by_path
 from kdump.log import files
 from kdump.log.names import Kind
 from kdump.log.partition import segments_after
-from kdump.log.paths import PathDirectory, resolve
+from kdump.log.paths import LogSegment07, PathDirectory, resolve
 
 
 def followed(path: str, on_wait: Callable[[], None]) -> Iterator[Target]:
@@ -45,9 +45,16 @@ def _growing(path: str) -> Iterator[tuple[str, bool]]:
         pending = [path]
     else:
         errors: list[KdumpError] = []
-        pending = [log.path for log in found.logs(errors.append)] or [log.path for log in found.logs_07(errors.append)]
+        pending = []
+        pending_07: list[str] = []
+        for log in found.files(errors.append):
+            (pending_07 if isinstance(log, LogSegment07) else pending).append(log.path)
         if errors:
             raise errors[0]
+        if pending and pending_07:
+            message = "has logs of Kafka 0.7 and of today: name the one to follow"
+            raise KdumpError(Codes.NOT_A_SEGMENT_FILE, message, path=path)
+        pending = pending or pending_07
         if len({os.path.dirname(segment) for segment in pending}) > 1:
             raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "a log directory: one partition can be followed", path=path)
     while pending:

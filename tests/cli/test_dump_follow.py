@@ -185,3 +185,12 @@ def test_what_does_not_go_with_it(tmp_path: Path) -> None:
             [sys.executable, "-m", "kdump", "dump", "-f", *words], capture_output=True, timeout=120, check=False
         )
         assert run.returncode == USAGE, words
+
+
+def test_logs_of_kafka_07_beside_those_of_today(tmp_path: Path) -> None:
+    """Those of 0.7 were left out silently."""
+    for suffix in ("log", "kafka"):
+        (tmp_path / f"{0:020}.{suffix}").write_bytes(b"")
+    run = shell("$KDUMP dump --follow .", tmp_path)
+    assert run.returncode == UNREADABLE
+    assert run.stderr == b"kdump: .: has logs of Kafka 0.7 and of today: name the one to follow\n"
