@@ -19,7 +19,7 @@ from kdump.format.batch import HEADER_SIZE, MAGIC, parse_header
 from kdump.kafka.retention import RetainedSegment, largest_timestamp
 from kdump.kafka.startup.logdirectory import STRAY, parse_folder
 from kdump.log import files
-from kdump.log.names import CLUSTER_METADATA, Kind, base_of, is_uri, sibling
+from kdump.log.names import CLUSTER_METADATA, Kind, base_of, is_log_07, is_uri, sibling
 from kdump.log.opening import open_source
 from kdump.log.partition import segment_files
 from kdump.log.siblings import read_time_index
@@ -200,8 +200,9 @@ def read_place(place: CopyPlace, limit: int = DEFAULT_LIMIT) -> SourcePartition:
     logs = [place.log] if place.log is not None else list(segment_files(place.directory, errors.append))
     if errors:
         raise errors[0]
-    if not logs:
-        raise KdumpError(Codes.NO_SEGMENTS, "has logs of Kafka 0.7 only: convert them first", path=place.directory)
+    if place.log is None and any(is_log_07(entry.name) for entry in files.listing(place.directory)):
+        # Also beside logs of today: none is left out.
+        raise KdumpError(Codes.NO_SEGMENTS, "has logs of Kafka 0.7: convert them first", path=place.directory)
     segments = [TableSegment(base_of(log), log, files.size(log)) for log in logs]
     segments.sort(key=lambda segment: segment.base_offset)
     table = read_table(segments, lambda number: open_source(segments[number].path), lambda path: False)

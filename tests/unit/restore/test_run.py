@@ -634,11 +634,15 @@ def test_the_state_of_other_brokers(tmp_path: Path, topic: str) -> None:
         assert NoteKind.BROKER_STATE not in {note.kind for note in plan.notes}
 
 
-def test_a_partition_of_kafka_0_7(tmp_path: Path) -> None:
-    partition = tmp_path / "old-0"
-    partition.mkdir()
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_a_partition_of_kafka_0_7(tmp_path: Path, *, is_alone: bool) -> None:
+    """Beside logs of today those of 0.7 were left out silently."""
+    partition = plain_source(tmp_path)
+    if is_alone:
+        shutil.rmtree(partition)
+        partition.mkdir()
     (partition / f"{0:020}.kafka").write_bytes(write_message(b"value"))
-    with pytest.raises(KdumpError, match=r"logs of Kafka 0\.7 only") as error:
+    with pytest.raises(KdumpError, match=r"logs of Kafka 0\.7: convert") as error:
         read_source(str(partition))
     assert error.value.code is Codes.NO_SEGMENTS
     assert error.value.path == str(partition)
