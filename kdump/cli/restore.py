@@ -15,12 +15,14 @@ from kdump.cli.exit_status import RunStatus
 from kdump.codes import REFUSALS, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.checkpoint import is_topic_id
+from kdump.kafka.startup.logdirectory import FUTURE
 from kdump.log.names import CLUSTER_METADATA, is_topic_name
 from kdump.log.siblings import read_topic_id
 from kdump.repair.plan.location import is_log_directory
 from kdump.repair.refusals import is_below
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.restore.plan import (
+    UNFINISHED_COPY,
     LeftPartition,
     NoteKind,
     Placing,
@@ -107,6 +109,8 @@ def _plans(
             yield LeftPartition(name, directory, replace(foreign, message=message))
         elif isinstance(target, str):
             yield LeftPartition(name, directory, RestoreNote(NoteKind.NO_TARGET, target))
+        elif directory.endswith(FUTURE):
+            yield LeftPartition(name, directory, UNFINISHED_COPY)
         elif others:
             message = "several directories hold it: name the right one as SRC, with --topic"
             yield LeftPartition(name, directory, RestoreNote(NoteKind.SEVERAL_SOURCES, message))

@@ -24,7 +24,7 @@ from kdump.kafka.startup.logdirectory import DELETE, FUTURE, parse_folder
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA, is_topic_name
 from kdump.payloads.topics import INTERNAL_TOPICS
-from kdump.restore.plan import LeftPartition, NoteKind, RestoreNote, RestoreOptions, plan_restore
+from kdump.restore.plan import UNFINISHED_COPY, LeftPartition, NoteKind, RestoreNote, RestoreOptions, plan_restore
 from kdump.restore.source import read_place
 from kdump.restore.target import TargetPartition
 from kdump.verify.coordinators import coordinator_states
@@ -182,16 +182,28 @@ class _Found:
 
     def look(self, paths: Sequence[str]) -> None:
         """Look into log directories, or partition directories. One that comes again counts once."""
+        unfinished: dict[PartitionName, str] = {}
         for path in paths:
             try:
-                folders = [entry.path for entry in files.listing(path) if entry.is_directory and _counts(entry.name)]
+                entries = [entry for entry in files.listing(path) if entry.is_directory]
             except KdumpError as error:
                 self.on_error(error.located(path))
                 continue
-            for folder in sorted(folders) or [path]:
+            held = {entry.path: parsed for entry in entries if (parsed := parse_folder(entry.name)) is not None}
+            unfinished.update((name, folder) for folder, (name, form) in held.items() if form == FUTURE)
+            # No broker was about to delete or to replace these.
+            kept = [
+                folder
+                for folder, (name, form) in held.items()
+                if name[0] != CLUSTER_METADATA and form not in (DELETE, FUTURE)
+            ]
+            for folder in sorted(kept) if held else [path]:
                 if (real := os.path.realpath(folder)) not in self._seen:
                     self._seen.add(real)
                     self._look_into(folder)
+        for name, folder in unfinished.items():
+            if name not in self.places and name[0] not in _INTERNAL:
+                self.left.append(LeftPartition(name, folder, UNFINISHED_COPY))
 
     def _look_into(self, folder: str) -> None:
         try:
@@ -217,12 +229,6 @@ class _Found:
 
 _OPTIONS: Final = RestoreOptions(forgets_producers=True)
 _NO_NAME: Final = "no topic can have this name; kdump convert --for-broker --topic restores it under another one"
-
-
-def _counts(name: str) -> bool:
-    """A directory holds a partition, and no broker was about to delete or to replace it."""
-    folder = parse_folder(name)
-    return folder is not None and folder[0][0] != CLUSTER_METADATA and folder[1] not in (DELETE, FUTURE)
 
 
 def _adopted(name: PartitionName, found: _Found, image: MetadataImage | None) -> Iterator[AdoptedPartition]:

@@ -143,6 +143,12 @@ class RestorePlan:
         return self.place.log or self.place.directory
 
 
+UNFINISHED_COPY: Final = RestoreNote(
+    NoteKind.UNREADABLE,
+    "only a copy is left that a broker had not finished (-future); kdump convert --for-broker --topic restores it",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class LeftPartition:
     """A partition of the source that is not restored."""

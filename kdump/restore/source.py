@@ -17,7 +17,7 @@ from kdump.diff.places import CopyPlace, PartitionName, copies_of
 from kdump.diff.table import CopyTable, Rows, TableSegment, read_table
 from kdump.format.batch import HEADER_SIZE, MAGIC, parse_header
 from kdump.kafka.retention import RetainedSegment, largest_timestamp
-from kdump.kafka.startup.logdirectory import STRAY, parse_folder
+from kdump.kafka.startup.logdirectory import FUTURE, STRAY, parse_folder
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA, Kind, base_of, is_log_07, is_uri, sibling
 from kdump.log.opening import open_source
@@ -172,18 +172,18 @@ def read_source(path: str, limit: int = DEFAULT_LIMIT) -> SourcePartition:
 def directories_below(log_directory: str, *, put_aside: bool) -> Iterator[tuple[PartitionName, list[str]]]:
     """The partitions of a log directory with the directories that hold them, sorted by name.
 
-    Directories that a broker was about to delete, or to replace, do not count, and the metadata of the cluster do not.
+    Directories that a broker was about to delete do not count, and the metadata of the cluster do not.
 
     Args:
         log_directory: the path.
         put_aside: only directories count that a broker has put aside (-stray); else these count where the partition
-            has no other one.
+            has no other one, and those on their way to another log directory (-future) where it has none of these.
 
     Raises:
         KdumpError: the directory cannot be listed, or holds no partition.
     """
     found: dict[PartitionName, dict[str, list[str]]] = {}
-    forms = (STRAY,) if put_aside else ("", STRAY)
+    forms = (STRAY,) if put_aside else ("", STRAY, FUTURE)
     for entry in files.listing(log_directory):
         folder = parse_folder(entry.name) if entry.is_directory else None
         if folder is not None and folder[0][0] != CLUSTER_METADATA and folder[1] in forms:
@@ -191,7 +191,7 @@ def directories_below(log_directory: str, *, put_aside: bool) -> Iterator[tuple[
     if not found:
         raise KdumpError(Codes.NO_SEGMENTS, "holds no partition", path=log_directory)
     for name in sorted(found):
-        yield name, found[name].get("") or sorted(found[name][STRAY])
+        yield name, next(sorted(found[name][form]) for form in forms if form in found[name])
 
 
 def read_place(place: CopyPlace, limit: int = DEFAULT_LIMIT) -> SourcePartition:

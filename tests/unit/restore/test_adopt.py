@@ -14,6 +14,8 @@ import pytest
 from kdump.codes import KdumpError
 from kdump.restore.adopt import AdoptionPlan, plan_adoption
 from kdump.restore.adoptreport import adoption_commands, adoption_page, adoption_rows
+from kdump.restore.plan import UNFINISHED_COPY
+from kdump.restore.source import directories_below
 from tests.harness.archives import unpack_archive, unpack_cases
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.captures import CAPTURES, FIXTURES
@@ -197,6 +199,23 @@ def test_put_aside_and_about_to_go(tmp_path: Path) -> None:
     (partition,) = planned(str(path)).partitions
     assert partition.name == ("t", 0)
     assert partition.best_copy.directory.endswith("-stray")
+
+
+def test_a_copy_that_was_not_finished_and_is_all_that_is_left(tmp_path: Path) -> None:
+    """The plan said nothing of it, and ``--from-log-dir`` left it out with status 0."""
+    path = Path(broker(tmp_path, 1, {"t-0": 2, "t-1": 1}))
+    shutil.copytree(path / "t-0", path / f"t-0.{'0' * 32}-future")
+    (path / "t-1").rename(path / f"t-1.{'0' * 32}-future")
+    plan = planned(str(path))
+    assert [one.name for one in plan.partitions] == [("t", 0)]
+    (left,) = plan.left
+    assert (left.name, left.note) == (("t", 1), UNFINISHED_COPY)
+    assert not plan.is_whole
+    below = dict(directories_below(str(path), put_aside=False))
+    assert below == {("t", 0): [f"{path}/t-0"], ("t", 1): [left.directory]}
+    shutil.rmtree(path / "t-0")
+    plan = planned(str(path))
+    assert ([one.name for one in plan.left], plan.partitions) == ([("t", 0), ("t", 1)], ())
 
 
 def rows(plan: AdoptionPlan) -> list[dict[str, Any]]:
