@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import permutations
 from typing import Final, NamedTuple
 
@@ -22,14 +21,13 @@ from kdump.log.names import (
     CLUSTER_METADATA,
     LOG_DIRECTORY_TEXT_FILES,
     Kind,
-    is_beside_owner,
     is_uri,
     parse_partition_directory,
     partition_of_file,
 )
 from kdump.log.partition import no_segments, partitions_elsewhere
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, is_zookeeper, resolve
-from kdump.log.siblings import read_checkpoint, read_topic_id
+from kdump.log.siblings import is_put_aside, read_checkpoint, read_topic_id
 
 PartitionName = tuple[str, int]
 _LEAVING: Final = (DELETE, STRAY)
@@ -220,8 +218,7 @@ def _copy(path: str, directory: str, known: _Known) -> CopyPlace:
     folder = os.path.basename(files.absolute(directory))
     name = parse_partition_directory(folder)
     cluster_id, node_id = known.directory.broker or (None, None)
-    if known.path is not None and folder.endswith(_LEAVING) and is_beside_owner(folder, partial(_is_in, known.path)):
-        # The lines of checkpoints are those of the partition that a broker has made in its place.
+    if known.path is not None and is_put_aside(directory):
         known = _Known(_WITHOUT_LOG_DIRECTORY, None)
     cleaned_to = None if known.path is None else read_checkpoint(directory, CLEANER_CHECKPOINT)
     has_cleaner = known.path is not None and files.exists(os.path.join(known.path, CLEANER_CHECKPOINT))
@@ -239,10 +236,6 @@ def _copy(path: str, directory: str, known: _Known) -> CopyPlace:
         has_cleaner,
         folder.endswith(FUTURE),
     )
-
-
-def _is_in(directory: str, name: str) -> bool:
-    return files.exists(os.path.join(directory, name))
 
 
 def _settings(name: PartitionName | None, known: _Known) -> LoadSettings:

@@ -74,7 +74,8 @@ _PARTITION: Final = re.compile(
     r"(?P<topic>.+)-(?P<partition>\d{1,1024})(?:\.[0-9A-Za-z_-]+-(?:delete|future|stray))?", re.DOTALL
 )
 """Also a topic with a line feed, which a broker takes as one."""
-_WITHOUT_LINES: Final = ("-delete", "-stray")
+WITHOUT_LINES: Final = ("-delete", "-stray")
+"""Ends of the names of partition directories of which a broker writes no lines into checkpoints."""
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -163,7 +164,7 @@ def owner_of_lines(name: str, is_there: Callable[[str], bool]) -> tuple[str, int
     Returns:
         (topic, partition); None: the directory has no lines, or they are those of another one beside it.
     """
-    if name.endswith(_WITHOUT_LINES) or is_beside_owner(name, is_there):
+    if name.endswith(WITHOUT_LINES) or is_beside_owner(name, is_there):
         return None
     return parse_partition_directory(name)
 

@@ -29,9 +29,17 @@ from kdump.format.index import (
     rising_part,
 )
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
-from kdump.log.files import FileState, absolute, file_state, listing
+from kdump.log.files import FileState, absolute, exists, file_state, listing
 from kdump.log.named import STDIN
-from kdump.log.names import CLEANER_STATES, Kind, parse_file_name, parse_partition_directory, sibling
+from kdump.log.names import (
+    CLEANER_STATES,
+    WITHOUT_LINES,
+    Kind,
+    is_beside_owner,
+    parse_file_name,
+    parse_partition_directory,
+    sibling,
+)
 from kdump.log.opening import read_index, read_whole
 
 _ENTRY_SIZES: Final = {Kind.INDEX: OFFSET_ENTRY_SIZE, Kind.TIME_INDEX: TIME_ENTRY_SIZE}
@@ -101,6 +109,20 @@ def read_topic_id(directory: str) -> str | None:
 def read_checkpoint(directory: str, name: str) -> int | None:
     """The entry of a partition directory in the checkpoint ``name`` of the log directory above; None: it has none."""
     return read_checkpoints_of(directory, [name])[0]
+
+
+def read_own_checkpoint(directory: str, name: str) -> int | None:
+    """As ``read_checkpoint``; None for a directory that was put aside (``is_put_aside``)."""
+    return None if is_put_aside(directory) else read_checkpoint(directory, name)
+
+
+def is_put_aside(directory: str) -> bool:
+    """A broker put a partition directory aside (-stray, -delete), and has made another one of the partition.
+
+    The lines of checkpoints are those of the other one.
+    """
+    above, name = os.path.split(absolute(directory))
+    return name.endswith(WITHOUT_LINES) and is_beside_owner(name, lambda other: exists(os.path.join(above, other)))
 
 
 def read_checkpoints_of(directory: str, names: Iterable[str]) -> list[int | None]:

@@ -17,7 +17,7 @@ from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import INDEX_KINDS, Kind, parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
-from kdump.log.siblings import read_checkpoint
+from kdump.log.siblings import read_own_checkpoint
 from kdump.log.source import Source
 from kdump.repair.plan.indexes import differing, has_indexes, has_txn_index
 from kdump.repair.plan.location import PartitionLocation, is_metadata
@@ -363,7 +363,7 @@ def missing_segments(directory: str, segments: Sequence[str], replicas: Sequence
     bases.discard(None)
     first = min((base for base in (*bases, *there) if base is not None), default=_LAST)
     start = min((replica.log_start for replica in replicas), default=_LAST)
-    own_start = read_checkpoint(directory, LOG_START_CHECKPOINT)
+    own_start = read_own_checkpoint(directory, LOG_START_CHECKPOINT)
     start = start if own_start is None else max(start, own_start)
     if start < first:
         bases.add(min(replica.start_of_batch(start) for replica in replicas))

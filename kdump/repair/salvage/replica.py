@@ -27,7 +27,7 @@ from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.partition import segment_files
-from kdump.log.siblings import read_checkpoint, read_topic_id
+from kdump.log.siblings import read_own_checkpoint, read_topic_id
 from kdump.log.source import Source
 from kdump.repair.salvage.choice import heaviest_chain
 from kdump.repair.salvage.entry import Entry
@@ -133,7 +133,7 @@ class Replica:
     def log_start(self) -> int:
         """The log start offset: what log-start-offset-checkpoint says, but not before the first segment begins."""
         first, _ = self._segments[0]
-        return max(first, read_checkpoint(self._directory, LOG_START_CHECKPOINT) or first)
+        return max(first, read_own_checkpoint(self._directory, LOG_START_CHECKPOINT) or first)
 
     def start_of_batch(self, offset: int) -> int:
         """The first offset of the batch that holds ``offset``, or ``offset`` where there is none."""

@@ -32,8 +32,8 @@ from kdump.log.opening import open_source
 from kdump.log.partition import segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import (
-    read_checkpoint,
     read_leader_epochs,
+    read_own_checkpoint,
     read_time_index,
     read_topic_id,
     read_txn_index,
@@ -203,12 +203,12 @@ class Neighbours:
     @cached_property
     def recovery_point(self) -> int:
         """Of the log directory's checkpoint, 0 without one."""
-        return read_checkpoint(self._directory, RECOVERY_POINT_CHECKPOINT) or 0
+        return read_own_checkpoint(self._directory, RECOVERY_POINT_CHECKPOINT) or 0
 
     @cached_property
     def high_watermark(self) -> int | None:
         """Of the log directory's checkpoint."""
-        return read_checkpoint(self._directory, HIGH_WATERMARK_CHECKPOINT)
+        return read_own_checkpoint(self._directory, HIGH_WATERMARK_CHECKPOINT)
 
     @cached_property
     def topic_id(self) -> str | None:

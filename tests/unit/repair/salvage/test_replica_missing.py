@@ -334,6 +334,21 @@ class TestStart:
             remove_all(damaged, f"{base:020}")
         assert run(damaged, options(healthy)).plan.segments[0].base_offset == 40
 
+    @pytest.mark.parametrize("is_source", [True, False])
+    def test_a_directory_that_was_put_aside_has_no_line(self, tmp_path: Path, *, is_source: bool) -> None:
+        """The log start is that of the partition in its place; what lies before it was not taken."""
+        names = ("t-0.0a-stray", "t-0") if is_source else ("t-0", "t-0.0a-stray")
+        healthy = build(tmp_path / "replica" / names[0], LOGS["plain"])
+        damaged = tmp_path / "logs" / names[1]
+        shutil.copytree(healthy, damaged)
+        for base in (0, 40):
+            remove_all(damaged, f"{base:020}")
+        put_aside = healthy if is_source else damaged
+        (put_aside.parent / "log-start-offset-checkpoint").write_text("0\n1\nt 0 40\n")
+        assert run(damaged, options(healthy)).plan.segments[0].base_offset == 40
+        (put_aside.parent / "t-0").mkdir()
+        assert run(damaged, options(healthy)).plan.segments[0].base_offset == 0
+
     def test_segments_below_it_stay_away(self, tmp_path: Path) -> None:
         """Index files were left behind by segments that were deleted."""
         healthy = build(tmp_path / "replica" / "t-0", LOGS["plain"])
