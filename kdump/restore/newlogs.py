@@ -111,6 +111,11 @@ class PartitionMaker:
             KdumpError: a file cannot be read or written, or a broker's recovery would cut what was made.
         """
         made = self._made
+        base_offset, count = Counter(segment.base_offset for segment in self._plan.segments).most_common(1)[0]
+        if count > 1 and self._conversion.renumber is None:
+            # Such as 5.log and 05.log.
+            message = f"two logs of it begin at offset {base_offset}: move one of them away, or --renumber them"
+            raise KdumpError(Codes.REPAIR_REFUSED, message, path=self._plan.source)
         if self._options.is_converted:
             self._convert()
         else:

@@ -29,6 +29,7 @@ from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, task_of
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.captures import FIXTURES
+from tests.harness.cli_runs import DAMAGE, kdump
 from tests.harness.killedrepairs import MARKER, contents, tree
 from tests.harness.killing import in_child, killed_at
 
@@ -646,3 +647,16 @@ def test_a_partition_of_kafka_0_7(tmp_path: Path, *, is_alone: bool) -> None:
         read_source(str(partition))
     assert error.value.code is Codes.NO_SEGMENTS
     assert error.value.path == str(partition)
+
+
+@pytest.mark.parametrize("codec", [(), ("--codec", "zstd")])
+@pytest.mark.parametrize("name", ["10.log", f"{10:020}.a.log"])
+def test_two_logs_of_one_base_offset(tmp_path: Path, name: str, codec: tuple[str, ...]) -> None:
+    """They would have one name. A hidden file that existed was named."""
+    source = plain_source(tmp_path)
+    shutil.copy(source / f"{10:020}.log", source / name)
+    words = ["convert", "--for-broker", "--topic", "t", "--topic-id", ID, "-o", str(tmp_path / "new"), str(source)]
+    run = kdump(*words, *codec, cwd=tmp_path)
+    assert run.returncode == DAMAGE
+    assert "two logs of it begin at offset 10: move one of them away, or --renumber them" in run.stderr.decode()
+    assert not (tmp_path / "new").exists()
