@@ -113,7 +113,11 @@ def changed_files(
     Raises:
         KdumpError: the PATH cannot be listed.
     """
-    listed = {place: one for one in manifest.files if (place := below(one.path, root)) is not None}
+    # A file may be listed twice, and be only one of them now.
+    listed: dict[str, list[ListedFile]] = {}
+    for one in manifest.files:
+        if (place := below(one.path, root)) is not None:
+            listed.setdefault(place, []).append(one)
     present = {below(path, directory) or "": path for path in files_below(directory, [manifest.path])}
     for name in sorted(listed.keys() | present.keys()):
         if name not in present:
@@ -124,7 +128,8 @@ def changed_files(
             )
         else:
             try:
-                message = _change(listed[name], present[name])
+                changes = (_change(one, present[name]) for one in dict.fromkeys(listed[name]))
+                message = next(filter(None, changes), None)
             except KdumpError as error:
                 on_error(error.located(present[name]))
                 continue

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.diff.against import changed_files
 from kdump.diff.manifest import RANGE_OFFSETS, is_manifest, manifest_lines, ranges_of, read_manifest
 from tests.harness.replicas import MadeBatch, fail, loaded, make_copy
 
@@ -114,3 +115,15 @@ def test_of_zookeeper_there_are_files_only(tmp_path: Path) -> None:
     lines = list(manifest_lines([str(tmp_path)], fail))
     assert [line.endswith("version-2/log.1\n") for line in lines if not line.startswith("# ")] == [True]
     assert not any('"type":"partition"' in line for line in lines)
+
+
+def test_a_file_that_is_listed_twice_is_compared_with_both(tmp_path: Path) -> None:
+    """Only the last line of a file counted, so another one could hide it."""
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(b"")
+    path, root = tmp_path / "manifest", str(tmp_path / "t-0")
+    lines = list(manifest_lines([root], fail))
+    digest = next(number for number, line in enumerate(lines) if not line.startswith("#"))
+    for before, count in (([lines[digest]], 0), (["0" * 64 + lines[digest][64:]], 1)):
+        path.write_text("".join([*lines[:digest], *before, *lines[digest:]]))
+        assert len(list(changed_files(read_manifest(str(path)), root, root, fail))) == count
