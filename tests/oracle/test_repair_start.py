@@ -92,7 +92,7 @@ def test_killed_at_every_call(broker: Broker, tmp_path: Path, way: RepairMode, i
     before, started_before = contents(tree(sound)), broker.start([sound])[0]
     repair(sound, way)
     after, started_after = contents(tree(sound)), broker.start([sound])[0]
-    left = killed_states(tmp_path, partial(repair, way=way), built=built)
+    left = killed_states(tmp_path, partial(repair, mode=way), built=built)
     for partition, started in zip(left, broker.start(left), strict=True):
         found = contents(tree(partition))
         check_pairs(before, after, found)
