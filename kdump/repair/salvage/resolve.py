@@ -76,11 +76,15 @@ def decide(
     for touched in judged:
         is_abort, transaction = touched.lost_marker, touched.transaction
         if transaction.outcome.is_undecided:
-            if policy is TxnPolicy.DROP:
+            done = policy
+            if policy is TxnPolicy.DROP and transaction.first_offset < (around.base_offset or 0):
+                # Its batches in earlier segments would stay, so that readers got a part of it.
+                done = TxnPolicy.LEAVE
+            elif policy is TxnPolicy.DROP:
                 endings.dropped += _batches_of(transaction, table)
             # No marker is made where the next one does what the policy asks for.
             is_abort = None if transaction.outcome is _SAME.get(policy) else _MARKERS.get(policy)
-            transaction = replace(transaction, done=policy)
+            transaction = replace(transaction, done=done)
         offset = None if is_abort is None else free.take(gap.first for gap in touched.gaps)
         if is_abort is not None and offset is not None:
             endings.markers.append(marker(touched, offset, table, around, is_abort=is_abort))
@@ -88,7 +92,7 @@ def decide(
             # More transactions than offsets in the gap.
             transaction = replace(transaction, done=TxnPolicy.LEAVE)
         if transaction.done is TxnPolicy.LEAVE:
-            until = ENDLESS if transaction.outcome.is_undecided and policy is TxnPolicy.LEAVE else 0
+            until = ENDLESS if transaction.outcome.is_undecided and policy not in _MARKERS else 0
             key = transaction.producer_id, transaction.first_offset
             endings.judged[key] = JudgedBefore(is_left=True, until=until)
         endings.transactions.append(transaction)

@@ -12,7 +12,8 @@ from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
-from kdump.repair.salvage.pieces import PieceOrigin, TxnOutcome, TxnPolicy
+from kdump.repair.salvage.later import ENDLESS
+from kdump.repair.salvage.pieces import JudgedBefore, PieceOrigin, TxnOutcome, TxnPolicy
 from kdump.repair.salvage.siblingcontext import SiblingContext
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, plain_rows, v2_batch
 from tests.harness.fast_reference import Row
@@ -220,6 +221,19 @@ def test_a_transaction_from_an_earlier_segment() -> None:
     (touched,) = result.log.transactions
     assert (touched.first_offset, touched.outcome) == (80, TxnOutcome.UNKNOWN)
     assert markers(result) == [(103, 7, 3, ABORT, 4)]
+
+
+def test_batches_in_an_earlier_segment_are_not_dropped() -> None:
+    """So none of the transaction are: readers would get a part of it, and the report would say that all are gone."""
+    log = Log()
+    log.offset = 100
+    log.data().plain().hole(4).plain()
+    states = ProducerStates.from_snapshot([ProducerEntry(7, 3, -1, 90, 0, NOW, 4, 80)], 100)
+    result = log.mended(TxnPolicy.DROP, base_offset=100, producers=states)
+    (touched,) = result.log.transactions
+    assert (touched.first_offset, touched.done) == (80, TxnPolicy.LEAVE)
+    assert result.spans == [("kept", 100, 104), ("held", 105, 108), ("kept", 109, 111)]
+    assert result.log.judged[7, 80] == JudgedBefore(is_left=True, until=ENDLESS)
 
 
 @pytest.mark.parametrize(
