@@ -248,8 +248,13 @@ class Preparation:
         return self.has_new(name) or disk.exists(self.folders.file(name))
 
     def link(self, name: str) -> None:
-        """Give a file that stays, or the new one that replaces it, a second name to wait under."""
+        """Give a file that stays, or the new one that replaces it, a second name to wait under.
+
+        Raises:
+            KdumpError: REPAIR_REFUSED for what is no regular file, such as a link that is a snapshot by its name.
+        """
         source = self.new_entry(name) if self.has_new(name) else self.folders.file(name)
+        disk.open_file(source).close()
         if not disk.link(source, self.new_entry(name + SWAP)):
             journal.copy_file(source, self.new_entry(name + SWAP))
 

@@ -25,6 +25,7 @@ from kdump.repair.begun import finish_repairs, undo_repair
 from kdump.repair.plan.location import PartitionLocation
 from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, RepairOptions
+from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
 from tests.harness.examples import sparse
 from tests.harness.killedrepairs import build, contents, finish, manifests, repair, tree
@@ -647,6 +648,23 @@ def test_finish_of_what_is_no_directory(partition: Path, tmp_path: Path) -> None
     assert kdump("repair", "--finish", str(next(partition.glob("*.log"))), cwd=tmp_path).returncode == DAMAGE
     assert kdump("repair", "--finish", "--in-place", str(partition), cwd=tmp_path).returncode == USAGE
     assert kdump("repair", "--finish", cwd=tmp_path).returncode == USAGE
+
+
+def test_a_link_in_the_place_of_a_snapshot_that_stays(tmp_path: Path) -> None:
+    """Salvage gives the snapshots that stay a second name for a moment."""
+    partition = tmp_path / "logs" / "t-0"
+    partition.mkdir(parents=True)
+    for first in (0, 7, 14):
+        good = [v2_batch(plain_rows(1), base_offset=first + number) for number in (0, 6)]
+        (partition / f"{first:020}.log").write_bytes((bytes(30) if first == 7 else b"").join(good))
+    snapshot = partition / f"{7:020}.snapshot"
+    snapshot.symlink_to(tmp_path / "file")
+    (tmp_path / "file").write_bytes(PRECIOUS)
+    before = contents(tree(partition))
+    result = kdump("repair", "--in-place", "--salvage", str(partition), cwd=tmp_path)
+    assert f"{snapshot}: is a symbolic link".encode() in result.stderr
+    assert contents(tree(partition)) == before
+    assert (tmp_path / "file").read_bytes() == PRECIOUS
 
 
 def test_what_was_prepared_goes_and_nothing_else(partition: Path, tmp_path: Path) -> None:
