@@ -80,20 +80,26 @@ class RecordedStates(ProducerStates):
             DamageError: the snapshot is damaged.
         """
         count = 0
-        is_as_written = True
+        dead: dict[int, None] = {}
+        rewritten: dict[int, None] = {}
 
         def alive() -> Iterator[ProducerEntry]:
-            nonlocal count, is_as_written
+            nonlocal count
             for entry in snapshot_entries(data):
                 count += 1
-                if is_alive(entry):
-                    is_as_written &= _is_kept(entry)
-                    yield entry
+                if not is_alive(entry):
+                    dead[entry.producer_id] = None
+                    continue
+                if not _is_kept(entry):
+                    rewritten[entry.producer_id] = None
+                yield entry
 
         states = cls.from_snapshot(alive(), end_offset)
-        # Some may be dead, and one may be there twice.
-        if is_as_written and len(states.by_id) == count:
+        # One may be there twice. Then the next snapshot is written whole, and has it once.
+        is_once = len(states.by_id.keys() | dead) == count
+        if is_once and (len(dead) + len(rewritten)) * _LEAST_SHARE <= count:
             states._whole, states._is_whole_read, states._changed = data, True, {}
+            states._forgotten, states._rewritten = list(dead), rewritten
         return states
 
     @property

@@ -195,7 +195,7 @@ def test_a_reader_keeps_no_first_offset_below_0() -> None:
     pair.take_and_read()
 
 
-def test_what_a_reader_would_write_otherwise_is_written_whole() -> None:
+def test_what_a_reader_would_write_otherwise_is_written_so() -> None:
     """A snapshot that shared it kept what the file had."""
     for odd in ([entry(1, -7)], [entry(1, -1, last_offset=-1)], [entry(1, 3), entry(1, 4)]):
         pair = Pair(write_snapshot([*odd, *(entry(number, -1) for number in range(10, 30))]))
@@ -240,9 +240,21 @@ def of_snapshot(entries: list[ProducerEntry], logs: list[bytes]) -> Directory:
             ),
             id="larger and smaller map in turn",
         ),
+        pytest.param(lambda number: batch(100 + 2 * number, 1000 + number, 0, attributes=0), id="each one is dead"),
     ],
 )
-def test_shared_first_offsets_cost_what_changed(log: Callable[[int], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "further",
+    [
+        pytest.param([], id=""),
+        pytest.param([entry(500, -1, timestamp=0)], id="one is dead before"),
+        pytest.param([entry(1, -1)], id="one is there twice"),
+        pytest.param([entry(COUNT - 1, -7)], id="one is there twice, and below 0"),
+    ],
+)
+def test_shared_first_offsets_cost_what_changed(
+    further: list[ProducerEntry], log: Callable[[int], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """For each segment, all producers of a snapshot were written, read and kept."""
     steps = 0
     entry_of, snapshot_entries, bucket = ProducerStates.entry_of, sharedsnapshots.snapshot_entries, producers.map_bucket
@@ -268,7 +280,7 @@ def test_shared_first_offsets_cost_what_changed(log: Callable[[int], bytes], mon
     monkeypatch.setattr(producers, "map_bucket", counted_bucket)
     monkeypatch.setattr(firstoffsets, "map_bucket", counted_bucket)
     entries = [entry(number, 3 if number > 100 else -1) for number in range(COUNT)]
-    found = of_snapshot(entries, [log(number) for number in range(100)])
+    found = of_snapshot([*entries, *further], [log(number) for number in range(100)])
     result = start(found, UNCLEAN)
-    assert steps < 6 * COUNT
+    assert steps < 9 * COUNT
     assert result.failure is None
