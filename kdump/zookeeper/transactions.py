@@ -63,7 +63,8 @@ class TxnBody:
 
     ``version``: the new version of the data or the ACL, or the version that a check wants. ``parent_cversion``: None
     in a create of ZooKeeper 3.3. ``ephemeral``: the session of the transaction owns the node. ``ttl``, ``timeout``: ms.
-    ``closed``: the ephemeral nodes of the session that is closed. ``parts``: the operations of a multi.
+    ``closed``: the ephemeral nodes of the session that is closed. ``parts``: the operations of a multi,
+    none in one that is an operation itself.
     """
 
     type: TxnType
@@ -119,7 +120,8 @@ def parse_transaction(data: bytes, most: int) -> Transaction:
     return Transaction(session, cxid, zxid, time, body, digest)
 
 
-def _body(number: int, reader: JuteReader) -> TxnBody:
+def _body(number: int, reader: JuteReader, *, is_part: bool = False) -> TxnBody:
+    """``is_part``: of a multi. No server reads the operations of a multi that is one itself."""
     try:
         kind = TxnType(number)
     except ValueError:
@@ -142,11 +144,11 @@ def _body(number: int, reader: JuteReader) -> TxnBody:
         body.closed = _closed(reader)
     elif kind is TxnType.ERROR:
         body.error = reader.integer(4)
-    elif kind is TxnType.MULTI:
+    elif kind is TxnType.MULTI and not is_part:
         for _ in range(reader.count()):
             number = reader.integer(4)
             part = JuteReader(reader.buffer_or_none() or b"", code=Codes.ZOOKEEPER_LOG)
-            body.parts.append(_body(number, part))
+            body.parts.append(_body(number, part, is_part=True))
     return body
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from kdump.wire import rangeadler
 from kdump.zookeeper import txnlog
+from kdump.zookeeper.transactions import TxnType
 from kdump.zookeeper.tree import Release
 from kdump.zookeeper.txnlog import EndKind, TxnLog
 
@@ -34,6 +35,17 @@ def test_transactions_after_damage_are_found() -> None:
     data = HEAD + create_session(1) + b"damage" + create_session(2) + unknown + create_session(4) + bytes(50)
     # What lies within a transaction of an unknown type is its content.
     assert later(TxnLog(data, Release.V36)) == [2, 4]
+
+
+def test_a_multi_in_a_multi_is_not_looked_into() -> None:
+    """Thousands of them, each in another one, ended in a RecursionError."""
+    body = b""
+    for _ in range(3000):
+        body = struct.pack(">iii", 1, 14, len(body)) + body
+    (one,) = TxnLog(HEAD + entry(struct.pack(">qiqqi", 1, 0, 5, 0, 14) + body), Release.V36).entries()
+    (part,) = one.transaction.body.parts
+    assert part.type is TxnType.MULTI
+    assert not part.parts
 
 
 def test_lengths_that_lie_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
