@@ -59,6 +59,10 @@ class _Text:
     def _overlapping(self) -> SegmentPlan | None:
         return self._plan.overlapping
 
+    @cached_property
+    def _failed(self) -> SegmentPlan | None:
+        return self._plan.failed
+
     def lines(self) -> Iterator[str]:
         plan = self._plan
         above = plan.place.log_directory
@@ -102,7 +106,7 @@ class _Text:
     def _like_broker(self, segment: SegmentPlan) -> Iterator[str]:
         recovery = segment.recovered.recovery
         if segment.is_after_cut:
-            if self._plan.failed is None:
+            if self._failed is None:
                 offsets = "no offsets"
                 if segment.end_offset > segment.base_offset:
                     offsets = f"offsets {_range(segment.base_offset, segment.end_offset - 1)}"
@@ -174,7 +178,7 @@ class _Text:
                 f"    --salvage --correct also restores {plan.correctable:,} records of damaged batches: one flipped "
                 "bit explains each wrong CRC"
             )
-        if plan.failed is not None:
+        if self._failed is not None:
             yield "    like-broker is not possible: Kafka's recovery fails; use --salvage"
 
     def _in_place(self) -> Iterator[str]:

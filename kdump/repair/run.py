@@ -316,9 +316,8 @@ class Repair(TakesLocks):
                 staging.commit_directory(name, account_name(name), json_account(plan))
             else:
                 staging.commit_files(account_name(name), json_account(plan))
-        is_asked_for = self._options.decides_transactions and self._options.salvaging.transactions is TxnPolicy.LEAVE
-        has_guesses = bool(plan.guessed) and not is_asked_for
-        return Repaired(plan, os.path.join(output, name if is_whole else ""), has_guesses=has_guesses)
+        written = os.path.join(output, name if is_whole else "")
+        return Repaired(plan, written, has_guesses=self._has_guesses(plan))
 
     def _in_place(self, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool) -> Repaired:
         refuse_special([*segments, *(sibling(segment, kind) for segment in segments for kind in INDEX_KINDS)])
@@ -355,7 +354,13 @@ class Repair(TakesLocks):
         completion = Completion(lines=cut_lines(plan)) if starts is None else starts.repaired.completion
         for line in completion.lines:
             refuse_checkpoint(os.path.join(os.path.dirname(place.directory), line.name))
-        return Repaired(plan, manifest=self._repair(directory, completion), starts=starts)
+        manifest = self._repair(directory, completion)
+        return Repaired(plan, manifest=manifest, has_guesses=self._has_guesses(plan), starts=starts)
+
+    def _has_guesses(self, plan: PartitionPlan) -> bool:
+        """See Repaired; not where it was asked to leave such transactions."""
+        is_asked_for = self._options.decides_transactions and self._options.salvaging.transactions is TxnPolicy.LEAVE
+        return self._mode is RepairMode.SALVAGE and bool(plan.guessed) and not is_asked_for
 
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED if the user has to decide something first."""
