@@ -237,7 +237,12 @@ class Repair(TakesLocks):
         if self._options.in_place:
             return self._in_place(target, segments, place, is_whole=is_whole)
         plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
-        return Repaired(plan, starts=self._starts(RepairedDirectory(plan, self._options.settings)))
+        try:
+            return Repaired(plan, starts=self._starts(RepairedDirectory(plan, self._options.settings)))
+        except KdumpError as error:
+            # The plan is shown even if nobody can tell what a start makes of it.
+            self._on_error(error.located(target))
+            return Repaired(plan)
 
     def _starts(self, directory: RepairedDirectory) -> Starts | None:
         """What a broker would make of the log directory as it is, and as the repair leaves it."""

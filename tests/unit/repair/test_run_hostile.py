@@ -26,7 +26,7 @@ from kdump.repair.plan.location import PartitionLocation
 from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, RepairOptions
 from tests.harness.batches import plain_rows, v2_batch
-from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
+from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
 from tests.harness.examples import sparse
 from tests.harness.killedrepairs import build, contents, finish, manifests, repair, tree
 
@@ -793,3 +793,18 @@ def test_a_backup_directory_that_is_exchanged_as_soon_as_it_is_made(
     assert [error.code for error in errors] == [Codes.REPAIR_REFUSED]
     assert not list(elsewhere.iterdir())
     assert tree(partition) == before
+
+
+def test_a_plan_is_shown_where_no_start_can_be_predicted(partition: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("0\n0\n")
+    checkpoint = partition.parent / "recovery-point-offset-checkpoint"
+    checkpoint.unlink(missing_ok=True)
+    checkpoint.symlink_to(tmp_path / "secret")
+    shown = kdump("repair", partition.name, cwd=partition.parent)
+    assert shown.returncode == UNREADABLE
+    assert b"would cut" in shown.stdout
+    assert shown.stderr.count(b"recovery-point-offset-checkpoint: a link to ") == 1
+    checkpoint.unlink()
+    shown = kdump("repair", partition.name, cwd=partition.parent)
+    assert shown.returncode == DAMAGE
+    assert b"would cut" in shown.stdout
