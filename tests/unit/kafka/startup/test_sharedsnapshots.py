@@ -10,7 +10,6 @@ import pytest
 
 from kdump.format.batch import MAX_INT32, parse_header
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
-from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup import sharedsnapshots
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
@@ -20,6 +19,7 @@ from kdump.kafka.startup.outcome import Start
 from kdump.kafka.startup.sharedsnapshots import RecordedStates, SharedSnapshot
 from kdump.kafka.startup.start import start
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, plain_rows, v2_batch
+from tests.harness.entrycounts import counted_entries
 
 UNCLEAN = LoadSettings(False, max_index_size=1000, now=NOW)
 DAY = 86_400_000
@@ -87,22 +87,7 @@ def test_snapshots_of_many_segments_cost_what_changed(dead: range, step: int, mo
 
     Those of ``dead`` are a day old, so that a reader leaves them out.
     """
-    written = read = 0
-    entry_of, from_snapshot = ProducerStates.entry_of, sharedsnapshots.snapshot_entries
-
-    def counted_entry(self: ProducerStates, producer_id: int) -> ProducerEntry:
-        nonlocal written
-        written += 1
-        return entry_of(self, producer_id)
-
-    def counted_read(data: bytes) -> list[ProducerEntry]:
-        nonlocal read
-        entries = list(from_snapshot(data))
-        read += len(entries)
-        return entries
-
-    monkeypatch.setattr(ProducerStates, "entry_of", counted_entry)
-    monkeypatch.setattr(sharedsnapshots, "snapshot_entries", counted_read)
+    counts = counted_entries(monkeypatch)
     count = 200
     found = of_logs(
         {
@@ -111,7 +96,7 @@ def test_snapshots_of_many_segments_cost_what_changed(dead: range, step: int, mo
         }
     )
     assert start(found, UNCLEAN).failure is None
-    assert written + read < 4 * count
+    assert counts.total() < 4 * count
     monkeypatch.undo()
     last = found.read(file_name((count - 1) * step + 1, ".snapshot"))
     assert {entry.producer_id for entry in parse_snapshot(last)} - {*dead} == {*range(count)} - {*dead}

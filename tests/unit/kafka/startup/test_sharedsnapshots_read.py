@@ -14,7 +14,7 @@ from kdump.format.batch import parse_header
 from kdump.format.snapshot import ProducerEntry, write_snapshot
 from kdump.kafka import producers
 from kdump.kafka.failures import KafkaFailureError
-from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates
+from kdump.kafka.producers import CompletedTxn, ProducerState
 from kdump.kafka.startup import firstoffsets, sharedsnapshots
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
@@ -23,6 +23,7 @@ from kdump.kafka.startup.names import file_name
 from kdump.kafka.startup.sharedsnapshots import RecordedStates, SharedSnapshot
 from kdump.kafka.startup.start import start
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, plain_rows, v2_batch
+from tests.harness.entrycounts import counted_entries
 
 UNCLEAN = LoadSettings(False, max_index_size=1000, now=NOW)
 
@@ -256,31 +257,17 @@ def test_shared_first_offsets_cost_what_changed(
     further: list[ProducerEntry], log: Callable[[int], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For each segment, all producers of a snapshot were written, read and kept."""
-    steps = 0
-    entry_of, snapshot_entries, bucket = ProducerStates.entry_of, sharedsnapshots.snapshot_entries, producers.map_bucket
-
-    def counted_entry(self: ProducerStates, producer_id: int) -> ProducerEntry:
-        nonlocal steps
-        steps += 1
-        return entry_of(self, producer_id)
-
-    def counted_read(data: bytes) -> list[ProducerEntry]:
-        nonlocal steps
-        entries = list(snapshot_entries(data))
-        steps += len(entries)
-        return entries
+    steps = counted_entries(monkeypatch)
+    bucket = producers.map_bucket
 
     def counted_bucket(key: int, capacity: int) -> int:
-        nonlocal steps
-        steps += 1
+        steps["placed"] += 1
         return bucket(key, capacity)
 
-    monkeypatch.setattr(ProducerStates, "entry_of", counted_entry)
-    monkeypatch.setattr(sharedsnapshots, "snapshot_entries", counted_read)
     monkeypatch.setattr(producers, "map_bucket", counted_bucket)
     monkeypatch.setattr(firstoffsets, "map_bucket", counted_bucket)
     entries = [entry(number, 3 if number > 100 else -1) for number in range(COUNT)]
     found = of_snapshot([*entries, *further], [log(number) for number in range(100)])
     result = start(found, UNCLEAN)
-    assert steps < 9 * COUNT
+    assert steps.total() < 9 * COUNT
     assert result.failure is None
