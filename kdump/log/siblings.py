@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from operator import attrgetter
 from typing import Final
@@ -36,6 +36,7 @@ from kdump.log.names import (
     WITHOUT_LINES,
     Kind,
     is_beside_owner,
+    owner_of_lines,
     parse_file_name,
     parse_partition_directory,
     sibling,
@@ -121,8 +122,17 @@ def is_put_aside(directory: str) -> bool:
 
     The lines of checkpoints are those of the other one.
     """
-    above, name = os.path.split(absolute(directory))
-    return name.endswith(WITHOUT_LINES) and is_beside_owner(name, lambda other: exists(os.path.join(above, other)))
+    name = os.path.basename(absolute(directory))
+    return name.endswith(WITHOUT_LINES) and is_beside_owner(name, partial(_is_beside, directory))
+
+
+def owns_lines(directory: str) -> bool:
+    """Lines of the checkpoints above may be those of this partition directory (``owner_of_lines``)."""
+    return owner_of_lines(os.path.basename(absolute(directory)), partial(_is_beside, directory)) is not None
+
+
+def _is_beside(directory: str, name: str) -> bool:
+    return exists(os.path.join(os.path.dirname(absolute(directory)), name))
 
 
 def read_checkpoints_of(directory: str, names: Iterable[str]) -> list[int | None]:

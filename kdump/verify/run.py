@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -16,7 +15,7 @@ from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
 from kdump.kafka.image.names import TopicNames
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import METADATA_DIRECTORY, Kind, is_log_07, owner_of_lines, parse_partition_directory
+from kdump.log.names import METADATA_DIRECTORY, Kind, is_log_07, parse_partition_directory
 from kdump.log.opening import read_whole
 from kdump.log.partition import segment_files
 from kdump.log.paths import (
@@ -31,6 +30,7 @@ from kdump.log.paths import (
     is_zookeeper,
     resolve,
 )
+from kdump.log.siblings import owns_lines
 from kdump.verify.logdir import Checkpoints, PartitionExtent, check_log_directory
 from kdump.verify.partition import (
     Item,
@@ -148,11 +148,10 @@ class Verification:
                         extent = item
                     case _:
                         yield item
-            folder = os.path.basename(partition.path)
-            name = parse_partition_directory(folder)
+            name = parse_partition_directory(os.path.basename(partition.path))
             if name is None or partition.is_given:
                 continue
-            if owner_of_lines(folder, partial(_is_in, directory.path)) is None:
+            if not owns_lines(partition.path):
                 # Lines of checkpoints say nothing of it.
                 extents.setdefault(name, None)
             else:
@@ -270,10 +269,6 @@ def checked_log(file: Sibling) -> str | None:
     # Opened here, so that a missing sibling is not mistaken for a missing log.
     file.open().close()
     return None if file.kind is Kind.SNAPSHOT or not files.exists(file.log) else file.log
-
-
-def _is_in(directory: str, name: str) -> bool:
-    return files.exists(os.path.join(directory, name))
 
 
 def _without_logs(folder: str) -> Iterator[Finding]:
