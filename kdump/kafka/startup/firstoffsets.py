@@ -26,7 +26,7 @@ class SharedFirstOffset:
     def __init__(self, producer_ids: Iterable[int]) -> None:
         self._producer_ids = dict.fromkeys(producer_ids)
         # By the capacities of the maps, the producers by rank, and those that are still to be added. One that has
-        # gone or has another rank by now is put right when it is the least; a rank only falls behind.
+        # gone or has another rank by now is put right when it is the least; a rank only grows.
         self._heaps: dict[tuple[int, ...], tuple[list[tuple[int, ...]], list[int]]] = {}
 
     def __bool__(self) -> bool:

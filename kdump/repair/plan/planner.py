@@ -279,9 +279,8 @@ class Planner:
         if self._neighbours is None or source.path not in self._neighbours:
             self._neighbours = Neighbours(source.path, missing)
         is_partition = bool(self._replicas)
-        states = producers.states.copy()
         around = sibling_context(
-            source.path, states, end_before, judged, neighbours=self._neighbours, is_partition=is_partition
+            source.path, producers.states, end_before, judged, neighbours=self._neighbours, is_partition=is_partition
         )
         return salvage(source, around, self._salvaging, self._replicas)
 
