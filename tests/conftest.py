@@ -73,13 +73,6 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3server.S3S
         pytest.skip(str(missing))
 
 
-@pytest.fixture(params=["dicts", "packed"])
-def packing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The maps of a metadata image as those of a small cluster, and as those of a huge one."""
-    if request.param == "packed":
-        monkeypatch.setattr("kdump.kafka.image.packedmap.FEW", 0)
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--cpu-durations N``: on a shared machine ``--durations`` says how busy the others are."""
     parser.addoption("--cpu-durations", type=int, metavar="N", help="show the N tests that take the most CPU time")

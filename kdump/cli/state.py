@@ -120,7 +120,6 @@ class _StateRun:
 
     def keys(self, at: int) -> None:
         """The last value of each key in the partitions that are named, but for those of coordinators and metadata."""
-        from kdump.rows.packedrows import PackedRows
         from kdump.stats.state.coordinators import has_own_state
         from kdump.stats.state.keys import key_rows, named_partitions
 
@@ -131,7 +130,7 @@ class _StateRun:
             if not has_own_state(partition):
                 self._is_something_there = True
                 rows = key_rows(logs, partition, None if at == NOW else at, decoders, self.status.fail)
-                self._show("key", PackedRows(rows))
+                self._show("key", list(rows))
 
     def offsets_for(self, timestamp: int) -> None:
         """The first offset at or after a time in each partition among the paths."""
@@ -171,10 +170,9 @@ class _StateRun:
         if not self._given.offset_map:
             return rows
         from kdump.restore.offsetmaps import OffsetMaps
-        from kdump.rows.packedrows import PackedRows
 
         try:
-            return PackedRows(map(OffsetMaps(self._given.offset_map).translated, rows))
+            return list(map(OffsetMaps(self._given.offset_map).translated, rows))
         except KdumpError as error:
             self.status.fail(error)
             return ()

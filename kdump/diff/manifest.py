@@ -29,7 +29,6 @@ from kdump.log.lines import lines_of
 from kdump.log.opening import open_source
 from kdump.log.paths import PathDirectory, is_zookeeper, resolve
 from kdump.rows.scalarlines import json_text
-from kdump.wire.fixedentries import FixedEntries
 from kdump.wire.jsontext import read_json
 
 RANGE_OFFSETS: Final = 4096
@@ -38,8 +37,6 @@ _VERSION: Final = 1
 MARK: Final = b'# {"type":"manifest",'
 _MOST: Final = 1 << 30
 """Bytes of a manifest: 300 for each range of 4,096 offsets."""
-_EPOCH: Final = struct.Struct(">qq")
-_RANGE: Final = struct.Struct(">qqqq32s")
 """The fields of RangeDigest."""
 _FILE_LINE: Final = re.compile(r"(\\?)([0-9a-f]{64})  (.*)")
 
@@ -285,30 +282,13 @@ def _partition(told: dict[str, Any]) -> ListedPartition:
         # The end of a log is after its last offset, which may be the largest one.
         _int64(int(told["logEnd"]) - 1) + 1,
         _int64(told["highWatermark"]),
-        FixedEntries(_joined(_EPOCH.pack(*map(_int64, one)) for one in told["epochs"]), _EPOCH, _pair),
-        FixedEntries(_joined(_packed(*one) for one in told["ranges"]), _RANGE, _range),
+        [(_int64(epoch), _int64(start)) for epoch, start in told["epochs"]],
+        [_range(*one) for one in told["ranges"]],
     )
 
 
-def _joined(parts: Iterable[bytes]) -> bytes:
-    """The parts, which may be very many, one after the other."""
-    data = bytearray()
-    for part in parts:
-        data += part
-    return bytes(data)
-
-
-def _packed(first: int, last: int, batches: int, records: int, digest: str) -> bytes:
-    numbers = map(_int64, (first, last, batches, records))
-    return _RANGE.pack(*numbers, bytes.fromhex(digest))
-
-
-def _range(first: int, last: int, batches: int, records: int, digest: bytes) -> RangeDigest:
-    return RangeDigest(first, last, batches, records, digest.hex())
-
-
-def _pair(epoch: int, start: int) -> tuple[int, int]:
-    return epoch, start
+def _range(first: int, last: int, batches: int, records: int, digest: str) -> RangeDigest:
+    return RangeDigest(_int64(first), _int64(last), _int64(batches), _int64(records), bytes.fromhex(digest).hex())
 
 
 def _text(value: Any) -> str | None:

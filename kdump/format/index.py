@@ -8,12 +8,11 @@ Source: docs/spec/formats.md#6-indexes (KIP-33 for the time index, KIP-98 for th
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kdump.codes import Codes, DamageError
 from kdump.format.batch import wrap_int64
-from kdump.wire.fixedentries import FixedEntries
 
 OFFSET_ENTRY: Final = struct.Struct(">ii")
 """Relative offset, position."""
@@ -54,18 +53,18 @@ class AbortedTxn(NamedTuple):
     last_stable_offset: int
 
 
-def parse_offset_index(data: bytes, base_offset: int) -> FixedEntries[OffsetEntry]:
+def parse_offset_index(data: bytes, base_offset: int) -> list[OffsetEntry]:
     """All entries, zero padding too."""
-    return FixedEntries(
-        data, OFFSET_ENTRY, lambda relative, position: OffsetEntry(wrap_int64(base_offset + relative), position)
-    )
+    return [
+        OffsetEntry(wrap_int64(base_offset + relative), position) for relative, position in _fields(data, OFFSET_ENTRY)
+    ]
 
 
-def parse_time_index(data: bytes, base_offset: int) -> FixedEntries[TimeEntry]:
+def parse_time_index(data: bytes, base_offset: int) -> list[TimeEntry]:
     """All entries, zero padding too."""
-    return FixedEntries(
-        data, TIME_ENTRY, lambda timestamp, relative: TimeEntry(timestamp, wrap_int64(base_offset + relative))
-    )
+    return [
+        TimeEntry(timestamp, wrap_int64(base_offset + relative)) for timestamp, relative in _fields(data, TIME_ENTRY)
+    ]
 
 
 def used_entries(entries: Iterable[_Timed], base_offset: int) -> Iterator[tuple[int, _Timed]]:
@@ -79,7 +78,7 @@ def used_entries(entries: Iterable[_Timed], base_offset: int) -> Iterator[tuple[
         yield number, entry
 
 
-def rising_part(entries: FixedEntries[_Timed], key: Callable[[_Timed], int], base_offset: int) -> FixedEntries[_Timed]:
+def rising_part(entries: Sequence[_Timed], key: Callable[[_Timed], int], base_offset: int) -> Sequence[_Timed]:
     """The used entries up to the first whose key is not above the one before."""
     count, last = 0, None
     for _, entry in used_entries(entries, base_offset):
@@ -90,13 +89,9 @@ def rising_part(entries: FixedEntries[_Timed], key: Callable[[_Timed], int], bas
     return entries[:count]
 
 
-def parse_txn_index(data: bytes) -> FixedEntries[AbortedTxn]:
+def parse_txn_index(data: bytes) -> list[AbortedTxn]:
     """All entries. Raises as ``txn_entries``."""
-    # The first byte of each version.
-    for number, version in enumerate(data[: len(data) - len(data) % TXN_ENTRY_SIZE : TXN_ENTRY_SIZE]):
-        if 0 < version < 0x80:
-            raise _unknown_version(version, number)
-    return FixedEntries(data, TXN_ENTRY, _aborted_txn)
+    return list(txn_entries(data))
 
 
 def txn_entries(data: bytes) -> Iterator[AbortedTxn]:
@@ -106,16 +101,14 @@ def txn_entries(data: bytes) -> Iterator[AbortedTxn]:
         DamageError: TXN_INDEX_VERSION, with the entry's position. As in Kafka (AbortedTxn, TransactionIndex), only the
             first byte of the version is checked, and a negative one passes.
     """
-    for number, entry in enumerate(FixedEntries(data, TXN_ENTRY, _aborted_txn)):
-        if entry.version > 0:
-            raise _unknown_version(entry.version, number)
-        yield entry
+    for number, (version, *others) in enumerate(_fields(data, TXN_ENTRY)):
+        first = version >> 8
+        if first > 0:
+            message = f"unexpected aborted transaction version {first}, 0 is the only one known"
+            raise DamageError(Codes.TXN_INDEX_VERSION, message, position=number * TXN_ENTRY_SIZE)
+        yield AbortedTxn(first, *others)
 
 
-def _aborted_txn(version: int, *others: int) -> AbortedTxn:
-    return AbortedTxn(version >> 8, *others)
-
-
-def _unknown_version(version: int, number: int) -> DamageError:
-    message = f"unexpected aborted transaction version {version}, 0 is the only one known"
-    return DamageError(Codes.TXN_INDEX_VERSION, message, position=number * TXN_ENTRY_SIZE)
+def _fields(data: bytes, layout: struct.Struct) -> Iterator[tuple[Any, ...]]:
+    """The fields of each whole entry; a partial one at the end is left out."""
+    return layout.iter_unpack(memoryview(data)[: len(data) - len(data) % layout.size])

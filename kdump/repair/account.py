@@ -9,7 +9,6 @@ from typing import Any
 
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, SegmentPlan
 from kdump.repair.salvage.pieces import LogPiece, PieceOrigin
-from kdump.rows.packedrows import ShownRows
 from kdump.wire.jsontext import json_blocks
 
 
@@ -62,10 +61,10 @@ def _salvaged(segment: SegmentPlan) -> dict[str, Any]:
     assert log is not None
     repaired = segment.repaired or segment.recovered
     members = _head(segment, log.base_offset, repaired.read.sha256)
-    members["pieces"] = ShownRows([log.pieces], _piece)
+    members["pieces"] = list(map(_piece, log.pieces))
     members["endFrom"] = log.end_from
     for name in ("dropped", "lost", "restored", "transactions", "not_taken"):
-        members[_camel(name)] = ShownRows([getattr(log, name)], _item)
+        members[_camel(name)] = [named(asdict(item)) for item in getattr(log, name)]
     return members
 
 
@@ -83,10 +82,6 @@ def _piece(piece: LogPiece) -> dict[str, Any]:
     members["data"] = piece.data.hex()
     members["patches"] = [[offset, data.hex()] for offset, data in piece.patches]
     return members
-
-
-def _item(item: Any) -> dict[str, Any]:
-    return named(asdict(item))
 
 
 def named(members: dict[str, Any]) -> dict[str, Any]:

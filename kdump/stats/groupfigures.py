@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +13,6 @@ from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.fold import StatsFold
 from kdump.stats.grouping import Key
 from kdump.stats.keys import DistinctKeys, HeavyKey
-from kdump.stats.ondemand import OnDemand
 from kdump.stats.producers import GroupProducers
 from kdump.stats.sizes import SizeSummary
 from kdump.stats.timeline import TimelineStep
@@ -137,31 +136,20 @@ def report(fold: StatsFold, damage: dict[Key, Damage], total_damage: Damage) -> 
     total = StatsFold(fold.by, with_records=fold.with_records)
     total.groups.id_of(None)
     total.merge(fold, into_one=True)
-    groups: Sequence[Figures] = _GroupFigures(fold, damage)
+    groups = list(_group_figures(fold, damage))
     if fold.by.is_of_contents:
-        groups = sorted(groups, key=lambda each: (-each.sums["bytes"], each.group))
+        groups.sort(key=lambda each: (-each.sums["bytes"], each.group))
     return FiguresReport(groups, _Figures(total).of(0, None, total_damage))
 
 
-class _GroupFigures(OnDemand[Figures]):
-    """The figures of each group. They are made when they are asked for: those of a group take kilobytes."""
-
-    def __init__(self, fold: StatsFold, damage: dict[Key, Damage]) -> None:
-        self._by = fold.by
-        self._figures = _Figures(fold)
-        self._ids, self._keys = fold.groups.in_order(fold.by)
-        self._damage = damage
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def made(self, number: int) -> Figures:
-        """See OnDemand."""
-        key = self._keys[number]
+def _group_figures(fold: StatsFold, damage: dict[Key, Damage]) -> Iterator[Figures]:
+    figures = _Figures(fold)
+    ids, keys = fold.groups.in_order(fold.by)
+    for group, key in zip(ids, keys, strict=True):
         if isinstance(key, np.int64):
-            key = int(key)
-        own = self._damage.get(key, Damage()) if self._by.is_of_files else None
-        return self._figures.of(int(self._ids[number]), self._by.label(key), own)
+            key = int(key)  # noqa: PLW2901
+        own = damage.get(key, Damage()) if fold.by.is_of_files else None
+        yield figures.of(int(group), fold.by.label(key), own)
 
 
 class _Figures:

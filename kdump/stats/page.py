@@ -226,7 +226,7 @@ def _producers(total: Figures) -> _Panel | None:
     rows = Table(box=None, padding=(0, 0, 0, 1), pad_edge=False, header_style="dim", expand=True)
     for name in ("producer", "epoch", "last seq.", "bytes"):
         rows.add_column(name, justify="right", no_wrap=True)
-    for stats in total.producers[:_MOST_LINES]:
+    for stats in total.producers.first(_MOST_LINES):
         epochs = stats.epochs
         epoch = str(epochs[0]) if len(epochs) == 1 else f"{epochs[0]}..{epochs[-1]}"
         sequence = "" if stats.last_sequence < 0 else str(stats.last_sequence)

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from kdump.format.batch import CONTROL, MAX_INT32
 from kdump.stats.grouping import Assigned
-from kdump.stats.numbers import joined_narrow
-from kdump.stats.ondemand import OnDemand
 from kdump.stats.tally import LEAST, most_pending
 from kdump.verify.table import NO_PRODUCER
 
@@ -42,10 +40,8 @@ class ProducerStats:
     """Milliseconds."""
 
 
-class GroupProducers(OnDemand[ProducerStats]):
+class GroupProducers:
     """The producers of a group, those with the most bytes first.
-
-    They are made when they are asked for: as objects they would take ten times as much memory.
 
     Args:
         table: the rows of the group in ``Producers``.
@@ -63,8 +59,11 @@ class GroupProducers(OnDemand[ProducerStats]):
     def __len__(self) -> int:
         return self.size.size
 
-    def made(self, number: int) -> ProducerStats:
-        """See OnDemand."""
+    def first(self, count: int) -> list[ProducerStats]:
+        """Some of them."""
+        return list(map(self._made, range(min(count, len(self)))))
+
+    def _made(self, number: int) -> ProducerStats:
         own = slice(self._first[number], self._last[number])
         epochs = np.column_stack([column[own] for column in self._table])
         sequence = epochs[np.lexsort((epochs[:, _SEQUENCE], epochs[:, _SEQUENCED]))[-1], _SEQUENCE]
@@ -138,7 +137,7 @@ class Producers:
         if self._pending:
             columns = zip(self._table, *self._pending, strict=True)
             self._pending, self._pending_rows = [], 0
-            self._table, self._bounds = _summed([joined_narrow(column) for column in columns]), None
+            self._table, self._bounds = _summed(list(map(np.concatenate, columns))), None
         return self._table
 
     def __getstate__(self) -> _Table:

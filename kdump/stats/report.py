@@ -83,7 +83,7 @@ def _row(figures: Figures, by: str) -> Row:
             for outcome, share in figures.transactions.items()
         },
         "producers": len(figures.producers),
-        "largestProducers": [_producer(stats) for stats in figures.producers[:MOST_PRODUCERS]],
+        "largestProducers": [_producer(stats) for stats in figures.producers.first(MOST_PRODUCERS)],
         "distinctKeys": None if figures.distinct_keys is None else figures.distinct_keys._asdict(),
         "heaviestKeys": [_key(heavy) for heavy in figures.heaviest_keys] if deep else None,
         "damagedBatches": sums["damaged_batches"],

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.stats.grouping import Assigned
-from kdump.stats.numbers import FEW_ROWS, GroupNumbers, joined_narrow, narrowed
+from kdump.stats.numbers import GroupNumbers
 
 LEAST: Final = -(2**63)
 MOST: Final = 2**63 - 1
+_FEW_ROWS: Final = 1 << 15
 
 
 class Columns:
@@ -69,7 +70,7 @@ class Tally:
     def __init__(self, bits: int, width: int = 1) -> None:
         self._bits = bits
         self._keys = np.empty(0, np.int64)
-        self._sums: NDArray[Any] = np.empty((0, width), np.int64)
+        self._sums: NDArray[np.int64] = np.empty((0, width), np.int64)
         self._pending: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         self._pending_rows = 0
         self._bounds: NDArray[np.intp] | None = None
@@ -82,15 +83,9 @@ class Tally:
     def merge(self, other: Self, ids: NDArray[np.int64]) -> None:
         """Merge sums of other groups, whose ids here are ``ids``."""
         group, bucket, sums = other.items()
-        for start in range(0, group.size, FEW_ROWS):
-            part = slice(start, start + FEW_ROWS)
-            keys, own = ids[group[part]] << self._bits | bucket[part], sums[part]
-            if group.size > FEW_ROWS:
-                # Many groups may become one.
-                keys, own = _summed(keys, own)
-            self._take(keys, own)
+        self._take(ids[group] << self._bits | bucket, sums)
 
-    def items(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
+    def items(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Groups, buckets (both rising, shape (rows,)) and sums (shape (rows, width))."""
         self._settle()
         return self._keys >> self._bits, self._keys & (1 << self._bits) - 1, self._sums
@@ -104,13 +99,12 @@ class Tally:
             bounds = np.searchsorted(self._keys, np.arange(groups + 1) << self._bits)
             self._bounds = bounds
         first, last = bounds[group : group + 2].tolist() if group + 1 < bounds.size else (0, 0)
-        return self._keys[first:last] & (1 << self._bits) - 1, self._sums[first:last].astype(np.int64)
+        return self._keys[first:last] & (1 << self._bits) - 1, self._sums[first:last]
 
     def coarsen(self, factor: int) -> None:
         """Merge each ``factor`` buckets into one."""
         group, bucket, sums = self.items()
-        self._keys, own = _summed(group << self._bits | bucket // factor, sums)
-        self._sums = narrowed(own)
+        self._keys, self._sums = _summed(group << self._bits | bucket // factor, sums)
         self._bounds = None
 
     def distinct_buckets(self) -> int:
@@ -128,8 +122,7 @@ class Tally:
         if self._pending:
             keys, sums = zip((self._keys, self._sums), *self._pending, strict=True)
             self._pending, self._pending_rows = [], 0
-            self._keys, own = _summed(np.concatenate(keys), joined_narrow(sums))
-            self._sums = narrowed(own)
+            self._keys, self._sums = _summed(np.concatenate(keys), np.concatenate(sums))
             self._bounds = None
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -141,18 +134,18 @@ class Tally:
         self._pending, self._pending_rows, self._bounds = [], 0, None
 
 
-def _summed(keys: NDArray[np.int64], sums: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def _summed(keys: NDArray[np.int64], sums: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Each key once, rising, with the sums of its rows."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     first = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
     sums = sums[order]
-    return keys[first], sums if first.size == order.size else np.add.reduceat(sums, first, axis=0, dtype=np.int64)
+    return keys[first], sums if first.size == order.size else np.add.reduceat(sums, first, axis=0)
 
 
 def most_pending(rows: int) -> int:
     """How many rows may wait until they are sorted into ``rows`` others."""
-    return max(FEW_ROWS, rows // 4)
+    return max(_FEW_ROWS, rows // 4)
 
 
 def group_counts(tally: Tally, assigned: Assigned, bucket: NDArray[np.int64], *sums: NDArray[np.int64]) -> None:

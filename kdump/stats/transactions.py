@@ -23,7 +23,6 @@ from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.format.control import ABORT, COMMIT
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN, OUTCOMES
 from kdump.stats.grouping import Assigned
-from kdump.stats.numbers import joined_narrow, narrowed
 from kdump.stats.places import RangeStart
 from kdump.stats.tally import most_pending
 
@@ -98,7 +97,7 @@ class TransactionRun:
         """The outcomes of all data that a marker in the run ends, and that were not given before."""
         if not self._new_rows:
             return
-        events = [joined_narrow(column) for column in zip(self._kept, *self._new, strict=True)]
+        events = [np.concatenate(column) for column in zip(self._kept, *self._new, strict=True)]
         self._new, self._new_rows = [], 0
         order = np.argsort(events[_PRODUCER], kind="stable")
         events = [column[order] for column in events]
@@ -125,7 +124,7 @@ class TransactionRun:
         """This run with other group ids."""
         mapped = TransactionRun()
         for events in self.events():
-            mapped._new.append([*events[:_GROUP], narrowed(ids[events[_GROUP]]), *events[_GROUP + 1 :]])
+            mapped._new.append([*events[:_GROUP], ids[events[_GROUP]], *events[_GROUP + 1 :]])
             mapped._new_rows += len(events[0])
         return mapped
 
@@ -210,4 +209,4 @@ def _summed(events: _Events, rows: NDArray[np.intp]) -> _Events:
     summed = [column[begin[place]] for column in events]
     for number in (_SIZE, _RECORDS):
         summed[number] = np.add.reduceat(events[number][order], first, dtype=np.int64)[place]
-    return [narrowed(column) for column in summed]
+    return summed

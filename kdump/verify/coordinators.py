@@ -9,7 +9,7 @@ from typing import Final
 from kdump.codes import KdumpError
 from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG, CoordinatorState, Undecoded
 from kdump.payloads.topics import INTERNAL_TOPICS
-from kdump.rows.packedrows import PackedRows
+from kdump.rows.schema import Row
 from kdump.verify.partitionentries import Partition, PartitionEntries
 
 STATE_TOPICS: Final = {INTERNAL_TOPICS[name]: name for name in (OFFSETS, TRANSACTION_LOG)}
@@ -24,9 +24,9 @@ class PartitionState:
 
     partition: Partition
     decoder: str
-    rows: PackedRows
+    rows: list[Row]
     notes: list[str]
-    groups: PackedRows
+    groups: list[Row]
 
 
 def coordinator_states(
@@ -45,9 +45,8 @@ def coordinator_states(
                     state.update(entries)
             except KdumpError as error:
                 on_error(error.located(log.context.file))
-        rows = PackedRows(state.rows())
-        groups = PackedRows(state.groups())
-        yield PartitionState(partition, decoder, rows, list(_notes(state, undecoded)), groups)
+        notes = list(_notes(state, undecoded))
+        yield PartitionState(partition, decoder, list(state.rows()), notes, list(state.groups()))
 
 
 def _notes(state: CoordinatorState, undecoded: Undecoded) -> Iterator[str]:

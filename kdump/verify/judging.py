@@ -19,7 +19,6 @@ from kdump.log.paths import PartitionFolder
 from kdump.log.source import Source
 from kdump.tasks.work import Runner
 from kdump.verify.gaps import NextSegment
-from kdump.verify.keptitems import KeptItems
 from kdump.verify.partition import Judgement, PartitionCheck, SegmentReader
 from kdump.verify.readings import (
     Beside,
@@ -212,7 +211,7 @@ class StoredReading:
         self._is_other_file = False
         self.ends_in_gap = False
         # There may be a finding for each batch, and none counts before the last piece was seen.
-        self._kept = KeptItems.of(self._sorted(pieces))
+        self._kept = list(self._sorted(pieces))
 
     def _sorted(self, pieces: Iterable[ReadingPiece]) -> Iterator[Finding | Rows]:
         """Findings and rows up to the first process that was killed. The rest of the pieces goes to the attributes."""

@@ -32,7 +32,6 @@ from kdump.verify.batchtable import BatchTable
 from kdump.verify.cleanpartitions import CleanPartition
 from kdump.verify.gaps import NextSegment
 from kdump.verify.indexedlog import IndexedLog
-from kdump.verify.keptitems import KeptItems
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.partitionsummary import PartitionSummary
@@ -217,7 +216,7 @@ class PartitionCheck:
                 # The findings of a stream come at once: it cannot be read again.
                 return _Reading(source, beside, seen, ())
             found = seen.items()
-            items = KeptItems.of(found if following or path == STDIN else _while_live(path, found))
+            items = list(found if following or path == STDIN else _while_live(path, found))
             return _Reading(source, beside, FinishedReading(items, seen.ends_in_gap), items)
 
         return settled(read, _Reading.serious, lambda reading: reading.source.has_changed)

@@ -7,18 +7,16 @@ already: a record that does not apply to the image stops a controller too.
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.metadataversion import SUPPORTED_FEATURES
-from kdump.kafka.image.packedmap import IdMap, IdsByName, NamesById, PackedMap
-from kdump.system.packedlist import PackedList
 
 _BROKER_RESOURCE: Final = 4
 _BEGIN, _END, _ABORT = 23, 24, 25
 _UNSUPPORTED: Final = (0, 0)
 _PRODUCER: Final = "producer"
+_Acl: TypeAlias = tuple[Any, ...]
 _ACL: Final = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
 
 
@@ -35,7 +33,7 @@ class ControllerBooks:
                 raise ReplayError("a transaction in a snapshot")
             if record_type == _ABORT:
                 self._state.take_back()
-            self._state.changes = PackedList() if record_type == _BEGIN else None
+            self._state.changes = [] if record_type == _BEGIN else None
             return
         step = _STEPS.get(record_type)
         if step is not None:
@@ -46,27 +44,30 @@ class _Books:
     """By a key, what is there; each change goes through ``_put``."""
 
     def __init__(self) -> None:
-        self.topics = NamesById()
-        self.names = IdsByName()
-        self.brokers = PackedMap[int, int]()
-        self.acls = IdMap[bytes]()
-        """Digests of ACLs by their ids."""
-        self.existing_acls = PackedMap[bytes, bool]()
-        self.credentials = PackedMap[tuple[int, str], bool]()
-        self.next_ids = PackedMap[str, int]()
-        self.changes: PackedList[tuple[str, Any, Any]] | None = None
+        self.topics: dict[str, str] = {}
+        """Names by ids."""
+        self.names: dict[str, str] = {}
+        """Ids by names."""
+        self.brokers: dict[int, int] = {}
+        """Epochs by ids."""
+        self.acls: dict[str, _Acl] = {}
+        """By their ids."""
+        self.existing_acls: dict[_Acl, bool] = {}
+        self.credentials: dict[tuple[int, str], bool] = {}
+        self.next_ids: dict[str, int] = {}
+        self.changes: list[tuple[str, Any, Any]] | None = None
         """The book, a key, and what was under it before each change of the open transaction; None: none is open."""
 
     def take_back(self) -> None:
         """Undo the changes of the open transaction."""
-        for book, key, before in reversed(self.changes or PackedList()):
+        for book, key, before in reversed(self.changes or []):
             _set(getattr(self, book), key, before)
 
     def _put(self, name: str, key: Any, value: Any) -> None:
         """Change a book, by its name; None removes."""
-        book: PackedMap[Any, Any] = getattr(self, name)
+        book: dict[Any, Any] = getattr(self, name)
         if self.changes is not None:
-            self.changes.append((name, key, book.find(key)))
+            self.changes.append((name, key, book.get(key)))
         _set(book, key, value)
 
     def topic(self, values: dict[str, Any]) -> None:
@@ -116,7 +117,7 @@ class _Books:
         self._put("next_ids", _PRODUCER, following)
 
     def acl(self, values: dict[str, Any]) -> None:
-        acl = blake2b(repr([values[name] for name in _ACL]).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        acl = tuple(values[name] for name in _ACL)
         self._put("acls", values["id"], acl)
         self._put("existing_acls", acl, True)
 
@@ -137,7 +138,7 @@ class _Books:
         self._put("credentials", key, None)
 
 
-def _set(book: PackedMap[Any, Any], key: Any, value: Any) -> None:
+def _set(book: dict[Any, Any], key: Any, value: Any) -> None:
     if value is None:
         book.pop(key, None)
     else:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.packedmap import Members, PackedMap, merged
-from kdump.kafka.image.partitions import LongList
 from kdump.payloads.java import hash_map_order_of, hash_map_size
+
+KeyT = TypeVar("KeyT")
 
 Registration: TypeAlias = dict[str, Any]
 """The members of a RegisterBrokerRecord or a RegisterControllerRecord that makes the registration."""
@@ -22,103 +22,15 @@ Registration: TypeAlias = dict[str, Any]
 _CHANGES: Final[dict[int, bool | None]] = {-1: False, 0: None, 1: True}
 """What a change of ``fenced`` means; None: unchanged."""
 _SHUTDOWN_CHANGES: Final[dict[int, bool | None]] = {0: None, 1: True}
-_LONG: Final = 64
-"""Items of a list that is held apart from the rest of its registration."""
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-
-
-class _OneMember(PackedMap[int, Any]):
-    """One member of brokers. It may hold a hundred thousand directories: a long list is packed for itself.
-
-    So who gets it need not read it.
-    """
-
-    most_objects = 0
-
-    def _pack(self, value: Any) -> bytes | None:
-        return None if isinstance(value, LongList) else super()._pack(value)
-
-
-class _Changed:
-    """Members of registrations that are held apart, by name and broker."""
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, _OneMember] = {}
-
-    def of(self, broker: int, names: Collection[str] | None) -> Registration:
-        """The members of a broker that have these names; None: all, and none is a LongList."""
-        if names is None:
-            found = self.of(broker, self._by_name.keys())
-            return {name: list(value) if isinstance(value, LongList) else value for name, value in found.items()}
-        members = ((name, values.find(broker)) for name, values in self._by_name.items() if name in names)
-        return {name: value for name, value in members if value is not None}
-
-    def put(self, broker: int, changes: Registration) -> None:
-        """Members of a broker change."""
-        for name, value in changes.items():
-            is_long = isinstance(value, list) and len(value) > _LONG
-            self._by_name.setdefault(name, _OneMember())[broker] = LongList(value) if is_long else value
-
-    def update(self, other: _Changed) -> None:
-        """Later changes."""
-        for name, values in other._by_name.items():
-            self._by_name.setdefault(name, _OneMember()).update(values)
-
-    def forget(self, broker: int) -> None:
-        """Its registration is another one, or none."""
-        for values in self._by_name.values():
-            values.pop(broker, None)
-
-
-class Brokers(Members[int]):
-    """Registrations of brokers; {} where one is removed.
-
-    A registration may have a hundred thousand endpoints. So ``changed`` holds what changed beside the registrations, as
-    a change costs no more than itself, and their long lists, as who asks for a short member reads no long one.
-    ``epochs`` holds the epochs of all that are there.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.changed = _Changed()
-        self.epochs = PackedMap[int, int]()
-
-    def find(self, key: int) -> Registration | None:
-        """See PackedMap."""
-        return self.part(key, None)
-
-    def part(self, key: int, names: Collection[str] | None) -> Registration | None:
-        """The members with these names; None: all. As ``find`` where there is no registration.
-
-        A long list that is asked for by name is a LongList.
-        """
-        found = super().find(key)
-        if not found:
-            return found
-        return {name: found[name] for name in names or found} | self.changed.of(key, names)
-
-    def __setitem__(self, key: int, value: Registration) -> None:
-        long = {name: items for name, items in value.items() if isinstance(items, list) and len(items) > _LONG}
-        super().__setitem__(key, value | {name: [] for name in long})
-        self.changed.forget(key)
-        self.changed.put(key, long)
-        if value:
-            self.epochs[key] = value["brokerEpoch"]
-        else:
-            self.epochs.pop(key, None)
-
-    def __delitem__(self, key: int) -> None:
-        super().__delitem__(key)
-        self.changed.forget(key)
-        self.epochs.pop(key, None)
 
 
 @dataclass(slots=True)
 class ClusterImage:
     """Registrations by node id."""
 
-    brokers: Brokers = field(default_factory=Brokers)
-    controllers: Members[int] = field(default_factory=Members)
+    brokers: dict[int, Registration] = field(default_factory=dict)
+    controllers: dict[int, Registration] = field(default_factory=dict)
 
 
 class ClusterDelta:
@@ -126,16 +38,14 @@ class ClusterDelta:
 
     def __init__(self, image: ClusterImage) -> None:
         self._image = image
-        self._brokers = Brokers()
-        self._changed = _Changed()
-        self._controllers = Members[int]()
+        self._brokers: dict[int, Registration] = {}
+        self._controllers: dict[int, Registration] = {}
 
     def register_broker(self, values: dict[str, Any]) -> None:
         """RegisterBrokerRecord."""
         endpoints = _by_name(values["endPoints"])
         if "" in endpoints:
             raise ReplayError("a listener of the broker has no name")
-        self._changed.forget(values["brokerId"])
         self._brokers[values["brokerId"]] = values | {
             "endPoints": _again(endpoints, hash_map_size(len(endpoints))),
             "features": _features(values["features"], copied=True),
@@ -144,7 +54,6 @@ class ClusterDelta:
 
     def unregister_broker(self, values: dict[str, Any]) -> None:
         """UnregisterBrokerRecord: nothing looks whether the broker is there."""
-        self._changed.forget(values["brokerId"])
         self._brokers[values["brokerId"]] = {}
 
     def register_controller(self, values: dict[str, Any]) -> None:
@@ -168,7 +77,7 @@ class ClusterDelta:
     def change(self, values: dict[str, Any]) -> None:
         """BrokerRegistrationChangeRecord: a member that is 0, empty or null stays as it is."""
         broker, epoch = values["brokerId"], values["brokerEpoch"]
-        self._check(broker, epoch, "change")
+        self._registered(broker, epoch, "change")
         changes: dict[str, Any] = {}
         for name, known in (("fenced", _CHANGES), ("inControlledShutdown", _SHUTDOWN_CHANGES)):
             if values[name] not in known:
@@ -181,32 +90,35 @@ class ClusterDelta:
             changes["cordonedLogDirs"] = values["cordonedLogDirs"]
         self._change(broker, epoch, "change", changes)
 
-    def broker(self, broker: int, names: Collection[str] | None = None) -> Registration | None:
-        """The members of a broker that have these names (None: all), with the changes so far; see ``Brokers.part``."""
-        found = self._brokers.part(broker, names)
-        if found is None:
-            found = self._image.brokers.part(broker, names)
-        return found | self._changed.of(broker, names) if found else None
+    def broker(self, broker: int) -> Registration | None:
+        """A registration with the changes so far."""
+        found = self._brokers.get(broker)
+        return self._image.brokers.get(broker) if found is None else found or None
 
     def apply(self) -> None:
         """Change the image."""
-        image = self._image
-        image.brokers = merged(image.brokers, self._brokers)
-        image.brokers.changed.update(self._changed)
-        image.controllers = merged(image.controllers, self._controllers)
+        merge(self._image.brokers, self._brokers)
+        merge(self._image.controllers, self._controllers)
 
     def _change(self, broker: int, epoch: int, action: str, changes: dict[str, Any]) -> None:
-        self._check(broker, epoch, action)
-        self._changed.put(broker, changes)
+        self._brokers[broker] = self._registered(broker, epoch, action) | changes
 
-    def _check(self, broker: int, epoch: int, action: str) -> None:
-        own = self._brokers.epochs.find(broker)
-        if own is None and broker not in self._brokers:
-            own = self._image.brokers.epochs.find(broker)
-        if own is None:
+    def _registered(self, broker: int, epoch: int, action: str) -> Registration:
+        found = self.broker(broker)
+        if found is None:
             raise ReplayError(f"cannot {action} broker {broker}: it is not registered")
-        if own != epoch:
-            raise ReplayError(f"cannot {action} broker {broker} of epoch {epoch}: its epoch is {own}")
+        if found["brokerEpoch"] != epoch:
+            raise ReplayError(f"cannot {action} broker {broker} of epoch {epoch}: its epoch is {found['brokerEpoch']}")
+        return found
+
+
+def merge(target: dict[KeyT, Any], changes: Mapping[KeyT, Any]) -> None:
+    """Make changes in an image, of which an empty one removes."""
+    for key, value in changes.items():
+        if value:
+            target[key] = value
+        else:
+            target.pop(key, None)
 
 
 def _by_name(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

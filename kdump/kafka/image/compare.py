@@ -6,22 +6,18 @@ Source: docs/spec/metadata.md#rule-6-snapshot-and-log-agree.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import blake2b
+from heapq import nsmallest
 from typing import Final, NamedTuple
 
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.image import MetadataImage
 from kdump.kafka.image.loader import ImageLoader
 from kdump.kafka.image.metadatalog import MetadataLog, SnapshotFile, UnreadableBatchError
-from kdump.kafka.image.packedmap import PackedMap, text_bytes
 from kdump.kafka.image.snapshotrecords import snapshot_records
+from kdump.limits import COMPARED_RECORDS
 from kdump.payloads.message_json import json_text
 
 _MOST_SHOWN: Final = 3
-_FREE: Final = 16 << 20
-"""Bytes of JSON that may be made of the log's images in any case."""
-_FOR_A_BYTE: Final = 16
-"""And for each byte of a record that is read: that is enough where snapshots have an eighth of the image or more."""
 
 
 class OnlyHere(NamedTuple):
@@ -35,21 +31,16 @@ class SnapshotDifference(NamedTuple):
     """A snapshot that differs from the log, or that is not compared."""
 
     snapshot: SnapshotFile
-    only_in_snapshot: OnlyHere
-    only_in_log: OnlyHere
+    only_in_snapshot: OnlyHere = OnlyHere(0, [])
+    only_in_log: OnlyHere = OnlyHere(0, [])
     is_compared: bool = True
-
-
-class _TooMuchError(Exception):
-    """More would have to be made of the log's image than what is read explains."""
 
 
 def snapshot_differences(log: MetadataLog) -> Iterator[SnapshotDifference]:
     """Each snapshot that differs from what the log gives up to it, from the start of the log or an older snapshot.
 
-    Snapshots that cannot be loaded, or that the log does not reach, are left out. Each comparison takes time for all of
-    the log's image. Of snapshots that are much smaller only as many are compared as the bytes that are read allow; the
-    others are given too, and not compared. Raises KdumpError where a file cannot be read.
+    Snapshots that cannot be loaded, or that the log does not reach, are left out. Those after ``COMPARED_RECORDS`` are
+    given too, and not compared. Raises KdumpError where a file cannot be read.
     """
     comparison = _Comparison()
     snapshots = [snapshot for snapshot in log.snapshots if snapshot.end_offset > log.start_offset]
@@ -72,7 +63,6 @@ def snapshot_differences(log: MetadataLog) -> Iterator[SnapshotDifference]:
             if not left:
                 return
             loader.load(batch)
-            comparison.allow(sum(len(value) for _, value in batch.records))
             end = batch.last_offset + 1
     except UnreadableBatchError:
         return
@@ -85,49 +75,20 @@ class _Comparison:
     """Compares snapshots with the images that the log gives up to them."""
 
     def __init__(self) -> None:
-        self._left = _FREE
-        """Bytes of JSON that may still be made of the log's images."""
-
-    def allow(self, size: int) -> None:
-        """So many bytes of records were read."""
-        self._left += _FOR_A_BYTE * size
+        self._left = COMPARED_RECORDS
 
     def differences(self, snapshot: SnapshotFile, image: MetadataImage) -> Iterator[SnapshotDifference]:
         """How a snapshot differs from the image of the log, if it does."""
         loaded = _loaded(snapshot)
         if loaded is None:
             return
-        digests = _digests(self._read(loaded.image))
-        del loaded
-        try:
-            in_log = _not_in(digests, self._made(image))
-            if not in_log.total and len(digests) == sum(1 for _ in snapshot_records(image)):
-                return
-            # Only the digests of one image wait beside both.
-            digests = _digests(self._made(image))
-        except _TooMuchError:
-            yield SnapshotDifference(snapshot, OnlyHere(0, []), OnlyHere(0, []), is_compared=False)
+        if self._left <= 0:
+            yield SnapshotDifference(snapshot, is_compared=False)
             return
-        loaded = _loaded(snapshot)
-        assert loaded is not None
-        yield SnapshotDifference(snapshot, _not_in(digests, _records(loaded.image)), in_log)
-
-    def _read(self, image: MetadataImage) -> Iterator[str]:
-        """The records of a snapshot, which count as read."""
-        for record in _records(image):
-            self.allow(len(record))
-            yield record
-
-    def _made(self, image: MetadataImage) -> Iterator[str]:
-        """The records of the log's image. Raises _TooMuchError."""
-        records = _records(image)
-        while self._left > 0:
-            record = next(records, None)
-            if record is None:
-                return
-            self._left -= len(record)
-            yield record
-        raise _TooMuchError
+        in_snapshot, in_log = _records(loaded.image), _records(image)
+        self._left -= len(in_log)
+        if in_snapshot != in_log:
+            yield SnapshotDifference(snapshot, _only(in_snapshot - in_log), _only(in_log - in_snapshot))
 
 
 def _loaded(snapshot: SnapshotFile) -> ImageLoader | None:
@@ -139,28 +100,9 @@ def _loaded(snapshot: SnapshotFile) -> ImageLoader | None:
     return loader
 
 
-def _records(image: MetadataImage) -> Iterator[str]:
-    return (f"{message.schema.name} {json_text(message.shown)}" for message in snapshot_records(image))
+def _records(image: MetadataImage) -> set[str]:
+    return {f"{message.schema.name} {json_text(message.shown)}" for message in snapshot_records(image)}
 
 
-def _digest(record: str) -> bytes:
-    return blake2b(text_bytes(record), digest_size=16).digest()
-
-
-def _digests(records: Iterator[str]) -> PackedMap[bytes, bool]:
-    """Of all records of an image, of which no two are equal."""
-    digests = PackedMap[bytes, bool]()
-    for record in records:
-        digests[_digest(record)] = True
-    return digests
-
-
-def _not_in(digests: PackedMap[bytes, bool], records: Iterator[str]) -> OnlyHere:
-    """Records of an image that have none of the digests."""
-    count = 0
-    first: list[str] = []
-    for record in records:
-        if _digest(record) not in digests:
-            count += 1
-            first = sorted([*first, record])[:_MOST_SHOWN]
-    return OnlyHere(count, first)
+def _only(records: set[str]) -> OnlyHere:
+    return OnlyHere(len(records), nsmallest(_MOST_SHOWN, records))

@@ -5,11 +5,8 @@ Source: docs/spec/metadata.md#31-faults.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
-from typing import Any, NamedTuple
-
-from kdump.system.packedlist import PackedList
+from typing import NamedTuple
 
 
 class Grade(Enum):
@@ -34,31 +31,6 @@ class Fault(NamedTuple):
     """The type of the record, such as ``TopicRecord``; '' where it is about a batch."""
     message: str
     snapshot: str | None = None
-
-
-class Faults(Collection[Fault]):
-    """Faults in the order in which they were found. A log may have one for each record."""
-
-    def __init__(self) -> None:
-        self._packed = PackedList[tuple[Any, ...]]()
-
-    def append(self, fault: Fault) -> None:
-        """Add a fault."""
-        self._packed.append((fault.grade.value, *fault[1:]))
-
-    def extend(self, faults: Iterable[Fault]) -> None:
-        """Add faults."""
-        for fault in faults:
-            self.append(fault)
-
-    def __len__(self) -> int:
-        return len(self._packed)
-
-    def __iter__(self) -> Iterator[Fault]:
-        return (Fault(Grade(grade), *rest) for grade, *rest in self._packed)
-
-    def __contains__(self, fault: object) -> bool:
-        return any(own == fault for own in self)
 
 
 class ReplayError(Exception):

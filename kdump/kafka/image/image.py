@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kdump.kafka.image import metadataversion
-from kdump.kafka.image.cluster import ClusterDelta, ClusterImage
+from kdump.kafka.image.cluster import ClusterDelta, ClusterImage, KeyT, merge
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.packedmap import KeyT, Members, MembersById, PackedMap, merged
 from kdump.kafka.image.topics import TopicsDelta, TopicsImage
-from kdump.payloads.java import hash_map_places
+from kdump.payloads.java import hash_map_order_of
 
 TOPIC_RESOURCE: Final = 2
 RESOURCE_TYPES: Final = {0: "UNKNOWN", 2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
@@ -27,12 +26,10 @@ _ACL_CODES: Final = {"resourceType": 7, "patternType": 4, "operation": 15, "perm
 
 Resource: TypeAlias = tuple[int, str]
 """Type and name of what has configs; the name is '' for the default of all."""
+Members: TypeAlias = dict[str, Any]
+"""The members of a record."""
 QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
 """(type, name) of what has quotas; the name is None for the default of all."""
-
-
-SettingT = TypeVar("SettingT")
-_FEW_SETTINGS: Final = 4
 
 
 class Provenance(NamedTuple):
@@ -43,34 +40,24 @@ class Provenance(NamedTuple):
     timestamp: int = -1
 
 
-class Settings(PackedMap[KeyT, dict[str, SettingT]]):
-    """The configs of each resource, or the quotas of each entity, by their names. Few of them are held as bytes.
-
-    Many are not: each change of them would be a change of all of them.
-    """
-
-    def _pack(self, value: dict[str, SettingT]) -> bytes | None:
-        return super()._pack(value) if len(value) <= _FEW_SETTINGS else None
-
-
 @dataclass(slots=True)
 class MetadataImage:
     """All that the cluster knows. ``metadata_version``: None before the first FeatureLevelRecord of it."""
 
     provenance: Provenance = field(default_factory=Provenance)
     metadata_version: int | None = None
-    features: PackedMap[str, int] = field(default_factory=PackedMap)
+    features: dict[str, int] = field(default_factory=dict)
     """Finalized levels without metadata.version."""
     cluster: ClusterImage = field(default_factory=ClusterImage)
     topics: TopicsImage = field(default_factory=TopicsImage)
-    configs: Settings[Resource, str] = field(default_factory=Settings)
-    quotas: Settings[QuotaEntity, float] = field(default_factory=Settings)
+    configs: dict[Resource, dict[str, str]] = field(default_factory=dict)
+    quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
     next_producer_id: int = -1
-    acls: MembersById = field(default_factory=MembersById)
+    acls: dict[str, Members] = field(default_factory=dict)
     """The members of an AccessControlEntryRecord by its id."""
-    scram: dict[int, Members[str]] = field(default_factory=dict)
+    scram: dict[int, dict[str, Members]] = field(default_factory=dict)
     """The members of a UserScramCredentialRecord by mechanism and user."""
-    tokens: Members[str] = field(default_factory=Members)
+    tokens: dict[str, Members] = field(default_factory=dict)
     """The members of a DelegationTokenRecord by token id."""
 
     @property
@@ -95,15 +82,15 @@ class MetadataDelta:
         self.is_empty = True
         self._is_wide = False
         self._metadata_version: int | None = None
-        self._features = PackedMap[str, int]()
-        self._configs = Settings[Resource, str | None]()
-        self._without_configs = PackedMap[Resource, bool]()
+        self._features: dict[str, int] = {}
+        self._configs: dict[Resource, dict[str, str | None]] = {}
+        self._without_configs: set[Resource] = set()
         """What has lost the configs that the image has of it."""
-        self._quotas = Settings[QuotaEntity, float | None]()
+        self._quotas: dict[QuotaEntity, dict[str, float | None]] = {}
         self._next_producer_id: int | None = None
-        self._acls = MembersById()
-        self._scram: dict[int, Members[str]] = {}
-        self._tokens = Members[str]()
+        self._acls: dict[str, Members] = {}
+        self._scram: dict[int, dict[str, Members]] = {}
+        self._tokens: dict[str, Members] = {}
 
     def replay(self, record_type: int, values: dict[str, Any]) -> None:
         """Add the change of one record. ReplayError where it does not apply."""
@@ -132,15 +119,15 @@ class MetadataDelta:
             return
         if self._metadata_version is not None:
             image.metadata_version = self._metadata_version
-        image.features = merged(image.features, self._features)
+        merge(image.features, self._features)
         self.cluster.apply()
         _put_inner(image.configs, self._configs, self._without_configs)
         _put_inner(image.quotas, self._quotas)
         if self._next_producer_id is not None:
             image.next_producer_id = self._next_producer_id
-        image.acls = merged(image.acls, self._acls)
+        merge(image.acls, self._acls)
         self._apply_scram()
-        image.tokens = merged(image.tokens, self._tokens)
+        merge(image.tokens, self._tokens)
 
     def _apply_scram(self) -> None:
         """As ScramDelta does: after the last user of a mechanism goes, users that come after it are lost.
@@ -149,8 +136,8 @@ class MetadataDelta:
         """
         mechanisms = self.image.scram
         for mechanism, changes in self._scram.items():
-            users = mechanisms.setdefault(mechanism, Members())
-            for name in changes.keys_at(hash_map_places(changes, len(changes), 16)):
+            users = mechanisms.setdefault(mechanism, {})
+            for name in hash_map_order_of(changes, 16):
                 credential = changes[name]
                 if credential:
                     users[name] = credential
@@ -161,27 +148,27 @@ class MetadataDelta:
 
     def config_of(self, resource: Resource, name: str) -> str | None:
         """The value of a config with the changes so far."""
-        changed = self._configs.find(resource) or {}
+        changed = self._configs.get(resource) or {}
         if name in changed or resource in self._without_configs:
             return changed.get(name)
-        return (self.image.configs.find(resource) or {}).get(name)
+        return (self.image.configs.get(resource) or {}).get(name)
 
     def feature_of(self, name: str) -> int | None:
         """The level of a feature with the changes so far."""
         if name == metadataversion.FEATURE:
             return self.image.metadata_version if self._metadata_version is None else self._metadata_version
-        changed = self._features.find(name)
-        return self.image.features.find(name) if changed is None else changed or None
+        changed = self._features.get(name)
+        return self.image.features.get(name) if changed is None else changed or None
 
     def quota_of(self, entity: QuotaEntity, key: str) -> float | None:
         """A quota with the changes so far."""
-        changed = self._quotas.find(entity) or {}
-        return changed[key] if key in changed else (self.image.quotas.find(entity) or {}).get(key)
+        changed = self._quotas.get(entity) or {}
+        return changed[key] if key in changed else (self.image.quotas.get(entity) or {}).get(key)
 
     def acl_of(self, acl: str) -> dict[str, Any] | None:
         """An ACL with the changes so far."""
-        changed = self._acls.find(acl)
-        return self.image.acls.find(acl) if changed is None else changed or None
+        changed = self._acls.get(acl)
+        return self.image.acls.get(acl) if changed is None else changed or None
 
     def feature(self, values: dict[str, Any]) -> None:
         """FeatureLevelRecord."""
@@ -198,7 +185,7 @@ class MetadataDelta:
         resource = TOPIC_RESOURCE, self.topics.remove(values)
         if resource in self.image.configs:
             self._configs[resource] = {}
-            self._without_configs[resource] = True
+            self._without_configs.add(resource)
 
     def config(self, values: dict[str, Any]) -> None:
         """ConfigRecord."""
@@ -230,11 +217,11 @@ class MetadataDelta:
 
     def scram(self, values: dict[str, Any]) -> None:
         """UserScramCredentialRecord."""
-        self._scram.setdefault(scram_mechanism(values), Members())[values["name"]] = values
+        self._scram.setdefault(scram_mechanism(values), {})[values["name"]] = values
 
     def remove_scram(self, values: dict[str, Any]) -> None:
         """RemoveUserScramCredentialRecord: nothing looks whether it is there."""
-        self._scram.setdefault(scram_mechanism(values), Members())[values["name"]] = {}
+        self._scram.setdefault(scram_mechanism(values), {})[values["name"]] = {}
 
     def token(self, values: dict[str, Any]) -> None:
         """DelegationTokenRecord."""
@@ -260,22 +247,18 @@ def scram_mechanism(values: Mapping[str, Any]) -> int:
     return mechanism if mechanism in SCRAM_MECHANISMS else 0
 
 
-def _set(changes: Settings[KeyT, Any], key: KeyT, name: str, value: str | float | None) -> None:
+def _set(changes: dict[KeyT, dict[str, Any]], key: KeyT, name: str, value: str | float | None) -> None:
     """One more change of a setting; None removes it."""
-    settings = changes.find(key) or {}
-    settings[name] = value
-    changes[key] = settings
+    changes.setdefault(key, {})[name] = value
 
 
-def _put_inner(
-    target: Settings[KeyT, Any], changes: Settings[KeyT, Any], emptied: Collection[KeyT] = frozenset()
-) -> None:
+def _put_inner(target: dict[KeyT, Any], changes: Mapping[KeyT, Any], emptied: Collection[KeyT] = frozenset()) -> None:
     """None removes. What is empty afterwards disappears. What is new is not copied: changes are not used again.
 
     ``emptied``: what loses all settings that the changes do not set again.
     """
     for key, inner in changes.items():
-        values = target.find(key)
+        values = target.get(key)
         if values is not None and key in emptied:
             values = {name: value for name, value in values.items() if name in inner}
         if values is None:

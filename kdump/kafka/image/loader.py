@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from kdump.codes import Codes, DamageError
 from kdump.format import control
 from kdump.kafka.image.books import BOOKED, ControllerBooks
-from kdump.kafka.image.faults import Fault, Faults, Grade, ReplayError
+from kdump.kafka.image.faults import Fault, Grade, ReplayError
 from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance
 from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError, snapshot_batches
 from kdump.kafka.image.quorum import Quorum
@@ -74,7 +74,7 @@ class ImageLoader:
 
     def __init__(self, watch: Watcher | None = None, *, with_controller: bool = True) -> None:
         self.image = MetadataImage()
-        self.faults = Faults()
+        self.faults: list[Fault] = []
         self.quorum = Quorum()
         self._watch = watch
         self._decode = _decoder().value

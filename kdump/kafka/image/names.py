@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.codes import KdumpError
-from kdump.kafka.image.packedmap import NamesById
 from kdump.log import files
 from kdump.log.named import STDIN
 from kdump.log.names import METADATA_DIRECTORY, parse_partition_directory
@@ -34,9 +33,9 @@ class TopicNames:
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = [path for path in paths if path != STDIN]
-        self._by_cluster: dict[str | None, NamesById] | None = None
-        self._by_directory: dict[str, NamesById] = {}
-        self._by_place: dict[str, NamesById] = {}
+        self._by_cluster: dict[str | None, dict[str, str]] | None = None
+        self._by_directory: dict[str, dict[str, str]] = {}
+        self._by_place: dict[str, dict[str, str]] = {}
         """Those of its log directory, which may have thousands of places."""
 
     def of(self, topic_id: str, place: str) -> str | None:
@@ -47,35 +46,35 @@ class TopicNames:
             place: the file or directory that has the id.
         """
         if place not in self._by_place:
-            self._by_place[place] = NamesById() if place == STDIN else self._names_in(_log_directory(place))
-        return self._by_place[place].find(topic_id)
+            self._by_place[place] = {} if place == STDIN else self._names_in(_log_directory(place))
+        return self._by_place[place].get(topic_id)
 
     def text(self, topic_id: str, place: str) -> str:
         """The id for people, with the name where that is known."""
         name = self.of(topic_id, place)
         return topic_id if name is None else f"{topic_id} ({name})"
 
-    def _names_in(self, directory: str) -> NamesById:
+    def _names_in(self, directory: str) -> dict[str, str]:
         if directory not in self._by_directory:
             self._by_directory[directory] = self._read_at(directory)
         return self._by_directory[directory]
 
-    def _read_at(self, directory: str) -> NamesById:
+    def _read_at(self, directory: str) -> dict[str, str]:
         from kdump.kafka.image.copies import find_copies, read_properties
 
         try:
             if files.is_directory(os.path.join(directory, METADATA_DIRECTORY)):
-                return _read(find_copies([directory], _pass_over), NamesById())
+                return _read(find_copies([directory], _pass_over), {})
             if self._by_cluster is None:
                 self._by_cluster = {}
                 places = dict.fromkeys(map(_log_directory, self._paths))
                 for copy in find_copies(places, _pass_over):
                     if copy.cluster_id is not None:
-                        _read([copy], self._by_cluster.setdefault(copy.cluster_id, NamesById()))
+                        _read([copy], self._by_cluster.setdefault(copy.cluster_id, {}))
             known = read_properties(directory) if self._by_cluster else None
         except KdumpError:
-            return NamesById()
-        return NamesById() if known is None else self._by_cluster.get(known.cluster_id, NamesById())
+            return {}
+        return {} if known is None else self._by_cluster.get(known.cluster_id, {})
 
 
 class NamingDecoder:
@@ -118,7 +117,7 @@ def _log_directory(path: str) -> str:
     return os.path.dirname(folder) if parse_partition_directory(os.path.basename(folder)) else folder
 
 
-def _read(copies: Iterable[MetadataCopy], names: NamesById) -> NamesById:
+def _read(copies: Iterable[MetadataCopy], names: dict[str, str]) -> dict[str, str]:
     """The names with those that copies tell."""
     for copy in copies:
         names.update(copy.log.topic_names())

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kdump.kafka.image.faults import Fault, Faults, Grade, ReplayError
+from kdump.kafka.image.faults import Fault, Grade, ReplayError
 from kdump.kafka.image.image import MetadataImage
 from kdump.kafka.image.loader import ImageLoader, Watcher
 from kdump.kafka.image.metadatalog import (
@@ -156,7 +156,7 @@ def _reaches(log: MetadataLog, offset: int, *, since: int) -> bool:
     return end >= offset
 
 
-def _odd(batches: Iterator[MetadataBatch], faults: Faults) -> Iterator[MetadataBatch]:
+def _odd(batches: Iterator[MetadataBatch], faults: list[Fault]) -> Iterator[MetadataBatch]:
     """Passes the batches on, and notes offsets that do not follow one another and epochs that fall."""
     following: int | None = None
     epoch = -1

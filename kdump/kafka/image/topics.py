@@ -5,13 +5,11 @@ Source: docs/spec/metadata.md#3-from-records-to-the-image (TopicsDelta, TopicDel
 
 from __future__ import annotations
 
-import marshal
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.packedmap import IdMap, IdsByName, TextMap, id_bytes, id_of
-from kdump.kafka.image.partitions import FEW_PARTITIONS, PartitionRegistration, Partitions
+from kdump.kafka.image.partitions import PartitionRegistration, Partitions
 
 PARTITION_CHANGE: Final = 5
 """The type of a PartitionChangeRecord."""
@@ -31,7 +29,7 @@ class TopicImage:
 
     def get(self, number: int) -> PartitionRegistration | None:
         """A partition."""
-        return self.partitions.find(number)
+        return self.partitions.get(number)
 
     def known(self) -> TopicImage:
         """Itself: see _TopicDelta."""
@@ -46,66 +44,18 @@ class TopicImage:
         self.partitions.clear_elr()
 
 
-class TopicsById(IdMap[TopicImage]):
-    """Topics by id. Those that have few partitions with short lists are held as bytes."""
-
-    def _pack(self, value: TopicImage) -> bytes | None:
-        return _packed(value.name, value.partitions)
-
-    def _unpack(self, key: str, data: bytes) -> TopicImage:
-        name, partitions = _unpacked(data)
-        assert isinstance(name, str)
-        return TopicImage(name, key, partitions)
-
-
-class TopicsByName(TextMap[TopicImage]):
-    """Topics by name. Those that have it still are held as ids.
-
-    Args:
-        topics: by id.
-    """
-
-    def __init__(self, topics: TopicsById) -> None:
-        super().__init__()
-        self._topics = topics
-
-    def _pack(self, value: TopicImage) -> bytes | None:
-        known = self._topics.find(value.topic_id)
-        return None if known is None or known.name != value.name else id_bytes(value.topic_id)
-
-    def _unpack(self, key: str, data: bytes) -> TopicImage:
-        del key
-        return self._topics[id_of(data)]
-
-
-def _packed(name: str | bool, partitions: Partitions) -> bytes | None:
-    """``name``: of changes, whether a ClearElrRecord is among them."""
-    if len(partitions) > FEW_PARTITIONS or not partitions.are_short:
-        return None
-    return marshal.dumps((name, partitions.held) if partitions else name)
-
-
-def _unpacked(data: bytes) -> tuple[str | bool, Partitions]:
-    held = marshal.loads(data)
-    name, partitions = held if isinstance(held, tuple) else (held, None)
-    return name, Partitions(partitions)
-
-
 @dataclass(slots=True)
 class TopicsImage:
     """All topics. Two topics of one name are in ``by_id``; ``by_name`` has the last."""
 
-    by_id: TopicsById = field(default_factory=TopicsById)
-    by_name: TopicsByName = field(init=False)
-    with_elr: IdMap[bool] = field(default_factory=IdMap)
+    by_id: dict[str, TopicImage] = field(default_factory=dict)
+    by_name: dict[str, TopicImage] = field(default_factory=dict)
+    with_elr: set[str] = field(default_factory=set)
     """Ids of the topics that a ClearElrRecord may change."""
-
-    def __post_init__(self) -> None:
-        self.by_name = TopicsByName(self.by_id)
 
     def is_changed(self, values: dict[str, Any]) -> bool:
         """Apply a PartitionChangeRecord alone. False where it does not apply, of which TopicsDelta says the reason."""
-        topic, number = self.by_id.find(values["topicId"]), values["partitionId"]
+        topic, number = self.by_id.get(values["topicId"]), values["partitionId"]
         partition = None if topic is None else topic.get(number)
         if topic is None or partition is None:
             return False
@@ -115,35 +65,26 @@ class TopicsImage:
             return False
         topic.put(number, changed)
         if changed.has_elr:
-            self.with_elr[topic.topic_id] = True
-        # As after every delta: of two topics with one name the one that was changed last counts.
-        if not (self.by_id.objects.get(topic.topic_id) is topic is self.by_name.objects.get(topic.name)):
-            self.put(topic)
+            self.with_elr.add(topic.topic_id)
+        self.put(topic)
         return True
 
     def put(self, topic: TopicImage) -> None:
-        """Add a topic, or replace it. One that had another name is known by that one as it was."""
-        before = self.by_id.find(topic.topic_id)
-        named = None if before is None or before.name == topic.name else self.by_name.find(before.name)
+        """Add a topic, or replace it. Of two topics with one name the one that was changed last counts."""
         self.by_id[topic.topic_id] = topic
-        if named is not None:
-            self.by_name[named.name] = named
         self.by_name[topic.name] = topic
 
     def remove(self, topic_id: str) -> None:
         """Remove a topic. KeyError where none has the id."""
         self.by_name.pop(self.by_id[topic_id].name, None)
         del self.by_id[topic_id]
-        self.with_elr.pop(topic_id, None)
+        self.with_elr.discard(topic_id)
 
     def apply(self, changed: _TopicDelta | TopicImage) -> None:
         """Change a topic, or add one."""
         topic = changed.applied()
         self.put(topic)
-        if topic.partitions.with_elr():
-            self.with_elr[topic.topic_id] = True
-        else:
-            self.with_elr.pop(topic.topic_id, None)
+        (self.with_elr.add if topic.partitions.with_elr else self.with_elr.discard)(topic.topic_id)
 
 
 class _TopicDelta:
@@ -167,7 +108,7 @@ class _TopicDelta:
         return self.image
 
     def get(self, number: int) -> PartitionRegistration | None:
-        found = self.changes.find(number)
+        found = self.changes.get(number)
         if found is None:
             found = self.known().get(number)
             if found is not None and found.has_elr and self.is_cleared:
@@ -190,39 +131,16 @@ class _TopicDelta:
         return topic
 
 
-class _Changes(IdMap[_TopicDelta | TopicImage]):
-    """By id: the changes of a topic of the image, or a new topic, which nobody else has yet.
-
-    Args:
-        topics: those of the image.
-    """
-
-    def __init__(self, topics: TopicsById) -> None:
-        super().__init__()
-        self._topics = topics
-
-    def _pack(self, value: _TopicDelta | TopicImage) -> bytes | None:
-        if isinstance(value, TopicImage):
-            return _packed(value.name, value.partitions)
-        return _packed(value.is_cleared, value.changes)
-
-    def _unpack(self, key: str, data: bytes) -> _TopicDelta | TopicImage:
-        name, partitions = _unpacked(data)
-        if isinstance(name, str):
-            return TopicImage(name, key, partitions)
-        return _TopicDelta(self._topics.find(key), partitions, is_cleared=name)
-
-
 class TopicsDelta:
     """Changes of topics that wait until their batch or transaction is complete."""
 
     def __init__(self, image: TopicsImage) -> None:
         self._image = image
-        self._changed = _Changes(image.by_id)
+        self._changed: dict[str, _TopicDelta | TopicImage] = {}
         self._deleted: set[str] = set()
-        self._created: IdsByName | None = None
+        self._created: dict[str, str] | None = None
         """By name, the ids of the topics that were created and not removed; None: as ``_changed`` has them. Few ask."""
-        self._with_elr: IdMap[bool] = IdMap()
+        self._with_elr: set[str] = set()
         """Ids of the topics that got eligible leader replicas after the last ClearElrRecord of all topics."""
         self._is_image_cleared = False
         """There was a ClearElrRecord of all topics. It changes those of the image that are not in ``_changed``, too."""
@@ -255,10 +173,10 @@ class TopicsDelta:
     def remove(self, values: dict[str, Any]) -> str:
         """RemoveTopicRecord; gives the topic's name."""
         topic_id = values["topicId"]
-        topic = self._image.by_id.find(topic_id)
+        topic = self._image.by_id.get(topic_id)
         if topic is not None:
             self._deleted.add(topic_id)
-        delta = self._changed.find(topic_id)
+        delta = self._changed.get(topic_id)
         if delta is not None:
             created = self._created_ids()
             del self._changed[topic_id]
@@ -273,21 +191,21 @@ class TopicsDelta:
         name = values["topicName"]
         created = self._created_ids()
         if name:
-            topic = self._image.by_name.find(name)
-            topic_id = created.find(name) or (None if topic is None else topic.topic_id)
+            topic = self._image.by_name.get(name)
+            topic_id = created.get(name) or (None if topic is None else topic.topic_id)
             if topic_id is None:
                 raise ReplayError(f"there is no topic {name}")
             self._clear_elr(topic_id)
             return
         for topic_id in self._with_elr:
             topic = self._topic(topic_id)
-            if topic is not None and (topic_id in self._image.by_id or created.find(topic.name) == topic_id):
+            if topic is not None and (topic_id in self._image.by_id or created.get(topic.name) == topic_id):
                 self._clear_elr(topic_id)
         if not self._is_image_cleared:
             changes = self._changed.items()
             for topic_id in [key for key, delta in changes if isinstance(delta, _TopicDelta) and delta.image]:
                 self._clear_elr(topic_id)
-        self._with_elr, self._is_image_cleared = IdMap(), True
+        self._with_elr, self._is_image_cleared = set(), True
 
     def name_of(self, topic_id: str) -> str | None:
         """The name of a topic, with the changes so far; None where there is none."""
@@ -296,9 +214,9 @@ class TopicsDelta:
 
     def partition_of(self, topic_id: str, number: int) -> PartitionRegistration | None:
         """A partition with the changes so far."""
-        delta = self._changed.find(topic_id) or self._unchanged(topic_id)
+        delta = self._changed.get(topic_id) or self._unchanged(topic_id)
         if isinstance(delta, _TopicDelta) and delta.image is None:
-            return delta.changes.find(number)
+            return delta.changes.get(number)
         return delta.get(number)
 
     def finish_snapshot(self) -> None:
@@ -325,14 +243,12 @@ class TopicsDelta:
 
     def _clear_elr(self, topic_id: str) -> None:
         if topic_id not in self._deleted:
-            delta = self._delta(topic_id)
-            delta.clear_elr()
-            self._changed[topic_id] = delta
+            self._delta(topic_id).clear_elr()
 
-    def _created_ids(self) -> IdsByName:
+    def _created_ids(self) -> dict[str, str]:
         """``_created``, which is kept from now on."""
         if self._created is None:
-            self._created = IdsByName()
+            self._created = {}
             for change in self._changed.values():
                 if isinstance(change, TopicImage):
                     self._created[change.name] = change.topic_id
@@ -340,13 +256,13 @@ class TopicsDelta:
 
     def _topic(self, topic_id: str) -> TopicImage | None:
         """A topic without the changes that wait beside it."""
-        delta = self._changed.find(topic_id)
+        delta = self._changed.get(topic_id)
         if delta is None:
-            return self._image.by_id.find(topic_id)
+            return self._image.by_id.get(topic_id)
         return delta.image if isinstance(delta, _TopicDelta) else delta
 
     def _delta(self, topic_id: str) -> _TopicDelta | TopicImage:
-        delta = self._changed.find(topic_id)
+        delta = self._changed.get(topic_id)
         if delta is None:
             delta = self._changed[topic_id] = self._unchanged(topic_id)
         return delta
@@ -354,13 +270,11 @@ class TopicsDelta:
     def _unchanged(self, topic_id: str) -> _TopicDelta:
         """No changes of a topic but those of a ClearElrRecord of all topics."""
         is_cleared = self._is_image_cleared and topic_id not in self._deleted
-        return _TopicDelta(self._image.by_id.find(topic_id), Partitions(), is_cleared=is_cleared)
+        return _TopicDelta(self._image.by_id.get(topic_id), Partitions(), is_cleared=is_cleared)
 
     def _put(
         self, topic_id: str, delta: _TopicDelta | TopicImage, number: int, partition: PartitionRegistration
     ) -> None:
         delta.put(number, partition)
         if partition.has_elr:
-            self._with_elr[topic_id] = True
-        if self._changed.objects.get(topic_id) is not delta:
-            self._changed[topic_id] = delta
+            self._with_elr.add(topic_id)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Final
 
 from kdump.codes import KdumpError
 from kdump.log.opening import check_holes, check_size, open_source
 from kdump.log.piecewise import PiecewiseSource, Sliceable
 from kdump.log.source import Source
-from kdump.wire.packeditems import PackedItems
 
 _BLOCK: Final = 1 << 20
 _ZEROS: Final = bytes(_BLOCK)
@@ -34,20 +32,12 @@ class ContentPiece:
         return ContentPiece(self.path, self.position + start, end - start)
 
 
-_PLAIN: Final = attrgetter(*ContentPiece.__slots__)
-
-
 @dataclass(frozen=True, slots=True)
 class Content:
     """Pieces in file order, ``size`` bytes in all."""
 
     pieces: Sequence[ContentPiece]
     size: int
-
-    @classmethod
-    def of_pieces(cls, pieces: Iterable[ContentPiece], size: int) -> Content:
-        """Contents of perhaps a million pieces, the data of which are bytes."""
-        return cls(PackedItems(pieces, _PLAIN, lambda values: ContentPiece(*values)), size)
 
     @classmethod
     def of_file(cls, path: str, size: int) -> Content:

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from kdump.repair.salvage.entry import Entry
 from kdump.repair.salvage.inventory import Inventory
-from kdump.repair.salvage.pieces import Dropped, LogPiece, Lost, PieceOrigin, packed
+from kdump.repair.salvage.pieces import Dropped, LogPiece, Lost, PieceOrigin
 from kdump.repair.salvage.table import BatchArrays, Column
 from kdump.verify.missing import MANY_GAPS
 from kdump.verify.table import row_dtype
-from kdump.wire.packeditems import PackedItems
 
 _WRONG_CRC: Final = "the CRC is wrong"
 
@@ -128,7 +127,7 @@ class Draft:
             rows, owner, is_ours = rows[order], owner[order], is_ours[order]
         return DraftTable(rows, owner, is_ours)
 
-    def losses(self, base_offset: int, end_offset: int | None, *, with_gaps: bool = False) -> PackedItems[Lost]:
+    def losses(self, base_offset: int, end_offset: int | None, *, with_gaps: bool = False) -> tuple[Lost, ...]:
         """Offsets without batches where bytes of the log are missing from the result too.
 
         Args:
@@ -154,7 +153,7 @@ class Draft:
         end = int(table.last[-1]) + 1 if len(table) else base_offset
         is_told = any(first <= end and end_offset <= last + 1 for first, last in self._explained if end_offset)
         after = [(end, end_offset)] if end_offset is not None and end_offset > end and not is_told else []
-        return packed(Lost, (Lost(first, stop - 1, is_held=False) for first, stop in chain(bounds, after)))
+        return tuple(Lost(first, stop - 1, is_held=False) for first, stop in chain(bounds, after))
 
     def bytes_after(self) -> int:
         """How many bytes of the log lie after the last batch of the result, copies not counted."""

@@ -6,16 +6,14 @@ was lost can be listed, and what came from where can be proved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import groupby, pairwise
-from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from kdump.kafka.startup.content import Content, ContentPiece
 from kdump.wire.compression import DEFAULT_LIMIT
-from kdump.wire.packeditems import PackedItems
 
 
 class PieceOrigin(Enum):
@@ -265,8 +263,8 @@ class RepairedLog:
                 return
             part = RepairedLog(
                 base,
-                packed_pieces(piece for piece in self.pieces if _is_in(piece.first_offset, base, end)),
-                lost=packed(Lost, (lost for lost in self.lost if _is_in(lost.first_offset, base, end))),
+                tuple(piece for piece in self.pieces if _is_in(piece.first_offset, base, end)),
+                lost=tuple(lost for lost in self.lost if _is_in(lost.first_offset, base, end)),
             )
             is_first = base == self.base_offset
             yield replace(self, pieces=part.pieces, lost=part.lost, rolls=()) if is_first else part
@@ -274,7 +272,7 @@ class RepairedLog:
     @property
     def content(self) -> Content:
         """Its bytes."""
-        return Content.of_pieces((part for piece in self.pieces for part in piece.contents()), self.size)
+        return Content(tuple(part for piece in self.pieces for part in piece.contents()), self.size)
 
     @property
     def size(self) -> int:
@@ -319,23 +317,3 @@ class RepairedLog:
 
 def _is_in(offset: int, first: int, end: int | None) -> bool:
     return first <= offset and (end is None or offset < end)
-
-
-_PartT = TypeVar("_PartT", Dropped, Lost, Restored)
-
-
-def packed(kind: type[_PartT], parts: Iterable[_PartT]) -> PackedItems[_PartT]:
-    """Parts of a ``RepairedLog``, of which there may be one for each batch: they are held as bytes."""
-    return PackedItems(parts, attrgetter(*kind.__slots__), lambda values: kind(*values))
-
-
-_PIECE: Callable[[LogPiece], tuple[Any, ...]] = attrgetter(*LogPiece.__slots__[1:])
-
-
-def packed_pieces(pieces: Iterable[LogPiece]) -> PackedItems[LogPiece]:
-    """As ``packed``."""
-    return PackedItems(
-        pieces,
-        lambda piece: (piece.origin.value, *_PIECE(piece)),
-        lambda values: LogPiece(PieceOrigin(values[0]), *values[1:]),
-    )

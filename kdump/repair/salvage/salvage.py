@@ -27,15 +27,11 @@ from kdump.repair.salvage.estimatedend import indexed_end, known_end
 from kdump.repair.salvage.gapreader import GapReader
 from kdump.repair.salvage.inventory import take_inventory
 from kdump.repair.salvage.pieces import (
-    Dropped,
     Lost,
     NotTaken,
     PieceOrigin,
     RepairedLog,
-    Restored,
     SalvageOptions,
-    packed,
-    packed_pieces,
 )
 from kdump.repair.salvage.placeholders import held
 from kdump.repair.salvage.replica import OwnBatches, Replica, WantedOffsets, fill
@@ -130,18 +126,18 @@ class _Salvage:
         end = self._known_end()
         endings = self._end_transactions(end)
         losses = self._draft.losses(self._base_offset, end)
-        dropped = packed(Dropped, self._draft.dropped(self._reason_of))
+        dropped = tuple(self._draft.dropped(self._reason_of))
         if self._options.hold_offsets:
             self._hold(losses)
-            losses = packed(Lost, (replace(loss, is_held=True) for loss in losses))
+            losses = tuple(replace(loss, is_held=True) for loss in losses)
         restored = (one for entry in self._draft.entries for one in entry.restored)
         rolls = tuple(self._rolls()) if self._around.is_partition else ()
         return RepairedLog(
             self._base_offset,
-            packed_pieces(self._draft.pieces(rolls)),
+            tuple(self._draft.pieces(rolls)),
             dropped,
             losses,
-            packed(Restored, sorted(restored, key=attrgetter("position"))),
+            tuple(sorted(restored, key=attrgetter("position"))),
             tuple(endings.transactions),
             tuple(sorted(self._not_taken, key=attrgetter("path", "first_offset"))),
             self._end_from,

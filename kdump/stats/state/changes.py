@@ -5,7 +5,7 @@ Source: docs/spec/metadata.md#4-rules-of-a-history.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -22,14 +22,13 @@ from kdump.kafka.image.image import (
 )
 from kdump.kafka.image.loader import ABORT, BEGIN, END
 from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError
-from kdump.kafka.image.partitions import NO_LEADER, RECOVERY_STATES, LongList, PartitionRegistration
+from kdump.kafka.image.partitions import NO_LEADER, RECOVERY_STATES, PartitionRegistration
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.log.names import parse_partition_directory
 from kdump.log.topics import fits
 from kdump.payloads.internal import DecodedMessage
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.reading.selection import Range
-from kdump.rows.packedrows import PackedRows
 from kdump.stats.state.metadatarows import Row, StateSelection, acl_row
 
 _MEMBERS: Final = (
@@ -37,38 +36,6 @@ _MEMBERS: Final = (
 )  # fmt: skip
 """Of each row, after the offset, the leader epoch and the time; null where they have no meaning."""
 _FENCED: Final = {True: "broker-fenced", False: "broker-unfenced"}
-
-
-class _WaitingRows:
-    """Rows of an open transaction.
-
-    It may be aborted. So a long list of a partition or a broker is not copied: a change of a hundred bytes would take
-    the time of all of it.
-    """
-
-    def __init__(self) -> None:
-        self._rows = PackedRows()
-        self._lists: list[LongList[Any]] = []
-
-    def append(self, row: Row) -> None:
-        """Add a row."""
-        self._rows.append({name: self._packed(value) for name, value in row.items()})
-
-    def __iter__(self) -> Iterator[Row]:
-        return ({name: self._unpacked(value) for name, value in row.items()} for row in self._rows)
-
-    def __bool__(self) -> bool:
-        return bool(self._rows)
-
-    def _packed(self, value: Any) -> Any:
-        """Of a long list its number, alone in a tuple: no other value is one."""
-        if not isinstance(value, LongList):
-            return value
-        self._lists.append(value)
-        return (len(self._lists) - 1,)
-
-    def _unpacked(self, value: Any) -> Any:
-        return self._lists[value[0]] if isinstance(value, tuple) else value
 
 
 class ChangeWatcher:
@@ -84,7 +51,8 @@ class ChangeWatcher:
         self._since = since
         self._emit = emit
         self._show_secrets = show_secrets
-        self._rows = _WaitingRows()
+        self._rows: list[Row] = []
+        """Those of an open transaction, which may be aborted."""
         self._last: list[Row] = []
         """Those of the last record, which may be refused."""
         self._is_open = False
@@ -93,12 +61,11 @@ class ChangeWatcher:
         """See Watcher."""
         record_type = message.record_type
         if record_type == ABORT:
-            self._rows = _WaitingRows()
+            self._rows.clear()
             self._last.clear()
         if not self._is_open or record_type in (END, ABORT):
             self._flush()
-        for row in self._last:
-            self._rows.append(row)
+        self._rows += self._last
         self._last.clear()
         if BEGIN <= record_type <= ABORT:
             self._is_open = record_type == BEGIN
@@ -140,10 +107,9 @@ class ChangeWatcher:
 
     def _flush(self) -> None:
         for row in chain(self._rows, self._last):
-            self._emit({name: list(value) if isinstance(value, LongList) else value for name, value in row.items()})
+            self._emit(row)
+        self._rows.clear()
         self._last.clear()
-        if self._rows:
-            self._rows = _WaitingRows()
 
     def _redacted(self, members: Row) -> Row:
         if members["change"] == "config" and not self._show_secrets and is_secret_config(members["name"]):
@@ -294,15 +260,10 @@ def _partition_changes(old: PartitionRegistration, new: PartitionRegistration) -
     ):
         was, now = getattr(old, name), getattr(new, name)
         if was != now:
-            yield {"change": change, "before": _listed(was), "after": _listed(now)}
+            yield {"change": change, "before": list(was), "after": list(now)}
     if old.recovery != new.recovery:
         states = RECOVERY_STATES[old.recovery], RECOVERY_STATES[new.recovery]
         yield {"change": "leader-recovery-state", "before": states[0], "after": states[1]}
-
-
-def _listed(items: Sequence[Any]) -> Sequence[Any]:
-    """A list of a partition in a row. A long one becomes a list when the row is shown."""
-    return items if isinstance(items, LongList) else list(items)
 
 
 def _config(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
@@ -323,7 +284,8 @@ def _config(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
 def _broker_registered(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
     broker = values["brokerId"]
     after = {name: values[name] for name in ("brokerEpoch", "incarnationId", "rack", "fenced")}
-    was = before.cluster.broker(broker, after)
+    known = before.cluster.broker(broker)
+    was = None if known is None else {name: known[name] for name in after}
     yield {"change": "broker-registered", "broker": broker, "before": was, "after": after}
 
 
@@ -345,18 +307,15 @@ def _unfenced(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
 def _broker_changed(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
     broker = values["brokerId"]
     head = {"broker": broker}
-
-    def known(name: str) -> Any:
-        return (before.cluster.broker(broker, (name,)) or {}).get(name)
-
+    known = before.cluster.broker(broker) or {}
     if values["fenced"]:
         yield head | {"change": _FENCED[values["fenced"] > 0]}
     if values["inControlledShutdown"]:
         yield head | {"change": "broker-controlled-shutdown"}
     if values["logDirs"]:
-        yield head | {"change": "broker-directories", "before": known("logDirs"), "after": values["logDirs"]}
+        yield head | {"change": "broker-directories", "before": known.get("logDirs"), "after": values["logDirs"]}
     cordoned = values["cordonedLogDirs"]
-    was = None if cordoned is None else known("cordonedLogDirs")
+    was = None if cordoned is None else known.get("cordonedLogDirs")
     if cordoned is not None and cordoned != (was or []):
         yield head | {"change": "broker-cordoned-directories", "before": was, "after": cordoned}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from kdump.rows.packedrows import Row, ShownRows
 from kdump.rows.scalarlines import json_text, plain
+from kdump.rows.schema import Row
 from kdump.stats.rowtable import table_parts
 
 COLUMNS: Final[dict[str, dict[str, str]]] = {
@@ -65,9 +65,9 @@ def state_table(kind: str, rows: Collection[Row], *, width: int, color: bool) ->
     if not rows:
         return
     if kind == "group":
-        rows = ShownRows([rows], lambda row: row | {"memberNames": [_member(member) for member in row["members"]]})
+        rows = [row | {"memberNames": [_member(member) for member in row["members"]]} for row in rows]
     if kind == "key":
-        rows = ShownRows([rows], lambda row: row | {"key": _text(row["key"]), "value": _text(row["value"])})
+        rows = [row | {"key": _text(row["key"]), "value": _text(row["value"])} for row in rows]
     columns = COLUMNS[kind]
     if kind == "committedOffset" and all(row["logEndOffset"] is None for row in rows):
         # No log of these partitions is among the paths.

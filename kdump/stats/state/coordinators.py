@@ -14,7 +14,7 @@ from kdump.kafka.coordinatorstate import OFFSETS
 from kdump.kafka.image.names import TopicNames
 from kdump.log.names import CLUSTER_METADATA
 from kdump.payloads.topics import INTERNAL_TOPICS
-from kdump.rows.packedrows import PackedRows, Row, ShownRows
+from kdump.rows.schema import Row
 from kdump.stats.state.groups import lag, open_transaction_rows, with_topic_names
 from kdump.stats.state.reach import offset_for_time, reaches, read_reach
 from kdump.verify.coordinators import STATE_TOPICS, PartitionState, coordinator_states
@@ -54,13 +54,13 @@ def coordinator_rows(
     plain = [partition for partition in logs.partitions if not _is_internal(partition)]
     found = {(reach.topic, reach.partition): reach for reach in reaches(plain, at, on_error)} if states else {}
     # Those of each partition are sorted.
-    groups = PackedRows(heapq.merge(*(_named(state, topics) for state in states), key=lambda row: str(row["group"])))
+    groups = list(heapq.merge(*(_named(state, topics) for state in states), key=lambda row: str(row["group"])))
     if groups:
         yield "group", groups
     commits = [state for state in states if state.decoder == OFFSETS]
     if commits:
-        yield "committedOffset", ShownRows((state.rows for state in commits), lambda row: row | lag(row, found))
-    known = ShownRows((state.rows for state in states if state.decoder != OFFSETS), lambda row: row)
+        yield "committedOffset", [row | lag(row, found) for state in commits for row in state.rows]
+    known = [row for state in states if state.decoder != OFFSETS for row in state.rows]
     if len(commits) < len(states):
         yield "transactionalId", known
     here = len(states) - len(commits)

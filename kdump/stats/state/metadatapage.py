@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kdump.kafka.image.metadataversion import LEVELS
-from kdump.rows.packedrows import PackedRows
 from kdump.stats.rowtable import table_parts
-from kdump.stats.state.metadatarows import StateSelection, image_rows
+from kdump.stats.state.metadatarows import Row, StateSelection, image_rows
 from kdump.stats.state.metadatastate import MetadataState, name_of
 from kdump.system.blocks import escaped
 
@@ -69,7 +68,7 @@ _COLUMNS: Final[dict[str, dict[str, str]]] = {
 
 def metadata_page(state: MetadataState, selected: StateSelection, *, width: int, color: bool) -> Iterator[str]:
     """The page, in parts: which state it is, then a table for each kind of thing."""
-    found = {kind: PackedRows() for kind in _TITLES}
+    found: dict[str, list[Row]] = {kind: [] for kind in _TITLES}
     for row in image_rows(state.image, selected):
         if row["type"] in found:
             found[row["type"]].append(_readable(row))

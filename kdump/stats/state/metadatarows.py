@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -154,29 +153,20 @@ def acl_row(acl: Mapping[str, Any]) -> Row:
 
 def config_resources(image: MetadataImage) -> Iterator[Resource]:
     """What has configs, sorted."""
-    # A pair for each of what may be millions takes twice as much as its name.
-    for kind in sorted({kind for kind, _ in image.configs}):
-        yield from ((kind, name) for name in sorted(name for of, name in image.configs if of == kind))
+    yield from sorted(image.configs)
 
 
 def quota_entities(image: MetadataImage) -> Iterator[QuotaEntity]:
     """Who has quotas, sorted by their texts."""
-    texts = list(map(str, image.quotas))
-    # Texts and numbers are enough to sort: entities as objects take more than both.
-    places = array("Q", sorted(range(len(texts)), key=texts.__getitem__))
-    del texts
-    yield from image.quotas.keys_at(places)
+    yield from sorted(image.quotas, key=str)
 
 
 def _topic_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
     known, current = image.topics.by_id, image.topics.by_name
-    # In two steps, without a pair for each of what may be millions.
-    ids = sorted(known)
-    ids.sort(key=lambda topic_id: known[topic_id].name)
-    for topic in map(known.__getitem__, ids):
+    for topic in sorted(known.values(), key=lambda topic: (topic.name, topic.topic_id)):
         if not selected.shows_topic(topic):
             continue
-        named = current.find(topic.name)
+        named = current.get(topic.name)
         yield {
             "type": "topic",
             "name": topic.name,

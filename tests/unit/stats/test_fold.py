@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import pickle
 import struct
-import tracemalloc
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.log.extents import Extent
 from kdump.log.opening import open_source
-from kdump.stats import numbers, tally
+from kdump.stats import tally
 from kdump.stats.fold import LogPart, StatsFold
 from kdump.stats.groupfigures import Damage, report
 from kdump.stats.grouping import By
@@ -25,7 +23,6 @@ from kdump.stats.reading import StatsReading, segment_reading
 from kdump.stats.report import stats_row
 from kdump.stats.run import StatsOptions, fold_split
 from kdump.tasks.splits import find_logs, plan
-from kdump.verify.table import row_dtype
 from kdump.wire.compression import DEFAULT_LIMIT
 from tests.harness.batches import CODECS, CONTROL, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
 from tests.harness.captures import FIXTURES
@@ -123,10 +120,9 @@ def rows(fold: StatsFold) -> dict[str, Any]:
 def test_any_cuts_and_any_order(
     tmp_path_factory: pytest.TempPathFactory, seed: int, by: By, with_records: bool, few: int
 ) -> None:
-    """``few``: numbers of more groups are held in few bytes."""
+    """``few``: more rows are sorted in at once."""
     with pytest.MonkeyPatch.context() as patched:
-        for module in (numbers, tally):
-            patched.setattr(module, "FEW_ROWS", few)
+        patched.setattr(tally, "_FEW_ROWS", few)
         _check_any_cuts(tmp_path_factory.mktemp("t-0"), Random(seed), by, with_records=with_records)
 
 
@@ -183,58 +179,3 @@ def test_groups_become_one() -> None:
     for name in ("group", "indexEntries", "timeIndexEntries", "bytesPerIndexEntry", "errors", "warnings"):
         del expected[name]
     assert {name: stats_row(total, By.CODEC)[name] for name in expected} == expected
-
-
-def test_memory_of_many_groups() -> None:
-    count = 20_000
-    rows = np.zeros(count, row_dtype())
-    rows["producer_id"] = rows["base_offset"] = rows["last_offset"] = np.arange(count)
-    rows["size"], rows["record_count"], rows["magic"], rows["is_valid"] = 70, 1, 2, True
-    tracemalloc.start()
-    try:
-        fold = StatsFold(By.PRODUCER, with_records=False)
-        part = fold.part(LogPart("log", "orders", 0, RangeStart("", 0, "log", 0)))
-        for start in range(0, count, 1000):
-            part.see_batches(rows[start : start + 1000])
-        fold.settle()
-        groups = report(fold, {}, Damage()).groups
-        assert [figures.group for figures in groups[-2:]] == [str(count - 2), str(count - 1)]
-        assert groups[5].producers[0].producer_id == 5
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    # The figures of a group take kilobytes.
-    assert len(groups) == count
-    assert most < 1000 * count
-
-
-def test_memory_of_a_fold_with_a_group_per_batch() -> None:
-    """Numbers of many groups are held in few bytes, also after they were sent and merged with others."""
-    count = 160_000
-    tracemalloc.start()
-    try:
-        folds = []
-        for producer_id in (np.arange(count), np.arange(count)[::-1] + count // 2):
-            fold = StatsFold(By.PRODUCER, with_records=False)
-            part = fold.part(LogPart("log", "orders", 0, RangeStart("", 0, "log", producer_id[0])))
-            for start in range(0, count, 10_000):
-                rows = np.zeros(10_000, row_dtype())
-                rows["producer_id"] = producer_id[start : start + 10_000]
-                rows["base_offset"] = rows["last_offset"] = np.arange(start, start + 10_000)
-                rows["size"], rows["record_count"], rows["magic"], rows["is_valid"] = 70, 1, 2, True
-                part.see_batches(rows)
-            folds.append(repacked(fold))
-        del fold, part
-        into = StatsFold(By.PRODUCER, with_records=False)
-        for _ in range(2):
-            into.merge(folds.pop(0))
-        into.settle()
-        left, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    made = report(into, {}, Damage())
-    assert len(made.groups) == count * 3 // 2
-    assert made.total.sums["batches"] == 2 * count
-    assert [int(figures.group or 0) for figures in made.groups[:3]] == [0, 1, 2]
-    assert [figures.sums["batches"] for figures in made.groups[count // 2 - 1 : count // 2 + 1]] == [1, 2]
-    assert left < 200 * len(made.groups)

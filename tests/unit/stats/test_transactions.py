@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.format.control import ABORT, COMMIT
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
-from kdump.stats import numbers, tally
+from kdump.stats import tally
 from kdump.stats.grouping import Groups
 from kdump.stats.places import RangeStart
 from kdump.stats.transactions import GroupOutcomes, TransactionRuns
@@ -104,8 +104,7 @@ def test_outcomes_do_not_depend_on_cuts(runs: list[list[list[Event]]], few: int)
     groups = Groups()
     ids = np.array([2, 0, 1])
     with pytest.MonkeyPatch.context() as patched:
-        for module in (numbers, tally):
-            patched.setattr(module, "FEW_ROWS", few)
+        patched.setattr(tally, "_FEW_ROWS", few)
         for position, chunks in enumerate(runs):
             part = TransactionRuns()
             run = part.at(RangeStart("t-0", 0, "t-0/0.log", position))

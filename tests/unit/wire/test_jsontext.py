@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Severity
-from kdump.rows.packedrows import ShownRows
 from kdump.wire.jsontext import json_blocks, read_json, read_shown_json
 from tests.harness.examples import examples
 
@@ -85,7 +82,7 @@ def test_blocks_are_the_same_json(value: Any, indent: int | None) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_collections_are_arrays(count: int) -> None:
-    rows = ShownRows([range(count)], lambda number: {"number": number, "severity": Severity.ERROR})
+    rows = [{"number": number, "severity": Severity.ERROR} for number in range(count)]
     plain = [{"number": number, "severity": Severity.ERROR.value} for number in range(count)]
     for indent in (None, 1):
         assert (
@@ -93,18 +90,3 @@ def test_collections_are_arrays(count: int) -> None:
         )
     with pytest.raises(TypeError):
         list(json_blocks(object()))
-
-
-def test_blocks_of_many_rows_take_little_memory() -> None:
-    def sizes() -> Iterator[int]:
-        yield from map(len, json_blocks(ShownRows([range(20_000)], lambda number: {"number": number}), indent=1))
-
-    tracemalloc.start()
-    try:
-        size = sum(sizes())
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    # The parts of all rows as one list would take 10 MB.
-    assert size > 400_000
-    assert peak < 3_000_000

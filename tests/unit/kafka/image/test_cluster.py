@@ -9,7 +9,6 @@ import pytest
 
 from kdump.kafka.image.cluster import ClusterDelta, ClusterImage
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.packedmap import Members, PackedMap
 
 DIRECTORIES = ["AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"]
 
@@ -65,68 +64,3 @@ def test_changes_are_as_those_of_a_dict(seed: int) -> None:
             assert [delta.broker(number) for number in range(4)] == [expected.get(number) for number in range(4)]
         delta.apply()
         assert {broker: image.brokers[broker] for broker in image.brokers} == expected
-
-
-@pytest.mark.parametrize("is_complete", [True, False])
-def test_a_change_does_not_touch_the_endpoints(is_complete: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The registration, which may be of the same transaction, was unpacked and packed for each change of a flag."""
-    image = ClusterImage()
-    delta = ClusterDelta(image)
-    delta.register_broker(registration(1, 5, endpoints=100))
-    registered = delta.broker(1)
-    assert registered is not None
-    if is_complete:
-        delta.apply()
-    calls = 0
-
-    def counted(*_: object) -> Any:
-        nonlocal calls
-        calls += 1
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Members, "_unpack", counted)
-        patch.setattr(Members, "_pack", counted)
-        for _ in range(100):
-            if is_complete:
-                delta = ClusterDelta(image)
-            delta.fence({"id": 1, "epoch": 5})
-            delta.unfence({"id": 1, "epoch": 5})
-            delta.change(change(1, 5, inControlledShutdown=1))
-            if is_complete:
-                delta.apply()
-    assert calls == 0
-    if not is_complete:
-        delta.apply()
-    assert image.brokers[1] == registered | {"fenced": False, "inControlledShutdown": True}
-
-
-@pytest.mark.parametrize("is_complete", [True, False])
-def test_who_asks_for_a_short_member_reads_no_long_one(is_complete: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A history asks for each change of a broker: the endpoints were unpacked each time."""
-    directories = [DIRECTORIES[number % 2] for number in range(100)]
-    registered = registration(1, 5, endpoints=100) | {"logDirs": directories}
-    image = ClusterImage()
-    delta = ClusterDelta(image)
-    delta.register_broker(registered)
-    if is_complete:
-        delta.apply()
-        delta = ClusterDelta(image)
-    read: list[int] = []
-    unpack = PackedMap._unpack
-
-    def counted(packed: PackedMap[Any, Any], key: Any, data: bytes) -> Any:
-        read.append(len(data))
-        return unpack(packed, key, data)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(PackedMap, "_unpack", counted)
-        assert delta.broker(1, ("fenced", "cordonedLogDirs")) == {"fenced": True, "cordonedLogDirs": None}
-        assert sum(read) < 100
-        assert delta.broker(1, ("logDirs",)) == {"logDirs": sorted(directories)}
-    whole = delta.broker(1)
-    assert whole is not None
-    assert len(whole["endPoints"]) == len(whole["logDirs"]) == 100
-    delta.change(change(1, 5, logDirs=DIRECTORIES))
-    assert delta.broker(1) == whole | {"logDirs": DIRECTORIES}
-    delta.register_broker(registration(1, 6))
-    assert delta.broker(1) == registration(1, 6)

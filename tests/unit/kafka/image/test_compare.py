@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,12 +33,6 @@ def test_a_node_that_lost_a_credential(root: Path) -> None:
     assert [record.partition(" ")[0] for record in differences[0].only_in_snapshot.first] == ["ConfigRecord"]
 
 
-def test_snapshots_about_as_large_as_the_image_are_all_compared(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = list(snapshot_differences(metadata_log(root, "damaged/snapshot-sound")))
-    monkeypatch.setattr(compare, "_FREE", 0)
-    assert list(snapshot_differences(metadata_log(root, "damaged/snapshot-sound"))) == wanted
-
-
 class ManySnapshots(MetadataLog):
     """A log of topics, and a snapshot after each of its last batches."""
 
@@ -58,30 +51,16 @@ class ManySnapshots(MetadataLog):
             yield MetadataBatch(offset, offset, 1, 0, False, [(None, value)], 0, "log")
 
 
-def test_many_snapshots_much_smaller_than_the_log_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is made of the log's images is in proportion to the bytes, and one that is not compared is told."""
-    made = []
-    json_text = compare.json_text
-
-    def counted(value: Any) -> str:
-        text = json_text(value)
-        made.append(len(text))
-        return text
-
+def test_snapshots_after_the_limit_are_told_and_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     def loaded(snapshot: SnapshotFile) -> ImageLoader:
         loader = ImageLoader()
         loader.load(next(ManySnapshots.of_size(1).batches()))
         return loader
 
-    monkeypatch.setattr(compare, "json_text", counted)
     monkeypatch.setattr(compare, "_loaded", loaded)
-    monkeypatch.setattr(compare, "_FREE", 0)
-    sizes = []
-    for count in (40, 80):
-        made.clear()
-        told = list(snapshot_differences(ManySnapshots.of_size(count)))
-        assert [difference.snapshot.end_offset for difference in told] == [*range(count + 1, 2 * count + 1)]
-        assert told[0].only_in_log.total == count
-        assert not told[-1].is_compared
-        sizes.append(sum(made))
-    assert sizes[1] < 2.2 * sizes[0]
+    # The image after the first has 40 topics and the level, after the second one more.
+    monkeypatch.setattr(compare, "COMPARED_RECORDS", 42)
+    told = list(snapshot_differences(ManySnapshots.of_size(40)))
+    assert [difference.snapshot.end_offset for difference in told] == [*range(41, 81)]
+    assert [difference.is_compared for difference in told] == [True] * 2 + [False] * 38
+    assert told[0].only_in_log.total == 40

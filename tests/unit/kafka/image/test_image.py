@@ -37,7 +37,6 @@ def image_with(configs: dict[str, str]) -> MetadataImage:
     return image
 
 
-@pytest.mark.usefixtures("packing")
 @pytest.mark.parametrize(
     ("changes", "left"),
     [

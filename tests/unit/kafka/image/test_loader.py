@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from kdump.kafka.image.loader import ImageLoader
 from kdump.kafka.image.metadatalog import MetadataBatch, UnreadableBatchError
 from kdump.payloads.internal import DecodedMessage
 from tests.harness.living import living
-from tests.harness.metadatamemory import loaded_with_peak
 
 HELD, COUNT = 4, 40
 
@@ -84,16 +82,3 @@ def config(number: int) -> bytes:
 def many_topics(number: int) -> bytes:
     """A TopicRecord of version 0."""
     return b"\1\2\0\7t%05d" % number + (number + 1).to_bytes(16, "big") + b"\0"
-
-
-@pytest.mark.parametrize(("record", "most"), [(many_topics, 250), (config, 160)])
-def test_a_huge_batch_takes_little_memory(
-    monkeypatch: pytest.MonkeyPatch, record: Callable[[int], bytes], most: int
-) -> None:
-    """Bytes at the peak, when the changes wait beside the image that they become."""
-    count = 20_000
-    monkeypatch.setattr(loader, "_MOST_HELD", HELD)
-    whole = batch(*map(record, range(count)))
-    image, peak = loaded_with_peak(whole)
-    assert len(image.image.topics.by_id) + len(image.image.configs) == count
-    assert peak / count < most

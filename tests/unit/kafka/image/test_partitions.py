@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import pytest
 
-from kdump.kafka.image import partitions
 from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance
-from kdump.kafka.image.partitions import MIGRATING, LongList, PartitionRegistration, Partitions
-from kdump.kafka.image.topics import TopicImage
-from kdump.stats.state import changes
+from kdump.kafka.image.partitions import MIGRATING, PartitionRegistration
 from tests.harness.partitionrecords import PARTITION_LISTS, partition_change
 
 TOPIC_ID = "A" * 21 + "w"
@@ -38,61 +35,16 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("directories", DIRECTORIES)
-def test_long_lists_are_as_short_ones(monkeypatch: pytest.MonkeyPatch, directories: list[str]) -> None:
-    """Also those that Kafka refuses."""
-    told = []
-    for long in (64, 0):
-        monkeypatch.setattr(partitions, "_LONG", long)
-        for first in CHANGES:
-            try:
-                one = PartitionRegistration.of_record(record(replicas=[1, 2], isr=[2], directories=directories))
-                held = Partitions()
-                held[0] = one
-                partition = held[0].merged(first).merged(change(leader=2))
-            except ReplayError as error:
-                told.append(str(error))
-            else:
-                told.append(repr(partition.values(TOPIC_ID, 0)))
-    assert told[: len(CHANGES)] == told[len(CHANGES) :]
-
-
-def test_a_long_list_is_a_sequence_as_a_tuple_is() -> None:
-    items = (5, -3, 5, 2**31 - 1)
-    held = LongList(items)
-    assert (tuple(held), len(held), held[1], held[1:], held.index(5, 1)) == (items, 4, -3, items[1:], 2)
-    assert [number in held for number in (5, 4, -3, 2**31 - 1, 2**40, -4)] == [True, False, True, True, False, False]
-    assert "5" not in held
-    assert held == LongList(items)
-    assert (items == held, held == items) == (True, True)
-    assert held != LongList(items[1:])
-    assert (held.only, LongList((7, 7)).only) == (None, 7)
-
-
-@pytest.mark.parametrize("before", [0, 2000])
-def test_a_change_of_the_leader_reads_no_long_list(monkeypatch: pytest.MonkeyPatch, before: int) -> None:
-    """Nor does a refused change, or one of other lists, in a small cluster or in one of many topics."""
-    image = MetadataImage()
-    delta = MetadataDelta(image)
-    for number in range(before):
-        image.topics.put(TopicImage(f"t{number}", f"{number:021d}w"))
-    delta.replay(2, {"name": "t", "topicId": TOPIC_ID})
-    many = [*range(1000)]
-    delta.replay(3, record(replicas=many, isr=many, directories=[MIGRATING] * 999 + [OTHER]))
-    delta.apply(Provenance())
-    delta.clear()
-
-    def is_read(held: LongList[Any]) -> Any:
-        pytest.fail("a long list is read")
-
-    image.topics.by_id[TOPIC_ID].partitions[0].isr.__contains__(1)
-    monkeypatch.setattr(LongList, "_items", is_read)
-    for leader in range(50):
-        assert image.topics.is_changed(change(leader=leader))
-        delta.replay(5, change(leader=leader, leaderRecoveryState=1))
-        shown = list(changes._partition_change(change(leader=leader + 1, isr=None), delta))
-        assert [row["change"] for row in shown] == ["leader"]
-        delta.replay(5, change(removingReplicas=[leader], eligibleLeaderReplicas=[]))
-        assert not image.topics.is_changed(change(replicas=[1]))
-        delta.apply(Provenance())
-        delta.clear()
-    assert image.topics.by_id[TOPIC_ID].partitions[0].leader_epoch == 100
+def test_a_change_replaces_lists_as_a_record_of_the_result_has_them(directories: list[str]) -> None:
+    """Kafka's constructor refuses both, or makes the same partition of both."""
+    for replicas, recovery in itertools.product([[1], [1, 2]], [0, 1, 2]):
+        members = {"replicas": replicas, "directories": directories, "leaderRecoveryState": recovery}
+        before = PartitionRegistration.of_record(record(replicas=[1, 2], isr=[2], directories=[]))
+        try:
+            whole = PartitionRegistration.of_record(record(**members, isr=[2]))
+        except ReplayError as error:
+            with pytest.raises(ReplayError, match=re.escape(str(error))):
+                before.merged(change(**members))
+        else:
+            changed = before.merged(change(**members))
+            assert changed._replace(partition_epoch=0) == whole

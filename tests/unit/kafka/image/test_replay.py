@@ -24,7 +24,6 @@ from tests.harness.archives import unpack_cases
 from tests.harness.examples import sparse
 from tests.harness.metadatacases import as_counted, image_records, metadata_case, metadata_cases, metadata_log
 
-pytestmark = pytest.mark.usefixtures("packing")
 CRC_AT = 17
 """Where a batch has its CRC."""
 

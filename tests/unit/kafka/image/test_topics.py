@@ -14,7 +14,6 @@ from kdump.kafka.image.partitions import PartitionRegistration, Partitions
 from kdump.kafka.image.topics import TopicImage, TopicsDelta, TopicsImage
 from tests.harness.partitionrecords import partition_change
 
-pytestmark = pytest.mark.usefixtures("packing")
 IDS = ["A" * 20 + "A" + last for last in "wxyz"]
 ONE, TWO = IDS[:2]
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-import tracemalloc
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,21 +61,6 @@ def test_lag(logs: Path) -> None:
     names = ("group", "offset", "logStartOffset", "logEndOffset", "lag", "isOutOfRange")
     found = [tuple(row[name] for name in names) for row in rows(logs, None)["committedOffset"]]
     assert found == [("in", 6, 5, 10, 4, False), ("out", 4, 5, 10, 6, True), ("x", 1, None, None, None, None)]
-
-
-def test_many_rows_take_little_memory(tmp_path: Path) -> None:
-    """A row as an object takes a kilobyte and more, and a log of 64 MiB may have a million."""
-    count = 2000
-    data = v2_batch([replace(commit(f"group-{number}"), offset_delta=number) for number in range(count)])
-    (tmp_path / "__consumer_offsets-4").mkdir()
-    (tmp_path / "__consumer_offsets-4" / f"{0:020d}.log").write_bytes(data)
-    rows(tmp_path, None)
-    tracemalloc.start()
-    found = rows(tmp_path, None)["committedOffset"]
-    held = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    assert len(found) == count
-    assert held / count < 200
 
 
 def test_the_end_of_the_log_at_a_time(logs: Path) -> None:
