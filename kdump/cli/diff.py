@@ -111,7 +111,7 @@ class _DiffRun:
                 self._add_finding(file_finding(item))
                 pieces = self._file(item)
             else:
-                pieces = record_json(item) if given.output == "jsonl" else iter([record_text(item)])
+                pieces = iter([record_json(item) if given.output == "jsonl" else record_text(item)])
             for piece in pieces:
                 console.out.write(piece.encode("utf-8", "surrogateescape"))
         if given.output == "junit":

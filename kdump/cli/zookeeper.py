@@ -11,9 +11,7 @@ from kdump.cli.exit_status import RunStatus
 from kdump.cli.whatif_options import NO_CHANGE, NOW
 from kdump.codes import DamageError, KdumpError, Severity
 from kdump.log.files import strip_credentials
-from kdump.reading.printing import TextRows
 from kdump.reading.selection import RowBudget
-from kdump.rows.longrows import json_row
 from kdump.rows.scalarlines import json_line
 from kdump.zookeeper.datafiles import DataSet, data_sets
 from kdump.zookeeper.restore import RestoredTree, last_zxid_at, restore, tree_at
@@ -51,8 +49,7 @@ def answer_zookeeper(given: StatsArguments, console: Console) -> int:
                 else zookeeper_rows(found, files, show_secrets=secrets)
             )
             for row in rows:
-                for piece in TextRows().joined([json_row(list(row), list(row.values()))]):
-                    console.out.write(piece)
+                write(json_line(list(row), list(row.values())))
         for finding in restored_findings(found, files, with_summary=False):
             status.add(damaged=finding.severity is Severity.ERROR)
             if given.output == "jsonl":

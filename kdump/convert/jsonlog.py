@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 import json
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from itertools import count, groupby, islice
 from typing import Any, Final, NamedTuple, Self
@@ -33,20 +33,17 @@ from kdump.format.batch import (
     BatchHeader,
 )
 from kdump.format.legacy import NO_TIMESTAMP
-from kdump.format.record import HEADER_COST, Headers, ManyHeaders, Record, most_headers
+from kdump.format.record import HEADER_COST, Headers, Record, most_headers
 from kdump.kafka.downconvert import convert_down
 from kdump.log.lines import lines_of
 from kdump.log.source import Source
 from kdump.reading.outcomes import OUTCOMES
 from kdump.wire import compression
 from kdump.wire.checksum import Buffer
-from kdump.wire.longjson import LONG, LongArray, LongObject, LongText, read_long
 from kdump.wire.varint import write_varint
 
 _BLOCK: Final = 1 << 20
 """Bytes that are read, and about as many encoded, at a time."""
-_MOST_MEMBERS: Final = 1000
-"""Names in a long line, which could have millions."""
 _BATCH_BYTES: Final = 16 << 10
 """Batch size for records without a named batch: a producer's batch.size."""
 _MOST_BYTES: Final = compression.DEFAULT_LIMIT
@@ -217,7 +214,7 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
         (_flag(row, "isControl"), CONTROL),
     ):
         attributes |= flag if is_set else 0
-    headers, size = _encoded_headers(row.get("headers"))
+    headers = _read_headers(row.get("headers"))
     record = Record(
         _integer(row, "offset", next_offset, range(1 << 63)),
         _integer(row, "timestamp", NO_TIMESTAMP, _INT64),
@@ -253,34 +250,20 @@ def _parse(text: bytes, next_offset: int) -> _Line | None:
     if place is None:
         # Records without a named batch stay together as long as their sequences continue.
         batch = (*batch, record.sequence - record.offset if record.sequence >= 0 else None)
-    return _Line(record, batch, header, size + len(record.key or b"") + len(record.value or b""))
+    size = sum(len(key) + len(value or b"") for key, value in ((record.key or b"", record.value), *headers))
+    return _Line(record, batch, header, size)
 
 
-def _row(text: bytes) -> dict[str, Any]:
+def _row(line: bytes) -> dict[str, Any]:
     """The object of a line. Raises ValueError with what is wrong."""
-    row: Any = None
-    if len(text) <= LONG:
-        try:
-            # From bytes, json would also accept UTF-16 and UTF-32, and guess them where a line is damaged.
-            row = json.loads(text.decode("utf-8-sig"))
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"no JSON: {error}") from None
-    else:
-        row = read_long(text)
-        if isinstance(row, LongObject):
-            row = _members(row)
+    try:
+        # From bytes, json would also accept UTF-16 and UTF-32, and guess them where a line is damaged.
+        row = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"no JSON: {error}") from None
     if not isinstance(row, dict):
         raise ValueError("not a JSON object")
     return row
-
-
-def _members(row: LongObject) -> dict[str, Any]:
-    members: dict[str, Any] = {}
-    for name, value in row:
-        members[name] = value
-        if len(members) > _MOST_MEMBERS:
-            raise ValueError(f"more than {_MOST_MEMBERS:,} members")
-    return members
 
 
 def _check_magic(record: Record, row: dict[str, Any], magic: int) -> None:
@@ -345,53 +328,33 @@ def _choice(row: dict[str, Any], name: str, choices: tuple[str, ...]) -> int:
 def _bytes(value: object, what: str) -> bytes | None:
     if value is None:
         return None
-    if isinstance(value, LongObject):
-        value = dict(islice(value, 2))
     match value:
-        case str() | LongText():
+        case str():
             try:
                 return value.encode()
             except UnicodeEncodeError:
                 raise ValueError(f"the {what} has a lone surrogate, which is no text") from None
-        case {"base64": str() | LongText() as data, **rest} if not rest:
+        case {"base64": str() as data, **rest} if not rest:
             try:
-                return b64decode(data.encode() if isinstance(data, LongText) else data, validate=True)
+                return b64decode(data, validate=True)
             except binascii.Error as error:
                 raise ValueError(f"the {what} is no base64: {error}") from None
     raise ValueError(f'the {what} is neither text nor {{"base64": "..."}} nor null')
 
 
-def _encoded_headers(value: object) -> tuple[Headers, int]:
-    """The headers as a record of magic 2 has them, and the bytes of their keys and values.
-
-    As objects, millions of them would be gigabytes.
-    """
-    if value is None:
-        return (), 0
-    body = bytearray()
-    number = size = 0
-    for number, (key, content) in enumerate(_headers(value), 1):
-        body += _varint(len(key))
-        body += key
-        size += len(key)
-        if content is None:
-            body += _NULL
-        else:
-            body += _varint(len(content))
-            body += content
-            size += len(content)
-        if number > _MOST_HEADERS:
-            raise ValueError(f"more than {_MOST_HEADERS:,} headers")
-    return (ManyHeaders(body, 0, len(body), number) if number else ()), size
+def _read_headers(value: object) -> Headers:
+    """The headers of a record."""
+    headers = () if value is None else tuple(islice(_headers(value), _MOST_HEADERS + 1))
+    if len(headers) > _MOST_HEADERS:
+        raise ValueError(f"more than {_MOST_HEADERS:,} headers")
+    return headers
 
 
 def _headers(value: object) -> Iterator[tuple[bytes, bytes | None]]:
-    pairs: Iterable[Any] = value if isinstance(value, list | LongArray) else [None]
-    for pair in pairs:
-        parts = pair if isinstance(pair, list) else list(islice(pair, 3)) if isinstance(pair, LongArray) else ()
-        if len(parts) != 2:
+    for pair in value if isinstance(value, list) else [None]:
+        if not isinstance(pair, list) or len(pair) != 2:
             raise ValueError("headers is no array of [key, value] pairs")
-        key = _bytes(parts[0], "header key")
+        key = _bytes(pair[0], "header key")
         if key is None:
             raise ValueError("a header key is null")
-        yield key, _bytes(parts[1], "header value")
+        yield key, _bytes(pair[1], "header value")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from typing import Any
 
 from kdump.codes import Finding, Severity
@@ -14,8 +14,7 @@ from kdump.diff.losses import CopyTruncation
 from kdump.diff.run import CopySummary, PartitionReport, ReportedRecord
 from kdump.log.context import as_text
 from kdump.log.names import partition_of_file
-from kdump.rows.longrows import TextSlices, value_pieces
-from kdump.rows.scalarlines import json_text
+from kdump.rows.scalarlines import json_text, plain
 from kdump.system.blocks import escaped
 
 _STYLES = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
@@ -26,8 +25,6 @@ _LONGEST = 60
 """Characters of a key or a value in a table."""
 _BEFORE = 20
 """How many of these come before the first one in which copies differ."""
-_SLICE = 1 << 16
-"""Characters of values that are compared together."""
 
 
 def report_json(report: PartitionReport) -> Iterator[str]:
@@ -105,8 +102,8 @@ def report_json(report: PartitionReport) -> Iterator[str]:
         )
 
 
-def record_json(record: ReportedRecord) -> Iterator[str]:
-    """A record in which copies differ, with what each of them holds, in pieces; null where it holds nothing."""
+def record_json(record: ReportedRecord) -> str:
+    """A record in which copies differ, with what each of them holds; null where it holds nothing."""
     topic, partition = record.name or (None, None)
     members = {
         "type": "record",
@@ -128,8 +125,7 @@ def record_json(record: ReportedRecord) -> Iterator[str]:
             for one in record.found.records
         ],
     }
-    yield from value_pieces(members)
-    yield "\n"
+    return f"{json_text(plain(members))}\n"
 
 
 def file_json(found: FileDifference) -> str:
@@ -365,36 +361,12 @@ def _records(count: int) -> str:
 
 def _cells(values: Sequence[bytes | None]) -> list[str]:
     """Values of several copies, cut so that the place where they begin to differ is seen."""
-    texts = [TextSlices(value, _SLICE) for value in values]
-    same = _equal_characters(texts)
-    first = 0
-    if same > _LONGEST - _BEFORE and any(len(_characters(text, 0, _LONGEST + 1)) > _LONGEST for text in texts):
-        first = same - _BEFORE
+    texts = [json_text(plain(value)) for value in values]
+    same = len(os.path.commonprefix(texts)) if len(set(texts)) > 1 else 0  # noqa: RUF071  # no paths
+    first = same - _BEFORE if same > _LONGEST - _BEFORE and max(map(len, texts)) > _LONGEST else 0
     cells = []
     for text in texts:
-        part = _characters(text, first, first + _LONGEST + 1)
+        part = text[first : first + _LONGEST + 1]
         before, after = "..." if first else "", "..." if len(part) > _LONGEST else ""
         cells.append(escaped(f"{before}{part[:_LONGEST]}{after}"))
     return cells
-
-
-def _equal_characters(texts: Sequence[TextSlices]) -> int:
-    """How many characters the texts have in common at their begin; 0 if they are the same."""
-    same = 0
-    for parts in zip_longest(*texts, fillvalue=""):
-        if len(set(parts)) > 1:
-            characters = zip_longest(*parts)
-            return same + next(number for number, several in enumerate(characters) if len(set(several)) > 1)
-        same += _SLICE
-    return 0
-
-
-def _characters(text: TextSlices, first: int, after: int) -> str:
-    """The characters ``first`` to ``after`` (exclusive)."""
-    found, at = "", 0
-    for part in text:
-        found += part[max(first - at, 0) : max(after - at, 0)]
-        at += len(part)
-        if at >= after:
-            break
-    return found

@@ -21,7 +21,7 @@ from kdump.log.context import FileContext, as_text
 from kdump.log.opening import open_source
 from kdump.log.walk import Walk
 from kdump.log.walk07 import Walk07
-from kdump.reading.printing import Emit, Printer, TextBytes, TextRow
+from kdump.reading.printing import Emit, Printer, TextBytes
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
 from kdump.reading.view import LogView, ViewOptions
@@ -151,9 +151,9 @@ class FrameRun:
                 self._reporter.show_error(error.located(path))
             self.damaged |= view.damaged
 
-    def _view(self, source: ContentSource, part: RecordSet, context: FileContext) -> LogView[TextRow, TextBytes]:
+    def _view(self, source: ContentSource, part: RecordSet, context: FileContext) -> LogView[str, TextBytes]:
         options, budget = self._options, self._budget
-        printer: Printer[TextRow, TextBytes]
+        printer: Printer[str, TextBytes]
         if options.text is None:
             table = table_07(options.table) if options.is_07 else options.table
             printer = RowPrinter(options.lines(context), table, None)

@@ -17,7 +17,7 @@ from kdump.log.context import FileContext
 from kdump.log.names import Kind
 from kdump.log.opening import read_whole
 from kdump.log.walk import Chunk
-from kdump.reading.printing import TextBytes, TextRow
+from kdump.reading.printing import TextBytes
 from kdump.rows.filetables import INDEX, PRODUCER, TIME_INDEX, TXN_INDEX
 from kdump.rows.printers import Decoding, Lines, RowPrinter
 from kdump.rows.schema import Row, Table
@@ -53,7 +53,7 @@ def row_output(options: RowOptions) -> OutputMaker:
     return partial(RowOutput, options)
 
 
-class RowOutput(DumpOutput[TextRow, TextBytes]):
+class RowOutput(DumpOutput[str, TextBytes]):
     """The rows of a run.
 
     Args:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import Any
 
 from kdump.codes import Codes, DamageError, Finding
 from kdump.log.context import FileContext
-from kdump.reading.printing import Emit, LongRow, TextRow, TextRows, whole_row
+from kdump.reading.printing import Emit
 from kdump.reading.selection import RowBudget
-from kdump.rows import longrows
 from kdump.rows.filetables import NODE, SESSION, TRANSACTION
 from kdump.rows.printers import Lines
 from kdump.rows.scalarlines import plain
 from kdump.rows.schema import Row, Table
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
-from kdump.wire.madelist import MadeList
 from kdump.zookeeper.datafiles import DataFile, DataSet
 from kdump.zookeeper.releases import release_of
 from kdump.zookeeper.secrets import data_without_secrets, shown_acl
@@ -83,17 +80,12 @@ class ZooKeeperDump:
 
     def _show(self, lines: Lines | None, table: Table, row: Row) -> None:
         if lines is None:
-            self._write_row(_text(table, row))
+            self._write(_text(table, row))
             return
         if table is not self._titled:
             self._titled = table
             self._write(lines.title(table))
-        self._write_row(lines.line(table, row))
-
-    def _write_row(self, row: TextRow) -> None:
-        for piece in TextRows().joined([row]):
-            if piece:
-                self._emit(piece)
+        self._write(lines.line(table, row))
 
     def _write(self, text: str) -> None:
         if text:
@@ -156,7 +148,7 @@ def _given(members: dict[str, Any]) -> dict[str, Any]:
 _HEAD = ("position", "size", "zxid", "timestamp", "session", "cxid", "operation", "digest")
 
 
-def _text(table: Table, row: Row) -> TextRow:
+def _text(table: Table, row: Row) -> str:
     """A row in one line: what all have, then the members that it has."""
     if table is TRANSACTION:
         head = (
@@ -166,12 +158,10 @@ def _text(table: Table, row: Row) -> TextRow:
         rest = {name: value for name, value in row.items() if name not in _HEAD}
     else:
         head, rest = table.type, row
-    members = ((f" {name}: ", _value(value)) for name, value in rest.items() if value is not None)
-    return whole_row(head, *chain.from_iterable(members), "\n")
+    members = (f" {name}: {_value(value)}" for name, value in rest.items() if value is not None)
+    return f"{head}{''.join(members)}\n"
 
 
-def _value(value: Any) -> TextRow:
-    if isinstance(value, MadeList) and longrows.is_long_value(value):
-        return LongRow(longrows.spaced_pieces(value))
+def _value(value: Any) -> str:
     shown = plain(value)
     return escaped(shown) if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)

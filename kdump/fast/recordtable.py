@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from kdump.fast.blocks import BatchBlock
 from kdump.fast.headers import native_column
-from kdump.fast.recordheaders import HeaderColumns, read_record_headers
+from kdump.fast.recordheaders import HeaderColumns
 from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import record_offsets, record_timestamps
 from kdump.format.batch import CODEC_MASK, CONTROL, LOG_APPEND_TIME, MAGIC, BatchHeader
 from kdump.format.control import KEY_SIZE
 from kdump.format.legacy import Message
-from kdump.format.record import ManyHeaders, Record
+from kdump.format.record import Record
 from kdump.wire.checksum import Buffer
 
 
@@ -72,32 +72,19 @@ class RecordTable:
         for record in records:
             fields += (record.key or b"", record.value or b"")
         first_header = len(fields)
-        headers: list[tuple[bytes, bytes | None]] = []
-        for record in records:
-            if not isinstance(record.headers, ManyHeaders):
-                headers += record.headers
+        headers = [header for record in records for header in record.headers]
         for key, value in headers:
             fields += (key, value or b"")
-        first_encoded = len(fields)
-        is_encoded = np.fromiter((isinstance(record.headers, ManyHeaders) for record in records), np.bool_)
-        for record in records:
-            if isinstance(record.headers, ManyHeaders):
-                fields.append(memoryview(record.headers.body)[record.headers.start : record.headers.end])
         ends = np.cumsum(np.fromiter(map(len, fields), np.int64, len(fields)))
         starts = np.append(0, ends)[:-1]
         arena = np.frombuffer(b"".join(fields), np.uint8)
         header_count = np.fromiter((len(record.headers) for record in records), np.int32, len(records))
         columns = HeaderColumns(
-            starts[first_header:first_encoded:2],
+            starts[first_header::2],
             _sizes([key for key, _ in headers]),
-            starts[first_header + 1 : first_encoded : 2],
+            starts[first_header + 1 :: 2],
             _sizes([value for _, value in headers]),
         )
-        if first_encoded < len(fields):
-            encoded, _ = read_record_headers(
-                arena, starts[first_encoded:], ends[first_encoded:], header_count[is_encoded]
-            )
-            columns = encoded.merged(columns, np.repeat(is_encoded, header_count)) if headers else encoded
         return cls(
             arena,
             _int64([record.offset for record in records]),

@@ -7,7 +7,6 @@ accepts and must give the same rows where it does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from kdump.codes import Codes, DamageError
@@ -22,11 +21,11 @@ fifty times as much."""
 PIECE_RECORDS: Final = 1 << 16
 PIECE_BYTES: Final = 4 << 20
 """Records, and bytes of them, that are looked at together where they are in memory as objects or as columns."""
-_MANY_HEADERS: Final = 1000
-_MANY_HEADER_BYTES: Final = 1 << 15
-"""Headers of a record, and their bytes, from which on they are decoded each time that they are looked at."""
-HEADER_COST: Final = 64
-"""Bytes of the limit that a header of a record takes: what becomes of the smallest one, of two bytes."""
+Headers: TypeAlias = tuple[tuple[bytes, bytes | None], ...]
+"""Pairs of key and value."""
+_FREE_HEADERS: Final = 1000
+HEADER_COST: Final = 512
+"""Bytes of the limit that a header of a record takes: what becomes of the smallest one, of two bytes, and its texts."""
 
 
 class Record(NamedTuple):
@@ -40,35 +39,12 @@ class Record(NamedTuple):
     headers: Headers
 
 
-@dataclass(frozen=True, slots=True)
-class ManyHeaders:
-    """The ``count`` headers that fill ``body`` from ``start`` on, decoded while they are iterated over.
-
-    A million of them as objects would take 200 MB. They were decoded once already, so that nothing is wrong with them.
-    """
-
-    body: Buffer
-    start: int
-    end: int
-    count: int
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __iter__(self) -> Iterator[tuple[bytes, bytes | None]]:
-        return _headers(self.body, self.start, self.end, self.count)
-
-
-Headers: TypeAlias = tuple[tuple[bytes, bytes | None], ...] | ManyHeaders
-"""Pairs of key and value; of large batches valid as long as the batch's bytes are."""
-
-
 def most_headers(limit: int) -> int:
-    """Headers that one record may have: each takes 64 bytes of the limit of a decompressed batch, and 1,000 are free.
+    """Headers that one record may have: each takes 512 bytes of the limit of a decompressed batch, and 1,000 are free.
 
     Kafka knows no bound; a record of a few bytes, compressed, could become gigabytes of them.
     """
-    return _MANY_HEADERS + limit // HEADER_COST
+    return _FREE_HEADERS + limit // HEADER_COST
 
 
 def is_large(record_count: int, size: int) -> bool:
@@ -210,22 +186,11 @@ def _read_headers(body: Buffer, position: int, end: int, count: int, *, most: in
         raise DamageError(
             Codes.PAYLOAD_TOO_LARGE, f"{count:,} headers are more than {most:,} (--max-decompressed-size)"
         )
-    if count <= _MANY_HEADERS and end - position <= _MANY_HEADER_BYTES:
-        headers = []
-        for _ in range(count):
-            header, position = _read_header(body, position, end)
-            headers.append(header)
-        return tuple(headers), position
-    start = position
-    for _ in range(count):
-        _, position = _read_header(body, position, end)
-    return ManyHeaders(body, start, end, count), position
-
-
-def _headers(body: Buffer, position: int, end: int, count: int) -> Iterator[tuple[bytes, bytes | None]]:
+    headers = []
     for _ in range(count):
         header, position = _read_header(body, position, end)
-        yield header
+        headers.append(header)
+    return tuple(headers), position
 
 
 def _read_header(body: Buffer, position: int, end: int) -> tuple[tuple[bytes, bytes | None], int]:

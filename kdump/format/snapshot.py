@@ -50,11 +50,6 @@ def write_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
     return bytes(data)
 
 
-def snapshot_size(count: int) -> int:
-    """Bytes of a snapshot file with ``count`` entries."""
-    return _HEAD.size + count * _ENTRY.size
-
-
 def parse_snapshot(data: bytes) -> list[ProducerEntry]:
     """All entries in file order. Raises DamageError, see ``snapshot_entries``."""
     return list(snapshot_entries(data))

@@ -7,7 +7,8 @@ named in :mod:`kdump.kafka.failures`). As in recovery, neither epochs nor sequen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 
@@ -15,7 +16,6 @@ from kdump.format.batch import BatchHeader, wrap_int32, wrap_int64
 from kdump.format.snapshot import ProducerEntry, write_snapshot
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.markers import read_marker
-from kdump.kafka.shared import SharedHeap
 
 _NONE: Final = -1
 NO_DATA: Final = (_NONE, _NONE, 0)
@@ -58,12 +58,12 @@ class ProducerStates:
 
     def __init__(self, end_offset: int = 0) -> None:
         self.end_offset = end_offset
-        self._states: MutableMapping[int, ProducerState] = {}
-        self._ongoing: MutableMapping[int, int] = {}
-        # (first offset, producer id). An ended transaction is dropped when it is the least.
-        self._first_offsets: SharedHeap[tuple[int, int]] = SharedHeap()
-        # By producer id, the first offsets that wait until an earlier one of the producer is dropped.
-        self._waiting: MutableMapping[int, SharedHeap[int]] = {}
+        self._states: dict[int, ProducerState] = {}
+        self._ongoing: dict[int, int] = {}
+        # A heap of (first offset, producer id). An ended transaction is dropped when it is the least.
+        self._first_offsets: list[tuple[int, int]] = []
+        # By producer id, a heap of the first offsets that wait until an earlier one of the producer is dropped.
+        self._waiting: dict[int, list[int]] = {}
 
     @classmethod
     def from_snapshot(cls, entries: Iterable[ProducerEntry], end_offset: int = 0) -> Self:
@@ -157,13 +157,13 @@ class ProducerStates:
             if producer_id != completed.producer_id:
                 found = first_offset
                 continue
-            self._first_offsets.pop()
+            heapq.heappop(self._first_offsets)
             if own is None:
                 own = first
             else:
-                self._waiting_of(producer_id).push(first_offset)
+                heapq.heappush(self._waiting.setdefault(producer_id, []), first_offset)
         if own is not None:
-            self._first_offsets.push(own)
+            heapq.heappush(self._first_offsets, own)
         return wrap_int64(completed.last_offset + 1) if found is None else found
 
     def complete(self, completed: CompletedTxn) -> None:
@@ -180,6 +180,27 @@ class ProducerStates:
                 f"{completed.producer_id} from offset {first_offset}, where another one began too and has ended",
             )
         self._first_open()
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        other = type(self)(self.end_offset)
+        other._states, other._ongoing = self._states.copy(), self._ongoing.copy()
+        other._first_offsets = self._first_offsets.copy()
+        other._waiting = {producer_id: waiting.copy() for producer_id, waiting in self._waiting.items()}
+        return other
+
+    def see_last(self, producer_ids: Iterable[int]) -> None:
+        """Move these producers to the end, in this order: the order of a snapshot depends on it."""
+        for producer_id in producer_ids:
+            self._states[producer_id] = self._states.pop(producer_id)
+
+    def restore_data(self, producer_id: int, before: ProducerState) -> None:
+        """Restore the last data batch, which markers of other epochs within one segment leave unchanged."""
+        state = self._states[producer_id]
+        if state.epoch == before.epoch and state.last_offset < 0:
+            self._states[producer_id] = state._replace(
+                last_sequence=before.last_sequence, last_offset=before.last_offset, offset_delta=before.offset_delta
+            )
 
     def entries(self) -> Iterator[ProducerEntry]:
         """What a snapshot holds, in the order of its file."""
@@ -206,24 +227,18 @@ class ProducerStates:
 
     def _first_open(self) -> tuple[int, int] | None:
         """(first offset, producer id) of the first open transaction that does not wait; drops those that ended."""
-        while (first := self._first_offsets.least) is not None:
-            first_offset, producer_id = first
+        while self._first_offsets:
+            first_offset, producer_id = self._first_offsets[0]
             if self._ongoing.get(first_offset) == producer_id:
-                break
-            self._first_offsets.pop()
-            if producer_id in self._waiting and self._waiting[producer_id].least is not None:
-                self._first_offsets.push((self._waiting_of(producer_id).pop(), producer_id))
-        return first
-
-    def _waiting_of(self, producer_id: int) -> SharedHeap[int]:
-        """A heap to change: copies of these states may have the one that was there."""
-        known = self._waiting.get(producer_id)
-        heap = self._waiting[producer_id] = SharedHeap() if known is None else known.copy()
-        return heap
+                return first_offset, producer_id
+            heapq.heappop(self._first_offsets)
+            if waiting := self._waiting.get(producer_id):
+                heapq.heappush(self._first_offsets, (heapq.heappop(waiting), producer_id))
+        return None
 
     def _open(self, first_offset: int, producer_id: int) -> None:
         if self._ongoing.get(first_offset) != producer_id:
-            self._first_offsets.push((first_offset, producer_id))
+            heapq.heappush(self._first_offsets, (first_offset, producer_id))
         self._ongoing[first_offset] = producer_id
 
 
@@ -234,24 +249,12 @@ def long_hash_order(keys: Iterable[int]) -> list[int]:
     given in the order of insertion too, which Java's need not be.
     """
     keys = list(keys)
-    capacity = map_capacity(len(keys))
-    return sorted(keys, key=lambda key: map_bucket(key, capacity))
-
-
-def map_capacity(count: int) -> int:
-    """The number of buckets of a ``java.util.HashMap`` into which ``count`` keys were put."""
     capacity = 16
-    while count > capacity * 3 // 4:
+    while len(keys) > capacity * 3 // 4:
         capacity *= 2
-    return capacity
 
+    def bucket(key: int) -> int:
+        folded = (key ^ key >> 32) & 0xFFFF_FFFF
+        return (folded ^ folded >> 16) & capacity - 1
 
-def map_bucket(key: int, capacity: int) -> int:
-    """The number of the bucket of a key in a ``java.util.HashMap<Long, ...>``."""
-    folded = (key ^ key >> 32) & 0xFFFF_FFFF
-    return (folded ^ folded >> 16) & capacity - 1
-
-
-def write_entries(entries: Mapping[int, ProducerEntry]) -> bytes:
-    """The bytes of a .snapshot file with these entries by producer id, in the order in which they were first seen."""
-    return write_snapshot(entries[producer_id] for producer_id in long_hash_order(entries))
+    return sorted(keys, key=bucket)

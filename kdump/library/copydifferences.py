@@ -194,7 +194,7 @@ def differences(
         if isinstance(item, PartitionReport):
             lines += report_json(item)
         else:
-            lines.append(file_json(item) if isinstance(item, FileDifference) else "".join(record_json(item)))
+            lines.append(file_json(item) if isinstance(item, FileDifference) else record_json(item))
     return Differences(map(_row, lines))
 
 

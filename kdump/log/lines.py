@@ -12,8 +12,8 @@ from kdump.wire.compression import DEFAULT_LIMIT
 
 _BLOCK: Final = 1 << 20
 """Bytes that are read at once."""
-MOST_IN_A_LINE: Final = 8 * DEFAULT_LIMIT
-"""Bytes of the longest line: JSON takes 6 for a byte of the largest record, if all of them are escaped."""
+MOST_IN_A_LINE: Final = 2 * DEFAULT_LIMIT
+"""Bytes of the longest line: base64 takes 4 for 3 bytes of the largest record."""
 
 
 def lines_of(source: Source, end: int = sys.maxsize, longest: int = MOST_IN_A_LINE) -> Iterator[bytes]:

@@ -15,14 +15,6 @@ from kdump.log.source import Source
 _ZEROS: Final = bytes(1 << 20)
 
 
-class Sliceable(Protocol):
-    """Bytes, or what makes them when they are asked for."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, part: slice, /) -> bytes: ...
-
-
 class Piece(Protocol):
     """``length`` bytes of the file ``path`` from ``position`` on.
 
@@ -42,7 +34,7 @@ class Piece(Protocol):
         """Bytes."""
 
     @property
-    def data(self) -> Sliceable:
+    def data(self) -> bytes:
         """Bytes that no file holds."""
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
-from kdump.format.record import Headers, ManyHeaders, Record
-from kdump.wire.utf8 import decode_utf8, pieces
+from kdump.format.record import Headers, Record
+from kdump.wire.utf8 import decode_utf8
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,61 +27,15 @@ TextBytes: TypeAlias = "bytes | memoryview"
 Emit = Callable[[TextBytes], None]
 AnyRecord: TypeAlias = Record | LegacyRecord
 
-LONG: Final = 1 << 15
-"""Bytes of a key or value from which on a row is made in pieces."""
 MOST_ROWS: Final = 256
-"""Rows made one by one that are emitted together: some megabytes. Long rows are emitted at once."""
-_PIECE: Final = 1 << 18
-_MOST_PIECES: Final = 1 << 14
-"""Characters, and pieces of a long row, that are emitted together."""
+"""Rows made one by one that are emitted together."""
+LONG: Final = 1 << 16
+"""Bytes of a record from which on its row is emitted at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class LongRow:
-    """A row, or a part of one, that is too long to be made at once: its text in pieces, which can be read once."""
-
-    pieces: Iterable[str]
-
-
-TextRow: TypeAlias = str | LongRow
-"""What a printer of text makes of one batch or record, or of a part of it."""
-
-
-def whole_row(*parts: TextRow) -> TextRow:
-    """The row of these parts. It is a long one where one of them is."""
-    try:
-        return "".join(parts)  # type: ignore[arg-type]  # a question for each part would take longer
-    except TypeError:
-        return LongRow(chain.from_iterable(map(row_pieces, parts)))
-
-
-def row_pieces(row: TextRow) -> Iterable[str]:
-    """The text of a row in pieces."""
-    return (row,) if isinstance(row, str) else row.pieces
-
-
-def utf8_part(data: bytes, decode: Callable[[bytes], str] = decode_utf8) -> TextRow:
-    """UTF-8 as the part of a row. ``decode``: of each piece."""
-    return decode(data) if len(data) < LONG else LongRow(map(decode, pieces(data)))
-
-
-def header_keys(headers: Headers) -> TextRow:
+def header_keys(headers: Headers) -> str:
     """The keys of headers, with commas between them."""
-    if isinstance(headers, ManyHeaders):
-        return LongRow(f"{',' if number else ''}{decode_utf8(key)}" for number, (key, _) in enumerate(headers))
     return ",".join([decode_utf8(key) for key, _ in headers])
-
-
-def is_long(record: AnyRecord) -> bool:
-    """Whether the row of a record is made in pieces."""
-    if isinstance(record, LegacyRecord):
-        return len(record.message.data) >= LONG
-    key, value = record.key, record.value
-    return (
-        (value is not None and len(value) >= LONG)
-        or (key is not None and len(key) >= LONG)
-        or isinstance(record.headers, ManyHeaders)
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,36 +97,9 @@ class Printer(Protocol[RowT, RowsT]):
 class TextRows:
     """The rows of a printer are text. Bytes that are no UTF-8 pass as surrogates (``surrogateescape``)."""
 
-    def joined(self, rows: list[TextRow]) -> Iterator[TextBytes]:
+    def joined(self, rows: list[str]) -> Iterator[TextBytes]:
         """See Printer."""
-        short: list[str] = []
-        for row in rows:
-            if isinstance(row, str):
-                short.append(row)
-                continue
-            yield _encoded(short)
-            short.clear()
-            yield from map(_encoded, _gathered(row.pieces))
-        if short:
-            yield _encoded(short)
-
-
-def _encoded(texts: list[str]) -> bytes:
-    return "".join(texts).encode("utf-8", "surrogateescape")
-
-
-def _gathered(pieces: Iterable[str]) -> Iterator[list[str]]:
-    """Small pieces, joined."""
-    found: list[str] = []
-    size = 0
-    for piece in pieces:
-        found.append(piece)
-        size += len(piece)
-        if size >= _PIECE or len(found) >= _MOST_PIECES:
-            yield found
-            found, size = [], 0
-    if found:
-        yield found
+        yield "".join(rows).encode("utf-8", "surrogateescape")
 
 
 class OffsetObserver(Protocol):

@@ -30,7 +30,7 @@ from kdump.format.legacy import Message
 from kdump.log.gaps import Gap
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
-from kdump.reading.printing import MOST_ROWS, AnyRecord, LongRow, OffsetObserver, Printer, RowsT, RowT
+from kdump.reading.printing import LONG, MOST_ROWS, AnyRecord, OffsetObserver, Printer, RowsT, RowT
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -433,9 +433,16 @@ class LogView(Generic[RowT, RowsT]):
                     self.damaged = True
                 if self._observer is not None:
                     self._observer.see(record.offset)
-                if len(rows) >= MOST_ROWS or isinstance(made, LongRow):
+                if len(rows) >= MOST_ROWS or _size(record) >= LONG:
                     self._write(rows)
                     yield
             self._budget.admit(1)
             if self._budget.is_spent:
                 return
+
+
+def _size(record: AnyRecord) -> int:
+    """Bytes of its key and value."""
+    if isinstance(record, v2.Record):
+        return len(record.key or b"") + len(record.value or b"")
+    return len(record.message.data)

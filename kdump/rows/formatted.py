@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kdump.codes import Finding
 from kdump.log.context import FileContext
-from kdump.reading.printing import LongRow, TextRow
-from kdump.rows.longrows import is_long, text_pieces
 from kdump.rows.schema import Column, ColumnType, Row, Table
 from kdump.rows.tables import RECORD, RECORD_DECODED
 
@@ -30,6 +27,10 @@ if TYPE_CHECKING:
 
 _TOKEN: Final = re.compile(r"%(.)|\\(x[0-9a-fA-F]{2}|.)|([^%\\]+)|(.)", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
+
+
+_Part: TypeAlias = Callable[[Row], str]
+"""What a piece of the format becomes."""
 
 
 def _column(name: str) -> Callable[[Row], str]:
@@ -51,46 +52,11 @@ def _contents(name: str, decoded: str, null: str) -> Callable[[Row], str]:
 _JSON: Final[dict[str, Any]] = {"ensure_ascii": False, "separators": (",", ":")}
 
 
-def _content_pieces(name: str, decoded: str, null: str) -> Callable[[Row], Iterable[str]]:
-    """``_contents`` in pieces."""
-    whole = _contents(name, decoded, null)
-
-    def pieces(row: Row) -> Iterable[str]:
-        data = row[name]
-        return [whole(row)] if row.get(decoded) is not None or data is None else text_pieces(data)
-
-    return pieces
-
-
-def _header_pieces(null: str, row: Row) -> Iterator[str]:
-    separator = ""
-    for key, value in row["headers"]:
-        yield separator
-        yield from text_pieces(key)
-        yield "="
-        yield from [null] if value is None else text_pieces(value)
-        separator = ","
-
-
-class _Part(NamedTuple):
-    """What a piece of the format becomes: its text, and its text in pieces for a long row."""
-
-    text: Callable[[Row], str]
-    pieces: Callable[[Row], Iterable[str]]
-
-
-def _whole(text: Callable[[Row], str]) -> _Part:
-    """A part that is never long."""
-    return _Part(text, lambda row: [text(row)])
-
-
 def _verb(column: Column, decoded: str | None, null: str) -> _Part:
     """``decoded``: the column that shows what a decoder makes of this one."""
     if column.type is ColumnType.HEADERS:
-        return _Part(partial(_headers, null), partial(_header_pieces, null))
-    if decoded is not None:
-        return _Part(_contents(column.name, decoded, null), _content_pieces(column.name, decoded, null))
-    return _whole(_column(column.name))
+        return partial(_headers, null)
+    return _column(column.name) if decoded is None else _contents(column.name, decoded, null)
 
 
 def _headers(null: str, row: Row) -> str:
@@ -102,9 +68,9 @@ def _verbs(table: Table, null: str) -> dict[str, _Part]:
     decoded = {column.decodes: column.name for column in table.columns if column.decodes is not None}
     return {
         **{verb: _verb(column, decoded.get(column.name), null) for column in table.columns for verb in column.verbs},
-        "H": _whole(lambda row: str(len(row["headers"]))),
-        "i": _whole(_column("number")),
-        "%": _whole(lambda row: "%"),
+        "H": lambda row: str(len(row["headers"])),
+        "i": _column("number"),
+        "%": lambda row: "%",
     }
 
 
@@ -145,15 +111,13 @@ class FormatLines:
         """None: a format string is filled in row by row."""
         return None
 
-    def line(self, table: Table, row: Row) -> TextRow:
+    def line(self, table: Table, row: Row) -> str:
         """One record; rows of other tables print nothing."""
         if table.type != RECORD.type:
             return ""
         self._number += 1
         row = {**self._file, "number": self._number, **row}
-        if is_long(row):
-            return LongRow(chain.from_iterable(part.pieces(row) for part in self._parts))
-        return "".join(part.text(row) for part in self._parts)
+        return "".join(part(row) for part in self._parts)
 
 
 def _part(match: re.Match[str], verbs: dict[str, _Part]) -> _Part:
@@ -170,7 +134,7 @@ def _part(match: re.Match[str], verbs: dict[str, _Part]) -> _Part:
     if text is None:
         raise ValueError(f"unknown escape \\{escape}" if escape is not None else f"'{stray}' at the end")
     literal = text
-    return _whole(lambda row: literal)
+    return lambda row: literal
 
 
 def _text(value: Any) -> str:

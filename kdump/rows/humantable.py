@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kdump.codes import Finding
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import ABORTED
-from kdump.rows.longrows import shortened
 from kdump.rows.scalarlines import plain
 from kdump.rows.schema import Column, ColumnType, Meaning, Row, Table
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
-from kdump.wire.madelist import MadeList
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -71,15 +70,7 @@ class HumanTable:
         before = self.finish() if self._table not in (None, table) else ""
         self._table = table
         # Shortened copies: a row would keep the whole of a large batch in memory until the page is full.
-        # What no column shows is not made either: many nodes may share a list of millions.
-        names = self._fields or table.shown
-        self._rows.append(
-            {
-                name: shortened(value, _MOST_CHARACTERS)
-                for name, value in row.items()
-                if name in names or not isinstance(value, MadeList)
-            }
-        )
+        self._rows.append({name: _shortened(value) for name, value in row.items()})
         return before + (self.finish() if len(self._rows) >= _PAGE_ROWS else "")
 
     def _default_fields(self, table: Table) -> list[str]:
@@ -123,6 +114,19 @@ class HumanTable:
         text = io.StringIO()
         Console(file=text, width=self._width, force_terminal=self._color, no_color=not self._color).print(grid)
         return text.getvalue()
+
+
+def _shortened(value: Any) -> Any:
+    """A copy of a value whose text begins with the same characters, as many as a cell has."""
+    value = plain(value)
+    match value:
+        case str():
+            return value[:_MOST_CHARACTERS]
+        case list():
+            return [_shortened(item) for item in value[:_MOST_CHARACTERS]]
+        case dict():
+            return {name: _shortened(item) for name, item in islice(value.items(), _MOST_CHARACTERS)}
+    return value
 
 
 def _fitting(widest: list[int], is_contents: list[bool], width: int) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from kdump.codes import Finding
 from kdump.format.batch import BatchHeader
@@ -12,8 +11,7 @@ from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import Outcomes
-from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, LongRow, TextBytes, TextRow, TextRows
-from kdump.rows import longrows
+from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, TextBytes, TextRows
 from kdump.rows.filetables import FINDING
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row
 from kdump.rows.scalarlines import Output, csv_line, json_line
@@ -25,10 +23,6 @@ if TYPE_CHECKING:
 
     from kdump.fast.blocks import BatchBlock
     from kdump.payloads.decoded import PayloadError, RecordDecoder
-
-
-_LONG: Final = frozenset({"record", "node", "transaction"})
-"""Types of rows that may be too long for one text."""
 
 
 class Decoding(NamedTuple):
@@ -45,7 +39,7 @@ class Lines(Protocol):
     def title(self, table: Table) -> str:
         """What comes before the first row of a table."""
 
-    def line(self, table: Table, row: Row) -> TextRow:
+    def line(self, table: Table, row: Row) -> str:
         """One row; empty while it is held back for a page."""
 
     def finding(self, finding: Finding) -> str:
@@ -77,19 +71,17 @@ class RowLines:
         self._is_csv = syntax != "jsonl"
         self._file = context.columns()
 
-    def line(self, table: Table, row: Row) -> TextRow:
+    def line(self, table: Table, row: Row) -> str:
         """One row, with its line end."""
         values: dict[str, Any] = {"type": table.type, **self._file, **row}
         names = table.names if self.fields is None else [name for name in self.fields if name in values]
         if not names:
             # A file of another kind, without any of the columns that were asked for.
             return ""
-        is_long = table.type in _LONG and longrows.is_long(row)
         if self._is_csv:
-            cells, is_safe = [values.get(name) for name in self.fields or table.names], self.syntax == "csv-safe"
-            return LongRow(longrows.csv_pieces(cells, is_safe=is_safe)) if is_long else csv_line(cells, is_safe=is_safe)
-        shown = [values[name] for name in names]
-        return LongRow(longrows.json_pieces(names, shown)) if is_long else json_line(names, shown)
+            cells = [values.get(name) for name in self.fields or table.names]
+            return csv_line(cells, is_safe=self.syntax == "csv-safe")
+        return json_line(names, [values[name] for name in names])
 
     def title(self, table: Table) -> str:
         """The line of column names that CSV begins with."""
@@ -131,28 +123,28 @@ class RowPrinter(TextRows):
         self._outcomes = outcomes
         self._decoding = decoding
 
-    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> TextRow:
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
         """See Printer."""
         if self._with_records:
             return ""
         return self._lines.line(self._table, batch_row(self._table, header, position, is_valid))
 
-    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> TextRow:
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
         """See Printer."""
         txn_state = None if self._outcomes is None else self._outcomes.state(header)
         return self._record(self._records.row(header, position, is_valid, record, txn_state))
 
-    def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
+    def entry(self, entry: Message, position: int, is_valid: bool) -> str:
         """See Printer."""
         if self._with_records:
             return ""
         return self._lines.line(self._table, legacy_row(self._table, entry, position, is_valid))
 
-    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> TextRow:
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
         """See Printer."""
         return self._record(legacy_row(self._table, entry, position, is_valid, record))
 
-    def skip(self, record: AnyRecord, row: Callable[[], TextRow]) -> None:
+    def skip(self, record: AnyRecord, row: Callable[[], str]) -> None:
         """See Printer; the row is not made, as it would be counted and kept."""
         if isinstance(record, LegacyRecord):
             # Where the key does not fit, the value does not either.
@@ -162,7 +154,7 @@ class RowPrinter(TextRows):
         """See Printer."""
         return self._lines.block_printer(self._table, self._outcomes, self._decoding)
 
-    def _record(self, row: Row) -> TextRow:
+    def _record(self, row: Row) -> str:
         """The row of a record, and then a report of what does not decode."""
         if self._decoding is None:
             return self._lines.line(self._table, row)
@@ -174,8 +166,6 @@ class RowPrinter(TextRows):
             found.append(
                 self._lines.finding(Finding(error.code, f"offset {row['offset']}: {error.message}", row["position"]))
             )
-        if isinstance(text, LongRow):
-            return LongRow(chain(text.pieces, found))
         return "".join((text, *found))
 
 

@@ -7,15 +7,13 @@ Source: docs/contract.md#23-rows. Keys and values stay bytes. A field that a for
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
 from kdump.format import control
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
-from kdump.format.record import Headers, ManyHeaders, Record
+from kdump.format.record import Record
 from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.payloads.message_json import json_value, known_version, message_json
 from kdump.rows.schema import Row, Table
@@ -56,9 +54,9 @@ class BatchRecord(NamedTuple):
     control: Control
 
     @property
-    def header_keys(self) -> list[bytes] | ManyKeys:
+    def header_keys(self) -> list[bytes]:
         """The keys of the record's headers."""
-        return _header_keys(self.record.headers)
+        return [key for key, _ in self.record.headers]
 
 
 class Legacy(NamedTuple):
@@ -136,23 +134,6 @@ def _control_value(control_type: int, value: bytes | None) -> Row | None:
     # As in the compatible text: the members of the version that the message claims.
     members: Row = json.loads(message_json(schema, known_version(schema, values), values))
     return members
-
-
-@dataclass(frozen=True, slots=True)
-class ManyKeys:
-    """The keys of ``headers``, decoded while they are iterated over."""
-
-    headers: ManyHeaders
-
-    def __len__(self) -> int:
-        return len(self.headers)
-
-    def __iter__(self) -> Iterator[bytes]:
-        return (key for key, _ in self.headers)
-
-
-def _header_keys(headers: Headers) -> list[bytes] | ManyKeys:
-    return ManyKeys(headers) if isinstance(headers, ManyHeaders) else [key for key, _ in headers]
 
 
 def add_decoded(table: Table, row: Row, decoder: RecordDecoder | None) -> tuple[PayloadError, ...]:

@@ -12,8 +12,6 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
-from kdump.wire.madelist import MadeList
-
 Output: TypeAlias = Literal["jsonl", "csv", "csv-safe"]
 """``csv-safe``: CSV in which no text begins like a formula of a spreadsheet."""
 
@@ -37,7 +35,7 @@ def plain(value: Any) -> Any:
             return value.decode()
         except UnicodeDecodeError:
             return {"base64": b64encode(value).decode()}
-    if isinstance(value, list | tuple | MadeList):
+    if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}

@@ -9,7 +9,6 @@ import json
 from typing import Any, Final
 
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
-from kdump.wire.madelist import MadeList
 from kdump.zookeeper.jute import AccessRule, Acl
 
 _CONFIG: Final = "/config/"
@@ -40,9 +39,9 @@ def data_without_secrets(path: str | None, data: bytes | None) -> bytes | None:
     return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
-def shown_acl(acl: Acl, *, show_secrets: bool) -> MadeList:
+def shown_acl(acl: Acl, *, show_secrets: bool) -> list[dict[str, Any]]:
     """An ACL as JSON. Without secrets the hash of a password is ``x``."""
-    return MadeList(acl, AccessRule._asdict if show_secrets else _rule_without_secrets, len(acl.stored))
+    return [rule._asdict() if show_secrets else _rule_without_secrets(rule) for rule in acl]
 
 
 def _rule_without_secrets(rule: AccessRule) -> dict[str, Any]:

@@ -33,7 +33,6 @@ from kdump.format.batch import (
     TRANSACTIONAL,
 )
 from kdump.payloads.decoded import PayloadError
-from kdump.reading.printing import row_pieces
 from kdump.rows.decoded import contents_of, json_groups, merged
 
 _BLOCK_ROWS: Final = 8192
@@ -307,7 +306,7 @@ class _RecordLines:
             for number, *record in zip(batch.tolist(), offset.tolist(), *contents.part(left).pairs(), strict=True):
                 made = decoder.contents(*record)
                 self._problems += [(number, record[0], problem) for problem in made.problems]
-                texts.append("".join(row_pieces(contents_text(made.key, made.payload))).encode())
+                texts.append(contents_text(made.key, made.payload).encode())
             parts.append((left, RaggedText.join(texts)))
         text = merged(is_left.size, parts)
         return [*self._bar(), Bytes(text.data, text.bounds[:-1], np.diff(text.bounds))]

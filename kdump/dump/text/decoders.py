@@ -23,7 +23,7 @@ from kdump.payloads.internal import (
 from kdump.payloads.javadouble import double_string
 from kdump.payloads.message_json import json_text
 from kdump.payloads.registry import NONE, PlainRecordDecoder
-from kdump.reading.printing import TextRow, utf8_part
+from kdump.wire.utf8 import decode_utf8
 
 DELETED: Final = "<DELETE>"
 
@@ -31,8 +31,8 @@ DELETED: Final = "<DELETE>"
 class LineContents(NamedTuple):
     """The texts of a record's line. None: the line shows nothing, not even the word in front of it."""
 
-    key: TextRow | None
-    payload: TextRow | None
+    key: str | None
+    payload: str | None
     problems: tuple[PayloadError, ...] = ()
     """Why parts of it do not decode."""
 
@@ -135,7 +135,7 @@ class CoordinatorContents:
             decoded = self.coordinator.value(message.record_type, value)
         except PayloadError as error:
             if error.trouble is DecodeErrorKind.MISSING:
-                return LineContents(None, None if value is None else utf8_part(value), (error,))
+                return LineContents(None, None if value is None else decode_utf8(value), (error,))
             return LineContents(_coordinator_error(error, offset), None, (error,))
         data = with_member_messages(decoded, newest=False)
         return LineContents(key_text, json_text({"version": str(decoded.version), "data": data}))
@@ -229,14 +229,14 @@ class PlainContents:
         raise error
 
 
-def _plain_text(value: Any, *, as_stored: bool) -> TextRow:
+def _plain_text(value: Any, *, as_stored: bool) -> str:
     match value:
         case str():
             return value
         case bytes() if as_stored:
-            return utf8_part(value, lambda piece: piece.decode("utf-8", "surrogateescape"))
+            return value.decode("utf-8", "surrogateescape")
         case bytes():
-            return utf8_part(value)
+            return decode_utf8(value)
         case float():
             return double_string(value)
     return json_text(value)

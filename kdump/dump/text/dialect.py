@@ -13,7 +13,7 @@ from kdump.dump.text.options import DECODER_CLASSES, DECODER_PACKAGE, TextOption
 from kdump.dump.text.printer import TextPrinter
 from kdump.dump.text.reports import ReportStyle
 from kdump.log.names import Kind
-from kdump.reading.printing import Printer, TextBytes, TextRow
+from kdump.reading.printing import Printer, TextBytes
 
 if TYPE_CHECKING:
     from kdump.dump.text.decoders import ContentsDecoder, TextDecoding
@@ -60,7 +60,7 @@ class Dialect(ReportStyle):
         continuity: OffsetContinuity | None,
         *,
         with_records: bool,
-    ) -> Printer[TextRow, TextBytes]:
+    ) -> Printer[str, TextBytes]:
         """The printer of a log. ``continuity``: takes the offsets of entries where no records are shown."""
         return TextPrinter(options, decoding)
 

@@ -19,7 +19,7 @@ from kdump.format import control
 from kdump.log.names import Kind
 from kdump.log.opening import read_whole
 from kdump.payloads.scala import map_order_212, map_order_213
-from kdump.reading.printing import Printer, TextBytes, TextRow
+from kdump.reading.printing import Printer, TextBytes
 
 if TYPE_CHECKING:
     from kdump.dump.text.decoders import ContentsDecoder, TextDecoding
@@ -70,7 +70,7 @@ class Kafka41(Dialect):
         continuity: OffsetContinuity | None,
         *,
         with_records: bool,
-    ) -> Printer[TextRow, TextBytes]:
+    ) -> Printer[str, TextBytes]:
         """See Dialect."""
         return OlderPrinter(self.version, self.lines, options, decoding, continuity, with_records=with_records)
 

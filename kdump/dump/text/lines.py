@@ -27,7 +27,7 @@ from kdump.format.batch import (
 )
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
-from kdump.reading.printing import TextRow, header_keys, whole_row
+from kdump.reading.printing import header_keys
 
 if TYPE_CHECKING:
     from kdump.dump.text.decoders import TextDecoding
@@ -84,12 +84,10 @@ def legacy_batch_line(entry: Message, position: int, is_valid: bool) -> str:
     )
 
 
-def record_line(
-    header: BatchHeader, item: Record, options: TextOptions, decoding: TextDecoding | None = None
-) -> TextRow:
+def record_line(header: BatchHeader, item: Record, options: TextOptions, decoding: TextDecoding | None = None) -> str:
     """A record of a v2 batch; ``decoding``: of keys and values. DamageError where the Java tool stops."""
     metadata = "" if options.skip_record_metadata else _record_metadata(item, header.timestamp_type)
-    contents: TextRow = ""
+    contents = ""
     if not header.is_control:
         if options.print_data_log:
             contents = _contents(item.offset, item.key, item.value, options, decoding)
@@ -100,10 +98,10 @@ def record_line(
 
 def legacy_record_line(
     entry: Message, item: LegacyRecord, is_valid: bool, options: TextOptions, decoding: TextDecoding | None = None
-) -> TextRow:
+) -> str:
     """A record of a legacy entry; ``is_valid``: its own CRC holds. DamageError where the Java tool stops."""
     metadata = "" if options.skip_record_metadata else _legacy_metadata(item, entry.timestamp_type, is_valid)
-    contents: TextRow = ""
+    contents = ""
     if options.print_data_log:
         message = item.message
         if decoding is not None:
@@ -114,14 +112,12 @@ def legacy_record_line(
     return _line(metadata, contents)
 
 
-def _record_metadata(item: Record, timestamp_type: str) -> TextRow:
-    return whole_row(
+def _record_metadata(item: Record, timestamp_type: str) -> str:
+    return (
         f"| offset: {item.offset} {timestamp_type}: {item.timestamp} "
         f"keySize: {-1 if item.key is None else len(item.key)} "
         f"valueSize: {-1 if item.value is None else len(item.value)} "
-        f"sequence: {item.sequence} headerKeys: [",
-        header_keys(item.headers),
-        "]",
+        f"sequence: {item.sequence} headerKeys: [{header_keys(item.headers)}]"
     )
 
 
@@ -135,7 +131,7 @@ def _legacy_metadata(item: LegacyRecord, timestamp_type: str, is_valid: bool) ->
 
 def _contents(
     offset: int, key: bytes | None, value: bytes | None, options: TextOptions, decoding: TextDecoding | None
-) -> TextRow:
+) -> str:
     if decoding is not None:
         made = decoding.contents(offset, key, value)
         return contents_text(made.key, made.payload)
@@ -143,15 +139,14 @@ def _contents(
     return contents_text(key_text, None if value is None else options.value_decoder(value))
 
 
-def _line(metadata: TextRow, contents: TextRow) -> TextRow:
+def _line(metadata: str, contents: str) -> str:
     """Without metadata, a bar stands before the contents of a line that has any."""
-    return whole_row(metadata or ("|" if contents else ""), contents, "\n")
+    return f"{metadata or ('|' if contents else '')}{contents}\n"
 
 
-def contents_text(key: TextRow | None, payload: TextRow | None) -> TextRow:
+def contents_text(key: str | None, payload: str | None) -> str:
     """Key and payload of a record after their words. None: a line does not show it."""
-    key_parts = () if key is None else (" key: ", key)
-    return whole_row(*key_parts, *(() if payload is None else (" payload: ", payload)))
+    return ("" if key is None else f" key: {key}") + ("" if payload is None else f" payload: {payload}")
 
 
 def control_text(key: bytes | None, value: bytes | None) -> str:

@@ -18,7 +18,7 @@ from kdump.format import control, legacy
 from kdump.format.batch import CODEC_NAMES, NO_TIMESTAMP_TYPE, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
-from kdump.reading.printing import BlockPrinter, TextBytes, TextRow, header_keys, whole_row
+from kdump.reading.printing import BlockPrinter, TextBytes, header_keys
 from kdump.wire.compression import DEFAULT_LIMIT, NONE
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class OlderPrinter(TextPrinter):
         """See Printer: where lines are those of 4.3."""
         return None if self._lines.batch is not None or self._options.skip_record_metadata else super().columns()
 
-    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> TextRow:
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
         """See Printer."""
         if header.magic > self._lines.newest_magic:
             raise too_new(f"magic {header.magic}", position, self._version)
@@ -99,10 +99,10 @@ class OlderPrinter(TextPrinter):
             return super().batch(header, position, is_valid)
         return self._lines.batch.format_map(self._batch_fields(header, position, is_valid)) + "\n"
 
-    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> TextRow:
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
         """See Printer."""
-        line: TextRow = ""
-        contents: TextRow = ""
+        line = ""
+        contents = ""
         if not self._options.skip_record_metadata:
             fields = self._batch_fields(header, position, is_valid) | {
                 "offset": record.offset,
@@ -116,16 +116,16 @@ class OlderPrinter(TextPrinter):
             before, named, after = self._record_template
             keys = header_keys(record.headers) if named else ""
             control_part = self._control(record) if header.is_control else ""
-            line = whole_row(before.format_map(fields), keys, after and after.format_map(fields), control_part)
+            line = before.format_map(fields) + keys + (after and after.format_map(fields)) + control_part
         if self._options.print_data_log and not header.is_control:
             if self._decoding is not None:
                 made = self._decoding.contents(record.offset, record.key, record.value)
                 contents = self._contents(made.key, made.payload, is_alone=not line)
             else:
                 contents = self._plain(record.key, record.value, is_alone=not line)
-        return whole_row(line, contents, "\n")
+        return f"{line}{contents}\n"
 
-    def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
+    def entry(self, entry: Message, position: int, is_valid: bool) -> str:
         """See Printer."""
         newest_magic = self._lines.newest_magic
         if entry.magic > newest_magic or (entry.magic < 0 and newest_magic == 0):
@@ -143,14 +143,14 @@ class OlderPrinter(TextPrinter):
             return super().entry(entry, position, is_valid)
         return self._lines.entry.format_map(self._entry_fields(entry, position, is_valid)) + "\n"
 
-    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> TextRow:
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
         """See Printer; ``is_valid`` is of the record."""
         return self._message(entry, position, is_valid, record)
 
-    def _message(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> TextRow:
+    def _message(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
         message = record.message
-        line: TextRow = ""
-        contents: TextRow = ""
+        line = ""
+        contents = ""
         if not self._options.skip_record_metadata:
             key_size = message.key_size()
             fields = self._entry_fields(entry, position, is_valid) | {
@@ -173,7 +173,7 @@ class OlderPrinter(TextPrinter):
                 contents = self._contents(made.key, made.payload, is_alone=not line)
             else:
                 contents = self._plain(message.key(), message.value(), is_alone=not line)
-        return whole_row(line, contents, "\n")
+        return f"{line}{contents}\n"
 
     def _see(self, entry: Message) -> None:
         if self._continuity is not None:
@@ -248,18 +248,18 @@ class OlderPrinter(TextPrinter):
             return newest.control_text(record.key, record.value)
         return f" controlType: {self._lines.kraft_names.get(kind, 'UNKNOWN')}({kind})"
 
-    def _plain(self, key: bytes | None, value: bytes | None, *, is_alone: bool) -> TextRow:
+    def _plain(self, key: bytes | None, value: bytes | None, *, is_alone: bool) -> str:
         if value is None and self._lines.key_needs_value:
             return ""
         options = self._options
-        payload: TextRow | None = None if value is None else options.value_decoder(value)
+        payload: str | None = None if value is None else options.value_decoder(value)
         if payload is None and self._lines.null_shown:
             payload = "null"
         return self._contents(None if key is None else options.key_decoder(key), payload, is_alone=is_alone)
 
-    def _contents(self, key: TextRow | None, payload: TextRow | None, *, is_alone: bool) -> TextRow:
+    def _contents(self, key: str | None, payload: str | None, *, is_alone: bool) -> str:
         """``is_alone``: no metadata comes before. The bar stands before a key only."""
-        return whole_row("|" if is_alone and key is not None else "", newest.contents_text(key, payload))
+        return ("|" if is_alone and key is not None else "") + newest.contents_text(key, payload)
 
 
 def too_new(what: str, position: int, version: str) -> TooNewError:

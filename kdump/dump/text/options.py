@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from kdump.codes import Codes, DamageError
-from kdump.reading.printing import TextRow, utf8_part
 from kdump.wire.checksum import crc32c
+from kdump.wire.utf8 import decode_utf8
 
 MAX_BYTES: Final = 2**31 - 1
 """Default of ``--max-bytes``; any other value also silences the report of trailing bytes."""
 MAX_MESSAGE_SIZE: Final = 5 * 1024 * 1024
 """Default of ``--max-message-size``."""
 
-Decoder = Callable[[bytes], TextRow]
+Decoder = Callable[[bytes], str]
 
 
 def _integer_decoder(size: int) -> Decoder:
@@ -33,7 +33,7 @@ def _default_decoder(data: bytes) -> str:
 
 
 DECODER_CLASSES: Final[dict[str, Decoder]] = {
-    "StringDecoder": utf8_part,
+    "StringDecoder": decode_utf8,
     "IntegerDecoder": _integer_decoder(4),
     "LongDecoder": _integer_decoder(8),
     "DefaultDecoder": _default_decoder,
@@ -55,10 +55,10 @@ class TextOptions:
     verify_index_only: bool = False
     index_sanity_check: bool = False
     max_message_size: int = MAX_MESSAGE_SIZE
-    key_decoder: Decoder = utf8_part
-    value_decoder: Decoder = utf8_part
+    key_decoder: Decoder = decode_utf8
+    value_decoder: Decoder = decode_utf8
 
     @property
     def prints_text(self) -> bool:
         """Keys and values, where they are shown, are shown as text (no other decoder class)."""
-        return not self.print_data_log or self.key_decoder is self.value_decoder is utf8_part
+        return not self.print_data_log or self.key_decoder is self.value_decoder is decode_utf8

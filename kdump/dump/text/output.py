@@ -28,7 +28,7 @@ from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.walk import Chunk
 from kdump.payloads.java import normalize_path, parse_int, parse_long
-from kdump.reading.printing import Printer, TextBytes, TextRow
+from kdump.reading.printing import Printer, TextBytes
 
 if TYPE_CHECKING:
     from kdump.dump.text.decoders import TextDecoding
@@ -51,7 +51,7 @@ def text_output(options: TextOptions, dialect: Dialect = KAFKA_4_3) -> OutputMak
     return partial(TextOutput, options, dialect)
 
 
-class TextOutput(DumpOutput[TextRow, TextBytes]):
+class TextOutput(DumpOutput[str, TextBytes]):
     """The compatible text of a run.
 
     Args:
@@ -115,7 +115,7 @@ class TextOutput(DumpOutput[TextRow, TextBytes]):
         else:
             self._heading(_checkpoint_heading(target.file_name))
 
-    def printer(self, target: Target, outcomes: Outcomes, undecoded: Undecoded) -> Printer[TextRow, TextBytes]:
+    def printer(self, target: Target, outcomes: Outcomes, undecoded: Undecoded) -> Printer[str, TextBytes]:
         """See DumpOutput."""
         if target.is_07:
             from kdump.dump.text.printer07 import TextPrinter07  # not needed by a dump of today's logs

@@ -10,7 +10,7 @@ from kdump.dump.text.options import TextOptions
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
-from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, TextBytes, TextRow, TextRows
+from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, TextBytes, TextRows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,23 +27,23 @@ class TextPrinter(TextRows):
         self._options = options
         self._decoding = decoding
 
-    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> TextRow:
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
         """See Printer."""
         return lines.batch_line(header, position, is_valid)
 
-    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> TextRow:
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
         """See Printer."""
         return lines.record_line(header, record, self._options, self._decoding)
 
-    def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
+    def entry(self, entry: Message, position: int, is_valid: bool) -> str:
         """See Printer."""
         return lines.legacy_batch_line(entry, position, is_valid)
 
-    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> TextRow:
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
         """See Printer."""
         return lines.legacy_record_line(entry, record, is_valid, self._options, self._decoding)
 
-    def skip(self, record: AnyRecord, row: Callable[[], TextRow]) -> None:
+    def skip(self, record: AnyRecord, row: Callable[[], str]) -> None:
         """See Printer."""
         row()
 

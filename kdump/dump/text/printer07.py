@@ -10,7 +10,8 @@ from typing import Final
 from kdump.codes import Codes, DamageError
 from kdump.dump.text.printer import TextPrinter
 from kdump.format.legacy import Message
-from kdump.reading.printing import BlockPrinter, TextBytes, TextRow, utf8_part, whole_row
+from kdump.reading.printing import BlockPrinter, TextBytes
+from kdump.wire.utf8 import decode_utf8
 
 _CODECS: Final = ("NoCompressionCodec", "GZIPCompressionCodec", "SnappyCompressionCodec")
 
@@ -18,7 +19,7 @@ _CODECS: Final = ("NoCompressionCodec", "GZIPCompressionCodec", "SnappyCompressi
 class TextPrinter07(TextPrinter):
     """A line an entry, and with ``--print-data-log`` one more with its payload. Wrappers are not opened."""
 
-    def entry(self, entry: Message, position: int, is_valid: bool) -> TextRow:
+    def entry(self, entry: Message, position: int, is_valid: bool) -> str:
         """See Printer."""
         if entry.codec >= len(_CODECS):
             raise DamageError(Codes.CODEC, f"{entry.codec} is an unknown compression codec")
@@ -28,7 +29,7 @@ class TextPrinter07(TextPrinter):
         )
         if not self._options.print_data_log:
             return line
-        return whole_row(f"{line}payload:\t", utf8_part(entry.value() or b""), "\n")
+        return f"{line}payload:\t{decode_utf8(entry.value() or b'')}\n"
 
     def columns(self) -> BlockPrinter[TextBytes] | None:
         """None: entries are printed one by one."""

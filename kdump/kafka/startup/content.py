@@ -9,7 +9,7 @@ from typing import Final
 
 from kdump.codes import KdumpError
 from kdump.log.opening import check_holes, check_size, open_source
-from kdump.log.piecewise import PiecewiseSource, Sliceable
+from kdump.log.piecewise import PiecewiseSource
 from kdump.log.source import Source
 
 _BLOCK: Final = 1 << 20
@@ -23,7 +23,7 @@ class ContentPiece:
     path: str | None
     position: int
     length: int
-    data: Sliceable = b""
+    data: bytes = b""
 
     def part(self, start: int, end: int) -> ContentPiece:
         """The bytes from ``start`` to ``end`` (exclusive)."""
@@ -45,7 +45,7 @@ class Content:
         return cls((ContentPiece(path, 0, size),), size)
 
     @classmethod
-    def of_bytes(cls, data: Sliceable) -> Content:
+    def of_bytes(cls, data: bytes) -> Content:
         """The contents of a small new file."""
         return cls((ContentPiece(None, 0, len(data), data),), len(data))
 
@@ -81,7 +81,7 @@ class Content:
             return self if size == self.size else self.part(0, size)
         return self + Content.zeros(size - self.size)
 
-    def overwritten(self, data: Sliceable) -> Content:
+    def overwritten(self, data: bytes) -> Content:
         """The contents with ``data`` over the first bytes."""
         return Content.of_bytes(data) + self.part(len(data), self.size)
 

@@ -13,19 +13,18 @@ from typing import Final
 from kdump.codes import DamageError
 from kdump.fast.policy import BATCHES_IN_CHUNK, RECOVERED_BATCHES
 from kdump.format.batch import HEADER_SIZE
-from kdump.format.snapshot import ProducerEntry
+from kdump.format.snapshot import ProducerEntry, snapshot_entries
 from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
-from kdump.kafka.producers import CompletedTxn, ProducerState
+from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates
 from kdump.kafka.startup.batches import StoredBatch, batches_of, chunks
 from kdump.kafka.startup.byoffset import ByOffset, SnapshotNames
 from kdump.kafka.startup.clock import Clock
-from kdump.kafka.startup.content import Content, ContentPiece
+from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import INDEX_OUT_OF_BOUNDS, INVALID_RECORD, StartFailureError
 from kdump.kafka.startup.names import SNAPSHOT, file_name
 from kdump.kafka.startup.segment import StartSegment
-from kdump.kafka.startup.sharedsnapshots import RecordedStates, SharedSnapshot
 from kdump.log.source import Source
 
 _EXPIRATION_MS: Final = 86_400_000
@@ -46,7 +45,7 @@ class ProducerManager:
     """
 
     def __init__(self, directory: Directory, clock: Clock, snapshots: SnapshotNames | None = None) -> None:
-        self.states = RecordedStates()
+        self.states = ProducerStates()
         self.is_forgotten = False
         """Whether it is a clean start without snapshots, at which nothing was read."""
         self._directory = directory
@@ -87,7 +86,7 @@ class ProducerManager:
         if offset <= self._snapshot_offset:
             return
         name = file_name(offset, SNAPSHOT)
-        data = self.states.take_snapshot()
+        data = self.states.snapshot()
         # The file is opened, but not truncated.
         old = self._directory[name] if name in self._directory else Content.of_bytes(b"")
         self._directory[name] = old.overwritten(data)
@@ -134,7 +133,7 @@ class ProducerManager:
         return offsets[number - 1] if number and offsets[number - 1] > start else None
 
     def _reset(self, offset: int) -> None:
-        self.states = RecordedStates(offset)
+        self.states = ProducerStates(offset)
         self._completed.clear()
 
     def _truncate_and_reload(self, start: int, end: int) -> None:
@@ -162,15 +161,10 @@ class ProducerManager:
             self._snapshot_offset = offset
             return
 
-    def _states_in(self, name: str, offset: int) -> RecordedStates:
+    def _states_in(self, name: str, offset: int) -> ProducerStates:
         """The states in a snapshot. Raises DamageError when it is damaged."""
-        match self._directory[name].pieces:
-            case (ContentPiece(data=SharedSnapshot() as snapshot),):
-                states = snapshot.reopened(self._is_alive)
-                if states is not None:
-                    states.end_offset = offset
-                    return states
-        return RecordedStates.read(self._directory.read(name), self._is_alive, offset)
+        entries = snapshot_entries(self._directory.read(name))
+        return ProducerStates.from_snapshot(filter(self._is_alive, entries), offset)
 
     def _is_alive(self, entry: ProducerEntry) -> bool:
         return entry.current_txn_first_offset >= 0 or self._clock.now() - entry.timestamp < _EXPIRATION_MS

@@ -16,10 +16,9 @@ from typing import Final, Self
 from kdump.codes import Codes, KdumpError
 from kdump.format.batch import BatchHeader
 from kdump.format.snapshot import snapshot_entries
-from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates
+from kdump.kafka.producers import CompletedTxn, ProducerStates
 from kdump.kafka.recover import SegmentRecovery
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE, IndexBuilder
-from kdump.kafka.shared import SharedHeap, SharedMap
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.partition import segments_around
@@ -32,35 +31,30 @@ _NOWHERE: Final = -1
 
 
 class WatchedProducers(ProducerStates):
-    """Producer states that note a marker without the begin of its transaction. Their copies share what stays.
+    """Producer states that note a marker without the begin of its transaction.
 
     Where the first batch of a producer has a sequence other than 0, the transaction may have begun before.
     """
 
     def __init__(self, end_offset: int = 0) -> None:
         super().__init__(end_offset)
-        self._states: SharedMap[int, ProducerState] = SharedMap()
-        self._ongoing: SharedMap[int, int] = SharedMap()
-        self._waiting: SharedMap[int, SharedHeap[int]] = SharedMap()
-        self._in_the_midst: SharedMap[int, None] = SharedMap()
+        self._in_the_midst: set[int] = set()
         self.has_unbegun_marker = False
 
     def append(self, header: BatchHeader, batch: memoryview) -> CompletedTxn | None:
         """See ProducerStates."""
         producer_id = header.producer_id
         if header.is_transactional and producer_id not in self.by_id and header.base_sequence != 0:
-            self._in_the_midst[producer_id] = None
+            self._in_the_midst.add(producer_id)
         completed = super().append(header, batch)
         if header.is_control and header.record_count > 0:
             self.has_unbegun_marker |= completed is None or producer_id in self._in_the_midst
-            self._in_the_midst.pop(producer_id, None)
+            self._in_the_midst.discard(producer_id)
         return completed
 
     def copy(self) -> Self:
         """An independent copy, which has seen no marker yet."""
-        other = type(self)(self.end_offset)
-        other._states, other._ongoing = self._states.copy(), self._ongoing.copy()
-        other._first_offsets, other._waiting = self._first_offsets.copy(), self._waiting.copy()
+        other = super().copy()
         other._in_the_midst = self._in_the_midst.copy()
         return other
 

@@ -19,7 +19,6 @@ from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, export_segment
 from kdump.format.batch import MAX_INT32, parse_header
 from kdump.system.files import publish
-from kdump.wire import longjson
 from tests.harness import ROOT
 from tests.harness.batches import CODECS, CONTROL, LOG_APPEND_TIME, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
 from tests.harness.conversions import convert, converted, entries, records
@@ -200,65 +199,11 @@ def test_a_record_larger_than_a_stream_may_have(tmp_path: Path) -> None:
     assert [record.value for record in got] == [value.encode()]
 
 
-def test_long_lines_say_what_short_ones_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    headers = [["h", None], ["é" * 40, {"base64": "AA=="}], ["x" * 40, {"base64": "AA" * 40}], ["", "\U0001f600" * 40]]
-    rows = lines(
-        tmp_path,
-        {
-            "key": {"base64": "QUJD" * 20},
-            "value": 'a\n"é\U0001f600' * 20,
-            "headers": headers,
-            "other": [{"a": [1]}] * 40,
-        },
-        {"headers": headers[:1] * 40, "value": None, "offset": 7, "producerId": 5, "producerEpoch": 1, "sequence": 3},
-        {"headers": [], "value": "x" * 100},
-    )
-    short = converted(rows, tmp_path / "short.log", from_json=True)
-    monkeypatch.setattr(jsonlog, "LONG", 24)
-    monkeypatch.setattr(longjson, "LONG", 24)
-    assert converted(rows, tmp_path / "long.log", from_json=True) == short
-    refused = dict(REFUSED)
-    del refused["another encoding"]
-    refused["members"] = ({f"a{number}": 1 for number in range(1001)}, "line 2: more than 1,000 members")
-    for number, (short_row, said) in enumerate(refused.values()):
-        row = short_row | {"padding": "x" * 60} if isinstance(short_row, dict) else short_row
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        result = convert(lines(folder, {"value": "a"}, row), folder / "out.log", from_json=True)
-        assert result.error is not None, said
-        assert result.error.message.startswith(said)
-
-
 def test_headers_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonlog, "_MOST_HEADERS", 3)
     result = convert(lines(tmp_path, {"headers": [["", None]] * 4}), tmp_path / "out.log", from_json=True)
     assert result.error is not None
     assert result.error.message == "line 1: more than 3 headers"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"value": "\U0001f600" + "v" * (8 << 20)},
-        {"headers": [{"key": "", "value": None}] * 300_000},
-        {"headers": [[f"{number:018}", "v"] for number in range(150_000)]},
-        {"headers": [["k", "v"]] * 50 + [["\U0001f600" * (2 << 20), "v"]]},
-        {"value": "," * (1 << 20), "more": [[]] * 1_000_000},
-    ],
-    ids=["emoji", "objects", "headers", "long header", "not looked at"],
-)
-def test_a_long_line_takes_a_small_multiple_of_its_size(row: dict[str, object]) -> None:
-    text = json.dumps(row, ensure_ascii=False).encode()
-    tracemalloc.start()
-    try:
-        with suppress(ValueError):
-            jsonlog._parse(text, 0)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    # A part of 1 MiB becomes objects at a time.
-    assert peak < 2.5 * len(text) + (24 << 20)
 
 
 def test_records_of_one_batch_have_a_bound_of_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import struct
 import tracemalloc
 from contextlib import suppress
@@ -16,7 +17,6 @@ from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.markers import EndTxnMarker, InvalidRecordError, read_marker
 from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates, long_hash_order
-from kdump.kafka.shared import SharedHeap
 from kdump.repair.plan.producersat import WatchedProducers
 from tests.harness import batches
 from tests.harness.captures import FIXTURES
@@ -161,8 +161,8 @@ def test_the_last_stable_offset_of_many_transactions(seed: int, kind: type[Produ
 def test_many_transactions_of_one_producer_are_passed_over_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of its markers went through all of them."""
     pops: list[object] = []
-    pop = SharedHeap.pop
-    monkeypatch.setattr(SharedHeap, "pop", lambda heap: pops.append(heap) or pop(heap))
+    pop = heapq.heappop
+    monkeypatch.setattr(heapq, "heappop", lambda heap: pops.append(heap) or pop(heap))
     count = 100
     states = ProducerStates.from_snapshot(ProducerEntry(PRODUCER, 0, 0, 5, 0, 0, 0, first) for first in range(count))
     for first in range(count, 3 * count, 2):
