@@ -45,8 +45,8 @@ def coordinator_states(
                     state.update(entries)
             except KdumpError as error:
                 on_error(error.located(log.context.file))
-        notes = list(_notes(state, undecoded))
-        yield PartitionState(partition, decoder, list(state.rows()), notes, list(state.groups()))
+        rows, groups = list(state.rows()), list(state.groups())
+        yield PartitionState(partition, decoder, rows, list(_notes(state, undecoded)), groups)
 
 
 def _notes(state: CoordinatorState, undecoded: Undecoded) -> Iterator[str]:

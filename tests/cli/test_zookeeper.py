@@ -12,9 +12,6 @@ from zlib import adler32
 
 import pytest
 
-from kdump.rows import longrows
-from kdump.zookeeper import secrets as shown_secrets
-from kdump.zookeeper.jute import AccessRule
 from tests.harness.archives import unpack_cases
 from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
 from tests.harness.zookeepercases import Nodes, as_client_may_see, by_path, restored_directory
@@ -264,49 +261,3 @@ def acl_directory(folder: Path, rules: int, nodes: int) -> Path:
     entry = struct.pack(">qi", adler32(body), len(body)) + body + b"B"
     (folder / "version-2/log.1").write_bytes(struct.pack(">iiq", 0x5A4B4C47, 2, 0) + entry)
     return folder
-
-
-@pytest.mark.parametrize("secrets", [(), ("--show-secrets",)])
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("dump", "FILES"),
-        ("dump", "--output", "jsonl", "FILES"),
-        ("dump", "--output", "csv", "--fields", "path,acl", "FILES"),
-        ("dump", "--output", "table", "--fields", "path,acl", "FILES"),
-        ("stats", "--at", "now", "--output", "jsonl", "version-2"),
-        ("stats", "--at", "now", "--output", "records", "version-2"),
-    ],
-)
-def test_an_acl_in_pieces_is_the_same_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], secrets: tuple[str, ...]
-) -> None:
-    files = ("version-2/snapshot.0", "version-2/log.1")
-    given = [one for word in words for one in (files if word == "FILES" else (word,))]
-    folder = acl_directory(tmp_path, rules=300, nodes=2)
-    whole = run(*given, *secrets, cwd=folder)
-    monkeypatch.setattr(longrows, "LONG", 1)
-    assert run(*given, *secrets, cwd=folder) == whole
-    assert "digest" in whole[1]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [("stats", "--at", "now"), ("dump", "--output", "table"), ("dump", "--output", "jsonl", "--fields", "path")],
-)
-def test_an_acl_that_nobody_shows_is_not_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
-    """The rules of an ACL were made for each node that has it."""
-    made: list[AccessRule] = []
-
-    def count(rule: AccessRule) -> dict[str, Any]:
-        made.append(rule)
-        return {}
-
-    monkeypatch.setattr(shown_secrets, "_rule_without_secrets", count)
-    folder = acl_directory(tmp_path, rules=50, nodes=20)
-    assert run(*words, "version-2/snapshot.0", cwd=folder)[0] == CLEAN
-    assert not made
-    assert run("dump", "version-2/snapshot.0", cwd=folder)[0] == CLEAN
-    assert len(made) == 50 * 21

@@ -12,7 +12,7 @@ import kdump
 ROOT = Path(kdump.__file__).parent
 
 RANKS = [
-    {"codes"},
+    {"codes", "limits"},
     {"system"},
     {"wire"},
     {"format"},

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-import tracemalloc
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from kdump.convert import jsonlog
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, export_segment
 from kdump.format.batch import MAX_INT32, parse_header
+from kdump.format.record import HEADER_COST
 from kdump.system.files import publish
 from tests.harness import ROOT
 from tests.harness.batches import CODECS, CONTROL, LOG_APPEND_TIME, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
@@ -212,6 +211,7 @@ def test_records_of_one_batch_have_a_bound_of_bytes(tmp_path: Path, monkeypatch:
     values = lines(tmp_path, *[{"position": 0, "value": "x" * 300}] * 5)
     out = entries(converted(values, tmp_path / "values.log", from_json=True))
     assert [parse_header(batch).record_count for batch in out] == [3, 2]
+    monkeypatch.setattr(jsonlog, "_MOST_BYTES", 3 * 4 * HEADER_COST)
     headers = lines(tmp_path, *[{"position": 0, "headers": [["", None]] * 4}] * 5)
     out = entries(converted(headers, tmp_path / "headers.log", from_json=True))
     assert [parse_header(batch).record_count for batch in out] == [3, 2]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from itertools import takewhile
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,8 +13,6 @@ from kdump.diff.comparison import DifferenceKind
 from kdump.diff.contents import StoredRecord
 from kdump.diff.run import ReportedRecord
 from kdump.diff.shown import RecordDifference
-from kdump.rows import longrows
-from kdump.wire import utf8
 from tests.harness.plainoutput import dumps, json_value
 
 SAME = st.sampled_from([b"", b"a" * 39, b"a" * 41, b"a" * 70, b'"' * 25, "ä".encode() * 50, b"\xff" * 40])
@@ -43,16 +40,6 @@ def expected_cells(values: list[bytes | None]) -> list[str]:
     ]
 
 
-@pytest.fixture(params=["short", "long"])
-def length(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "long":
-        monkeypatch.setattr(longrows, "LONG", 3)
-        monkeypatch.setattr(longrows, "_BASE64_PIECE", 3)
-        monkeypatch.setattr(report, "_SLICE", 4)
-        monkeypatch.setattr(utf8, "_PIECE", 4)
-
-
-@pytest.mark.usefixtures("length")
 @given(st.lists(VALUES, min_size=2, max_size=3))
 @QUIET
 def test_the_place_where_values_part_is_seen(values: list[bytes | None]) -> None:
@@ -60,19 +47,10 @@ def test_the_place_where_values_part_is_seen(values: list[bytes | None]) -> None
     assert [line.partition("  value ")[2] for line in lines] == expected_cells(values)
 
 
-@pytest.mark.usefixtures("length")
 @given(st.lists(VALUES, min_size=2, max_size=3))
 @QUIET
 def test_records_as_json(values: list[bytes | None]) -> None:
-    text = "".join(report.record_json(reported(*values)))
+    text = report.record_json(reported(*values))
     members = json.loads(text)
     assert [one["value"] for one in members["records"]] == [json_value(value) for value in values]
     assert text == dumps(members) + "\n"
-
-
-def test_no_piece_is_long() -> None:
-    """A value of 8 MiB becomes 48 MiB of text."""
-    record = reported(b"\x01" * (8 << 20), b"\xff" * (8 << 20))
-    pieces = list(report.record_json(record))
-    assert sum(map(len, pieces)) > 56 << 20
-    assert max(map(len, pieces)) < 1 << 20

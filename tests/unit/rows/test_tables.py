@@ -14,18 +14,15 @@ from kdump.fast.blocks import BatchBlock, BlockReader
 from kdump.format.batch import parse_header
 from kdump.format.record import read_records
 from kdump.log.context import FileContext
-from kdump.reading.printing import LongRow, TextRow
 from kdump.rows.arrow import ArrowPrinter, arrow_schema
 from kdump.rows.columnarlines import record_runs
-from kdump.rows.filetables import FINDING, TRANSACTION
+from kdump.rows.filetables import FINDING
 from kdump.rows.formatted import FormatLines
 from kdump.rows.humantable import HumanTable
-from kdump.rows.longrows import shortened
 from kdump.rows.printers import RowLines, RowPrinter
 from kdump.rows.scalarlines import Output
 from kdump.rows.schema import Column, ColumnType, Table
 from kdump.rows.tables import BATCH, RECORD
-from kdump.wire.madelist import MadeList
 from tests.harness.batches import plain_rows, v2_batch
 
 DELTA = Column(
@@ -57,15 +54,11 @@ def block() -> BatchBlock:
 
 def scalar(printer: RowPrinter) -> str:
     header = parse_header(DATA)
-    return "".join(text(printer.record(header, 0, True, record)) for record in read_records(header, memoryview(DATA)))
+    return "".join(printer.record(header, 0, True, record) for record in read_records(header, memoryview(DATA)))
 
 
 def scalar_batch(printer: RowPrinter) -> str:
-    return text(printer.batch(parse_header(DATA), 0, True))
-
-
-def text(row: TextRow) -> str:
-    return "".join(row.pieces) if isinstance(row, LongRow) else row
+    return printer.batch(parse_header(DATA), 0, True)
 
 
 def columnar(output: Output, fields: Sequence[str] = RECORDS.names, table: Table = RECORDS) -> str:
@@ -137,15 +130,3 @@ def test_a_table_in_another_process_is_its_own(table: Table) -> None:
 def test_a_table_that_is_not_declared_cannot_be_sent() -> None:
     with pytest.raises(LookupError, match="declared nowhere"):
         pickle.dumps(Table("x", ()))
-
-
-def test_a_page_holds_the_beginnings_of_lists() -> None:
-    """Two hundred rows of operations of ZooKeeper took gigabytes."""
-    operations = [{"operation": "check", "path": "/" * 5000}] * 5000
-    found = shortened(operations, 200)
-    assert (len(found), found[0]) == (201, {"operation": "check", "path": "/" * 200})
-    made: list[int] = []
-    table = HumanTable(None, HERE, width=200, color=False)
-    table.line(TRANSACTION, {"operations": operations, "acl": MadeList(range(5000), made.append, 0)})
-    assert "path=////" in table.finish()
-    assert not made
