@@ -31,7 +31,6 @@ GROUPS = {
             "SnapshotFooterRecord", "SnapshotHeaderRecord", "VotersRecord",
         ),
         "consumer-protocol": ("ConsumerProtocolAssignment", "ConsumerProtocolSubscription"),
-        "frame": ("FetchResponse", "ProduceRequest"),
     },
     "kafka-group-coordinator": {"group-coordinator": ()},
     "kafka-transaction-coordinator": {"transaction-coordinator": ()},

@@ -207,7 +207,7 @@ class Codes(Enum):
         "a saved request or response is malformed",
         "What dump --frame was given does not fit the layout of the request or response: a length reaches over the "
         "end, or bytes are left over. Check that the file holds what the option names: a frame of Kafka 0.7 with its "
-        "length field, a body of today without size and header.",
+        "length field.",
     )
 
     CODEC = Code(

@@ -109,9 +109,8 @@ Examples:
 @option(
     OptionGroup.READ,
     "--frame",
-    metavar="KIND",
-    help="The files are saved requests or responses: fetch, multifetch, produce, multiproduce or offsets of Kafka 0.7; "
-    "fetch-response[:V] or produce-request[:V], the body of one of today, of API version V.",
+    type=click.Choice(["fetch", "multifetch", "produce", "multiproduce", "offsets"]),
+    help="The files are saved requests of Kafka 0.7 of this kind, or responses to them.",
 )
 @engine_options
 @limit_option("Refuse a batch that decompresses to more.")

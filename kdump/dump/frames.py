@@ -1,4 +1,4 @@
-"""Saved requests and responses as the input of a dump: what each part says, and the messages or batches in it.
+"""Saved requests and responses as the input of a dump: what each part says, and the messages in it.
 
 Source: docs/spec/old-kafka.md#3-wire-frames-of-07.
 """
@@ -13,18 +13,16 @@ from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.dump.text.options import TextOptions
-from kdump.dump.text.printer import TextPrinter
 from kdump.dump.text.printer07 import TextPrinter07
-from kdump.format.frame import KINDS_07, Frame, RecordSet, fitting_versions, frames_07, read_frame
+from kdump.format.frame import Frame, RecordSet, read_frames
 from kdump.kafka.startup.content import Content, ContentSource
 from kdump.log.context import FileContext, as_text
 from kdump.log.opening import open_source
-from kdump.log.walk import Walk
 from kdump.log.walk07 import Walk07
 from kdump.reading.printing import Emit, Printer, TextBytes
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
-from kdump.reading.view import LogView, ViewOptions
+from kdump.reading.view import ViewOptions
 from kdump.reading.view07 import LogView07
 from kdump.rows.filetables import FRAME
 from kdump.rows.printers import Lines, RowPrinter
@@ -42,26 +40,15 @@ class FrameOptions:
 
     Attributes:
         kind: a name of ``format.frame``.
-        version: of the API; None: the only one that reads the body.
-        view: what of the messages or batches is shown.
+        view: what of the messages is shown.
         text: the compatible text; None: rows of ``table`` as ``lines`` writes them.
     """
 
     kind: str
-    version: int | None
     view: ViewOptions
     text: TextOptions | None
     table: Table
     lines: Callable[[FileContext], Lines]
-
-    @property
-    def is_07(self) -> bool:
-        """It is a frame of Kafka 0.7."""
-        return self.kind in KINDS_07
-
-
-class AmbiguousVersionError(KdumpError):
-    """None or several API versions read a body to its last byte."""
 
 
 class _FrameRow(NamedTuple):
@@ -69,7 +56,6 @@ class _FrameRow(NamedTuple):
 
     frame: str
     is_request: bool
-    version: int | None
     part: RecordSet
     error: str | None
     size: int | None
@@ -96,29 +82,10 @@ class FrameRun:
         """Dump one file.
 
         Raises:
-            KdumpError: it cannot be read; AmbiguousVersionError; DamageError after what was read before the damage.
+            KdumpError: it cannot be read; DamageError after what was read before the damage.
         """
-        data = _read(path)
-        if self._options.is_07:
-            for frame in frames_07(self._options.kind, data):
-                self._frame(path, frame)
-            return
-        version = self._options.version
-        if version is None:
-            version = self._only_version(path, data)
-        self._frame(path, read_frame(self._options.kind, version, data))
-
-    def _only_version(self, path: str, data: bytes) -> int:
-        kind = self._options.kind
-        found = fitting_versions(kind, data)
-        if len(found) == 1:
-            self._reporter.note(f"{path}: {kind} of version {found[0]}, the only one that reads the body")
-            return found[0]
-        message = f"no version of {kind} reads the body to its last byte"
-        if found:
-            candidates = ", ".join(map(str, found))
-            message = f"versions {candidates} of {kind} read the body; name one, as in --frame {kind}:{found[-1]}"
-        raise AmbiguousVersionError(Codes.FRAME, message, path=path)
+        for frame in read_frames(self._options.kind, _read(path)):
+            self._frame(path, frame)
 
     def _frame(self, path: str, frame: Frame) -> None:
         if frame.is_request:
@@ -138,7 +105,7 @@ class FrameRun:
             self._head(path, frame, part, None)
             return
         with ContentSource(path, Content.of_bytes(part.data)) as source:
-            walk = (Walk07 if self._options.is_07 else Walk)(source)
+            walk = Walk07(source)
             for _ in walk.chunks():
                 pass
             self._head(path, frame, part, walk.end - walk.position)
@@ -151,26 +118,20 @@ class FrameRun:
                 self._reporter.show_error(error.located(path))
             self.damaged |= view.damaged
 
-    def _view(self, source: ContentSource, part: RecordSet, context: FileContext) -> LogView[str, TextBytes]:
+    def _view(self, source: ContentSource, part: RecordSet, context: FileContext) -> LogView07[str, TextBytes]:
         options, budget = self._options, self._budget
         printer: Printer[str, TextBytes]
         if options.text is None:
-            table = table_07(options.table) if options.is_07 else options.table
-            printer = RowPrinter(options.lines(context), table, None)
-        elif options.is_07:
-            printer = TextPrinter07(options.text)
+            printer = RowPrinter(options.lines(context), table_07(options.table), None)
         else:
-            printer = TextPrinter(options.text)
-        if not options.is_07:
-            return LogView(source, printer, self._emit, options.view, budget=budget)
+            printer = TextPrinter07(options.text)
         view = options.view if options.text is None else replace(options.view, with_records=False)
         return LogView07(part.offset or 0, source, printer, self._emit, view, budget=budget)
 
     def _head(self, path: str, frame: Frame, part: RecordSet, partial_size: int | None) -> None:
         size = None if part.data is None else len(part.data)
-        error = part.error if self._options.is_07 else None
         fields = {**frame.fields, **part.fields}
-        row = _FrameRow(self._options.kind, frame.is_request, frame.version, part, error, size, partial_size, fields)
+        row = _FrameRow(self._options.kind, frame.is_request, part, part.error, size, partial_size, fields)
         if self._options.text is not None:
             self._emit(_line(row).encode("utf-8", "surrogateescape"))
             return
@@ -203,11 +164,7 @@ def _line(row: _FrameRow) -> str:
     """What a part says, in one line for people."""
     part = row.part
     words = [f"{row.frame} {'request' if row.is_request else 'response'}"]
-    if row.frame.endswith(("-request", "-response")):
-        words = [row.frame]
-    if row.version is not None:
-        words.append(f"version: {row.version}")
-    for name, value in (("topic", part.topic), ("topicId", part.topic_id), ("partition", part.partition)):
+    for name, value in (("topic", part.topic), ("partition", part.partition)):
         if value is not None:
             words.append(f"{name}: {value}")
     if part.offset is not None:

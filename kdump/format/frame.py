@@ -1,6 +1,6 @@
-"""Requests and responses that somebody saved: those of Kafka 0.7, and the bodies of those of today with records.
+"""Requests and responses of Kafka 0.7 that somebody saved.
 
-Source: docs/spec/old-kafka.md#3-wire-frames-of-07; for today's the definitions of Kafka 4.3.1 (``format.message``).
+Source: docs/spec/old-kafka.md#3-wire-frames-of-07.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
-from kdump.format.message import Layout, Schema, read_message, schemas
 from kdump.format.messagereader import MOST_ELEMENTS
 from kdump.wire.cursor import Cursor
 from kdump.wire.utf8 import decode_utf8
@@ -33,7 +32,6 @@ class RecordSet(NamedTuple):
     """
 
     topic: str | None = None
-    topic_id: str | None = None
     partition: int | None = None
     offset: int | None = None
     error_code: int | None = None
@@ -42,24 +40,23 @@ class RecordSet(NamedTuple):
 
     @property
     def error(self) -> str | None:
-        """What the error code of Kafka 0.7 means."""
+        """What the error code means."""
         return None if self.error_code is None else ERRORS_07.get(self.error_code, "unknown")
 
 
 class Frame(NamedTuple):
-    """A request or response. ``version``: of the API, None in Kafka 0.7. ``fields``: what is about all partitions."""
+    """A request or response. ``fields``: what is about all partitions."""
 
     is_request: bool
-    version: int | None
     sets: tuple[RecordSet, ...]
     fields: dict[str, Any]
 
 
-def frames_07(kind: str, data: bytes) -> Iterator[Frame]:
+def read_frames(kind: str, data: bytes) -> Iterator[Frame]:
     """The frames of Kafka 0.7 that lie one after the other in ``data``, each with its length field.
 
     Args:
-        kind: a name of ``KINDS_07``.
+        kind: a name of ``KINDS``.
         data: requests of this kind, or responses to them.
 
     Raises:
@@ -81,19 +78,19 @@ def frames_07(kind: str, data: bytes) -> Iterator[Frame]:
 
 
 def _frame_07(kind: str, data: bytes, start: int, end: int) -> Frame:
-    api = KINDS_07[kind]
+    api = KINDS[kind]
     refusal = None
     cursor = Cursor(data, start, end, Codes.FRAME)
     try:
         if cursor.integer(2) == api.number:
             sets = tuple(api.request(cursor))
-            return Frame(True, None, sets, {"leftOver": cursor.remaining} if cursor.remaining else {})
+            return Frame(True, sets, {"leftOver": cursor.remaining} if cursor.remaining else {})
     except DamageError as error:
         refusal = error
     if api.response is None:
         raise refusal or DamageError(Codes.FRAME, f"no request {kind}: its id is not {api.number}")
     cursor = Cursor(data, start, end, Codes.FRAME)
-    return Frame(False, None, tuple(api.response(cursor)), {})
+    return Frame(False, tuple(api.response(cursor)), {})
 
 
 def _string(cursor: Cursor) -> str:
@@ -102,17 +99,17 @@ def _string(cursor: Cursor) -> str:
 
 def _fetch_request(cursor: Cursor) -> Iterator[RecordSet]:
     topic, partition, offset = _string(cursor), cursor.integer(4), cursor.integer(8)
-    yield RecordSet(topic, None, partition, offset, fields={"maxSize": cursor.integer(4)})
+    yield RecordSet(topic, partition, offset, fields={"maxSize": cursor.integer(4)})
 
 
 def _produce_request(cursor: Cursor) -> Iterator[RecordSet]:
     topic, partition = _string(cursor), cursor.integer(4)
-    yield RecordSet(topic, None, partition, data=cursor.take(cursor.integer(4)))
+    yield RecordSet(topic, partition, data=cursor.take(cursor.integer(4)))
 
 
 def _offsets_request(cursor: Cursor) -> Iterator[RecordSet]:
     topic, partition, time = _string(cursor), cursor.integer(4), cursor.integer(8)
-    yield RecordSet(topic, None, partition, fields={"time": time, "maxOffsets": cursor.integer(4)})
+    yield RecordSet(topic, partition, fields={"time": time, "maxOffsets": cursor.integer(4)})
 
 
 def _several(one: Callable[[Cursor], Iterator[RecordSet]]) -> Callable[[Cursor], Iterator[RecordSet]]:
@@ -163,83 +160,10 @@ class Api07(NamedTuple):
     response: Callable[[Cursor], Iterator[RecordSet]] | None
 
 
-KINDS_07: Final = {
+KINDS: Final = {
     "produce": Api07(0, _produce_request, None),
     "fetch": Api07(1, _fetch_request, _fetch_response),
     "multifetch": Api07(2, _several(_fetch_request), _multifetch_response),
     "multiproduce": Api07(3, _several(_produce_request), None),
     "offsets": Api07(4, _offsets_request, _offsets_response),
 }
-
-KINDS: Final = {"fetch-response": "FetchResponse", "produce-request": "ProduceRequest"}
-"""Today's bodies with records, by the names of their definitions."""
-
-
-def versions_of(kind: str) -> range:
-    """The API versions of a name of ``KINDS``."""
-    versions = _schema(kind).versions
-    return range(versions.low, versions.high + 1)
-
-
-def fitting_versions(kind: str, data: bytes) -> list[int]:
-    """The API versions that read a body to its last byte."""
-    return [version for version in versions_of(kind) if _fits(kind, version, data)]
-
-
-def _fits(kind: str, version: int, data: bytes) -> bool:
-    cursor = Cursor(data, code=Codes.FRAME)
-    try:
-        read_message(_schema(kind), version, cursor)
-    except DamageError:
-        return False
-    return not cursor.remaining
-
-
-def read_frame(kind: str, version: int, data: bytes) -> Frame:
-    """A body of that API version.
-
-    Raises:
-        DamageError: FRAME, where it does not read, or bytes are left over.
-    """
-    cursor = Cursor(data, code=Codes.FRAME)
-    values: dict[str, Any] = read_message(_schema(kind), version, cursor)
-    if cursor.remaining:
-        message = f"{cursor.remaining} bytes are left after version {version} of {KINDS[kind]}"
-        raise DamageError(Codes.FRAME, message, position=cursor.position)
-    layout = _schema(kind).layout(version)
-    values = _of_version(values, layout)
-    if kind == "fetch-response":
-        sets = tuple(_fetched(values.pop("responses")))
-    else:
-        sets = tuple(_produced(values.pop("topicData")))
-    return Frame(kind == "produce-request", version, sets, values)
-
-
-def _of_version(values: dict[str, Any], layout: Layout) -> dict[str, Any]:
-    """The members that a version has, without the defaults of others; so of the structs inside."""
-    found = {}
-    for member in layout.members:
-        value = values[member.name]
-        if member.layout is not None and isinstance(value, list):
-            value = [_of_version(one, member.layout) for one in value]
-        elif member.layout is not None and isinstance(value, dict):
-            value = _of_version(value, member.layout)
-        found[member.name] = value
-    return found
-
-
-def _fetched(topics: list[dict[str, Any]]) -> Iterator[RecordSet]:
-    for topic in topics:
-        for part in topic["partitions"]:
-            partition, error_code, data = (part.pop(name) for name in ("partitionIndex", "errorCode", "records"))
-            yield RecordSet(topic.get("topic"), topic.get("topicId"), partition, None, error_code, data, part)
-
-
-def _produced(topics: list[dict[str, Any]]) -> Iterator[RecordSet]:
-    for topic in topics:
-        for part in topic["partitionData"]:
-            yield RecordSet(topic.get("name"), topic.get("topicId"), part["index"], data=part["records"])
-
-
-def _schema(kind: str) -> Schema:
-    return schemas()[KINDS[kind]]

@@ -113,8 +113,6 @@ FRAME: Final = Table(
         *FILE,
         Column("frame", _TEXT, of_row=attrgetter("frame")),
         Column("isRequest", ColumnType.BOOLEAN, of_row=attrgetter("is_request")),
-        Column("apiVersion", _INT32, of_row=attrgetter("version")),
-        Column("topicId", _TEXT, of_row=attrgetter("part.topic_id")),
         Column("offset", _INT64, of_row=attrgetter("part.offset")),
         Column("errorCode", _INT32, of_row=attrgetter("part.error_code")),
         Column("error", _TEXT, of_row=attrgetter("error")),

@@ -1,4 +1,4 @@
-"""Saved requests and responses: those of a Kafka 0.7 broker, and bodies that Kafka 4.3.1 wrote (fixtures/cases)."""
+"""Saved requests and responses of a Kafka 0.7 broker."""
 
 from __future__ import annotations
 
@@ -12,28 +12,20 @@ from typing import Any
 
 import pytest
 
-from kdump.format.frame import KINDS, versions_of
 from tests.harness.archives import case_files
 from tests.harness.cli_runs import CLEAN, DAMAGE, KDUMP, UNREADABLE, kdump
 
 NAME = "kafka07"
 WIRE = {path.removeprefix(f"{NAME}/wire/"): data for path, data in case_files(NAME).items() if "/wire/" in path}
-BODIES = {path.removeprefix(f"{NAME}/frames/"): data for path, data in case_files(NAME).items() if "/frames/" in path}
 BY_CLIENT = [json.loads(line) for line in WIRE["iteration-by-real-client.jsonl"].decode().splitlines()]
 CAPTURES = sorted(name.removesuffix(".json") for name in WIRE if name.endswith(".json"))
 FETCHES = [name for name in CAPTURES if name.endswith("-real-fetch")]
-VERSIONS = [(kind, version) for kind in KINDS for version in versions_of(kind)]
-SAME = {
-    "fetch-response": [[4], [5, 6], [7, 8, 9, 10], [11], [12], [13, 14, 15, 16, 17, 18], [16, 17, 18]],
-    "produce-request": [[3, 4, 5, 6, 7, 8], [9, 10, 11, 12], [13]],
-}
-"""Versions that read the same body to its last byte."""
 
 
 def rows_of(kind: str, *files: str, cwd: Path) -> tuple[list[dict[str, Any]], int, str]:
     """The rows of a dump with all records, the exit status, standard error."""
     for file in files:
-        (cwd / file).write_bytes(WIRE[file] if file in WIRE else BODIES[file])
+        (cwd / file).write_bytes(WIRE[file])
     got = kdump("dump", "--frame", kind, "--output", "jsonl", "--records", *files, cwd=cwd)
     rows = [json.loads(line) for line in got.stdout.decode().split("\n") if line]
     return rows, got.returncode, got.stderr.decode()
@@ -105,78 +97,9 @@ def test_frames_lie_one_after_the_other(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(("kind", "version"), VERSIONS)
-def test_bodies_of_today(kind: str, version: int, tmp_path: Path) -> None:
-    rows, status, _ = rows_of(f"{kind}:{version}", f"{kind}-{version}.bin", cwd=tmp_path)
-    frame, *others = rows
-    assert (status, frame["apiVersion"], frame["partition"]) == (0, version, 3)
-    assert (frame["topic"] is None) is (frame["topicId"] is not None) is (version >= 13)
-    records = [row for row in others if row["type"] == "record"]
-    if kind == "fetch-response":
-        assert [row["value"] for row in records] == ["one", "two"]
-        assert [row["offset"] for row in records] == [41, 42]
-        assert (frame["fields"]["highWatermark"], frame["fields"]["lastStableOffset"]) == (44, 43)
-        assert [row["errorCode"] for row in rows if row["type"] == "frame"] == [0, 1]
-    else:
-        assert [row["value"] for row in records] == ["three"]
-        assert frame["fields"] == {"transactionalId": "t", "acks": -1, "timeoutMs": 30000}
-    assert {row["topic"] for row in rows} == ({"orders"} if version < 13 else {None})
-
-
-@pytest.mark.parametrize(("kind", "version"), VERSIONS)
-def test_the_only_version_that_reads_a_body_is_taken(kind: str, version: int, tmp_path: Path) -> None:
-    file = f"{kind}-{version}.bin"
-    rows, status, error = rows_of(kind, file, cwd=tmp_path)
-    # Tagged fields that a version does not know are skipped: 13 reads what 18 wrote, where there are none.
-    fitting = next(versions for versions in SAME[kind] if version in versions)
-    if len(fitting) == 1:
-        assert (status, rows[0]["apiVersion"]) == (0, version)
-        assert f"{kind} of version {version}, the only one that reads the body" in error
-    else:
-        assert (status, rows) == (2, [])
-        listed = error.partition("versions ")[2].partition(" of ")[0]
-        assert str(version) in listed.split(", ")
-
-
-def test_no_version_reads_it(tmp_path: Path) -> None:
-    (tmp_path / "odd.bin").write_bytes(b"\xff" * 20)
-    got = kdump("dump", "--frame", "fetch-response", "odd.bin", cwd=tmp_path)
-    assert got.returncode == 2
-    assert b"no version of fetch-response reads the body to its last byte" in got.stderr
-    got = kdump("dump", "--frame", "fetch-response:4", "odd.bin", cwd=tmp_path)
-    assert got.returncode == 1
-
-
-def test_bytes_after_a_body_are_damage(tmp_path: Path) -> None:
-    (tmp_path / "long.bin").write_bytes(BODIES["produce-request-9.bin"] + b"x")
-    got = kdump("dump", "--frame", "produce-request:9", "long.bin", cwd=tmp_path)
-    assert got.returncode == 1
-    assert b"1 bytes are left after version 9" in got.stderr
-
-
-@pytest.mark.parametrize("kind", ["nothing", "fetch:1", "fetch-response:3", "produce-request:x"])
+@pytest.mark.parametrize("kind", ["nothing", "fetch:1"])
 def test_unknown_kinds(kind: str, tmp_path: Path) -> None:
     assert kdump("dump", "--frame", kind, "x.bin", cwd=tmp_path).returncode == 2
-
-
-def test_an_array_of_millions_is_refused(tmp_path: Path) -> None:
-    """Each element took a byte of the body and some hundred of memory."""
-    (tmp_path / "body.bin").write_bytes(bytes(10) + b"\xff\xff\xff\x01" + b"\1\1\0" * 1_500_000)
-    run = kdump("dump", "--frame", "fetch-response:12", "body.bin", cwd=tmp_path)
-    assert run.returncode == 1
-    assert b"its arrays have more than 131,072 elements, the most that kdump reads" in run.stderr
-
-
-@pytest.mark.parametrize(("partitions", "status"), [(2, CLEAN), (3, DAMAGE)])
-def test_all_arrays_of_a_body_count_together(partitions: int, status: int, tmp_path: Path) -> None:
-    aborted = struct.pack(">i", 60_000) + struct.pack(">qq", 1, 2) * 60_000
-    part = struct.pack(">ihqq", 0, 0, 5, 5) + aborted + struct.pack(">i", 0)
-    topic = struct.pack(">h", 1) + b"t" + struct.pack(">i", partitions) + part * partitions
-    (tmp_path / "body.bin").write_bytes(struct.pack(">ii", 0, 1) + topic)
-    # The number of elements is that of one body, not of all bodies.
-    run = kdump("dump", "--frame", "fetch-response:4", "body.bin", "body.bin", cwd=tmp_path)
-    assert run.returncode == status
-    assert run.stderr.count(b"more than 131,072 elements") == (2 if status else 0)
 
 
 def test_responses_of_07_with_too_many_parts(tmp_path: Path) -> None:

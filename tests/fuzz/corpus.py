@@ -103,10 +103,7 @@ class Corpus:
         self.logs_07 = [data for path, data in files.items() if path.endswith(".kafka")]
         for path, data in files.items():
             folder, name = Path(path).parent.name, Path(path).name
-            if folder == "frames" and name.endswith(".bin"):
-                kind, _, version = name.removesuffix(".bin").rpartition("-")
-                self.frames[f"{kind}:{version}"].append(data)
-            elif folder == "wire" and name.endswith((".request.bin", ".response.bin")):
+            if folder == "wire" and name.endswith((".request.bin", ".response.bin")):
                 told = json.loads(case_files("kafka07")[f"{path.rpartition('.re')[0]}.json"])
                 if (kind := told["request"]["name"]) in KINDS_07:
                     self.frames[kind].append(data)

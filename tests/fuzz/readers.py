@@ -135,7 +135,7 @@ def _check_frame(case: Case, folder: Path) -> list[Fault]:
 
     def choose(random: Random) -> Iterable[list[str]]:
         # Without a version several may fit: then they are listed, with status 2.
-        kind = random.choice((own, own, random.choice(KINDS_07), "fetch-response:12", "produce-request:3"))
+        kind = random.choice((own, own, random.choice(KINDS_07)))
         path = f"evidence/{name}"
         yield ["dump", "--frame", kind, "--output", random.choice(_OUTPUTS[:3]), "--records", path]
         yield ["dump", "--frame", kind, *random.choice(([], ["--resync"], ["--print-data-log"])), path]
