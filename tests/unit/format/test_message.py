@@ -52,7 +52,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def test_the_table_is_whole() -> None:
-    assert len(schemas()) == 93
+    assert len(schemas()) == 91
     assert [
         len(record_schemas(group, "coordinator-value")) for group in ("group-coordinator", "share-coordinator")
     ] == [22, 2]
