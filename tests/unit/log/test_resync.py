@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, KdumpError
-from kdump.format.batch import HEADER_SIZE
+from kdump.format.batch import HEADER_SIZE, LOG_OVERHEAD
 from kdump.log import source as sources
+from kdump.log.evidence import Evidence
 from kdump.log.gaps import Gap
 from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.opening import open_source
@@ -441,3 +442,14 @@ def test_a_valid_entry_that_a_sparse_file_does_not_store(
     assert [(gap.position, gap.reason, gap.continue_at) for gap in gaps(found)] == (
         [(len(batch(0)), Codes.LENGTH_TOO_LARGE, 4)] if is_sparse else []
     )
+
+
+def test_an_entry_as_large_as_the_allowance_is_checked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = v2_batch(plain_rows(3))
+
+    def search(*_: object) -> None:
+        pytest.fail("entries are searched for")
+
+    monkeypatch.setattr(Evidence, "allowance", len(data) - LOG_OVERHEAD)
+    monkeypatch.setattr(Evidence, "region", search)
+    assert walked(Memory(data)) == [(0, data, True)]

@@ -6,10 +6,12 @@ import tracemalloc
 from itertools import combinations, pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.repair.salvage.choice import fitting, heaviest_chain
+from kdump.repair.salvage.choice import fitting, heaviest_chain, in_range
+from kdump.repair.salvage.siblingcontext import SiblingContext
 from kdump.repair.salvage.table import BatchArrays
 from kdump.verify.table import row_dtype
 from tests.harness.examples import examples
@@ -108,3 +110,11 @@ def test_many_that_fit_take_little_memory() -> None:
     # One flipped bit of each explains why it lies there.
     assert not found.size
     assert peak < 300 * count
+
+
+@pytest.mark.parametrize(("last", "fits"), [(18, True), (19, True), (20, False), (21, False)])
+def test_the_name_of_the_next_segment_bounds_the_offsets(last: int, fits: bool) -> None:
+    rows = np.zeros(1, row_dtype())
+    rows["base_offset"], rows["last_offset"], rows["record_count"] = 10, last, 1
+    found = in_range(BatchArrays(rows), SiblingContext(base_offset=0, next_base=20))
+    assert found.tolist() == [fits]
