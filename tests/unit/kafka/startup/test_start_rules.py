@@ -21,6 +21,7 @@ from kdump.kafka.startup.errors import StartFailureError
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.names import file_name, offset_of
 from kdump.kafka.startup.outcome import Start, StartOutcome
+from kdump.kafka.startup.segment import StartSegment
 from kdump.kafka.startup.start import start
 from kdump.log.opening import open_source
 from kdump.log.source import Source
@@ -579,3 +580,12 @@ def test_a_block_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(ContentSource.__init__, "__defaults__", (lambda count: None, opened))
     result = start(Directory.on_disk(str(path)), CLEAN)
     assert outcome(result) == ("broker_stops", "org.apache.kafka.common.KafkaException")
+
+
+@pytest.mark.parametrize(("last_offsets", "kept"), [((4, 5, 6), 1), ((4, 4, 6), 2), ((5,), 0), ((4,), 1)])
+def test_an_aborted_transaction_that_ends_at_the_cut_goes(last_offsets: tuple[int, ...], kept: int) -> None:
+    """TransactionIndex.truncateTo keeps the entries whose last offset is below the offset."""
+    index = b"".join(struct.pack(">hqqqq", 0, 1, 0, last, last) for last in last_offsets)
+    found = directory(segment(0, batch(0), batch(3), batch(6), txnindex=index))
+    StartSegment(found, 0, 1000).truncate_to(5)
+    assert found[file_name(0, ".txnindex")].size == kept * 34
