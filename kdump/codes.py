@@ -1270,6 +1270,17 @@ class Finding:
         return self.graded or self.code.value.severity
 
     def __str__(self) -> str:
+        goes_on = "" if self.continue_at is None else f"; next readable offset {self.continue_at}"
+        return self._loss + goes_on
+
+    @property
+    def skipped(self) -> str:
+        """What is said where a reader passes over the bytes: that a broker would not is another question."""
+        end = self.position + (self.length or 0)
+        return self._loss + ("" if self.continue_at is None else f"; reading goes on at position {end}")
+
+    @property
+    def _loss(self) -> str:
         extent = "" if self.length is None else f" ({self.length:,} bytes)"
         lost = ""
         # Compaction takes what nobody needs; the message of what was lost before names the offsets itself.
@@ -1278,5 +1289,4 @@ class Finding:
         if self.first_offset is not None and is_lost:
             end = " on" if self.last_offset is None else f"..{self.last_offset}"
             lost = f"; offsets {'from ' if self.last_offset is None else ''}{self.first_offset}{end} lost (at most)"
-        goes_on = "" if self.continue_at is None else f"; continues at offset {self.continue_at}"
-        return f"at {self.position}{extent}: {self.message}{lost}{goes_on}"
+        return f"at {self.position}{extent}: {self.message}{lost}"

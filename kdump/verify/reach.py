@@ -60,6 +60,10 @@ class AlreadyLost(NamedTuple):
     last_offset: int
     witnesses: tuple[str, ...]
 
+    def has(self, first_offset: int, last_offset: int) -> bool:
+        """Whether all of these offsets are among them."""
+        return self.first_offset <= first_offset and last_offset <= self.last_offset
+
     def __str__(self) -> str:
         return f"offsets {self.first_offset}..{self.last_offset}, known from {_listed(self.witnesses)}"
 
@@ -89,10 +93,12 @@ class LastSegment(NamedTuple):
 
     ``was_cleaned``: whether the log cleaner compacted the last segment that is not empty.
     ``index_ends``: the result of ``PartitionEvidence.index_ends`` for the last segment.
+    ``torn_end``: the end offset with the entry that the file cuts, by its header; see ``BatchTable.torn_end``.
     """
 
     was_cleaned: Callable[[], bool]
     index_ends: Callable[[], Iterable[Witness]]
+    torn_end: Callable[[], int] = lambda: 0
 
 
 class PartitionEvidence:
@@ -260,7 +266,7 @@ class PartitionEvidence:
     def _after(
         self, end: int, gone: Mapping[int, Sequence[str]], last_segment: LastSegment | None
     ) -> Iterator[AlreadyLost]:
-        """What is lost after the last segment, which ends at ``end``."""
+        """What is lost after the last segment, whose last whole entry ends at ``end``."""
         witnesses = [*self.ends(end)]
         for base, names in gone.items():
             witnesses += [Witness(name, base) for name in names]
@@ -271,7 +277,8 @@ class PartitionEvidence:
         # A follower that truncates a compacted log may have to end in a segment that the cleaner compacted. Then there
         # are no records up to the end.
         if found and not (last_segment is not None and last_segment.was_cleaned()):
-            yield AlreadyLost(end, found[0].end_offset - 1, tuple(dict.fromkeys(one.file for one in found)))
+            known = max(found[0].end_offset, 0 if last_segment is None else last_segment.torn_end())
+            yield AlreadyLost(end, known - 1, tuple(dict.fromkeys(one.file for one in found)))
 
     def _start(self, first: int | None, gone: Mapping[int, Sequence[str]]) -> Witness | None:
         """Where the log begins if nothing is lost, and which file proves it; None: no file does.

@@ -173,17 +173,19 @@ def check_start(
     bytes_read = directory.bytes_read
     lost = tuple(_merged(_losses(directory, result)))
     served = result.served
-    end_before = None
     forgotten: tuple[OpenTransaction, ...] = ()
-    if served is not None:
-        end_before = max((served.end_offset, *(loss.last_offset + 1 for loss in lost)))
-        if served.is_forgotten:
-            before = Directory(directory.path, directory.before)
-            forgotten = open_transactions(before, settings, served.log_start_offset, served.end_offset)
+    if served is not None and served.is_forgotten:
+        before = Directory(directory.path, directory.before)
+        forgotten = open_transactions(before, settings, served.log_start_offset, served.end_offset)
     files = started_files(directory, checksums=checksums)
     exchanged = () if evidence is None else tuple(_swapped(directory))
+    already_lost: tuple[AlreadyLost, ...] = ()
     # What one log lacks may be in a log of another name then.
-    already_lost = () if evidence is None or exchanged else tuple(_already_lost(directory, evidence, end_before))
+    if evidence is not None and not exchanged:
+        already_lost = tuple(_already_lost(directory, evidence, _end_before(result, lost)))
+        # A part of an entry is nothing that the start loses.
+        lost = tuple(one for one in lost if not any(gone.has(one.first_offset, one.last_offset) for gone in already_lost))
+    end_before = _end_before(result, lost)
     begun = {}
     if transactional_id is not None and served is not None:
         open_ones = (*forgotten, *served.open_transactions)
@@ -194,6 +196,13 @@ def check_start(
     return StartCheck(
         directory.path, settings, result, files, lost, already_lost, exchanged, end_before, forgotten, bytes_read, begun
     )
+
+
+def _end_before(result: Start, lost: Iterable[LostRange]) -> int | None:
+    """The log end offset before the start, as far as the log was read; None if it does not start."""
+    if result.served is None:
+        return None
+    return max((result.served.end_offset, *(loss.last_offset + 1 for loss in lost)))
 
 
 def started_files(directory: Directory, *, checksums: bool) -> tuple[StartedFile, ...]:
@@ -256,19 +265,12 @@ def _already_lost(directory: Directory, evidence: PartitionEvidence, end_before:
     Args:
         directory: as it is after the start.
         evidence: as it was before the start.
-        end_before: the log end offset before the start; None if the log does not start.
+        end_before: the log end offset before the start, with what is left of a cut entry; None if the log does not
+            start.
     """
     logs = {
         base_offset: (name, content) for base_offset, name, content in sorted(_logs(directory), key=lambda log: log[0])
     }
-
-    def end_of(base_offset: int) -> int:
-        if end_before is not None and base_offset == max(logs):
-            return end_before
-        with ContentSource(*logs[base_offset]) as source:
-            last_offset = valid_data(source).last_offset
-        return base_offset if last_offset is None else last_offset + 1
-
     last_base = max(logs, default=0)
 
     @cache
@@ -276,16 +278,35 @@ def _already_lost(directory: Directory, evidence: PartitionEvidence, end_before:
         with ContentSource(*logs[base_offset]) as source:
             return read_table(source)
 
+    @cache
+    def end_of(base_offset: int) -> int:
+        # Most partitions lack nothing: their logs are not read again.
+        if end_before is not None and base_offset == last_base and not is_named(end_before):
+            return end_before
+        last_offset = table(base_offset).last_offset
+        return base_offset if last_offset is None else last_offset + 1
+
+    @cache
+    def is_indexed_later(end: int) -> bool:
+        return evidence.names_later(last_base, end)
+
+    def is_named(end: int) -> bool:
+        return any(True for _ in evidence.ends(end)) or is_indexed_later(end)
+
+    def torn_end() -> int:
+        with ContentSource(*logs[last_base]) as source:
+            return table(last_base).torn_end(source, last_base)
+
     def was_cleaned() -> bool:
         bases = [*logs][-2:] if segments[-1].is_empty else [last_base]
         return table(bases[0]).was_cleaned(bases[0])
 
     def index_ends() -> Iterator[Witness]:
-        if not segments[-1].is_empty and evidence.names_later(last_base, end_of(last_base)):
+        if not segments[-1].is_empty and is_indexed_later(end_of(last_base)):
             yield from evidence.index_ends(table(last_base).log_view(last_base, logs[last_base][1].size, []))
 
     segments = [SegmentReach(base, not content.size, partial(end_of, base)) for base, (_, content) in logs.items()]
-    return evidence.already_lost(segments, LastSegment(was_cleaned, index_ends) if segments else None)
+    return evidence.already_lost(segments, LastSegment(was_cleaned, index_ends, torn_end) if segments else None)
 
 
 def _losses(directory: Directory, result: Start) -> Iterator[LostRange]:

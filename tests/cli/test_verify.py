@@ -121,7 +121,7 @@ def test_damage(folder: Path) -> None:
     assert (status, errors) == (DAMAGE, [])
     finding, summary = out
     assert finding.startswith(f"bad-0/{NAME}: error KD108 batch-crc at 0 ({len(DAMAGED_BATCH)} bytes): ")
-    assert finding.endswith("; offsets 0..2 lost (at most); continues at offset 3")
+    assert finding.endswith("; offsets 0..2 lost (at most); next readable offset 3")
     size = len(DAMAGED_BATCH + CONTINUES)
     cut = f"{size} bytes are cut, the log ends at 0 before offset 0"
     assert summary == f"bad-0/{NAME}: 2 batches, {size} bytes, offsets 0..5: 1 error; if recovered: {cut}"
