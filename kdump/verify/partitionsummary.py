@@ -42,9 +42,7 @@ class PartitionSummary:
         """Leave out the next segment."""
         self.is_known = False
 
-    def add(
-        self, path: str, rows: BatchTable, base_offset: int | None, *, is_foreign: bool, torn_end: int = 0
-    ) -> None:
+    def add(self, path: str, rows: BatchTable, base_offset: int | None, *, is_foreign: bool, torn_end: int = 0) -> None:
         """Add the next segment; one without batches ends at its base offset. ``torn_end``: see ``LastSegment``."""
         self.is_end_known = not is_foreign
         self.is_known &= not is_foreign
@@ -84,7 +82,9 @@ class PartitionSummary:
 
     def _lost(self, evidence: PartitionEvidence) -> Sequence[AlreadyLost]:
         last = self.last_log
-        kinds = INDEX_KINDS if last is not None and (self.is_indexed_later or last.ends_in_damage) else (Kind.TXN_INDEX,)
+        kinds = (
+            INDEX_KINDS if last is not None and (self.is_indexed_later or last.ends_in_damage) else (Kind.TXN_INDEX,)
+        )
         last_segment = LastSegment(
             self._was_cleaned,
             lambda: () if last is None else evidence.index_ends(last, kinds),

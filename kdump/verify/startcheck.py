@@ -184,7 +184,9 @@ def check_start(
     if evidence is not None and not exchanged:
         already_lost = tuple(_already_lost(directory, evidence, _end_before(result, lost)))
         # A part of an entry is nothing that the start loses.
-        lost = tuple(one for one in lost if not any(gone.has(one.first_offset, one.last_offset) for gone in already_lost))
+        lost = tuple(
+            one for one in lost if not any(gone.has(one.first_offset, one.last_offset) for gone in already_lost)
+        )
     end_before = _end_before(result, lost)
     begun = {}
     if transactional_id is not None and served is not None:
