@@ -96,7 +96,7 @@ def test_the_cluster_elects_what_diff_says(tmp_path: Path) -> None:
     with ExitStack() as running:
         for node in orders.cluster.nodes:
             running.enter_context(node.run())
-        orders.wait_for("3", "3,2")
+        orders.wait_for("3", "2,3")
         values = orders.values()
     assert [sum(value.startswith(text) for value in values) for text in ("kept", "old", "new")] == [
         _KEPT,
