@@ -389,3 +389,15 @@ def test_a_reader_goes_on_at_a_position(folder: Path) -> None:
     run = kdump("dump", "--resync", str(log), cwd=folder)
     assert f"skipped at {len(BATCH)} (50 bytes)".encode() in run.stderr
     assert run.stderr.rstrip().endswith(f"; reading goes on at position {len(BATCH) + 50}".encode())
+
+
+@pytest.mark.parametrize(("left", "is_told"), [(5942, True), (5630, False)])
+def test_preallocated_indexes_tell_where_a_damaged_log_ended(left: int, is_told: bool, tmp_path: Path) -> None:
+    """A follower that truncates between batches leaves such entries, too: then nothing need be lost."""
+    partition = _with_damaged_tail(tmp_path, left=left, zeros=0, without=(".txnindex", ".snapshot"), epochs=_NO_EPOCHS)
+    for suffix in (".index", ".timeindex"):
+        path = partition / f"{LAST_SEGMENT}{suffix}"
+        path.write_bytes(path.read_bytes() + bytes(24 * 100))
+    found, start = _losses(partition)
+    assert [(one["code"], one["lastOffset"]) for one in found] == ([("KD105", 447), ("KD416", 447)] if is_told else [])
+    assert [one["lastOffset"] for one in start.get("alreadyLost", [])] == [447] * is_told
