@@ -107,6 +107,7 @@ def test_the_newest_metadata_counts(root: Path) -> None:
     assert (found["expectedLeader"], found["expectedLeaderCopy"]) == (1, "n1-d0/s04-epochs-0")
 
 
+@pytest.mark.slow
 def test_processes_give_the_same(root: Path) -> None:
     one, several = (kdump("diff", "-j", jobs, *NODES, cwd=root).stdout for jobs in "13")
     assert one == several
