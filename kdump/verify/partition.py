@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
@@ -57,7 +56,7 @@ from kdump.verify.siblings import (
 from kdump.verify.smalllogs import SmallLogs
 from kdump.verify.summary import SegmentSummary
 from kdump.verify.swapped import exchanged_logs, swapped_finding
-from kdump.verify.transactionalids import transactional_id
+from kdump.verify.transactioncoordinator import coordinators_beside
 
 _COORDINATOR_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _TORN_TAIL: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT})
@@ -124,12 +123,13 @@ class PartitionCheck:
     def _checked(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         directory = files.directory_of(segments[0])
         watch = Watch(directory, segments[-1])
-        topic, _ = parse_partition_directory(os.path.basename(directory)) or ("", 0)
+        name = parse_partition_directory(os.path.basename(directory)) or ("", 0)
+        above = os.path.dirname(directory)
         ordered = OrderedChecks(
             is_compacted=was_cleaned(directory) or None,
             producers=read_snapshot(segments[0]),
-            is_coordinator=topic in _COORDINATOR_TOPICS,
-            transactional_id=partial(transactional_id, os.path.dirname(directory)),
+            is_coordinator=name[0] in _COORDINATOR_TOPICS,
+            ending=lambda producer_id, epoch: coordinators_beside(above).ending(producer_id, epoch, *name),
             lists_gaps=self._options.lists_gaps,
         )
         # Read before the logs, which may grow.
@@ -164,7 +164,7 @@ class PartitionCheck:
             if seen.is_known:
                 yield from _already_lost(folder, segments[-1], evidence, seen, watch)
             yield from _check_files(folder, segments[-1], seen, watch)
-        if folder is not None and topic == CLUSTER_METADATA:
+        if folder is not None and name[0] == CLUSTER_METADATA:
             yield from _metadata_findings(folder)
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
         if first_base is not None and last_base is not None and seen.is_end_known and not exchanged:

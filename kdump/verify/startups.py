@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -61,7 +60,7 @@ from kdump.verify.startcheck import (
     TransactionStart,
     check_start,
 )
-from kdump.verify.transactionalids import transactional_id
+from kdump.verify.transactioncoordinator import coordinators_beside
 
 _OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT}
 
@@ -109,7 +108,7 @@ class Task(NamedTuple):
                     self.settings,
                     checksums=self.checksums,
                     evidence=self._evidence(directory.before),
-                    transactional_id=partial(transactional_id, _above(self.path)) if self.tells_begins else None,
+                    coordinators=coordinators_beside(_above(self.path)) if self.tells_begins else None,
                 )
             except KdumpError as error:
                 return error.located(self.path)
