@@ -56,7 +56,7 @@ from kdump.verify.siblings import (
 from kdump.verify.smalllogs import SmallLogs
 from kdump.verify.summary import SegmentSummary
 from kdump.verify.swapped import exchanged_logs, swapped_finding
-from kdump.verify.transactioncoordinator import coordinators_beside
+from kdump.verify.transactioncoordinator import ending_beside
 
 _COORDINATOR_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _TORN_TAIL: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT})
@@ -123,13 +123,12 @@ class PartitionCheck:
     def _checked(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         directory = files.directory_of(segments[0])
         watch = Watch(directory, segments[-1])
-        name = parse_partition_directory(os.path.basename(directory)) or ("", 0)
-        above = os.path.dirname(directory)
+        topic, _ = parse_partition_directory(os.path.basename(directory)) or ("", 0)
         ordered = OrderedChecks(
             is_compacted=was_cleaned(directory) or None,
             producers=read_snapshot(segments[0]),
-            is_coordinator=name[0] in _COORDINATOR_TOPICS,
-            ending=lambda producer_id, epoch: coordinators_beside(above).ending(producer_id, epoch, *name),
+            is_coordinator=topic in _COORDINATOR_TOPICS,
+            ending=ending_beside(directory),
             lists_gaps=self._options.lists_gaps,
         )
         # Read before the logs, which may grow.
@@ -164,7 +163,7 @@ class PartitionCheck:
             if seen.is_known:
                 yield from _already_lost(folder, segments[-1], evidence, seen, watch)
             yield from _check_files(folder, segments[-1], seen, watch)
-        if folder is not None and name[0] == CLUSTER_METADATA:
+        if folder is not None and topic == CLUSTER_METADATA:
             yield from _metadata_findings(folder)
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
         if first_base is not None and last_base is not None and seen.is_end_known and not exchanged:

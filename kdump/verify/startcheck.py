@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -23,7 +23,6 @@ from kdump.kafka.startup.start import open_transactions, start
 from kdump.verify.batchtable import BatchTable, read_table
 from kdump.verify.reach import AlreadyLost, LastSegment, PartitionEvidence, SegmentReach, Witness
 from kdump.verify.swapped import OFFSET_BYTES, first_offset_of, swapped
-from kdump.verify.transactioncoordinator import TransactionCoordinators
 from kdump.verify.validdata import ValidData, torn_end, valid_data
 
 _NO_OFFSET: Final = 2**63
@@ -156,7 +155,7 @@ def check_start(
     *,
     checksums: bool = False,
     evidence: PartitionEvidence | None = None,
-    coordinators: TransactionCoordinators | None = None,
+    transactional_id: Callable[[int], str | None] | None = None,
 ) -> StartCheck:
     """Predict what a broker's start makes of a partition directory.
 
@@ -165,7 +164,7 @@ def check_start(
         settings: what the broker knows of it.
         checksums: compute digests of the files too, which reads all of them.
         evidence: the files beside the logs before the start, to find what was lost already; None: do not ask.
-        coordinators: know whose transactions are; None: do not ask that, nor when they began.
+        transactional_id: returns that of a producer id; None: do not ask when transactions began and whose they are.
 
     Raises:
         KdumpError: a file cannot be opened.
@@ -186,12 +185,12 @@ def check_start(
     # What one log lacks may be in a log of another name then.
     already_lost = () if evidence is None or exchanged else tuple(_already_lost(directory, evidence, end_before))
     begun = {}
-    if coordinators is not None and served is not None:
+    if transactional_id is not None and served is not None:
         open_ones = (*forgotten, *served.open_transactions)
         timestamps = _timestamps_at(directory, {one.first_offset for one in open_ones})
         for one in open_ones:
             timestamp = timestamps.get(one.first_offset)
-            begun[one.first_offset] = TransactionStart(timestamp, coordinators.transactional_id(one.producer_id))
+            begun[one.first_offset] = TransactionStart(timestamp, transactional_id(one.producer_id))
     return StartCheck(
         directory.path, settings, result, files, lost, already_lost, exchanged, end_before, forgotten, bytes_read, begun
     )
