@@ -49,17 +49,18 @@ def is_converted(conversion: Conversion) -> bool:
 
 def restore(given: ConvertArguments, conversion: Conversion, console: Console, status: RunStatus) -> None:
     """Restore what ``given`` names; errors go to ``status``. Raises click.UsageError."""
-    if given.open_transactions in ("abort", "refuse") and not (conversion.keeps_markers or conversion.read_committed):
+    words = [one.rpartition("=") for one in (given.open_transactions or "").split(",")]
+    needs_markers = any(word in ("abort", "refuse") for _, _, word in words)
+    if needs_markers and not (conversion.keeps_markers or conversion.read_committed):
         message = "the result has no transactions, and shows the records of all; use --isolation read_committed"
         raise click.UsageError(f"--open-transactions {given.open_transactions}: {message}")
-    words = [one.partition("=") for one in (given.open_transactions or "").split(",")]
     options = RestoreOptions(
         conversion,
         is_converted(conversion),
         Placing(given.link or Placing.COPY),
         given.forget_producers,
         _POLICIES.get(given.open_transactions or ""),
-        {int(producer_id): _POLICIES[word] for producer_id, _, word in words if word},
+        {int(producer_id): _POLICIES[word] for producer_id, _, word in words if producer_id},
         given.strict,
         given.overwrite,
         given.backup_dir,

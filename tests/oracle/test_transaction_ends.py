@@ -40,9 +40,9 @@ STATUS = {"Ongoing": 1, "PrepareCommit": 2, "PrepareAbort": 3, "CompleteCommit":
 WAIT_SECONDS = 120
 
 
-def cluster_in(root: Path, settings: str = "") -> Cluster:
+def cluster_in(root: Path) -> Cluster:
     try:
-        return Cluster(root, settings)
+        return Cluster(root)
     except ToolchainMissingError as error:
         pytest.skip(str(error))
 
@@ -82,7 +82,7 @@ def plans(directory: Path, cwd: Path) -> dict[str, str]:
 )
 def test_a_broker_writes_what_kdump_says(tmp_path: Path, state: str, marker: str) -> None:
     """The broker starts on the log directory of one that was killed before it wrote the markers."""
-    cluster = cluster_in(tmp_path, "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000\n")
+    cluster = cluster_in(tmp_path)
     shutil.rmtree(cluster.logs)
     unpack_cases("prepared-commit", tmp_path).rename(cluster.logs)
     set_state(cluster.logs / STATE, state)
