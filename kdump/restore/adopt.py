@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from kdump.codes import KdumpError
@@ -21,6 +22,7 @@ from kdump.kafka.image.copies import find_copies, newest
 from kdump.kafka.image.image import TOPIC_RESOURCE, MetadataImage
 from kdump.kafka.image.replay import StatePoint, replay
 from kdump.kafka.startup.logdirectory import DELETE, FUTURE, parse_folder
+from kdump.kafka.transactionends import EndingOf
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA, is_topic_name
 from kdump.payloads.topics import INTERNAL_TOPICS
@@ -146,7 +148,7 @@ def plan_adoption(paths: Sequence[str], on_error: Callable[[KdumpError], None]) 
         tuple(_topic(name, partitions, left, image) for name in sorted(topics) if is_topic_name(name)),
         tuple(partitions),
         tuple(left),
-        tuple(_offsets([one.best_copy.directory for one in coordinators], on_error)),
+        tuple(_offsets([one.best_copy.directory for one in coordinators], found)),
         image is not None,
         tuple(sorted(known - topics)),
     )
@@ -206,8 +208,12 @@ class _Found:
             if name not in self.places and name[0] not in _INTERNAL:
                 self.left.append(LeftPartition(name, folder, UNFINISHED_COPY))
 
-    @property
-    def above(self) -> list[str]:
+    def ending(self, directory: str) -> EndingOf:
+        """What the coordinators would do, whose logs are found, about transactions that are open in a partition."""
+        return ending_beside(directory, *self._above)
+
+    @cached_property
+    def _above(self) -> list[str]:
         """The directories that those of the partitions lie in."""
         return sorted({files.directory_of(place.directory) for own in self.places.values() for place in own})
 
@@ -258,7 +264,7 @@ def _adopted(name: PartitionName, found: _Found, image: MetadataImage | None) ->
         for number in sorted(range(len(own_places)), key=lambda number: number != best):
             try:
                 place = own_places[number]
-                plan = plan_restore(read_place(place), target, _OPTIONS, ending_beside(place.directory, *found.above))
+                plan = plan_restore(read_place(place), target, _OPTIONS, found.ending(place.directory))
             except KdumpError as error:
                 found.unreadable(name, own_places[number].directory, error)
             else:
@@ -317,11 +323,11 @@ def _missing(numbers: Iterable[int], count: int) -> Iterator[range]:
         following = number + 1
 
 
-def _offsets(directories: Sequence[str], on_error: Callable[[KdumpError], None]) -> Iterator[Mapping[str, Any]]:
-    """The committed offsets in partitions of __consumer_offsets, sorted."""
+def _offsets(directories: Sequence[str], found: _Found) -> Iterator[Mapping[str, Any]]:
+    """The committed offsets in partitions of __consumer_offsets, sorted; also of transactions that are committed."""
     if not directories:
         return
-    logs = PartitionEntries(directories, on_error=on_error)
+    logs = PartitionEntries(directories, on_error=found.on_error)
     # Those of each partition are sorted.
-    rows = [state.rows for state in coordinator_states(logs, None, on_error)]
+    rows = [state.rows for state in coordinator_states(logs, None, found.on_error, found.ending)]
     yield from heapq.merge(*rows, key=lambda row: (row["group"], row["topic"], row["partition"]))

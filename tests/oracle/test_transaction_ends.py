@@ -184,7 +184,7 @@ def test_groups_have_the_offsets_of_the_old_cluster(tmp_path: Path) -> None:
     home = tmp_path / "new"
     home.mkdir()
     new = restored(old.logs, home)
-    guide = (ROOT / "docs" / "guides" / "restore-offsets.md").read_text()
+    guide = (ROOT / "docs/guides/restore-offsets.md").read_text()
     block = next(text for text in re.findall(r"```sh\n(.*?)```", guide, re.DOTALL) if "--reset-offsets" in text)
     for before, after in (
         ("2026-11-21T12:00", "now"),

@@ -342,3 +342,15 @@ def test_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [("--adopt",), ("--adopt", "-o", "x", "y"), ("--output", "commands", "y")])
 def test_usage(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert kdump("repair", *words, cwd=tmp_path).returncode == USAGE
+
+
+@pytest.mark.parametrize(("status", "offset"), [(2, 9), (3, 4), (1, 4), (None, 4)])
+def test_offsets_of_a_transaction(tmp_path: Path, status: int | None, offset: int) -> None:
+    """They count where the coordinator commits it, as its records do."""
+    path = Path(broker(tmp_path, 1, {"t-0": 9}))
+    log = write_log(path, "__consumer_offsets-3", [commit("g", offset=4)])
+    header = {"attributes": TRANSACTIONAL, "producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    log.write_bytes(log.read_bytes() + v2_batch([commit("g", offset=9)], base_offset=1, **header))
+    if status is not None:
+        write_log(path, "__transaction_state-5", [coordinated("id", status, 7, 0, ("__consumer_offsets", 3))])
+    assert [row["offset"] for row in planned(str(path)).offsets] == [offset]
