@@ -30,7 +30,7 @@ TOPICS = "org.apache.kafka.tools.TopicCommand"
 TOOLS = {
     "kafka-topics.sh": TOPICS,
     "kafka-consumer-groups.sh": GROUPS,
-    "kafka-configs.sh": "org.apache.kafka.tools.ConfigCommand",
+    "kafka-configs.sh": "kafka.admin.ConfigCommand",
 }
 WRITER = "org.apache.kafka.tools.ProducerPerformance"
 STATE = f"__transaction_state-0/{0:020}.log"
@@ -173,10 +173,10 @@ def test_groups_have_the_offsets_of_the_old_cluster(tmp_path: Path) -> None:
             old.tool(TOPICS, ["--create", "--topic", topic, "--partitions", "2"])
             words = ["--topic", topic, "--num-records", "300", "--record-size", "100", "--throughput", "-1"]
             old.tool(WRITER, [*words, "--producer-props", "batch.size=500"])
+        topics = [word for topic in ("plain", "other", "lost") for word in ("--topic", topic)]
         for number, name in enumerate(names):
-            for topic in ("plain", "other", "lost"):
-                words = ["--reset-offsets", f"--group={name}", "--topic", topic, "--to-offset", str(7 * number + 3)]
-                old.tool(GROUPS, [*words, "--execute"])
+            words = ["--reset-offsets", f"--group={name}", *topics, "--to-offset", str(7 * number + 3)]
+            old.tool(GROUPS, [*words, "--execute"])
         wanted = committed(old)
     assert {group for group, _, _ in wanted} == set(names)
     for partition in old.logs.glob("lost-*"):
