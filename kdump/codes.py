@@ -942,10 +942,11 @@ class Codes(Enum):
         "KD606",
         "transaction-open",
         "a transaction that no marker ends",
-        "A transaction is open at the end. Readers with read_committed wait at its first offset. If it is older "
-        "than transaction.max.timeout.ms (15 minutes by default), it hangs: find its producer with "
-        "kafka-transactions.sh find-hanging and end it with kafka-transactions.sh abort. For a younger transaction "
-        "the finding is info.",
+        "A transaction is open at the end. Readers with read_committed wait at its first offset. The log of its "
+        "coordinator in the same log directory tells whether a broker will commit or abort it; without that log "
+        "nobody can know. If it is older than transaction.max.timeout.ms (15 minutes by default) and no coordinator "
+        "ends it, it hangs: find its producer with kafka-transactions.sh find-hanging and end it with "
+        "kafka-transactions.sh abort. For a younger transaction the finding is info.",
         Severity.WARNING,
     )
     TRANSACTION_STATE = Code(

@@ -292,6 +292,8 @@ def _touched(touched: TouchedTransaction) -> str:
     )
     if touched.done is not None:
         text += f", {_DONE[touched.done]}"
+    if touched.coordinator is not None:
+        text += f"; {touched.coordinator}"
     if touched.is_guessed:
         text += f"; readers take the marker at {touched.ends_at} for its end, which nothing proves: --txn decides"
     return text

@@ -57,6 +57,7 @@ from kdump.repair.startreport import worse_start
 from kdump.system.paths import absolute_path
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, Task, task_of, tasks_below
+from kdump.verify.transactioncoordinator import ending_beside
 
 if TYPE_CHECKING:
     from kdump.repair.log07 import Repaired07
@@ -286,7 +287,11 @@ class Repair(TakesLocks):
         is_plan = self._options.output is None and not self._options.in_place
         salvaging = None
         if is_plan or self._mode is RepairMode.SALVAGE:
-            salvaging = replace(self._options.salvaging, replicas=self._replicas(target))
+            replicas = self._replicas(target)
+            directory = target if os.path.isdir(target) else os.path.dirname(absolute_path(target))
+            ending = ending_beside(directory, *map(os.path.dirname, map(absolute_path, replicas)))
+            is_asked = not self._options.decides_transactions
+            salvaging = replace(self._options.salvaging, replicas=replicas, ending=ending if is_asked else None)
         return Planner(self._mode, self._options.settings, self._open, salvaging=salvaging, copies=copies)
 
     def _replicas(self, target: str) -> tuple[str, ...]:
@@ -392,7 +397,9 @@ class Repair(TakesLocks):
             and not options.decides_transactions
         ):
             named = "; ".join(
-                f"producer {touched.producer_id} from offset {touched.first_offset} on" for touched in plan.undecided
+                f"producer {touched.producer_id} from offset {touched.first_offset} on"
+                + ("" if touched.coordinator is None else f": {touched.coordinator}")
+                for touched in plan.undecided
             )
             raise refused(f"transactions whose end is not known touch a gap ({named}): --txn decides", plan.target)
         if self._mode is RepairMode.INDEXES and plan.is_damaged and not options.in_place:

@@ -8,6 +8,7 @@ from typing import Final
 
 from kdump.codes import KdumpError
 from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG, CoordinatorState, Undecoded
+from kdump.kafka.transactionends import EndingOf
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.rows.packedrows import PackedRows
 from kdump.verify.partitionentries import Partition, PartitionEntries
@@ -30,9 +31,15 @@ class PartitionState:
 
 
 def coordinator_states(
-    logs: PartitionEntries, at: int | None, on_error: Callable[[KdumpError], None]
+    logs: PartitionEntries,
+    at: int | None,
+    on_error: Callable[[KdumpError], None],
+    ending: Callable[[str], EndingOf] | None = None,
 ) -> Iterator[PartitionState]:
-    """The state of each partition of a coordinator's topic at a time (ms since 1970); other topics are left out."""
+    """The state of each partition of a coordinator's topic at a time (ms since 1970); other topics are left out.
+
+    ``ending``: by its directory, what ends the transactions that are open in a partition; None: they stay open.
+    """
     for partition in logs.partitions:
         decoder = STATE_TOPICS.get(partition.logs[0].context.topic or "")
         if decoder is None:
@@ -45,6 +52,8 @@ def coordinator_states(
                     state.update(entries)
             except KdumpError as error:
                 on_error(error.located(log.context.file))
+        if ending is not None:
+            state.end_transactions(ending(partition.directory))
         rows = PackedRows(state.rows())
         groups = PackedRows(state.groups())
         yield PartitionState(partition, decoder, rows, list(_notes(state, undecoded)), groups)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
@@ -57,7 +56,7 @@ from kdump.verify.siblings import (
 from kdump.verify.smalllogs import SmallLogs
 from kdump.verify.summary import SegmentSummary
 from kdump.verify.swapped import exchanged_logs, swapped_finding
-from kdump.verify.transactionalids import transactional_id
+from kdump.verify.transactioncoordinator import ending_beside
 
 _COORDINATOR_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _TORN_TAIL: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT})
@@ -129,7 +128,7 @@ class PartitionCheck:
             is_compacted=was_cleaned(directory) or None,
             producers=read_snapshot(segments[0]),
             is_coordinator=topic in _COORDINATOR_TOPICS,
-            transactional_id=partial(transactional_id, os.path.dirname(directory)),
+            ending=ending_beside(directory),
             lists_gaps=self._options.lists_gaps,
         )
         # Read before the logs, which may grow.

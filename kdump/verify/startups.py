@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -61,7 +61,7 @@ from kdump.verify.startcheck import (
     TransactionStart,
     check_start,
 )
-from kdump.verify.transactionalids import transactional_id
+from kdump.verify.transactioncoordinator import coordinators_of
 
 _OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT}
 
@@ -94,6 +94,10 @@ class Task(NamedTuple):
     def run(self) -> StartCheck | KdumpError:
         """The answer, or why there is none. If a broker changes the files meanwhile: what two answers agree in."""
         watch = Watch(self.path)
+        coordinators = cache(partial(coordinators_of, self.path))
+
+        def transactional_id(producer_id: int) -> str | None:
+            return coordinators().transactional_id(producer_id)
 
         def start() -> StartCheck | KdumpError:
             nonlocal watch
@@ -109,7 +113,7 @@ class Task(NamedTuple):
                     self.settings,
                     checksums=self.checksums,
                     evidence=self._evidence(directory.before),
-                    transactional_id=partial(transactional_id, _above(self.path)) if self.tells_begins else None,
+                    transactional_id=transactional_id if self.tells_begins else None,
                 )
             except KdumpError as error:
                 return error.located(self.path)

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from kdump.kafka.startup.content import Content, ContentPiece
+from kdump.kafka.transactionends import EndingOf, not_at_hand
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.wire.packeditems import PackedItems
 
@@ -79,8 +80,9 @@ class SalvageOptions:
 
     ``deep``: drop batches whose CRC holds and whose records do not decode, too. ``limit``: most bytes that one batch
     may decompress to. ``hold_offsets``: put empty batches over what is lost. ``correct``: flip single bits back.
-    ``transactions``: what is done about those whose end is undecided. ``replicas``: directories or logs of other copies
-    of the partition, which fill gaps.
+    ``transactions``: what is done about those whose end is undecided. ``ending``: what their coordinators would do, who
+    are asked first; None: they are not. ``replicas``: directories or logs of other copies of the partition, which fill
+    gaps.
     """
 
     deep: bool = True
@@ -88,6 +90,7 @@ class SalvageOptions:
     hold_offsets: bool = True
     correct: bool = False
     transactions: TxnPolicy = TxnPolicy.LEAVE
+    ending: EndingOf | None = not_at_hand
     replicas: tuple[str, ...] = ()
 
 
@@ -191,6 +194,7 @@ class TouchedTransaction:
         ends_at: where its marker is lost, or may be, the offset of the next one that is left, which readers take for
             its end as long as no marker is made; None: they wait.
         done: what was done about it, None if nothing was to be decided.
+        coordinator: what its coordinator would do, where the log does not tell its end; None: that was not asked.
     """
 
     producer_id: int
@@ -200,6 +204,7 @@ class TouchedTransaction:
     outcome: TxnOutcome
     ends_at: int | None = None
     done: TxnPolicy | None = None
+    coordinator: str | None = None
 
     @property
     def is_guessed(self) -> bool:

@@ -424,7 +424,7 @@ class _Salvage:
                 gaps.append((first, last))
         rows = self._inventory.table.rows
         damaged = rows[~rows["is_valid"]]
-        endings = decide(table, damaged, gaps, self._around, self._options.transactions)
+        endings = decide(table, damaged, gaps, self._around, self._options)
         self._drop(endings.dropped, _Reason.OPEN_TRANSACTION)
         self._draft.add(endings.markers)
         return endings
