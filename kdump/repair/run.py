@@ -13,7 +13,7 @@ from kdump.log.fingerprint import FileFingerprint
 from kdump.log.named import errors_at
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.opening import open_source
-from kdump.log.partition import segments_after
+from kdump.log.partition import is_log_directory, segments_after
 from kdump.log.paths import (
     LogSegment,
     LogSegment07,
@@ -33,7 +33,7 @@ from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unf
 from kdump.repair.apply.manifest import MANIFEST_NAME
 from kdump.repair.apply.preparation import Preparation, check_room
 from kdump.repair.begun import directory_and_below
-from kdump.repair.plan.location import PartitionLocation, is_metadata, log_directory_above, place_of
+from kdump.repair.plan.location import PartitionLocation, is_metadata, place_of
 from kdump.repair.plan.plan import Completion, PartitionPlan, RepairMode, RepairSettings
 from kdump.repair.plan.planner import Planner
 from kdump.repair.plan.repaireddirectory import RepairedDirectory
@@ -175,6 +175,8 @@ class Repair(TakesLocks):
                 if isinstance(file, LogSegment07):
                     partitions_07[folder] = None
                     continue
+                if file.kind is Kind.CHECKPOINT:
+                    continue
                 segments = partitions.setdefault(folder, [])
                 if file.kind is Kind.LOG:
                     segments.append(file.path)
@@ -290,15 +292,12 @@ class Repair(TakesLocks):
         return Planner(self._mode, self._options.settings, self._open, salvaging=salvaging, copies=copies)
 
     def _replicas(self, target: str) -> tuple[str, ...]:
-        return tuple(_copy_of(target, replica) for replica in self._options.salvaging.replicas)
+        copies = (_copy_of(target, replica) for replica in self._options.salvaging.replicas)
+        return tuple(copy for copy in copies if copy is not None)
 
     def _copy(
         self, output: str, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool
     ) -> Repaired:
-        above = log_directory_above(output)
-        if above is not None:
-            message = f"{above} is the log directory of a broker; give a directory outside of it"
-            raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
         name = os.path.basename(absolute_path(target))
         check_room(output, sum(FileFingerprint.of_log(segment).size for segment in segments))
         with Staging(output, place.directory, others=self._replicas(target), written=self._written) as staging:
@@ -370,6 +369,8 @@ class Repair(TakesLocks):
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED if the user has to decide something first."""
         options, good_after = self._options, plan.good_after_damage
+        if plan.has_changes and options.salvaging.replicas and not self._replicas(plan.target):
+            raise refused("no directory of --from has a copy of it; without --from it is salvaged alone", plan.target)
         overlapping = (
             plan.overlapping if self._mode is RepairMode.SALVAGE and (plan.is_whole or options.in_place) else None
         )
@@ -449,13 +450,18 @@ def _is_what_a_start_does(plan: PartitionPlan) -> bool:
     )
 
 
-def _copy_of(target: str, replica: str) -> str:
-    """The partition ``target`` in a log directory ``replica``, or that itself. Raises KdumpError MISSING."""
+def _copy_of(target: str, replica: str) -> str | None:
+    """The partition ``target`` in a log directory ``replica``, or that itself; None: the log directory has no such one.
+
+    Raises KdumpError MISSING.
+    """
     if not os.path.lexists(replica):
         raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=replica)
     directory = absolute_path(target if os.path.isdir(target) else os.path.dirname(target))
     below = os.path.join(replica, os.path.basename(directory))
-    return below if os.path.isdir(below) else replica
+    if os.path.isdir(below):
+        return below
+    return None if os.path.isdir(replica) and is_log_directory(listing(replica)) else replica
 
 
 def _log_of(found: Resolved) -> str:
