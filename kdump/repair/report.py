@@ -149,7 +149,8 @@ class _Text:
         for extent in log.dropped:
             yield f"{self._would('drop', 'dropped')} {_dropped(extent)}"
         for lost in log.lost:
-            yield _lost(lost)
+            is_at_end = segment is self._plan.segments[-1] and lost.first_offset >= log.end_offset
+            yield _lost(lost, is_at_end=is_at_end)
         for restored in log.restored:
             yield f"{self._would('restore', 'restored')} {_restored(restored)}"
         for touched in log.transactions:
@@ -267,9 +268,11 @@ def _dropped(extent: Dropped) -> str:
     return text
 
 
-def _lost(lost: Lost) -> str:
-    covered = "; covered by empty batches" if lost.is_held else "; not covered: a broker may give them to new records"
-    return f"{_offsets_of(lost)} lost{covered}"
+def _lost(lost: Lost, *, is_at_end: bool) -> str:
+    covered = "covered by empty batches" if lost.is_held else "not covered"
+    if is_at_end:
+        covered += ": a broker may give them to new records"
+    return f"{_offsets_of(lost)} lost; {covered}"
 
 
 def _offsets_of(lost: Lost) -> str:

@@ -137,8 +137,8 @@ def test_a_log_in_a_log_directory_is_not_repaired_in_place(logs: Path) -> None:
     put(logs, [LOG])
     damage(logs)
     before = contents(tree(logs))
-    for words in ((), ("--backup-dir", "saved")):
-        words = ("repair", "--salvage", "--in-place", *words, f"bad/{LOG}")
+    for backup in ((), ("--backup-dir", "saved")):
+        words = ("repair", "--salvage", "--in-place", *backup, f"bad/{LOG}")
         status, _, errors = run(*words, cwd=logs.parent)
         assert status == DAMAGE
         assert f"bad: is a log directory, in which a broker refuses a directory {HOME}" in errors
