@@ -185,10 +185,11 @@ class _Text:
     def _in_place(self) -> Iterator[str]:
         plan, place = self._plan, self._plan.place
         above = escaped(place.log_directory or "")
-        if plan.is_metadata:
+        if plan.is_metadata and not plan.is_correction:
             yield (
-                f"{self._target}: the metadata of a cluster are not repaired in place: move the directory away and let "
-                "this node fetch them from the other voters, or start from the newest good .checkpoint"
+                f"{self._target}: the metadata of a cluster are repaired in place only where --correct restores all of "
+                "them: else move the directory away and let this node fetch them from the other voters, or start from "
+                "the newest good .checkpoint"
             )
         elif place.lock is LockState.HELD:
             yield f"{above}: a broker holds the lock; stop it before repairing in place"

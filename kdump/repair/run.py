@@ -232,13 +232,12 @@ class Repair(TakesLocks):
         refuse_exchanged(segments)
         if self._options.output is not None or self._options.in_place:
             refuse_one_name(segments)
-        if segments and is_metadata(segments[0]) and (self._options.in_place or self._mode is RepairMode.SALVAGE):
-            return self._leave_metadata(target, segments, place, is_whole=is_whole)
         if self._options.output is not None:
             return self._copy(self._options.output, target, segments, place, is_whole=is_whole)
         if self._options.in_place:
             return self._in_place(target, segments, place, is_whole=is_whole)
         plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
+        self._refuse_metadata(plan)
         try:
             return Repaired(plan, starts=self._starts(RepairedDirectory(plan, self._options.settings)))
         except KdumpError as error:
@@ -269,20 +268,6 @@ class Repair(TakesLocks):
             self._worse_unclean[log_directory] = dict(_worse_unclean(log_directory))
         return [worse for path, worse in self._worse_unclean[log_directory].items() if path != directory]
 
-    def _leave_metadata(
-        self, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool
-    ) -> Repaired:
-        """Do nothing. Raises KdumpError REPAIR_REFUSED if metadata would have to be repaired."""
-        planner = Planner(RepairMode.LIKE_BROKER, self._options.settings, self._open)
-        plan = planner.partition(target, segments, place, is_whole=is_whole)
-        if plan.has_changes:
-            raise refused(
-                "the metadata of a cluster are neither salvaged nor repaired in place; let this node fetch them from "
-                "the other voters, or start from the newest good .checkpoint",
-                target,
-            )
-        return Repaired(plan)
-
     def _planner(self, target: str, copies: CopyWriter | None = None) -> Planner:
         """The planner. Salvage reads every record, so it is left out if another mode is carried out."""
         is_plan = self._options.output is None and not self._options.in_place
@@ -292,6 +277,8 @@ class Repair(TakesLocks):
         return Planner(self._mode, self._options.settings, self._open, salvaging=salvaging, copies=copies)
 
     def _replicas(self, target: str) -> tuple[str, ...]:
+        if is_metadata(os.path.join(target, "0.log") if os.path.isdir(target) else target):
+            return ()
         copies = (_copy_of(target, replica) for replica in self._options.salvaging.replicas)
         return tuple(copy for copy in copies if copy is not None)
 
@@ -366,10 +353,29 @@ class Repair(TakesLocks):
         is_asked_for = self._options.decides_transactions and self._options.salvaging.transactions is TxnPolicy.LEAVE
         return self._mode is RepairMode.SALVAGE and bool(plan.guessed) and not is_asked_for
 
+    def _refuse_metadata(self, plan: PartitionPlan) -> None:
+        """Raises KdumpError REPAIR_REFUSED for metadata of a cluster that would not be what they were.
+
+        A voter with another log than the one that it has acknowledged makes the quorum lose records.
+
+        Source: docs/spec/repair.md#9-metadata-logs.
+        """
+        is_asked_for = self._options.in_place or self._mode is RepairMode.SALVAGE
+        if not (plan.is_metadata and is_asked_for) or not (plan.has_changes or plan.is_damaged):
+            return
+        if not plan.is_correction:
+            raise refused(
+                "the metadata of a cluster are neither salvaged nor repaired in place, unless --correct restores all "
+                "of them as their checksums prove; let this node fetch them from the other voters, or start from the "
+                "newest good .checkpoint",
+                plan.target,
+            )
+
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED if the user has to decide something first."""
         options, good_after = self._options, plan.good_after_damage
-        if plan.has_changes and options.salvaging.replicas and not self._replicas(plan.target):
+        self._refuse_metadata(plan)
+        if plan.has_changes and not plan.is_metadata and options.salvaging.replicas and not self._replicas(plan.target):
             raise refused("no directory of --from has a copy of it; without --from it is salvaged alone", plan.target)
         overlapping = (
             plan.overlapping if self._mode is RepairMode.SALVAGE and (plan.is_whole or options.in_place) else None
