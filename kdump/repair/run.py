@@ -233,6 +233,9 @@ class Repair(TakesLocks):
         if self._options.output is not None or self._options.in_place:
             refuse_one_name(segments)
         if self._options.output is not None:
+            if segments and is_metadata(segments[0]) and self._mode is RepairMode.SALVAGE:
+                # Before anything is made there.
+                self._refuse_metadata(self._planner(target).partition(target, segments, place, is_whole=is_whole))
             return self._copy(self._options.output, target, segments, place, is_whole=is_whole)
         if self._options.in_place:
             return self._in_place(target, segments, place, is_whole=is_whole)

@@ -117,11 +117,10 @@ class Staging:
             missing = os.path.dirname(missing)
         self._hidden = os.path.join(directory, f".kdump-{os.getpid()}-{time.time_ns()}")
         self._directory = os.path.join(self._hidden, "files")
-        self._made = to_make[::-1]
         made: list[str] = []
         like = like_of(source or os.curdir)
         try:
-            for path in (*self._made, self._hidden, self._directory):
+            for path in (*reversed(to_make), self._hidden, self._directory):
                 disk.make_directory_for_copies(path, like)
                 made.append(path)
         except BaseException:
@@ -229,8 +228,8 @@ class Staging:
     ) -> None:
         for name in self._names:
             _remove(self.path(name))
-        # The directory that the caller named stays, even without copies; after an error only if it was there.
-        disk.remove_made((*(self._made if error is not None else ()), self._hidden, self._directory))
+        # The directory that the caller named stays, even without copies.
+        disk.remove_made((self._hidden, self._directory))
 
 
 def _refuse_source(directory: str, sources: Iterable[str]) -> None:
