@@ -18,7 +18,7 @@ from kdump.format.checkpoint import is_topic_id
 from kdump.kafka.startup.logdirectory import FUTURE
 from kdump.log.names import CLUSTER_METADATA, is_topic_name
 from kdump.log.siblings import read_topic_id
-from kdump.repair.plan.location import is_log_directory
+from kdump.repair.plan.location import is_of_broker
 from kdump.repair.refusals import is_below
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.restore.plan import (
@@ -85,7 +85,7 @@ def _check_backup(given: ConvertArguments) -> None:
     source = absolute_path(given.from_log_dir or given.source or "")
     sources = [source if os.path.isdir(source) else os.path.dirname(source)]
     above = os.path.dirname(sources[0])
-    if given.from_log_dir is None and is_log_directory(above):
+    if given.from_log_dir is None and is_of_broker(above):
         sources.append(above)
     for source in sources:
         if is_below(given.backup_dir, source):

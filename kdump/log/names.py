@@ -60,6 +60,8 @@ TEXT_FILES: Final = SIBLING_TEXT_FILES | LOG_DIRECTORY_TEXT_FILES
 """All of them, as ``format.checkpoint`` reads them."""
 
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
+LOG_DIRECTORY_MARKERS: Final = frozenset({META_PROPERTIES, ".kafka_cleanshutdown", BOOTSTRAP_CHECKPOINT})
+"""Files that only a log directory holds; each proves one."""
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 CLUSTER_METADATA: Final = "__cluster_metadata"

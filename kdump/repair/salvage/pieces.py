@@ -180,6 +180,11 @@ class Restored:
     new: int
     reason: str
 
+    @property
+    def is_proved_by_crc(self) -> bool:
+        """The CRC is right for no other value; neighbours tell the other fields, which no CRC covers."""
+        return self.field in ("length", "magic") or self.field.startswith("bit ")
+
 
 @dataclass(frozen=True, slots=True)
 class TouchedTransaction:
@@ -320,6 +325,18 @@ class RepairedLog:
         return all(
             piece.path == path and piece.origin is PieceOrigin.KEPT and not piece.position for piece in self.pieces
         )
+
+    def is_correction_of(self, path: str, size: int, base_offset: int) -> bool:
+        """It is the log ``path`` of ``size`` bytes, with nothing dropped, moved or made, as its CRCs prove that it was.
+
+        Source: docs/spec/repair.md#9-metadata-logs.
+        """
+        end = 0
+        for piece in self.pieces:
+            if (piece.path, piece.position) != (path, end):
+                return False
+            end += piece.length
+        return (self.base_offset, end) == (base_offset, size) and all(one.is_proved_by_crc for one in self.restored)
 
 
 def _is_in(offset: int, first: int, end: int | None) -> bool:
