@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, NamedTuple
@@ -200,7 +200,7 @@ def plan_restore(
         source.log_start,
         source.log_end,
         target,
-        (*_notes(source, target, options), *(one.note for one in transactions)),
+        tuple(_notes(source, target, options, transactions)),
         {one.producer_id: one.policy for one in transactions},
     )
 
@@ -232,7 +232,12 @@ def open_transactions(source: SourcePartition, offsets: Range) -> dict[int, tupl
     return found
 
 
-def _notes(source: SourcePartition, target: TargetPartition, options: RestoreOptions) -> Iterator[RestoreNote]:
+def _notes(
+    source: SourcePartition,
+    target: TargetPartition,
+    options: RestoreOptions,
+    transactions: Sequence[_OpenTransaction],
+) -> Iterator[RestoreNote]:
     foreign = foreign_state(target.topic, source.place.topic_id, target.topic_id)
     if foreign is not None:
         yield foreign
@@ -251,6 +256,7 @@ def _notes(source: SourcePartition, target: TargetPartition, options: RestoreOpt
         for offset, size in source.larger_than(limit):
             yield RestoreNote(NoteKind.LARGE_BATCH, f"{size:,} bytes, {unit} is {limit:,}", offset, offset)
     if options.conversion.keeps_markers:
+        yield from (one.note for one in transactions)
         yield from _producers(source, target, options)
     if not options.conversion.selects:
         yield from _deleted(source, target)
