@@ -8,7 +8,7 @@ from typing import Final
 
 from kdump.codes import KdumpError
 from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG, CoordinatorState, Undecoded
-from kdump.kafka.transactionends import EndingOf
+from kdump.kafka.transactionends import CoordinatedTransaction, EndingOf
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.rows.packedrows import PackedRows
 from kdump.verify.partitionentries import Partition, PartitionEntries
@@ -21,6 +21,7 @@ class PartitionState:
     """The state of one partition.
 
     ``decoder``: OFFSETS or TRANSACTION_LOG. ``notes``: what a reader should know. ``groups``: those of OFFSETS.
+    ``transactions``: those of TRANSACTION_LOG.
     """
 
     partition: Partition
@@ -28,6 +29,7 @@ class PartitionState:
     rows: PackedRows
     notes: list[str]
     groups: PackedRows
+    transactions: tuple[CoordinatedTransaction, ...]
 
 
 def coordinator_states(
@@ -56,7 +58,8 @@ def coordinator_states(
             state.end_transactions(ending(partition.directory))
         rows = PackedRows(state.rows())
         groups = PackedRows(state.groups())
-        yield PartitionState(partition, decoder, rows, list(_notes(state, undecoded)), groups)
+        transactions = tuple(state.transactions()) if decoder == TRANSACTION_LOG else ()
+        yield PartitionState(partition, decoder, rows, list(_notes(state, undecoded)), groups, transactions)
 
 
 def _notes(state: CoordinatorState, undecoded: Undecoded) -> Iterator[str]:
