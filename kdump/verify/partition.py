@@ -55,6 +55,7 @@ from kdump.verify.siblings import (
     check_segment_files,
 )
 from kdump.verify.smalllogs import SmallLogs
+from kdump.verify.startups import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.verify.swapped import exchanged_logs, swapped_finding
 from kdump.verify.transactionalids import transactional_id
@@ -116,7 +117,8 @@ class PartitionCheck:
         """
         clean = None if folder is None or self._small is None else self._small.clean(folder)
         if clean is None:
-            yield from self._checked(segments, folder)
+            found = self._checked(segments, folder)
+            yield from found if folder is None else with_start(folder, found)
         else:
             self._see_clean(clean)
             yield from clean.items()

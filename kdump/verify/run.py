@@ -49,6 +49,7 @@ from kdump.verify.siblings import (
     check_snapshot,
     check_txn_index,
 )
+from kdump.verify.startups import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -157,7 +158,7 @@ class Verification:
             else:
                 extents[name] = extent
         for folder in without_logs:
-            yield from _without_logs(folder)
+            yield from with_start(folder, _without_logs(folder))
         if extents:
             names = TopicNames([directory.path, *self._beside])
             yield from check_log_directory(checkpoints, extents, names)

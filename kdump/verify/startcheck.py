@@ -296,9 +296,11 @@ def _losses(directory: Directory, result: Start) -> Iterator[LostRange]:
         after = directory.get(name)
         if after == before:
             continue
-        if after is not None and after.starts_as(before) and base_offset in cuts:
+        cut = cuts.get(base_offset)
+        # After a split the log of this name is a part, of which a cut may have taken less.
+        if after and cut and after.size == before.size - cut.bytes_cut and after.starts_as(before):
             with ContentSource(name, before) as source:
-                yield from _cut(source, cuts[base_offset])
+                yield from _cut(source, after.size, cut)
         elif base_offset in result.removed:
             with ContentSource(name, before) as source:
                 yield from _range(valid_data(source), _REMOVED[result.removed[base_offset]])
@@ -323,9 +325,8 @@ def _logs(directory: Directory) -> Iterator[tuple[int, str, Content]]:
                 yield base_offset, name, content
 
 
-def _cut(source: ContentSource, cut: RecoveredSegment) -> Iterator[LostRange]:
-    """What came after the new end of a log."""
-    size = (source.size or 0) - cut.bytes_cut
+def _cut(source: ContentSource, size: int, cut: RecoveredSegment) -> Iterator[LostRange]:
+    """What came after the new end of a log, at the position ``size``."""
     found = valid_data(source, size)
     if cut.is_emptied:
         yield from _range(found, LossReason.EMPTIED)

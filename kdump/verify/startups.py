@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format.checkpoint import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARK_CHECKPOINT,
@@ -30,6 +30,7 @@ from kdump.kafka.startup.logdirectory import (
     served_partition,
     sort_folders,
 )
+from kdump.kafka.startup.names import INDEX
 from kdump.kafka.startup.outcome import (
     OpenTransaction,
     RecoveredSegment,
@@ -39,6 +40,7 @@ from kdump.kafka.startup.outcome import (
     StartFailure,
     StartOutcome,
 )
+from kdump.kafka.startup.start import start
 from kdump.log import files
 from kdump.log.listing import ListingEntry
 from kdump.log.lock import is_held
@@ -50,7 +52,7 @@ from kdump.log.siblings import read_checkpoint
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, Workplace, in_process
 from kdump.verify.reach import AlreadyLost, KnownOffsets, PartitionEvidence
-from kdump.verify.settling import Watch, settled
+from kdump.verify.settling import Watch, settled, settled_findings
 from kdump.verify.startcheck import (
     LogDirectoryCheck,
     LossReason,
@@ -157,6 +159,7 @@ class KeepsChanging(NamedTuple):
     message: str
 
 
+_Item = TypeVar("_Item")
 Item = StartCheck | Obstacle | LogDirectoryCheck | KeepsChanging
 _RESULT: Final = PlainData(
     (
@@ -259,6 +262,47 @@ def tasks_below(log_directory: str, options: StartOptions) -> list[Task]:
     return _place(log_directory, options).tasks
 
 
+def with_start(folder: str, items: Iterable[_Item]) -> Iterator[_Item | Finding]:
+    """What was found in a partition directory, and whether a start fails because of it.
+
+    The model of a start is asked only after a warning or a leftover, and where no error says already that the partition
+    needs help. The stop before it counts as clean: then a broker believes these files. After another one it rebuilds
+    most of them from the logs, which are known to have no error.
+    """
+    is_asked, has_error = False, _is_metadata(folder)
+    for item in items:
+        if isinstance(item, Finding):
+            has_error |= item.severity is Severity.ERROR
+            is_asked |= item.severity is Severity.WARNING or item.code is Codes.LEFTOVER
+        has_error |= isinstance(item, KdumpError)
+        yield item
+    if is_asked and not has_error:
+        yield from _start_finding(folder)
+
+
+def _start_finding(folder: str) -> list[Finding]:
+    """The failure of a start, as far as it is for what is in the directory."""
+    watch = Watch(folder)
+
+    def check() -> Iterator[Finding]:
+        nonlocal watch
+        directory = Directory.on_disk(folder)
+        watch = Watch(folder, *(os.path.join(folder, name) for name in directory.before))
+        # An index may be as large as the configuration allows, which is not known.
+        largest = max((content.size for name, content in directory.before.items() if name.endswith(INDEX)), default=0)
+        options = StartOptions(is_clean=True, max_index_size=max(DEFAULT_INDEX_SIZE, largest))
+        failure = start(directory, task_of(folder, options).settings).failure
+        if failure is not None:
+            message = f"a start after a clean stop fails: {failure.message} ({failure.java_class or 'without an end'})"
+            yield Finding(Codes.START_STOPS, message, 0, path=folder)
+
+    try:
+        return settled_findings(check, lambda: watch.has_changed or is_held(_above(folder)))
+    except KdumpError:
+        # What cannot be read is told where it is read.
+        return []
+
+
 def _above(directory: str) -> str:
     return os.path.dirname(files.absolute(directory))
 
@@ -283,7 +327,7 @@ def _place(path: str, options: StartOptions) -> _StartTarget:
             raise KdumpError(Codes.MISSING, Codes.MISSING.value.title)
         raise KdumpError(Codes.UNREADABLE, "is no directory: a broker starts on those of partitions")
     entries = files.listing(path)
-    if os.path.basename(files.absolute(path)).startswith(f"{CLUSTER_METADATA}-"):
+    if _is_metadata(path):
         raise KdumpError(Codes.UNREADABLE, "the log of a KRaft cluster's metadata, which other code loads: no answer")
     if options.is_07 or any(is_log_07(entry.name) for entry in entries) or _is_log_directory_07(found, entries):
         return _place_07(path, entries, options._replace(is_07=True))
@@ -300,6 +344,10 @@ def _place(path: str, options: StartOptions) -> _StartTarget:
     message = "the name is not <topic>-<number>"
     obstacles = [Obstacle(os.path.join(path, name), KAFKA, message) for name in folders.unparsable]
     return _StartTarget(path, known, True, tasks, obstacles + _refusals(path, known))
+
+
+def _is_metadata(path: str) -> bool:
+    return _name_of(path).startswith(f"{CLUSTER_METADATA}-")
 
 
 def _is_log_directory_07(found: PathDirectory, entries: Sequence[ListingEntry]) -> bool:

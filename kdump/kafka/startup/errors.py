@@ -12,6 +12,7 @@ from kdump.kafka.failures import KafkaFailureError
 ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
 INDEX_OUT_OF_BOUNDS: Final = "java.lang.IndexOutOfBoundsException"
 NO_SUCH_ELEMENT: Final = "java.util.NoSuchElementException"
+NO_SUCH_FILE: Final = "java.nio.file.NoSuchFileException"
 OUT_OF_MEMORY: Final = "java.lang.OutOfMemoryError"
 NULL_POINTER: Final = "java.lang.NullPointerException"
 NUMBER_FORMAT: Final = "java.lang.NumberFormatException"
