@@ -55,7 +55,7 @@ from kdump.verify.siblings import (
     check_segment_files,
 )
 from kdump.verify.smalllogs import SmallLogs
-from kdump.verify.startups import with_start
+from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.verify.swapped import exchanged_logs, swapped_finding
 from kdump.verify.transactionalids import transactional_id

@@ -49,7 +49,7 @@ from kdump.verify.siblings import (
     check_snapshot,
     check_txn_index,
 )
-from kdump.verify.startups import with_start
+from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.wire.compression import DEFAULT_LIMIT
 

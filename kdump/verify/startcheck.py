@@ -123,14 +123,18 @@ class Obstacle(NamedTuple):
     """What stops a log directory or the whole broker, whatever is in its partitions: a directory, or a checkpoint."""
 
     path: str
-    java_class: str
+    java_class: str | None
     message: str
     outcome: StartOutcome = StartOutcome.BROKER_STOPS
 
 
 @dataclass(frozen=True, slots=True)
 class LogDirectoryCheck:
-    """A log directory as a whole: its partitions, those that do not start, and how many cannot be read."""
+    """A log directory as a whole: its partitions, those that do not start, and how many cannot be read.
+
+    ``strays``: how many partitions become strays. ``misnamed``: how many have the topic id of another topic, so that
+    nobody serves them.
+    """
 
     path: str
     is_clean: bool
@@ -139,14 +143,21 @@ class LogDirectoryCheck:
     unread: int
     obstacles: tuple[Obstacle, ...]
     is_07: bool = False
+    strays: int = 0
+    misnamed: int = 0
 
     @property
     def outcome(self) -> StartOutcome:
         """How the directory starts; if it does not start, whether its broker stops too."""
-        outcomes = {check.start.outcome for check in self.failed} | {obstacle.outcome for obstacle in self.obstacles}
-        if StartOutcome.BROKER_STOPS in outcomes:
-            return StartOutcome.BROKER_STOPS
-        return StartOutcome.DIR_OFFLINE if outcomes else StartOutcome.STARTS
+        return worst_outcome(self.failed, self.obstacles)
+
+
+def worst_outcome(failed: Iterable[StartCheck], obstacles: Iterable[Obstacle]) -> StartOutcome:
+    """What becomes of a log directory because of all this."""
+    outcomes = {check.start.outcome for check in failed} | {obstacle.outcome for obstacle in obstacles}
+    if StartOutcome.BROKER_STOPS in outcomes:
+        return StartOutcome.BROKER_STOPS
+    return StartOutcome.DIR_OFFLINE if outcomes else StartOutcome.STARTS
 
 
 def check_start(

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
-from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARK_CHECKPOINT,
@@ -30,7 +30,7 @@ from kdump.kafka.startup.logdirectory import (
     served_partition,
     sort_folders,
 )
-from kdump.kafka.startup.names import INDEX
+from kdump.kafka.startup.node import node_refusals
 from kdump.kafka.startup.outcome import (
     OpenTransaction,
     RecoveredSegment,
@@ -40,7 +40,6 @@ from kdump.kafka.startup.outcome import (
     StartFailure,
     StartOutcome,
 )
-from kdump.kafka.startup.start import start
 from kdump.log import files
 from kdump.log.listing import ListingEntry
 from kdump.log.lock import is_held
@@ -51,8 +50,9 @@ from kdump.log.paths import PathDirectory, resolve
 from kdump.log.siblings import read_checkpoint
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, Workplace, in_process
+from kdump.verify.fates import Fates
 from kdump.verify.reach import AlreadyLost, KnownOffsets, PartitionEvidence
-from kdump.verify.settling import Watch, settled, settled_findings
+from kdump.verify.settling import Watch, settled
 from kdump.verify.startcheck import (
     LogDirectoryCheck,
     LossReason,
@@ -62,6 +62,7 @@ from kdump.verify.startcheck import (
     StartedFile,
     TransactionStart,
     check_start,
+    worst_outcome,
 )
 from kdump.verify.transactionalids import transactional_id
 
@@ -159,7 +160,6 @@ class KeepsChanging(NamedTuple):
     message: str
 
 
-_Item = TypeVar("_Item")
 Item = StartCheck | Obstacle | LogDirectoryCheck | KeepsChanging
 _RESULT: Final = PlainData(
     (
@@ -181,6 +181,47 @@ class _StartTarget(NamedTuple):
     obstacles: list[Obstacle]
     is_07: bool = False
 
+    @property
+    def directory(self) -> str:
+        """The path of the log directory."""
+        return self.path if self.is_whole else _above(self.path)
+
+
+class _Nodes:
+    """What stops whole nodes; what was found out of one log directory is known for the next ones."""
+
+    def __init__(self, fates: Fates, on_error: Callable[[KdumpError], None]) -> None:
+        self._fates = fates
+        self._on_error = on_error
+        self._refusals: dict[str, list[Obstacle]] = {}
+        self._offline: set[str | None] = set()
+
+    def obstacles(self, place: _StartTarget, failed: Sequence[StartCheck], known: Sequence[Obstacle]) -> list[Obstacle]:
+        """Those of a log directory beside what is known: its files, its directories, and that none is left."""
+        if place.is_07:
+            return []
+        if place.directory not in self._refusals:
+            self._refusals[place.directory] = self._read_refusals(place.directory)
+        found = [*self._refusals[place.directory]]
+        if worst_outcome(failed, [*known, *found]) is not StartOutcome.BROKER_STOPS:
+            reasons = filter(None, (self._fates.why_it_stops(task.path) for task in place.tasks))
+            found += (Obstacle(place.path, None, why) for why in islice(reasons, 1))
+        if worst_outcome(failed, [*known, *found]) is StartOutcome.DIR_OFFLINE:
+            self._offline.add(place.log_directory.directory_id)
+            registered = self._fates.registered(place.log_directory.broker)
+            if registered and self._offline.issuperset(registered):
+                found.append(Obstacle(place.directory, None, "the broker has no other log directory"))
+        return found
+
+    def _read_refusals(self, directory: str) -> list[Obstacle]:
+        try:
+            found = node_refusals(directory)
+        except KdumpError as error:
+            self._on_error(error.located(directory))
+            return []
+        outcomes = {True: StartOutcome.DIR_OFFLINE, False: StartOutcome.BROKER_STOPS}
+        return [Obstacle(path, java_class, message, outcomes[is_io]) for path, java_class, message, is_io in found]
+
 
 def _start(task: Task) -> Iterator[StartCheck | KdumpError]:
     yield task.run()
@@ -196,7 +237,7 @@ def start_all(
     options: StartOptions,
     on_error: Callable[[KdumpError], None],
     run: Runner = in_process,
-    strays: Container[str] = (),
+    fates: Fates | None = None,
 ) -> Iterator[Item]:
     """Predict what one broker would make of partition directories and log directories.
 
@@ -207,9 +248,10 @@ def start_all(
         options: see StartOptions.
         on_error: takes what is wrong with one directory; the others follow.
         run: runs the tasks.
-        strays: directories that conflict with none, because a start moves them away.
+        fates: what the metadata of the clusters says of the directories; None: it is not known.
     """
     paths = list(paths)
+    fates = fates or Fates.unknown()
     work = Work(_start, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_died)
     places = []
     for path in paths:
@@ -217,8 +259,9 @@ def start_all(
             places.append(_place(path, options))
         except KdumpError as error:
             on_error(error.located(path))
-    duplicates = _duplicates((place for place in places if not place.is_07), strays)
+    duplicates = _duplicates((place for place in places if not place.is_07), fates.strays)
     told: set[Obstacle] = set()
+    nodes = _Nodes(fates, on_error)
     tasks = [task for place in places for task in place.tasks]
     size = max(1, -(-len(tasks) // _MOST_GROUPS))
     results = run([tasks[first : first + size] for first in range(0, len(tasks), size)], work)
@@ -240,6 +283,7 @@ def start_all(
                 failed.append(result)
             yield result
         obstacles = [*place.obstacles, *(duplicates[task.path] for task in place.tasks if task.path in duplicates)]
+        obstacles += nodes.obstacles(place, failed, obstacles)
         for obstacle in obstacles:
             # An obstacle of a log directory comes up with each of its partitions that is a PATH.
             if obstacle not in told:
@@ -248,7 +292,15 @@ def start_all(
         if place.is_whole:
             is_clean = place.log_directory.is_clean if options.is_clean is None else options.is_clean
             yield LogDirectoryCheck(
-                place.path, is_clean, len(place.tasks), tuple(failed), unread, tuple(obstacles), place.is_07
+                place.path,
+                is_clean,
+                len(place.tasks),
+                tuple(failed),
+                unread,
+                tuple(obstacles),
+                place.is_07,
+                sum(fates.becomes_stray(task.path) for task in place.tasks),
+                sum(fates.is_misnamed(task.path) for task in place.tasks),
             )
 
 
@@ -260,47 +312,6 @@ def task_of(directory: str, options: StartOptions) -> Task:
 def tasks_below(log_directory: str, options: StartOptions) -> list[Task]:
     """The tasks for all partitions of a log directory."""
     return _place(log_directory, options).tasks
-
-
-def with_start(folder: str, items: Iterable[_Item]) -> Iterator[_Item | Finding]:
-    """What was found in a partition directory, and whether a start fails because of it.
-
-    The model of a start is asked only after a warning or a leftover, and where no error says already that the partition
-    needs help. The stop before it counts as clean: then a broker believes these files. After another one it rebuilds
-    most of them from the logs, which are known to have no error.
-    """
-    is_asked, has_error = False, _is_metadata(folder)
-    for item in items:
-        if isinstance(item, Finding):
-            has_error |= item.severity is Severity.ERROR
-            is_asked |= item.severity is Severity.WARNING or item.code is Codes.LEFTOVER
-        has_error |= isinstance(item, KdumpError)
-        yield item
-    if is_asked and not has_error:
-        yield from _start_finding(folder)
-
-
-def _start_finding(folder: str) -> list[Finding]:
-    """The failure of a start, as far as it is for what is in the directory."""
-    watch = Watch(folder)
-
-    def check() -> Iterator[Finding]:
-        nonlocal watch
-        directory = Directory.on_disk(folder)
-        watch = Watch(folder, *(os.path.join(folder, name) for name in directory.before))
-        # An index may be as large as the configuration allows, which is not known.
-        largest = max((content.size for name, content in directory.before.items() if name.endswith(INDEX)), default=0)
-        options = StartOptions(is_clean=True, max_index_size=max(DEFAULT_INDEX_SIZE, largest))
-        failure = start(directory, task_of(folder, options).settings).failure
-        if failure is not None:
-            message = f"a start after a clean stop fails: {failure.message} ({failure.java_class or 'without an end'})"
-            yield Finding(Codes.START_STOPS, message, 0, path=folder)
-
-    try:
-        return settled_findings(check, lambda: watch.has_changed or is_held(_above(folder)))
-    except KdumpError:
-        # What cannot be read is told where it is read.
-        return []
 
 
 def _above(directory: str) -> str:

@@ -60,6 +60,7 @@ def test_a_name_without_an_offset(partition: Path, name: str) -> None:
     shutil.copytree(partition, without_log)
     for path in (*without_log.glob("0*.log"), *without_log.glob("0*.snapshot")):
         path.unlink()
+    (without_log / "leader-epoch-checkpoint").unlink()
     assert len(stops(partition.parent)) == 2
 
 
