@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format.checkpoint import PARTITION_METADATA, MetaProperties
 from kdump.kafka.image.copies import MetadataCopy, find_copies, newest, read_properties
-from kdump.kafka.image.image import MetadataImage
+from kdump.kafka.image.image import TOPIC_RESOURCE, MetadataImage
 from kdump.kafka.image.names import TopicNames
 from kdump.kafka.image.replay import StatePoint, replay
 from kdump.kafka.startup.errors import StartFailureError
@@ -95,13 +95,22 @@ class Fates:
         known = self.folders.get(path)
         return None if known is None or known.fate is not None or known.is_misnamed else known.why or None
 
-    def registered(self, broker: tuple[str | None, int | None] | None) -> Collection[str]:
+    def registered(self, broker: _Broker | None) -> Collection[str]:
         """The ids of the log directories that a broker named when it registered; none where that is not known."""
-        if broker is None or broker[0] is None or broker[1] is None:
+        image = self._image(broker)
+        if image is None or broker is None or broker[1] is None:
             return ()
-        image = self._clusters.of(broker[0])
-        registration = None if image is None else image.cluster.brokers.find(broker[1])
+        registration = image.cluster.brokers.find(broker[1])
         return frozenset(registration["logDirs"]) if registration else ()
+
+    def is_tiered(self, broker: _Broker | None, topic: str) -> bool:
+        """The cluster of a broker keeps old segments of a topic in remote storage."""
+        image = self._image(broker)
+        configs = None if image is None else image.configs.get((TOPIC_RESOURCE, topic))
+        return configs is not None and configs.get("remote.storage.enable") == "true"
+
+    def _image(self, broker: _Broker | None) -> MetadataImage | None:
+        return None if broker is None or broker[0] is None else self._clusters.of(broker[0])
 
     def _is_broker_s(self, path: str) -> bool:
         directory = os.path.dirname(files.absolute(path))

@@ -16,7 +16,7 @@ from kdump.kafka.startup.names import INDEX
 from kdump.kafka.startup.start import start
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import METADATA_DIRECTORY
+from kdump.log.names import METADATA_DIRECTORY, parse_file_name
 from kdump.verify.settling import Watch, settled_findings
 
 _Item = TypeVar("_Item")
@@ -36,9 +36,16 @@ def with_start(folder: str, items: Iterable[_Item]) -> Iterator[_Item | Finding]
             is_asked |= item.severity is Severity.WARNING or item.code is Codes.LEFTOVER
         has_error |= isinstance(item, KdumpError)
         yield item
-    # Other code loads the metadata of a cluster.
-    if is_asked and not has_error and os.path.basename(files.absolute(folder)) != METADATA_DIRECTORY:
+    if is_asked and not has_error and _is_loaded(folder):
         yield from _start_finding(folder)
+
+
+def _is_loaded(folder: str) -> bool:
+    """A broker loads it as a partition; not the metadata of a cluster, nor a copy of remote storage."""
+    if os.path.basename(files.absolute(folder)) == METADATA_DIRECTORY:
+        return False
+    names = (parse_file_name(entry.name) for entry in files.listing(folder))
+    return not any(name is not None and name.is_remote for name in names)
 
 
 def _start_finding(folder: str) -> list[Finding]:

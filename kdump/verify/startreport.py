@@ -175,6 +175,8 @@ def _lines(check: StartCheck) -> Iterator[str]:
         if check.is_harmless:
             harmless = ", nothing more is lost" if check.already_lost else ", nothing is lost"
         yield f"starts after {_ARTICLES[kind]} stop; {ends}{harmless}; {check.bytes_read:,} bytes scanned"
+    if settings.tiered_by is not None:
+        yield f"tiered, as {settings.tiered_by} says: its log start offset may be in remote storage"
     for one, other in check.swapped:
         yield f"swapped: the contents of {one} and {other} are exchanged; give each the other's name before the start"
     for gone in check.already_lost:

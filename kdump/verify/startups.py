@@ -17,6 +17,7 @@ from kdump.format.checkpoint import (
     PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
 )
+from kdump.kafka.remotesegments import REMOTE_METADATA, remote_ranges
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory, FileAction
@@ -256,7 +257,8 @@ def start_all(
     places = []
     for path in paths:
         try:
-            places.append(_place(path, options))
+            place = _place(path, options)
+            places.append(place._replace(tasks=[_with_config(task, place, fates) for task in place.tasks]))
         except KdumpError as error:
             on_error(error.located(path))
     duplicates = _duplicates((place for place in places if not place.is_07), fates.strays)
@@ -327,7 +329,8 @@ def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
     if log_start is None:
         log_start = known.log_starts.get(partition, 0) if partition is not None else 0
     is_clean = known.is_clean if options.is_clean is None else options.is_clean
-    settings = LoadSettings(is_clean, recovery_point, log_start, options.max_index_size, options.now)
+    tiered_by = REMOTE_METADATA if remote_ranges(directory) else None
+    settings = LoadSettings(is_clean, recovery_point, log_start, options.max_index_size, options.now, tiered_by)
     return Task(directory, settings, options.checksums, options.is_07)
 
 
@@ -355,6 +358,14 @@ def _place(path: str, options: StartOptions) -> _StartTarget:
     message = "the name is not <topic>-<number>"
     obstacles = [Obstacle(os.path.join(path, name), KAFKA, message) for name in folders.unparsable]
     return _StartTarget(path, known, True, tasks, obstacles + _refusals(path, known))
+
+
+def _with_config(task: Task, place: _StartTarget, fates: Fates) -> Task:
+    """The task, with what the metadata of the cluster says of the topic's remote storage."""
+    folder = parse_folder(_name_of(task.path))
+    if folder is None or not fates.is_tiered(place.log_directory.broker, folder[0][0]):
+        return task
+    return task._replace(settings=task.settings._replace(tiered_by=CLUSTER_METADATA))
 
 
 def _is_metadata(path: str) -> bool:

@@ -29,8 +29,8 @@ from kdump.payloads.java import parse_int, parse_long
 
 Partition = tuple[str, int]
 
-_IGNORED: Final = frozenset({"remote-log-index-cache"})
-"""A directory of the broker among the partitions."""
+NO_PARTITIONS: Final = frozenset({"remote-log-index-cache"})
+"""Directories of the broker among the partitions."""
 DELETE, FUTURE, STRAY = _FORMS = ("-delete", "-future", "-stray")
 _LONG_NAME: Final = re.compile(r"\S+-\S+\.\S+", re.ASCII)
 """Stands before the suffix of a directory."""
@@ -97,7 +97,7 @@ def sort_folders(names: Iterable[str]) -> FolderNames:
     found = FolderNames([], [])
     for name in sorted(names):
         folder = parse_folder(name)
-        if name in _IGNORED or (folder is not None and folder[0][0] == CLUSTER_METADATA):
+        if name in NO_PARTITIONS or (folder is not None and folder[0][0] == CLUSTER_METADATA):
             continue
         (found.unparsable if folder is None else found.partitions).append(name)
     return found
