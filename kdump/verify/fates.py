@@ -61,7 +61,7 @@ class Fates:
     def __init__(self, folders: Mapping[str, FolderFate], clusters: ClusterImages) -> None:
         self.folders = folders
         self._clusters = clusters
-        self._of_brokers: dict[str, bool] = {}
+        self._brokers: dict[str, _Broker | None] = {}
 
     @classmethod
     def unknown(cls) -> Fates:
@@ -81,9 +81,9 @@ class Fates:
         return {path for path, known in self.folders.items() if known.fate is Fate.STRAY}
 
     def becomes_stray(self, path: str) -> bool:
-        """A broker puts the directory aside. In a log directory without meta.properties it may be only a copy."""
+        """A broker puts the directory aside, by the metadata of its cluster: without that, older ones may serve it."""
         known = self.folders.get(path)
-        return known is not None and known.fate is Fate.STRAY and not path.endswith(STRAY) and self._is_broker_s(path)
+        return known is not None and known.fate is Fate.STRAY and not path.endswith(STRAY) and self._has_image(path)
 
     def is_misnamed(self, path: str) -> bool:
         """The directory has the topic id of another topic: it stays and is not served."""
@@ -91,9 +91,11 @@ class Fates:
         return known is not None and known.is_misnamed
 
     def why_it_stops(self, path: str) -> str | None:
-        """Why the broker stops that has this directory."""
+        """Why the broker stops that has this directory; without a meta.properties it may be only a copy."""
         known = self.folders.get(path)
-        return None if known is None or known.fate is not None or known.is_misnamed else known.why or None
+        if known is None or known.fate is not None or known.is_misnamed or self._broker_of(path) is None:
+            return None
+        return known.why or None
 
     def registered(self, broker: _Broker | None) -> Collection[str]:
         """The ids of the log directories that a broker named when it registered; none where that is not known."""
@@ -112,11 +114,15 @@ class Fates:
     def _image(self, broker: _Broker | None) -> MetadataImage | None:
         return None if broker is None or broker[0] is None else self._clusters.of(broker[0])
 
-    def _is_broker_s(self, path: str) -> bool:
+    def _has_image(self, path: str) -> bool:
+        return self._image(self._broker_of(path)) is not None
+
+    def _broker_of(self, path: str) -> _Broker | None:
         directory = os.path.dirname(files.absolute(path))
-        if directory not in self._of_brokers:
-            self._of_brokers[directory] = read_properties(directory) is not None
-        return self._of_brokers[directory]
+        if directory not in self._brokers:
+            known = read_properties(directory)
+            self._brokers[directory] = None if known is None else _broker(known)
+        return self._brokers[directory]
 
 
 def start_fates(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> Mapping[str, FolderFate]:

@@ -12,6 +12,7 @@ from typing import TypeVar
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.logdirectory import partition_settings, read_log_directory
 from kdump.kafka.startup.names import INDEX
 from kdump.kafka.startup.start import start
 from kdump.log import files
@@ -50,9 +51,8 @@ def _is_loaded(folder: str) -> bool:
 
 def _start_finding(folder: str) -> list[Finding]:
     """The failure of a start, as far as it is for what is in the directory."""
-    from kdump.verify.startups import StartOptions, task_of  # few partitions ask
-
     watch = Watch(folder)
+    above = os.path.dirname(files.absolute(folder))
 
     def check() -> Iterator[Finding]:
         nonlocal watch
@@ -60,14 +60,15 @@ def _start_finding(folder: str) -> list[Finding]:
         watch = Watch(folder, *(os.path.join(folder, name) for name in directory.before))
         # An index may be as large as the configuration allows, which is not known.
         largest = max((content.size for name, content in directory.before.items() if name.endswith(INDEX)), default=0)
-        options = StartOptions(is_clean=True, max_index_size=max(DEFAULT_INDEX_SIZE, largest))
-        failure = start(directory, task_of(folder, options).settings).failure
+        known = partition_settings(folder, read_log_directory(above))
+        settings = known._replace(is_clean=True, max_index_size=max(DEFAULT_INDEX_SIZE, largest))
+        failure = start(directory, settings).failure
         if failure is not None:
             message = f"a start after a clean stop fails: {failure.message} ({failure.java_class or 'without an end'})"
             yield Finding(Codes.START_STOPS, message, 0, path=folder)
 
     try:
-        return settled_findings(check, lambda: watch.has_changed or is_held(os.path.dirname(files.absolute(folder))))
+        return settled_findings(check, lambda: watch.has_changed or is_held(above))
     except KdumpError:
         # What cannot be read is told where it is read.
         return []

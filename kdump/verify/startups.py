@@ -17,7 +17,6 @@ from kdump.format.checkpoint import (
     PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
 )
-from kdump.kafka.remotesegments import REMOTE_METADATA, remote_ranges
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory, FileAction
@@ -27,6 +26,7 @@ from kdump.kafka.startup.logdirectory import (
     LogDirectory,
     Partition,
     parse_folder,
+    partition_settings,
     read_log_directory,
     served_partition,
     sort_folders,
@@ -202,7 +202,9 @@ class _Nodes:
         if place.is_07:
             return []
         if place.directory not in self._refusals:
-            self._refusals[place.directory] = self._read_refusals(place.directory)
+            # Above a partition that is a PATH lies a log directory only if there is a meta.properties.
+            is_known = place.is_whole or place.log_directory.broker is not None
+            self._refusals[place.directory] = self._read_refusals(place.directory) if is_known else []
         found = [*self._refusals[place.directory]]
         if worst_outcome(failed, [*known, *found]) is not StartOutcome.BROKER_STOPS:
             reasons = filter(None, (self._fates.why_it_stops(task.path) for task in place.tasks))
@@ -321,16 +323,16 @@ def _above(directory: str) -> str:
 
 
 def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
-    folder = parse_folder(os.path.basename(files.absolute(directory)))
-    partition = None if folder is None else folder[0]
-    recovery_point, log_start = options.recovery_point, options.log_start_offset
-    if recovery_point is None:
-        recovery_point = known.recovery_points.get(partition, 0) if partition is not None else 0
-    if log_start is None:
-        log_start = known.log_starts.get(partition, 0) if partition is not None else 0
-    is_clean = known.is_clean if options.is_clean is None else options.is_clean
-    tiered_by = REMOTE_METADATA if remote_ranges(directory) else None
-    settings = LoadSettings(is_clean, recovery_point, log_start, options.max_index_size, options.now, tiered_by)
+    given = {
+        "is_clean": options.is_clean,
+        "recovery_point": options.recovery_point,
+        "log_start_offset": options.log_start_offset,
+    }
+    settings = partition_settings(directory, known)._replace(
+        **{name: value for name, value in given.items() if value is not None},
+        max_index_size=options.max_index_size,
+        now=options.now,
+    )
     return Task(directory, settings, options.checksums, options.is_07)
 
 

@@ -20,8 +20,10 @@ from kdump.format.checkpoint import (
     MetaProperties,
     parse_meta_properties,
 )
+from kdump.kafka.remotesegments import REMOTE_METADATA, remote_ranges
 from kdump.kafka.startup.checkpointfile import checkpoint_words
 from kdump.kafka.startup.errors import NUMBER_FORMAT, StartFailureError
+from kdump.kafka.startup.loading import LoadSettings
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA, is_uri
 from kdump.log.opening import read_whole
@@ -87,6 +89,16 @@ def parse_folder(name: str) -> tuple[Partition, str] | None:
     topic, _, number = name.rpartition("-")
     partition = parse_int(number)
     return ((topic, partition), form) if topic and partition is not None else None
+
+
+def partition_settings(directory: str, known: LogDirectory) -> LoadSettings:
+    """What the log directory above knows of a partition directory."""
+    folder = parse_folder(os.path.basename(files.absolute(directory)))
+    point = start = 0
+    if folder is not None:
+        point, start = known.recovery_points.get(folder[0], 0), known.log_starts.get(folder[0], 0)
+    tiered_by = REMOTE_METADATA if remote_ranges(directory) else None
+    return LoadSettings(known.is_clean, point, start, tiered_by=tiered_by)
 
 
 def sort_folders(names: Iterable[str]) -> FolderNames:
