@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import (
@@ -323,7 +323,7 @@ def _above(directory: str) -> str:
 
 
 def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
-    given = {
+    given: dict[str, Any] = {
         "is_clean": options.is_clean,
         "recovery_point": options.recovery_point,
         "log_start_offset": options.log_start_offset,
