@@ -689,6 +689,14 @@ class Codes(Enum):
         "a clean stop serves wrong offsets from them. A broker that recovers them stops. Exchange the names of the "
         "two logs; then nothing is lost. Until then kdump checks neither of them further.",
     )
+    START_STOPS = Code(
+        "KD418",
+        "start-stops",
+        "a start fails because of these files",
+        "What is wrong with the files of the partition loses no data. But a broker that starts after a clean stop "
+        "reads them and fails: it stops, or its log directory goes offline. Rebuild what is wrong (kdump repair "
+        "--indexes), or move the file that is named elsewhere.",
+    )
 
     METADATA_CUT = Code(
         "KD421",

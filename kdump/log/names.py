@@ -95,6 +95,11 @@ class FileName:
     state: str
     base_offset: int | None
 
+    @property
+    def is_remote(self) -> bool:
+        """The name is that of a file in remote storage (``<offset>-<uuid>.log``)."""
+        return _TIERED.fullmatch(self.stem) is not None
+
 
 def is_uri(path: str) -> bool:
     """``path`` has a scheme (``s3://...``): it is no path of this machine's file system."""

@@ -54,6 +54,7 @@ from kdump.verify.siblings import (
     check_segment_files,
 )
 from kdump.verify.smalllogs import SmallLogs
+from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.verify.swapped import exchanged_logs, swapped_finding
 from kdump.verify.transactioncoordinator import ending_beside
@@ -115,7 +116,8 @@ class PartitionCheck:
         """
         clean = None if folder is None or self._small is None else self._small.clean(folder)
         if clean is None:
-            yield from self._checked(segments, folder)
+            found = self._checked(segments, folder)
+            yield from found if folder is None else with_start(folder, found)
         else:
             self._see_clean(clean)
             yield from clean.items()

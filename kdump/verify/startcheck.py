@@ -123,14 +123,18 @@ class Obstacle(NamedTuple):
     """What stops a log directory or the whole broker, whatever is in its partitions: a directory, or a checkpoint."""
 
     path: str
-    java_class: str
+    java_class: str | None
     message: str
     outcome: StartOutcome = StartOutcome.BROKER_STOPS
 
 
 @dataclass(frozen=True, slots=True)
 class LogDirectoryCheck:
-    """A log directory as a whole: its partitions, those that do not start, and how many cannot be read."""
+    """A log directory as a whole: its partitions, those that do not start, and how many cannot be read.
+
+    ``strays``: how many partitions become strays. ``misnamed``: how many have the topic id of another topic, so that
+    nobody serves them.
+    """
 
     path: str
     is_clean: bool
@@ -139,14 +143,21 @@ class LogDirectoryCheck:
     unread: int
     obstacles: tuple[Obstacle, ...]
     is_07: bool = False
+    strays: int = 0
+    misnamed: int = 0
 
     @property
     def outcome(self) -> StartOutcome:
         """How the directory starts; if it does not start, whether its broker stops too."""
-        outcomes = {check.start.outcome for check in self.failed} | {obstacle.outcome for obstacle in self.obstacles}
-        if StartOutcome.BROKER_STOPS in outcomes:
-            return StartOutcome.BROKER_STOPS
-        return StartOutcome.DIR_OFFLINE if outcomes else StartOutcome.STARTS
+        return worst_outcome(self.failed, self.obstacles)
+
+
+def worst_outcome(failed: Iterable[StartCheck], obstacles: Iterable[Obstacle]) -> StartOutcome:
+    """What becomes of a log directory because of all this."""
+    outcomes = {check.start.outcome for check in failed} | {obstacle.outcome for obstacle in obstacles}
+    if StartOutcome.BROKER_STOPS in outcomes:
+        return StartOutcome.BROKER_STOPS
+    return StartOutcome.DIR_OFFLINE if outcomes else StartOutcome.STARTS
 
 
 def check_start(
@@ -319,9 +330,11 @@ def _losses(directory: Directory, result: Start) -> Iterator[LostRange]:
         after = directory.get(name)
         if after == before:
             continue
-        if after is not None and after.starts_as(before) and base_offset in cuts:
+        cut = cuts.get(base_offset)
+        # After a split the log of this name is a part, of which a cut may have taken less.
+        if after and cut and after.size == before.size - cut.bytes_cut and after.starts_as(before):
             with ContentSource(name, before) as source:
-                yield from _cut(source, cuts[base_offset])
+                yield from _cut(source, after.size, cut)
         elif base_offset in result.removed:
             with ContentSource(name, before) as source:
                 yield from _range(valid_data(source), _REMOVED[result.removed[base_offset]])
@@ -346,9 +359,8 @@ def _logs(directory: Directory) -> Iterator[tuple[int, str, Content]]:
                 yield base_offset, name, content
 
 
-def _cut(source: ContentSource, cut: RecoveredSegment) -> Iterator[LostRange]:
-    """What came after the new end of a log."""
-    size = (source.size or 0) - cut.bytes_cut
+def _cut(source: ContentSource, size: int, cut: RecoveredSegment) -> Iterator[LostRange]:
+    """What came after the new end of a log, at the position ``size``."""
     found = valid_data(source, size)
     if cut.is_emptied:
         yield from _range(found, LossReason.EMPTIED)
