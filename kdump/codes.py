@@ -689,6 +689,14 @@ class Codes(Enum):
         "a clean stop serves wrong offsets from them. A broker that recovers them stops. Exchange the names of the "
         "two logs; then nothing is lost. Until then kdump checks neither of them further.",
     )
+    START_STOPS = Code(
+        "KD418",
+        "start-stops",
+        "a start fails because of these files",
+        "What is wrong with the files of the partition loses no data. But a broker that starts after a clean stop "
+        "reads them and fails: it stops, or its log directory goes offline. Rebuild what is wrong (kdump repair "
+        "--indexes), or move the file that is named elsewhere.",
+    )
 
     METADATA_CUT = Code(
         "KD421",
@@ -942,10 +950,11 @@ class Codes(Enum):
         "KD606",
         "transaction-open",
         "a transaction that no marker ends",
-        "A transaction is open at the end. Readers with read_committed wait at its first offset. If it is older "
-        "than transaction.max.timeout.ms (15 minutes by default), it hangs: find its producer with "
-        "kafka-transactions.sh find-hanging and end it with kafka-transactions.sh abort. For a younger transaction "
-        "the finding is info.",
+        "A transaction is open at the end. Readers with read_committed wait at its first offset. The log of its "
+        "coordinator in the same log directory tells whether a broker will commit or abort it; without that log "
+        "nobody can know. If it is older than transaction.max.timeout.ms (15 minutes by default) and no coordinator "
+        "ends it, it hangs: find its producer with kafka-transactions.sh find-hanging and end it with "
+        "kafka-transactions.sh abort. For a younger transaction the finding is info.",
         Severity.WARNING,
     )
     TRANSACTION_STATE = Code(
@@ -1270,6 +1279,17 @@ class Finding:
         return self.graded or self.code.value.severity
 
     def __str__(self) -> str:
+        goes_on = "" if self.continue_at is None else f"; next readable offset {self.continue_at}"
+        return self._loss + goes_on
+
+    @property
+    def skipped(self) -> str:
+        """What is said where a reader passes over the bytes: that a broker would not is another question."""
+        end = self.position + (self.length or 0)
+        return self._loss + ("" if self.continue_at is None else f"; reading goes on at position {end}")
+
+    @property
+    def _loss(self) -> str:
         extent = "" if self.length is None else f" ({self.length:,} bytes)"
         lost = ""
         # Compaction takes what nobody needs; the message of what was lost before names the offsets itself.
@@ -1278,5 +1298,4 @@ class Finding:
         if self.first_offset is not None and is_lost:
             end = " on" if self.last_offset is None else f"..{self.last_offset}"
             lost = f"; offsets {'from ' if self.last_offset is None else ''}{self.first_offset}{end} lost (at most)"
-        goes_on = "" if self.continue_at is None else f"; continues at offset {self.continue_at}"
-        return f"at {self.position}{extent}: {self.message}{lost}{goes_on}"
+        return f"at {self.position}{extent}: {self.message}{lost}"

@@ -337,6 +337,7 @@ CONVERT: Final = (
         "--force",
         "--open-transactions abort",
         "--open-transactions commit",
+        "--open-transactions PRODUCER=WORD",
         needs=("--for-broker",),
     ),
     Conflict("--for-broker", excludes=(*_TO, "--from", "--log-format", "a stream", _TO_STDOUT)),

@@ -18,7 +18,7 @@ from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.logday import on_day_of_logs
 from kdump.cli.options import Command, OptionGroup, option
-from kdump.cli.params import ClockRange, OffsetRange, OutputFormat, TimeRange
+from kdump.cli.params import ClockRange, OffsetRange, OpenTransactionsParam, OutputFormat, TimeRange
 from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Finding, KdumpError
 from kdump.convert.conversion import Conversion
@@ -128,10 +128,10 @@ Examples:
 @option(
     OptionGroup.CHOICE,
     "--open-transactions",
-    type=click.Choice(["refuse", "keep", "abort", "commit"]),
-    show_default="refuse; with --for-broker: keep",
+    type=OpenTransactionsParam(["refuse", "keep", "abort", "commit"]),
+    show_default="refuse; with --for-broker: what their coordinator's log beside SRC says, else keep",
     help="Transactions without an end marker. Of a part of a log: write nothing, or write it anyway. With "
-    "--for-broker: keep them, or end them.",
+    "--for-broker: keep them, or end them, all or by producer id (2=commit,7=abort).",
 )
 @option(
     OptionGroup.WRITE,
@@ -236,6 +236,7 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
             "no DST": not destination,
             "DST is a URI": destination if is_uri(destination or "") else None,
             "a stream": reads_once(source),
+            "--open-transactions PRODUCER=WORD": "=" in (given.open_transactions or ""),
         }
     )
     options.check(CONVERT)

@@ -186,6 +186,16 @@ class OutputFormat(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
+class OpenTransactionsParam(click.Choice[str]):
+    """What becomes of open transactions: one word for all, or ``PRODUCER=WORD`` for each producer id, with commas."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Usage error for anything else."""
+        if re.fullmatch(r"\d{1,19}=(keep|abort|commit)(,\d{1,19}=(keep|abort|commit))*", str(value)):
+            return str(value)
+        return super().convert(value, param, ctx)
+
+
 class ByParam(click.ParamType[str]):
     """What ``stats --by`` groups by: one of the kinds, or ``header:NAME``."""
 

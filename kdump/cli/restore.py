@@ -18,7 +18,7 @@ from kdump.format.checkpoint import is_topic_id
 from kdump.kafka.startup.logdirectory import FUTURE
 from kdump.log.names import CLUSTER_METADATA, is_topic_name
 from kdump.log.siblings import read_topic_id
-from kdump.repair.plan.location import is_log_directory
+from kdump.repair.plan.location import is_of_broker
 from kdump.repair.refusals import is_below
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.restore.plan import (
@@ -37,8 +37,9 @@ from kdump.restore.run import Restore
 from kdump.restore.source import SourcePartition, directories_below, read_source
 from kdump.restore.target import TargetCluster, TargetPartition
 from kdump.system.paths import absolute_path
+from kdump.verify.transactioncoordinator import ending_beside
 
-_POLICIES = {"abort": TxnPolicy.ABORT, "commit": TxnPolicy.COMMIT}
+_POLICIES = {"abort": TxnPolicy.ABORT, "commit": TxnPolicy.COMMIT, "keep": TxnPolicy.LEAVE}
 
 
 def is_converted(conversion: Conversion) -> bool:
@@ -48,7 +49,9 @@ def is_converted(conversion: Conversion) -> bool:
 
 def restore(given: ConvertArguments, conversion: Conversion, console: Console, status: RunStatus) -> None:
     """Restore what ``given`` names; errors go to ``status``. Raises click.UsageError."""
-    if given.open_transactions in ("abort", "refuse") and not (conversion.keeps_markers or conversion.read_committed):
+    words = [one.rpartition("=") for one in (given.open_transactions or "").split(",")]
+    needs_markers = any(word in ("abort", "refuse") for _, _, word in words)
+    if needs_markers and not (conversion.keeps_markers or conversion.read_committed):
         message = "the result has no transactions, and shows the records of all; use --isolation read_committed"
         raise click.UsageError(f"--open-transactions {given.open_transactions}: {message}")
     options = RestoreOptions(
@@ -56,7 +59,8 @@ def restore(given: ConvertArguments, conversion: Conversion, console: Console, s
         is_converted(conversion),
         Placing(given.link or Placing.COPY),
         given.forget_producers,
-        _POLICIES.get(given.open_transactions or "", TxnPolicy.LEAVE),
+        _POLICIES.get(given.open_transactions or ""),
+        {int(producer_id): _POLICIES[word] for producer_id, _, word in words if producer_id},
         given.strict,
         given.overwrite,
         given.backup_dir,
@@ -81,7 +85,7 @@ def _check_backup(given: ConvertArguments) -> None:
     source = absolute_path(given.from_log_dir or given.source or "")
     sources = [source if os.path.isdir(source) else os.path.dirname(source)]
     above = os.path.dirname(sources[0])
-    if given.from_log_dir is None and is_log_directory(above):
+    if given.from_log_dir is None and is_of_broker(above):
         sources.append(above)
     for source in sources:
         if is_below(given.backup_dir, source):
@@ -96,7 +100,8 @@ def _plans(
     if given.from_log_dir is None:
         assert given.source is not None
         source = read_source(given.source, given.max_decompressed_size)
-        yield plan_restore(source, _target(given, cluster, source), options)
+        ending = ending_beside(source.place.directory)
+        yield plan_restore(source, _target(given, cluster, source), options, ending)
         return
     assert cluster is not None
     # A broker that was started on the old directories has put them aside, and made empty ones.
@@ -116,7 +121,8 @@ def _plans(
             yield LeftPartition(name, directory, RestoreNote(NoteKind.SEVERAL_SOURCES, message))
         else:
             try:
-                yield plan_restore(read_source(directory, given.max_decompressed_size), target, options)
+                source = read_source(directory, given.max_decompressed_size)
+                yield plan_restore(source, target, options, ending_beside(directory))
             except KdumpError as error:
                 yield LeftPartition(name, directory, RestoreNote(NoteKind.UNREADABLE, str(error)))
 

@@ -9,11 +9,11 @@ from kdump.cli.engine_options import choose_engine, tell_brokers
 from kdump.cli.exit_status import RunStatus
 from kdump.codes import KdumpError
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
-from kdump.kafka.startup.fate import Fate, FolderFate
+from kdump.kafka.startup.fate import FolderFate
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.repair.startreport import possible_starts_text
 from kdump.system.blocks import escaped
-from kdump.verify.fates import start_fates
+from kdump.verify.fates import Fates
 from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.verify.startreport import (
     fate_text,
@@ -55,16 +55,18 @@ def run_startup(given: VerifyArguments) -> int:
         status.fail(error)
         return status.code
     strays: list[str] = []
-    fates = start_fates(paths, status.fail)
-    moved = {path for path, known in fates.items() if known.fate is Fate.STRAY}
-    for item in start_all(paths, options, status.fail, run, moved):
-        status.add(damaged=_is_harmful(item))
-        known = fates.get(item.path)
+    fates = Fates.of(paths, status.fail)
+    for item in start_all(paths, options, status.fail, run, fates):
+        status.add(damaged=_is_harmful(item, fates))
+        known = fates.folders.get(item.path)
         text = _json(item, known) if output == "jsonl" else _text(item, known, is_brief=not given.verbose)
         if isinstance(item, StartCheck) and not item.is_07 and not has_topic_id(item):
             strays.append(item.path)
         # For partitions of a log directory it is shown once, with what holds for all of it.
-        if output == "text" and (item.path in paths or isinstance(item, LogDirectoryCheck)):
+        if output == "text" and isinstance(item, LogDirectoryCheck):
+            text = stray_text(item.path, strays) + text
+            strays = []
+        elif output == "text" and item.path in paths:
             text += stray_text(item.path, strays)
             strays = []
         console.out.write(text.encode("utf-8", "surrogateescape"))
@@ -72,9 +74,10 @@ def run_startup(given: VerifyArguments) -> int:
     return status.code
 
 
-def _is_harmful(item: Item) -> bool:
+def _is_harmful(item: Item, fates: Fates) -> bool:
     if isinstance(item, StartCheck):
-        return not item.is_harmless or bool(item.already_lost or item.swapped)
+        is_served = not (fates.becomes_stray(item.path) or fates.is_misnamed(item.path))
+        return not (item.is_harmless and is_served) or bool(item.already_lost or item.swapped)
     if isinstance(item, KeepsChanging):
         return False
     return isinstance(item, Obstacle) or item.outcome is not StartOutcome.STARTS

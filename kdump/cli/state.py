@@ -145,7 +145,7 @@ class _StateRun:
 
         def skip(path: str, finding: Finding) -> None:
             self.status.add(damaged=True)
-            self._console.note(f"{path}: skipped {finding}")
+            self._console.note(f"{path}: skipped {finding.skipped}")
 
         limit = self._given.max_decompressed_size
         return PartitionEntries(self._given.paths, on_error=on_error, on_damage=skip, limit=limit)

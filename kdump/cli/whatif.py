@@ -120,4 +120,4 @@ class _Run:
 
     def _skip(self, path: str, finding: Finding) -> None:
         self.status.add(damaged=True)
-        self._console.note(f"{path}: skipped {finding}")
+        self._console.note(f"{path}: skipped {finding.skipped}")

@@ -19,10 +19,12 @@ from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, Form, export_segment
 from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment, count_records
+from kdump.kafka.startup.logdirectory import sort_folders
 from kdump.log.lock import is_held
 from kdump.log.named import is_stream
 from kdump.log.names import MAX_OFFSET, Kind, sibling
 from kdump.log.opening import open_source
+from kdump.log.partition import log_directory_above
 from kdump.log.paths import (
     LogSegment,
     LogSegment07,
@@ -174,8 +176,8 @@ class Outputs:
         overwrites: replace files that are there.
 
     Raises:
-        KdumpError: UNWRITABLE: a directory cannot be made, or belongs to a running broker, or what has the name of a
-            file is none. OUTPUT_EXISTS.
+        KdumpError: UNWRITABLE: a directory cannot be made, or belongs to a running broker, or would stop one at its
+            next start, or what has the name of a file is none. OUTPUT_EXISTS.
     """
 
     def __init__(self, jobs: Sequence[Job], *, overwrites: bool = False) -> None:
@@ -193,6 +195,7 @@ class Outputs:
             for log_directory in (directory, os.path.dirname(absolute_path(directory))):
                 if is_held(log_directory):
                     raise KdumpError(Codes.UNWRITABLE, "a broker runs on this log directory", path=log_directory)
+            _refuse_folder(directory)
         for job in self._jobs:
             for path in _files_of(job):
                 self._check_place(path)
@@ -332,6 +335,15 @@ def _refuse_sources(jobs: Sequence[Job]) -> None:
                 raise DestinationError(f"{path} is (or belongs to) the source")
         if _offset_in(job.target) is not None and os.path.lexists(job.target) and _directory_of(job.target) in beside:
             raise DestinationError(f"{job.target} is another segment beside the source")
+
+
+def _refuse_folder(directory: str) -> None:
+    """Raises KdumpError UNWRITABLE for a directory in a log directory with which a broker does not start."""
+    above = log_directory_above(directory)
+    first = None if above is None else os.path.relpath(os.path.realpath(directory), above).split(os.sep)[0]
+    if first is not None and first != os.curdir and sort_folders([first]).unparsable:
+        message = f"{above} is a log directory, and a broker does not start with a directory {first} in it"
+        raise KdumpError(Codes.UNWRITABLE, message, path=directory)
 
 
 def _target_directories(jobs: Sequence[Job]) -> dict[str, os.stat_result | None]:

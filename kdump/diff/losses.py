@@ -11,6 +11,7 @@ from itertools import permutations
 from typing import Final, NamedTuple
 
 from kdump.diff.comparison import Comparison, CopyDifference, DifferenceKind
+from kdump.diff.election import Election
 from kdump.diff.pairs import MISSING, Intervals
 from kdump.kafka.fetcher import FollowerOutcome, follow
 
@@ -59,6 +60,24 @@ class Recommendation(NamedTuple):
     """How many of the others would loop or fail."""
     faults: int
     """How many findings are about this copy alone."""
+
+
+class ExpectedLeader(NamedTuple):
+    """Whom the cluster elects, and what the start of all nodes costs.
+
+    Attributes:
+        election: what the metadata says.
+        copies: the number of the copy of each possible leader; None where no PATH holds it.
+        records_lost: of all others together, with the worst of these leaders; None where one has no copy here.
+        nowhere_else: how many of these no other copy has.
+        losers: copies with records that are lost and nowhere else, how many, and their offsets.
+    """
+
+    election: Election
+    copies: tuple[int | None, ...]
+    records_lost: int | None
+    nowhere_else: int | None
+    losers: tuple[tuple[int, int, OffsetRanges], ...]
 
 
 def truncations(comparison: Comparison) -> Iterator[CopyTruncation]:
@@ -127,6 +146,30 @@ def recommended(
         cost = total.nowhere_else, total.records_lost, total.troubled, total.faults, contradicted[number]
         candidates[*cost, -latest, -copy.log_end, number] = total
     return candidates[min(candidates)] if candidates else None
+
+
+def expected_leader(comparison: Comparison, found: Sequence[CopyTruncation], election: Election) -> ExpectedLeader:
+    """What the start of all nodes costs, with the worst of the leaders that the cluster may elect."""
+    by_node = {
+        copy.place.node_id: number
+        for number, copy in enumerate(comparison.copies)
+        if copy.place.topic_id in (None, election.topic_id) and not copy.place.is_future
+    }
+    of_nodes = {number for node, number in by_node.items() if node is not None}
+    copies = tuple(by_node.get(node) for node in election.possible)
+    lost = {leader: [one for one in found if one.leader == leader and one.follower in of_nodes] for leader in copies}
+    losers: dict[int, CopyTruncation] = {}
+    for one in (one for several in lost.values() for one in several if one.nowhere_else):
+        if one.follower not in losers or losers[one.follower].nowhere_else < one.nowhere_else:
+            losers[one.follower] = one
+    is_known = None not in copies
+    return ExpectedLeader(
+        election,
+        copies,
+        max((sum(one.records_lost for one in own) for own in lost.values()), default=0) if is_known else None,
+        max((sum(one.nowhere_else for one in own) for own in lost.values()), default=0) if is_known else None,
+        tuple((number, one.nowhere_else, one.nowhere_else_ranges) for number, one in sorted(losers.items())),
+    )
 
 
 def _counted(intervals: Intervals) -> tuple[int, OffsetRanges]:

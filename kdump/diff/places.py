@@ -25,7 +25,7 @@ from kdump.log.names import (
     parse_partition_directory,
     partition_of_file,
 )
-from kdump.log.partition import no_segments, partitions_elsewhere
+from kdump.log.partition import is_log_directory, no_segments, not_read
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, is_zookeeper, resolve
 from kdump.log.siblings import is_put_aside, read_checkpoint, read_topic_id
 
@@ -167,19 +167,14 @@ def _are_joined(one: PathCopies, other: PathCopies) -> bool:
 def _of_directory(directory: PathDirectory, on_error: Callable[[KdumpError], None]) -> PathCopies:
     path = directory.path
     entries = files.listing(path)
-    folders = [entry for entry in entries if entry.is_directory and parse_partition_directory(entry.name) is not None]
-    if not folders and parse_partition_directory(os.path.basename(files.absolute(path))) is None:
-        errors: list[KdumpError] = []
-        has_logs = any(folder.names for folder in directory.partitions(errors.append))
-        names = {entry.name for entry in entries if not entry.is_directory}
-        if not has_logs and not names & LOG_DIRECTORY_TEXT_FILES:
-            raise no_segments(path, entries)
-        if has_logs:
-            return PathCopies(path, (_copy(path, path, _known_above(path)),), False)
-    elif not folders:
+    if directory.is_partition(entries):
         return PathCopies(path, (_copy(path, path, _known_above(path)),), False)
+    names = {entry.name for entry in entries if not entry.is_directory}
+    if not is_log_directory(entries) and not names & LOG_DIRECTORY_TEXT_FILES:
+        raise no_segments(path, entries)
+    folders = [entry for entry in entries if entry.is_directory and parse_partition_directory(entry.name) is not None]
     known = _Known(read_log_directory(path), path)
-    for error in partitions_elsewhere(entries):
+    for error in not_read(entries):
         on_error(error)
     copies = []
     for entry in sorted(folders, key=lambda entry: entry.name):

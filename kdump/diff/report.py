@@ -12,6 +12,7 @@ from kdump.diff.against import FileDifference
 from kdump.diff.comparison import CopyDifference, DifferenceKind
 from kdump.diff.losses import CopyTruncation
 from kdump.diff.run import CopySummary, PartitionReport, ReportedRecord
+from kdump.kafka.image.partitions import NO_LEADER
 from kdump.log.context import as_text
 from kdump.log.names import partition_of_file
 from kdump.rows.scalarlines import json_text, plain
@@ -21,6 +22,7 @@ _STYLES = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
 _FEWEST_COPIES = 2
 _FEWEST_SIDES = 3
 """Copies of which it is told who agrees with whom."""
+_FEW_RANGES = 3
 _LONGEST = 60
 """Characters of a key or a value in a table."""
 _BEFORE = 20
@@ -98,8 +100,22 @@ def report_json(report: PartitionReport) -> Iterator[str]:
             copy=report.copies[best.copy].path,
             recordsLost=best.records_lost,
             recordsNowhereElse=best.nowhere_else,
-            message=_recommendation(report),
+            **_expected_members(report),
+            message="; ".join([_recommendation(report), *_expected_lines(report)]),
         )
+
+
+def _expected_members(report: PartitionReport) -> dict[str, Any]:
+    expected = report.expected
+    possible = None if expected is None else expected.election.possible
+    only, number = (possible[0], expected.copies[0]) if expected and possible and len(possible) == 1 else (None, None)
+    return {
+        "possibleLeaders": possible,
+        "expectedLeader": only,
+        "expectedLeaderCopy": None if number is None else report.copies[number].path,
+        "expectedRecordsLost": expected and expected.records_lost,
+        "expectedRecordsNowhereElse": expected and expected.nowhere_else,
+    }
 
 
 def record_json(record: ReportedRecord) -> str:
@@ -179,7 +195,7 @@ def report_text(report: PartitionReport, *, color: bool, is_brief: bool) -> str:
             if (pair.records_lost or pair.loops or pair.fails or not is_brief) and not pair.is_refused
         ]
         if report.recommendation is not None:
-            lines.append(f"  {_recommendation(report)}\n")
+            lines += [f"  {line}\n" for line in (_recommendation(report), *_expected_lines(report))]
     return "".join(lines)
 
 
@@ -344,15 +360,55 @@ def _recommendation(report: PartitionReport) -> str:
     best = report.recommendation
     assert best is not None
     text = f"keep {escaped(report.copies[best.copy].path)}: as the leader "
-    if not best.records_lost:
-        text += "it costs no record"
-    else:
-        text += f"it costs {_records(best.records_lost)}, {best.nowhere_else:,} of them nowhere else"
+    text += f"it costs {_cost(best.records_lost, best.nowhere_else)}"
     if best.troubled:
         text += f"; {best.troubled} of the others cannot follow it"
     if best.faults:
         text += f"; {best.faults} finding{'s are' if best.faults != 1 else ' is'} about this copy"
     return text
+
+
+def _expected_lines(report: PartitionReport) -> Iterator[str]:
+    """Whom the cluster elects, what that costs, and what saves it."""
+    expected, best = report.expected, report.recommendation
+    if expected is None or best is None or report.name is None:
+        yield "the cluster may elect another one: its metadata is not at hand"
+        return
+    election = expected.election
+    nodes = " or ".join(
+        f"node {node} ({'no PATH has its copy' if copy is None else escaped(report.copies[copy].path)})"
+        for node, copy in zip(election.possible, expected.copies, strict=True)
+    )
+    members = ", ".join(map(str, election.isr)) or "none"
+    eligible = f", ELR {', '.join(map(str, election.elr))}" if election.elr else ""
+    leader = "none" if election.leader == NO_LEADER else str(election.leader)
+    known = f"leader {leader}, ISR {members}{eligible} at offset {election.offset} of {escaped(election.directory)}"
+    unclean = "" if election.is_unclean_enabled else ", unless server.properties enables unclean elections"
+    yield f"the cluster elects {nodes or 'nobody'}{unclean} ({known})"
+    if not election.possible:
+        return
+    if expected.records_lost is None or expected.nowhere_else is None:
+        yield "what starting all nodes costs is not known: copy the partition directories away before the start"
+    else:
+        most = "at most " if len(election.possible) > 1 and expected.records_lost else ""
+        yield f"starting all nodes costs {most}{_cost(expected.records_lost, expected.nowhere_else)}"
+    for number, count, ranges in expected.losers:
+        offsets = ", ".join(f"{first}..{last}" for first, last in ranges[:_FEW_RANGES])
+        more = f" and {len(ranges) - _FEW_RANGES:,} more ranges" if len(ranges) > _FEW_RANGES else ""
+        directory = escaped(report.copies[number].directory)
+        yield f"before the start, copy {directory} away: only it has {_records(count)}, offsets {offsets}{more}"
+    node = report.copies[best.copy].node_id
+    if node is not None and expected.copies != (best.copy,) and (expected.nowhere_else or 0) > best.nowhere_else:
+        topic, number = report.name
+        yield (
+            f"to let {escaped(report.copies[best.copy].path)} lead, start node {node} and the controllers without the "
+            f"other replicas, run kafka-leader-election.sh --bootstrap-server HOST:9092 --election-type UNCLEAN "
+            f"--topic {escaped(topic)} --partition {number}, then start the others"
+        )
+
+
+def _cost(lost: int, nowhere_else: int) -> str:
+    return f"{_records(lost)}, {nowhere_else:,} of them nowhere else" if lost else "no record"
 
 
 def _records(count: int) -> str:

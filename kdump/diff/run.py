@@ -11,7 +11,15 @@ from kdump.diff.against import FileDifference, against, below, changed_files, li
 from kdump.diff.comparison import Comparison, CopyDifference, DifferenceKind
 from kdump.diff.contents import ContentOptions, StoredRecord
 from kdump.diff.copies import LoadedCopy, load
-from kdump.diff.losses import CopyTruncation, Recommendation, recommended, truncations
+from kdump.diff.election import Clusters, Election
+from kdump.diff.losses import (
+    CopyTruncation,
+    ExpectedLeader,
+    Recommendation,
+    expected_leader,
+    recommended,
+    truncations,
+)
 from kdump.diff.manifest import CopyManifest, ListedPartition, is_manifest, read_manifest
 from kdump.diff.places import PartitionCopies, PartitionName, PathCopies, copies_of, partitions_of
 from kdump.diff.shown import RecordDifference, shown_records
@@ -52,7 +60,10 @@ class CopySummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
-    """The comparison of one partition. ``common``: what all copies may hold; ``equal_to``: up to there it is equal."""
+    """The comparison of one partition. ``common``: what all copies may hold; ``equal_to``: up to there it is equal.
+
+    ``expected``: None where the metadata of the cluster is not at hand.
+    """
 
     name: PartitionName | None
     copies: tuple[CopySummary, ...]
@@ -62,6 +73,7 @@ class PartitionReport:
     differences: tuple[CopyDifference, ...]
     truncations: tuple[CopyTruncation, ...]
     recommendation: Recommendation | None
+    expected: ExpectedLeader | None = None
 
 
 class ReportedRecord(NamedTuple):
@@ -75,8 +87,8 @@ class ReportedRecord(NamedTuple):
 DiffItem: TypeAlias = PartitionReport | ReportedRecord | KdumpError
 _RESULT = PlainData(
     (
-        CopySummary, CopyTruncation, CopyDifference, DifferenceKind, PartitionReport, Recommendation, RecordDifference,
-        ReportedRecord, StoredRecord,
+        CopySummary, CopyTruncation, CopyDifference, DifferenceKind, Election, ExpectedLeader, PartitionReport,
+        Recommendation, RecordDifference, ReportedRecord, StoredRecord,
     )
 )  # fmt: skip
 
@@ -84,12 +96,13 @@ _RESULT = PlainData(
 class PartitionTask(NamedTuple):
     """The copies of one partition, to be compared.
 
-    ``listed``: what a manifest says of it, of each copy that it was made of; ``manifest``: its path; ``roots``: PATHs,
-    and which PATH of the manifest stands for each.
+    ``election``: what the cluster's metadata says of it. ``listed``: what a manifest says of it, of each copy that it
+    was made of; ``manifest``: its path; ``roots``: PATHs, and which PATH of the manifest stands for each.
     """
 
     partition: PartitionCopies
     options: DiffOptions
+    election: Election | None = None
     listed: tuple[ListedPartition, ...] = ()
     manifest: str = ""
     roots: tuple[tuple[str, str], ...] = ()
@@ -138,6 +151,7 @@ class PartitionTask(NamedTuple):
             tuple(differences),
             found,
             recommended(comparison, differences, found),
+            None if self.election is None else expected_leader(comparison, found, self.election),
         )
         if self.options.with_records:
             paths = tuple(copy.path for copy in copies)
@@ -177,7 +191,11 @@ def diff(
     tasks = [PartitionTask(one, options) for one in partitions_of(found) if one.copies]
     if manifest is not None:
         tasks = _with_manifest(tasks, manifest, there, tuple((roots or {}).items()))
-    tasks = _of_topics(tasks, options.topics, on_error)
+    clusters = Clusters(found)
+    tasks = [
+        task._replace(election=clusters.election(task.partition))
+        for task in _of_topics(tasks, options.topics, on_error)
+    ]
     work = Work(PartitionTask.run, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_lost)
     size = max(1, -(-len(tasks) // _MOST_GROUPS))
     groups = [tasks[first : first + size] for first in range(0, len(tasks), size)]

@@ -26,9 +26,9 @@ from kdump.verify.table import UNKNOWN_OFFSET, cleaned, entry_of, read_rows, row
 
 _FROM_VERIFY: Final = (
     "position", "base_offset", "last_offset", "producer_id", "size", "leader_epoch", "record_count", "marker_type",
-    "crc", "attributes", "magic", "is_valid",
+    "crc", "attributes", "producer_epoch", "magic", "is_valid",
 )  # fmt: skip
-_TYPES: Final = ("i8", "i8", "i8", "i8", "i8", "i4", "i4", "i4", "u4", "u2", "i1", "?")
+_TYPES: Final = ("i8", "i8", "i8", "i8", "i8", "i4", "i4", "i4", "u4", "u2", "i2", "i1", "?")
 
 _AT_ONCE: Final = 8
 """Segments of a store of which the headers are read at the same time: each waits for its own requests."""

@@ -217,7 +217,7 @@ class DumpRun:
             return None if source.size is None else self._transactions.of(target.path)
 
         def skip(finding: Finding) -> None:
-            self.reporter.note(f"{target.path}: skipped {finding}")
+            self.reporter.note(f"{target.path}: skipped {finding.skipped}")
             output.skipped(finding)
 
         printer = output.printer(target, LateOutcomes(read_transactions), self._note_undecoded)

@@ -221,7 +221,7 @@ def parse_meta_properties(data: bytes) -> MetaProperties:
     if version and "cluster.id" not in properties:
         raise _malformed("there is no cluster.id", 0)
     directory_id = properties.get("directory.id")
-    if directory_id is not None and not _is_uuid(directory_id):
+    if directory_id is not None and not is_uuid(directory_id):
         raise _malformed(f"{directory_id!r} is no directory id", 0)
     return MetaProperties(version, properties.get("cluster.id"), node_id, directory_id)
 
@@ -323,10 +323,10 @@ def _int64(text: str) -> int:
 
 def is_topic_id(text: str) -> bool:
     """An id that a topic may have."""
-    return _is_uuid(text) and text != _ZERO_UUID
+    return is_uuid(text) and text != _ZERO_UUID
 
 
-def _is_uuid(text: str) -> bool:
+def is_uuid(text: str) -> bool:
     """22 characters of URL-safe base64 without padding: 16 bytes."""
     try:
         return len(base64.b64decode(text + "==", b"-_", validate=True)) == 16 and len(text) == _UUID_TEXT_LENGTH

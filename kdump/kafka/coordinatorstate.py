@@ -19,7 +19,8 @@ from kdump.fast.ragged import windows
 from kdump.fast.recordtable import RecordTable
 from kdump.format.messagereader import Value
 from kdump.kafka.groupstate import GROUP_RECORD_TYPES, GroupRecord, group_name, group_rows
-from kdump.kafka.newestvalues import NewestValues
+from kdump.kafka.newestvalues import NewestValues, StoredValue
+from kdump.kafka.transactionends import CoordinatedTransaction
 from kdump.payloads.decoded import PayloadError
 from kdump.payloads.internal import DECODERS, CoordinatorDecoder
 
@@ -45,6 +46,8 @@ _TRANSACTION_STATES: Final = (
     "PrepareEpochFence",
 )
 """org.apache.kafka.coordinator.transaction.TransactionState by its number."""
+_RAISES_EPOCHS: Final = 2
+"""The first transaction version with which the epoch rises with each marker (TransactionVersion.supportsEpochBump)."""
 
 
 class Undecoded:
@@ -80,6 +83,27 @@ class CoordinatorState(NewestValues):
     def rows(self) -> Iterator[dict[str, Value]]:
         """The state as columns of the output, sorted by its key."""
         show = _committed_offset if self._name == OFFSETS else _transactional_id
+        for name, value, stored in self._values():
+            yield show(name, value) | {"recordOffset": stored.offset, "timestamp": stored.timestamp}
+
+    def transactions(self) -> Iterator[CoordinatedTransaction]:
+        """The transactional ids of a TRANSACTION_LOG as its coordinator knows them, sorted by name."""
+        for name, value, stored in self._values():
+            row: dict[str, Any] = _transactional_id(name, value)
+            values: dict[str, Any] = value
+            yield CoordinatedTransaction(
+                row["transactionalId"],
+                row["state"],
+                row["producerId"],
+                values.get("previousProducerId", -1),
+                row["producerEpoch"],
+                values.get("clientTransactionVersion", 0) >= _RAISES_EPOCHS,
+                frozenset(row["partitions"]),
+                stored.offset,
+            )
+
+    def _values(self) -> Iterator[tuple[_Name, dict[str, Value], StoredValue]]:
+        """The members of each key, its value, and the record that has it, sorted by the key."""
         for keys in self._by_name(self._name_of_row):
             # Both versions of a commit's key name the same group and partition.
             data = max(keys, key=lambda data: self.newest(data).offset)
@@ -92,8 +116,7 @@ class CoordinatorState(NewestValues):
             except PayloadError as error:
                 self._undecoded.add(stored.offset, error)
                 continue
-            row = show(tuple(key.values.values()), value.values)
-            yield row | {"recordOffset": stored.offset, "timestamp": stored.timestamp}
+            yield tuple(key.values.values()), value.values, stored
 
     def groups(self) -> Iterator[dict[str, Any]]:
         """The groups with their states and members as columns of the output, sorted by name."""

@@ -19,6 +19,7 @@ from kdump.fast.headers import native_column
 from kdump.fast.recordtable import RecordGroups, RecordTable
 from kdump.format import control
 from kdump.format.batch import TRANSACTIONAL
+from kdump.kafka.transactionends import Ending, EndingOf
 
 _HEAD: Final = struct.Struct(">qq?")
 """Offset, timestamp, and whether there is a value, in front of the value."""
@@ -55,6 +56,7 @@ class NewestValues:
         self._at = at
         self._newest: dict[bytes, bytes] = {}
         self._pending: dict[int, dict[bytes, bytes]] = {}
+        self._epochs: dict[int, int] = {}
         self.later = 0
         """Records of the state that were passed over."""
 
@@ -62,6 +64,11 @@ class NewestValues:
     def open_transactions(self) -> int:
         """How many producers have commits that wait for a marker."""
         return sum(1 for records in self._pending.values() if records)
+
+    def end_transactions(self, ending: EndingOf) -> None:
+        """End those that are open as their coordinators would."""
+        for producer_id in list(self._pending):
+            self._end(producer_id, is_commit=ending(producer_id, self._epochs[producer_id]).ending is Ending.COMMIT)
 
     def keys(self) -> Iterator[bytes]:
         """All keys, in the order in which they first came; those with a tombstone too."""
@@ -86,18 +93,23 @@ class NewestValues:
         is_control = groups.is_control
         self._take(self._newest, groups.table, wanted & ~np.repeat(is_transactional, groups.rows))
         types, producer = groups.control_types, native_column(headers, "producer_id")
+        epochs = native_column(headers, "producer_epoch")
         for number in np.flatnonzero(is_transactional).tolist():
             first, last = int(groups.bounds[number]), int(groups.bounds[number + 1])
             own = int(producer[number])
             if not is_control[number]:
                 rows = np.zeros(wanted.size, np.bool_)
                 rows[first:last] = wanted[first:last]
+                self._epochs[own] = int(epochs[number])
                 self._take(self._pending.setdefault(own, {}), groups.table, rows)
             elif first < last and self._counts(int(groups.table.timestamp[first])):
-                pending = self._pending.pop(own, {})
-                if types[number] == control.COMMIT:
-                    for key, packed in pending.items():
-                        _keep(self._newest, key, StoredValue.of(packed))
+                self._end(own, is_commit=types[number] == control.COMMIT)
+
+    def _end(self, producer_id: int, *, is_commit: bool) -> None:
+        pending = self._pending.pop(producer_id, {})
+        if is_commit:
+            for key, packed in pending.items():
+                _keep(self._newest, key, StoredValue.of(packed))
 
     def is_of_state(self, table: RecordTable) -> NDArray[np.bool_]:
         """Which records make up the state: those with a key. Shape (rows,)."""

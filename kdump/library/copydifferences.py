@@ -96,6 +96,15 @@ class BestCopy(_OfPartition):
     copy: str
     records_lost: int
     records_nowhere_else: int
+    possible_leaders: Sequence[int] | None
+    """The nodes that the cluster may elect when all of them start; None: its metadata is not at hand."""
+    expected_leader: int | None
+    """The only one of them; None where there are none or several."""
+    expected_leader_copy: str | None
+    """Its PATH; None where no PATH holds its copy."""
+    expected_records_lost: int | None
+    """What that costs at most; None where it is not known."""
+    expected_records_nowhere_else: int | None
     message: str
 
 

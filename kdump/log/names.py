@@ -60,6 +60,8 @@ TEXT_FILES: Final = SIBLING_TEXT_FILES | LOG_DIRECTORY_TEXT_FILES
 """All of them, as ``format.checkpoint`` reads them."""
 
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
+LOG_DIRECTORY_MARKERS: Final = frozenset({META_PROPERTIES, ".kafka_cleanshutdown", BOOTSTRAP_CHECKPOINT})
+"""Files that only a log directory holds; each proves one."""
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 CLUSTER_METADATA: Final = "__cluster_metadata"
@@ -92,6 +94,11 @@ class FileName:
     stem: str
     state: str
     base_offset: int | None
+
+    @property
+    def is_remote(self) -> bool:
+        """The name is that of a file in remote storage (``<offset>-<uuid>.log``)."""
+        return _TIERED.fullmatch(self.stem) is not None
 
 
 def is_uri(path: str) -> bool:

@@ -6,7 +6,7 @@ Source: docs/spec/formats.md#5-directories-and-names; the order is that of the o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
@@ -14,6 +14,7 @@ from kdump.log import files
 from kdump.log.listing import ListingEntry
 from kdump.log.named import check_link
 from kdump.log.names import (
+    LOG_DIRECTORY_MARKERS,
     LOG_DIRECTORY_TEXT_FILES,
     META_PROPERTIES,
     SIBLING_TEXT_FILES,
@@ -30,6 +31,31 @@ _ALL_KINDS: Final = frozenset(Kind)
 _SIBLING_ORDER = {kind: order for order, kind in enumerate(Kind)}
 
 
+def is_log_directory(entries: Iterable[ListingEntry]) -> bool:
+    """Whether a listing is that of a log directory, which is never a partition, whatever files somebody put there.
+
+    It holds partition directories, or links in place of them, or a file that a broker makes in no partition.
+
+    Source: docs/spec/formats.md#5-directories-and-names.
+    """
+    return any(entry.name in LOG_DIRECTORY_MARKERS or _is_partition_directory(entry) for entry in entries)
+
+
+def log_directory_above(path: str) -> str | None:
+    """The log directory that ``path`` is, or is in at any depth, even if nothing is there; None if it lies in none.
+
+    What proves it is one of ``LOG_DIRECTORY_MARKERS``: partition directories lie in directories for copies, too.
+    """
+    path = os.path.realpath(path)
+    while True:
+        if any(os.path.lexists(os.path.join(path, name)) for name in LOG_DIRECTORY_MARKERS):
+            return path
+        above = os.path.dirname(path)
+        if above == path:
+            return None
+        path = above
+
+
 def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all_files: bool = False) -> Iterator[str]:
     """The segment files of a partition directory, or of every partition of a log directory, in offset order.
 
@@ -41,8 +67,8 @@ def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all
 
     Args:
         directory: the path, which starts every path given back.
-        on_error: takes NO_SEGMENTS for the directory, UNREADABLE for it or a partition in it, and LINK_OUTSIDE for a
-            partition that is a link to elsewhere; the others follow.
+        on_error: takes NO_SEGMENTS for the directory, UNREADABLE for it or a partition in it, LINK_OUTSIDE for a
+            partition that is a link to elsewhere, and NOT_A_SEGMENT_FILE for a log of no partition; the others follow.
         all_files: the siblings of the .log files too.
     """
     for folder, names in files_by_partition(directory, on_error, all_files=all_files):
@@ -54,7 +80,7 @@ def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all
 def files_by_partition(
     directory: str, on_error: Callable[[KdumpError], None], *, all_files: bool = False
 ) -> Iterator[tuple[str, list[str]]]:
-    """The directory and the partition directories in it, each with the names of its ``segment_files``.
+    """The directory, or the partition directories of a log directory, each with the names of its ``segment_files``.
 
     The logs of Kafka 0.7 are among them.
     A folder is listed when the one before is done, as a broker may change it meanwhile.
@@ -63,10 +89,13 @@ def files_by_partition(
     if top is None:
         return
     found = False
-    for error in partitions_elsewhere(top):
-        found = True
-        on_error(error)
-    for folder in _folders(directory, top):
+    folders = [directory]
+    if is_log_directory(top):
+        folders = [path for _, path in sorted(_partitions(top))]
+        for error in not_read(top):
+            found = True
+            on_error(error)
+    for folder in folders:
         entries = top if folder == directory else _entries_unless_gone(folder, on_error)
         names = _segment_names(entries or [], _ALL_KINDS if all_files else _LOG_KINDS)
         found |= entries is None or bool(names)
@@ -75,8 +104,16 @@ def files_by_partition(
         on_error(no_segments(directory, top))
 
 
-def _folders(directory: str, entries: list[ListingEntry]) -> list[str]:
-    return [directory, *(path for _, path in sorted(_partitions(entries)))]
+def not_read(entries: list[ListingEntry]) -> Iterator[KdumpError]:
+    """The errors for what is not read in a log directory: links in place of partitions, and logs of no partition.
+
+    ``entries``: its listing.
+    """
+    yield from partitions_elsewhere(entries)
+    paths = {entry.name: entry.path for entry in entries}
+    for name in _segment_names(entries, _LOG_KINDS):
+        message = "lies in a log directory beside the partitions, and belongs to none of them; name it to read it"
+        yield KdumpError(Codes.NOT_A_SEGMENT_FILE, message, path=paths[name])
 
 
 def partition_directories(
@@ -100,7 +137,7 @@ def no_segments(directory: str, entries: list[ListingEntry]) -> KdumpError:
     names = {entry.name for entry in entries}
     partitions = sum(1 for _ in _partitions(entries))
     own_name = parse_partition_directory(os.path.basename(files.absolute(directory)))
-    if partitions or names & LOG_DIRECTORY_TEXT_FILES:
+    if is_log_directory(entries) or names & LOG_DIRECTORY_TEXT_FILES:
         owner = _owner(directory) if META_PROPERTIES in names else ""
         if not partitions:
             what = f"an empty log directory{owner}, with 0 partitions"
@@ -166,10 +203,15 @@ def _partitions(entries: list[ListingEntry]) -> Iterator[tuple[tuple[str, int], 
             yield parsed, entry.path
 
 
+def _is_partition_directory(entry: ListingEntry) -> bool:
+    """Also a link to a directory, as a broker takes it for a partition."""
+    return parse_partition_directory(entry.name) is not None and (entry.is_directory or os.path.isdir(entry.path))
+
+
 def partitions_elsewhere(entries: list[ListingEntry]) -> Iterator[KdumpError]:
     """The error for links in place of partition directories, which are not followed."""
     for entry in entries:
-        if not entry.is_directory and parse_partition_directory(entry.name) is not None and os.path.isdir(entry.path):
+        if not entry.is_directory and _is_partition_directory(entry):
             try:
                 check_link(entry.path)
             except KdumpError as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final, TypeAlias
@@ -34,7 +34,7 @@ from kdump.log.names import (
     sibling,
 )
 from kdump.log.opening import open_source
-from kdump.log.partition import files_by_partition, segment_files
+from kdump.log.partition import files_by_partition, is_log_directory, segment_files
 from kdump.log.source import Source
 from kdump.log.zookeepernames import VERSION_DIRECTORY, parse_zookeeper_name
 
@@ -167,22 +167,21 @@ class PathDirectory(_Path):
         """The path as the paths of the files in it have it: ``orders-0`` of ``orders-0/``."""
         return _folder_of(self.path)
 
-    def is_partition(self, entries: Iterable[ListingEntry]) -> bool:
+    def is_partition(self, entries: Sequence[ListingEntry]) -> bool:
         """Whether it is one partition, by the files in its listing; without any, by its name."""
-        has_partitions = False
+        if is_log_directory(entries):
+            return False
         for entry in entries:
-            if entry.is_directory:
-                has_partitions = has_partitions or parse_partition_directory(entry.name) is not None
-                continue
             name = parse_file_name(entry.name)
-            if entry.name in SIBLING_TEXT_FILES or (name is not None and name.kind is not Kind.CHECKPOINT):
+            is_own = entry.name in SIBLING_TEXT_FILES or (name is not None and name.kind is not Kind.CHECKPOINT)
+            if is_own and not entry.is_directory:
                 return True
-        return not has_partitions and parse_partition_directory(os.path.basename(files.absolute(self.path))) is not None
+        return parse_partition_directory(os.path.basename(files.absolute(self.path))) is not None
 
     def partitions(
         self, on_error: Callable[[KdumpError], None], *, all_files: bool = False
     ) -> Iterator[PartitionFolder]:
-        """The directory itself and the partitions in it, each listed when its turn comes; see ``segment_files``."""
+        """The directory itself, or the partitions in it, each listed when its turn comes; see ``segment_files``."""
         for folder, names in files_by_partition(self.path, on_error, all_files=all_files):
             today, old = (tuple(name for name in names if is_log_07(name) is wanted) for wanted in (False, True))
             yield PartitionFolder(_folder_of(folder), today, folder == self.path, old)

@@ -71,7 +71,13 @@ def read_txn_index(path: str) -> Sequence[AbortedTxn] | None:
 
 
 def read_snapshot(path: str) -> list[ProducerEntry]:
-    """The producers at the base offset of the log ``path``; none without a valid snapshot."""
+    """The producers at the base offset of the log ``path``; none without a valid snapshot.
+
+    In remote storage the snapshot beside a log is that of its end (RemoteLogManager.copyLogSegment).
+    """
+    name = parse_file_name(path)
+    if name is not None and name.is_remote:
+        return []
     data = _read_sibling(path, Kind.SNAPSHOT)
     try:
         return [] if data is None else parse_snapshot(data)

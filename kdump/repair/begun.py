@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.files import listing
 from kdump.log.named import errors_at
+from kdump.log.partition import is_log_directory
+from kdump.repair.apply.disk import Folder
 from kdump.repair.apply.folders import Folders, open_repair
 from kdump.repair.apply.journal import clear_unprepared, has_unprepared, unfinished
-from kdump.repair.apply.manifest import MANIFEST_NAME, Manifest
-from kdump.repair.apply.undo import Undone, resume, undo
+from kdump.repair.apply.manifest import HOME, MANIFEST_NAME, Manifest
+from kdump.repair.apply.undo import Undone, remove_home, resume, undo
 from kdump.repair.refusals import locked, refused
 
 
@@ -102,6 +105,9 @@ def _finish(directory: str, *, force: bool, backup: str | None) -> Iterator[str]
     if has_unprepared(directory):
         with locked(directory, is_forced=force):
             clear_unprepared(directory, backup)
+    if os.path.lexists(os.path.join(directory, HOME)) and is_log_directory(listing(directory)):
+        with locked(directory, is_forced=force), Folder(directory) as folder:
+            remove_home(folder)
 
 
 def directory_and_below(directory: str) -> list[str]:

@@ -27,7 +27,7 @@ from kdump.repair.apply.disk import can_be_cut
 from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unfinished
 from kdump.repair.apply.manifest import MANIFEST_NAME, Manifest, undo_command
 from kdump.repair.apply.preparation import Preparation, check_room
-from kdump.repair.plan.location import log_directory_above, place_of
+from kdump.repair.plan.location import place_of
 from kdump.repair.plan.plan import RepairLoss, RepairMode
 from kdump.repair.plan.recovery import digested
 from kdump.repair.refusals import (
@@ -314,10 +314,6 @@ def _written(
     is_whole: bool,
     written: set[str] | None,
 ) -> Repaired07:
-    above = log_directory_above(output)
-    if above is not None:
-        message = f"{above} is the log directory of a broker; give a directory outside of it"
-        raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
     names = [name for name in directory.names() if _counts(name, is_whole)]
     check_room(output, sum(directory[name].size for name in names))
     target_name = os.path.basename(absolute_path(found.target))

@@ -11,9 +11,9 @@ from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.lock import DirectoryLock, Lock, LockState, PartitionLock
-from kdump.log.names import Kind, parse_file_name
+from kdump.log.names import Kind, parse_file_name, parse_partition_directory
 from kdump.log.opening import check_size
-from kdump.log.partition import segments_around
+from kdump.log.partition import log_directory_above, segments_around
 from kdump.repair.apply.journal import part_name, unfinished
 from kdump.repair.apply.manifest import HOME
 from kdump.repair.apply.preparation import check_room
@@ -86,18 +86,24 @@ def refuse_one_name(segments: list[str]) -> None:
 def refuse_backup(place: PartitionLocation, backup: str | None) -> None:
     """Raises KdumpError REPAIR_REFUSED for a backup that could not be used.
 
-    A broker would load one among its partitions. One in a directory ``.kdump`` would look like the journal of a
-    repair of the directory above it.
+    A broker would load one among its partitions, of whichever of its log directories. One in a directory ``.kdump``
+    would look like the journal of a repair of the directory above it, and one with the name of a partition would make
+    the partition directory a log directory.
     """
     if backup is None:
         return
     if HOME in (os.path.basename(absolute_path(backup)), os.path.basename(os.path.realpath(backup))):
         raise refused(f"{HOME} is the name for the journals of repairs; give a directory of another name", backup)
-    if place.log_directory is None:
+    if is_below(backup, place.directory):
+        inside = os.path.relpath(os.path.realpath(backup), os.path.realpath(place.directory)).split(os.sep)[0]
+        if parse_partition_directory(inside) is not None:
+            raise refused(f"{inside} is the name of a partition directory; give a directory of another name", backup)
         return
-    if is_below(backup, place.log_directory) and not is_below(backup, place.directory):
-        log_directory = os.path.realpath(place.log_directory)
-        raise refused(f"{log_directory} is the log directory of a broker; give a directory outside of it", backup)
+    above = log_directory_above(backup)
+    if above is None and place.log_directory is not None and is_below(backup, place.log_directory):
+        above = os.path.realpath(place.log_directory)
+    if above is not None:
+        raise refused(f"{above} is the log directory of a broker; give a directory outside of it", backup)
 
 
 def is_below(path: str, directory: str) -> bool:

@@ -149,7 +149,8 @@ class _Text:
         for extent in log.dropped:
             yield f"{self._would('drop', 'dropped')} {_dropped(extent)}"
         for lost in log.lost:
-            yield _lost(lost)
+            is_at_end = segment is self._plan.segments[-1] and lost.first_offset >= log.end_offset
+            yield _lost(lost, is_at_end=is_at_end)
         for restored in log.restored:
             yield f"{self._would('restore', 'restored')} {_restored(restored)}"
         for touched in log.transactions:
@@ -184,10 +185,11 @@ class _Text:
     def _in_place(self) -> Iterator[str]:
         plan, place = self._plan, self._plan.place
         above = escaped(place.log_directory or "")
-        if plan.is_metadata:
+        if plan.is_metadata and not plan.is_correction:
             yield (
-                f"{self._target}: the metadata of a cluster are not repaired in place: move the directory away and let "
-                "this node fetch them from the other voters, or start from the newest good .checkpoint"
+                f"{self._target}: the metadata of a cluster are repaired in place only where --correct restores all of "
+                "them: else move the directory away and let this node fetch them from the other voters, or start from "
+                "the newest good .checkpoint"
             )
         elif place.lock is LockState.HELD:
             yield f"{above}: a broker holds the lock; stop it before repairing in place"
@@ -267,9 +269,11 @@ def _dropped(extent: Dropped) -> str:
     return text
 
 
-def _lost(lost: Lost) -> str:
-    covered = "; covered by empty batches" if lost.is_held else "; not covered: a broker may give them to new records"
-    return f"{_offsets_of(lost)} lost{covered}"
+def _lost(lost: Lost, *, is_at_end: bool) -> str:
+    covered = "covered by empty batches" if lost.is_held else "not covered"
+    if is_at_end:
+        covered += ": a broker may give them to new records"
+    return f"{_offsets_of(lost)} lost; {covered}"
 
 
 def _offsets_of(lost: Lost) -> str:
@@ -292,6 +296,8 @@ def _touched(touched: TouchedTransaction) -> str:
     )
     if touched.done is not None:
         text += f", {_DONE[touched.done]}"
+    if touched.coordinator is not None:
+        text += f"; {touched.coordinator}"
     if touched.is_guessed:
         text += f"; readers take the marker at {touched.ends_at} for its end, which nothing proves: --txn decides"
     return text

@@ -13,7 +13,7 @@ from kdump.log.fingerprint import FileFingerprint
 from kdump.log.named import errors_at
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.opening import open_source
-from kdump.log.partition import segments_after
+from kdump.log.partition import is_log_directory, segments_after
 from kdump.log.paths import (
     LogSegment,
     LogSegment07,
@@ -33,7 +33,7 @@ from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unf
 from kdump.repair.apply.manifest import MANIFEST_NAME
 from kdump.repair.apply.preparation import Preparation, check_room
 from kdump.repair.begun import directory_and_below
-from kdump.repair.plan.location import PartitionLocation, is_metadata, log_directory_above, place_of
+from kdump.repair.plan.location import PartitionLocation, is_metadata, place_of
 from kdump.repair.plan.plan import Completion, PartitionPlan, RepairMode, RepairSettings
 from kdump.repair.plan.planner import Planner
 from kdump.repair.plan.repaireddirectory import RepairedDirectory
@@ -57,6 +57,7 @@ from kdump.repair.startreport import worse_start
 from kdump.system.paths import absolute_path
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, Task, task_of, tasks_below
+from kdump.verify.transactioncoordinator import ending_beside
 
 if TYPE_CHECKING:
     from kdump.repair.log07 import Repaired07
@@ -175,6 +176,8 @@ class Repair(TakesLocks):
                 if isinstance(file, LogSegment07):
                     partitions_07[folder] = None
                     continue
+                if file.kind is Kind.CHECKPOINT:
+                    continue
                 segments = partitions.setdefault(folder, [])
                 if file.kind is Kind.LOG:
                     segments.append(file.path)
@@ -230,13 +233,15 @@ class Repair(TakesLocks):
         refuse_exchanged(segments)
         if self._options.output is not None or self._options.in_place:
             refuse_one_name(segments)
-        if segments and is_metadata(segments[0]) and (self._options.in_place or self._mode is RepairMode.SALVAGE):
-            return self._leave_metadata(target, segments, place, is_whole=is_whole)
         if self._options.output is not None:
+            if segments and is_metadata(segments[0]) and self._mode is RepairMode.SALVAGE:
+                # Before anything is made there.
+                self._refuse_metadata(self._planner(target).partition(target, segments, place, is_whole=is_whole))
             return self._copy(self._options.output, target, segments, place, is_whole=is_whole)
         if self._options.in_place:
             return self._in_place(target, segments, place, is_whole=is_whole)
         plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
+        self._refuse_metadata(plan)
         try:
             return Repaired(plan, starts=self._starts(RepairedDirectory(plan, self._options.settings)))
         except KdumpError as error:
@@ -267,38 +272,27 @@ class Repair(TakesLocks):
             self._worse_unclean[log_directory] = dict(_worse_unclean(log_directory))
         return [worse for path, worse in self._worse_unclean[log_directory].items() if path != directory]
 
-    def _leave_metadata(
-        self, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool
-    ) -> Repaired:
-        """Do nothing. Raises KdumpError REPAIR_REFUSED if metadata would have to be repaired."""
-        planner = Planner(RepairMode.LIKE_BROKER, self._options.settings, self._open)
-        plan = planner.partition(target, segments, place, is_whole=is_whole)
-        if plan.has_changes:
-            raise refused(
-                "the metadata of a cluster are neither salvaged nor repaired in place; let this node fetch them from "
-                "the other voters, or start from the newest good .checkpoint",
-                target,
-            )
-        return Repaired(plan)
-
     def _planner(self, target: str, copies: CopyWriter | None = None) -> Planner:
         """The planner. Salvage reads every record, so it is left out if another mode is carried out."""
         is_plan = self._options.output is None and not self._options.in_place
         salvaging = None
         if is_plan or self._mode is RepairMode.SALVAGE:
-            salvaging = replace(self._options.salvaging, replicas=self._replicas(target))
+            replicas = self._replicas(target)
+            directory = target if os.path.isdir(target) else os.path.dirname(absolute_path(target))
+            ending = ending_beside(directory, *map(os.path.dirname, map(absolute_path, replicas)))
+            is_asked = not self._options.decides_transactions
+            salvaging = replace(self._options.salvaging, replicas=replicas, ending=ending if is_asked else None)
         return Planner(self._mode, self._options.settings, self._open, salvaging=salvaging, copies=copies)
 
     def _replicas(self, target: str) -> tuple[str, ...]:
-        return tuple(_copy_of(target, replica) for replica in self._options.salvaging.replicas)
+        if is_metadata(os.path.join(target, "0.log") if os.path.isdir(target) else target):
+            return ()
+        copies = (_copy_of(target, replica) for replica in self._options.salvaging.replicas)
+        return tuple(copy for copy in copies if copy is not None)
 
     def _copy(
         self, output: str, target: str, segments: list[str], place: PartitionLocation, *, is_whole: bool
     ) -> Repaired:
-        above = log_directory_above(output)
-        if above is not None:
-            message = f"{above} is the log directory of a broker; give a directory outside of it"
-            raise KdumpError(Codes.REPAIR_REFUSED, message, path=output)
         name = os.path.basename(absolute_path(target))
         check_room(output, sum(FileFingerprint.of_log(segment).size for segment in segments))
         with Staging(output, place.directory, others=self._replicas(target), written=self._written) as staging:
@@ -367,9 +361,30 @@ class Repair(TakesLocks):
         is_asked_for = self._options.decides_transactions and self._options.salvaging.transactions is TxnPolicy.LEAVE
         return self._mode is RepairMode.SALVAGE and bool(plan.guessed) and not is_asked_for
 
+    def _refuse_metadata(self, plan: PartitionPlan) -> None:
+        """Raises KdumpError REPAIR_REFUSED for metadata of a cluster that would not be what they were.
+
+        A voter with another log than the one that it has acknowledged makes the quorum lose records.
+
+        Source: docs/spec/repair.md#9-metadata-logs.
+        """
+        is_asked_for = self._options.in_place or self._mode is RepairMode.SALVAGE
+        if not (plan.is_metadata and is_asked_for) or not (plan.has_changes or plan.is_damaged):
+            return
+        if not plan.is_correction:
+            raise refused(
+                "the metadata of a cluster are neither salvaged nor repaired in place, unless --correct restores all "
+                "of them as their checksums prove; let this node fetch them from the other voters, or start from the "
+                "newest good .checkpoint",
+                plan.target,
+            )
+
     def _refuse(self, plan: PartitionPlan) -> None:
         """Raises KdumpError REPAIR_REFUSED if the user has to decide something first."""
         options, good_after = self._options, plan.good_after_damage
+        self._refuse_metadata(plan)
+        if plan.has_changes and not plan.is_metadata and options.salvaging.replicas and not self._replicas(plan.target):
+            raise refused("no directory of --from has a copy of it; without --from it is salvaged alone", plan.target)
         overlapping = (
             plan.overlapping if self._mode is RepairMode.SALVAGE and (plan.is_whole or options.in_place) else None
         )
@@ -392,7 +407,9 @@ class Repair(TakesLocks):
             and not options.decides_transactions
         ):
             named = "; ".join(
-                f"producer {touched.producer_id} from offset {touched.first_offset} on" for touched in plan.undecided
+                f"producer {touched.producer_id} from offset {touched.first_offset} on"
+                + ("" if touched.coordinator is None else f": {touched.coordinator}")
+                for touched in plan.undecided
             )
             raise refused(f"transactions whose end is not known touch a gap ({named}): --txn decides", plan.target)
         if self._mode is RepairMode.INDEXES and plan.is_damaged and not options.in_place:
@@ -449,13 +466,18 @@ def _is_what_a_start_does(plan: PartitionPlan) -> bool:
     )
 
 
-def _copy_of(target: str, replica: str) -> str:
-    """The partition ``target`` in a log directory ``replica``, or that itself. Raises KdumpError MISSING."""
+def _copy_of(target: str, replica: str) -> str | None:
+    """The partition ``target`` in a log directory ``replica``, or that itself; None: the log directory has no such one.
+
+    Raises KdumpError MISSING.
+    """
     if not os.path.lexists(replica):
         raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=replica)
     directory = absolute_path(target if os.path.isdir(target) else os.path.dirname(target))
     below = os.path.join(replica, os.path.basename(directory))
-    return below if os.path.isdir(below) else replica
+    if os.path.isdir(below):
+        return below
+    return None if os.path.isdir(replica) and is_log_directory(listing(replica)) else replica
 
 
 def _log_of(found: Resolved) -> str:

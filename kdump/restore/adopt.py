@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from kdump.codes import KdumpError
@@ -21,14 +22,17 @@ from kdump.kafka.image.copies import find_copies, newest
 from kdump.kafka.image.image import TOPIC_RESOURCE, MetadataImage
 from kdump.kafka.image.replay import StatePoint, replay
 from kdump.kafka.startup.logdirectory import DELETE, FUTURE, parse_folder
+from kdump.kafka.transactionends import EndingOf
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA, is_topic_name
 from kdump.payloads.topics import INTERNAL_TOPICS
+from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.restore.plan import UNFINISHED_COPY, LeftPartition, NoteKind, RestoreNote, RestoreOptions, plan_restore
 from kdump.restore.source import read_place
 from kdump.restore.target import TargetPartition
 from kdump.verify.coordinators import coordinator_states
 from kdump.verify.partitionentries import PartitionEntries
+from kdump.verify.transactioncoordinator import ending_beside
 
 _INTERNAL: Final = frozenset({*INTERNAL_TOPICS.values(), CLUSTER_METADATA})
 """Topics that the brokers of a new cluster make themselves."""
@@ -45,6 +49,7 @@ class AdoptedPartition:
         best: the number of the copy to restore.
         elsewhere: records that only other copies have.
         notes: what cannot be restored of the best copy, and what to know.
+        transactions: what becomes of those that have no end in it, by producer id.
         replicas: the brokers that had it by the metadata; () where that is not known.
         other_ids: directories of topics that had the same name.
     """
@@ -55,6 +60,7 @@ class AdoptedPartition:
     best: int
     elsewhere: int
     notes: tuple[RestoreNote, ...]
+    transactions: Mapping[int, TxnPolicy]
     replicas: tuple[int, ...] = ()
     other_ids: tuple[str, ...] = ()
 
@@ -94,7 +100,6 @@ class AdoptionPlan:
         topics: sorted by name, without those that brokers make themselves.
         partitions: sorted.
         left: partitions that cannot be restored from any directory.
-        coordinators: partitions of __consumer_offsets.
         offsets: committed offsets of groups, the columns of ``stats --at``.
         has_metadata: the metadata of the cluster is among the paths.
         unknown: topics of the metadata of which no directory is left.
@@ -104,7 +109,6 @@ class AdoptionPlan:
     topics: tuple[AdoptedTopic, ...]
     partitions: tuple[AdoptedPartition, ...]
     left: tuple[LeftPartition, ...]
-    coordinators: tuple[AdoptedPartition, ...]
     offsets: tuple[Mapping[str, Any], ...]
     has_metadata: bool
     unknown: tuple[str, ...]
@@ -144,8 +148,7 @@ def plan_adoption(paths: Sequence[str], on_error: Callable[[KdumpError], None]) 
         tuple(_topic(name, partitions, left, image) for name in sorted(topics) if is_topic_name(name)),
         tuple(partitions),
         tuple(left),
-        tuple(coordinators),
-        tuple(_offsets([one.best_copy.directory for one in coordinators], on_error)),
+        tuple(_offsets([one.best_copy.directory for one in coordinators], found)),
         image is not None,
         tuple(sorted(known - topics)),
     )
@@ -205,6 +208,15 @@ class _Found:
             if name not in self.places and name[0] not in _INTERNAL:
                 self.left.append(LeftPartition(name, folder, UNFINISHED_COPY))
 
+    def ending(self, directory: str) -> EndingOf:
+        """What the coordinators would do, whose logs are found, about transactions that are open in a partition."""
+        return ending_beside(directory, *self._above)
+
+    @cached_property
+    def _above(self) -> list[str]:
+        """The directories that those of the partitions lie in."""
+        return sorted({files.directory_of(place.directory) for own in self.places.values() for place in own})
+
     def _look_into(self, folder: str) -> None:
         try:
             for place in copies_of(folder, self.on_error).copies:
@@ -251,7 +263,8 @@ def _adopted(name: PartitionName, found: _Found, image: MetadataImage | None) ->
         # The best copy, or another one if that cannot be read as a whole.
         for number in sorted(range(len(own_places)), key=lambda number: number != best):
             try:
-                notes = plan_restore(read_place(own_places[number]), target, _OPTIONS).notes
+                place = own_places[number]
+                plan = plan_restore(read_place(place), target, _OPTIONS, found.ending(place.directory))
             except KdumpError as error:
                 found.unreadable(name, own_places[number].directory, error)
             else:
@@ -267,7 +280,8 @@ def _adopted(name: PartitionName, found: _Found, image: MetadataImage | None) ->
             tuple(place.known_high_watermark for place in own_places),
             best,
             elsewhere,
-            notes,
+            plan.notes,
+            plan.transactions,
             () if registered is None else tuple(registered.replicas),
             others,
         )
@@ -309,11 +323,11 @@ def _missing(numbers: Iterable[int], count: int) -> Iterator[range]:
         following = number + 1
 
 
-def _offsets(directories: Sequence[str], on_error: Callable[[KdumpError], None]) -> Iterator[Mapping[str, Any]]:
-    """The committed offsets in partitions of __consumer_offsets, sorted."""
+def _offsets(directories: Sequence[str], found: _Found) -> Iterator[Mapping[str, Any]]:
+    """The committed offsets in partitions of __consumer_offsets, sorted; also of transactions that are committed."""
     if not directories:
         return
-    logs = PartitionEntries(directories, on_error=on_error)
+    logs = PartitionEntries(directories, on_error=found.on_error)
     # Those of each partition are sorted.
-    rows = [state.rows for state in coordinator_states(logs, None, on_error)]
+    rows = [state.rows for state in coordinator_states(logs, None, found.on_error, found.ending)]
     yield from heapq.merge(*rows, key=lambda row: (row["group"], row["topic"], row["partition"]))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from kdump.kafka.addconfig import add_config
 from kdump.payloads.secretconfigs import is_secret_config
+from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.restore.adopt import AdoptedPartition, AdoptedTopic, AdoptionPlan
 from kdump.restore.plan import NoteKind
 from kdump.restore.report import left_lines, left_row, note_lines, note_row
@@ -16,6 +19,9 @@ from kdump.system.blocks import escaped
 
 _SERVER: Final = '--bootstrap-server "$SERVER"'
 _RETENTION: Final = ("retention.ms", "retention.bytes")
+_STOPS: Final = "awk '{ print } /^Error/ { failed = 1 } END { exit failed }'"
+"""The tool for groups ends with 0 also where it has done nothing."""
+_WORDS: Final = {TxnPolicy.ABORT: "abort", TxnPolicy.COMMIT: "commit", TxnPolicy.LEAVE: "keep"}
 _REPLICAS: Final = (
     "Give a topic one replica, restore that, and extend it with kafka-reassign-partitions.sh once it runs. Or put the\n"
     "directory on every broker that gets a replica, made with the same --metadata, before any of them starts.\n"
@@ -161,12 +167,17 @@ def _restores(plan: AdoptionPlan) -> Iterator[str]:
 
 
 def _group_offsets(plan: AdoptionPlan) -> Iterator[str]:
-    if plan.offsets:
+    """Each group is named: a new cluster has none. A topic that is not there would fail the whole group."""
+    restored = {one.name for one in plan.partitions}
+    rows = [row for row in plan.offsets if (row["topic"], row["partition"]) in restored]
+    if rows:
         yield "Give the groups their offsets, before their consumers start.\n"
-        sources = shlex.join(one.best_copy.directory for one in plan.coordinators)
-        yield f"kdump stats --at now --output reset-csv {sources} > group-offsets.csv\n"
-        options = "--reset-offsets --all-groups --from-file group-offsets.csv --execute"
-        yield f"kafka-consumer-groups.sh {_SERVER} {options}\n"
+    for name, own in groupby(rows, key=itemgetter("group")):
+        lines = [f"{row['topic']},{row['partition']},{row['offset']}\n" for row in own]
+        group = shlex.join(["--group", name] if not name.startswith("-") else [f"--group={name}"])
+        yield f"cat > group-offsets.csv <<'END'\n{''.join(lines)}END\n"
+        options = f"--reset-offsets {group} --from-file group-offsets.csv --execute"
+        yield f"kafka-consumer-groups.sh {_SERVER} {options} | {_STOPS}\n"
 
 
 def _retentions(plan: AdoptionPlan) -> Iterator[str]:
@@ -205,14 +216,17 @@ def _create(topic: AdoptedTopic) -> str:
 def _restore(partition: AdoptedPartition) -> str:
     topic, number = partition.name
     options = ["--for-broker", "--topic", topic, "--partition", str(number), "--forget-producers"]
-    if any(note.kind is NoteKind.OPEN_TRANSACTION for note in partition.notes):
-        # Nobody knows them any more, who could end them.
-        options += ["--open-transactions", "abort"]
+    policies = {_WORDS[policy] for policy in partition.transactions.values()}
+    if policies:
+        each = (f"{producer_id}={_WORDS[policy]}" for producer_id, policy in partition.transactions.items())
+        options += ["--open-transactions", policies.pop() if len(policies) == 1 else ",".join(each)]
     words = shlex.join(options)
     source = shlex.quote(partition.best_copy.directory)
     # Status 1 also says that something is lost, as the plan does.
     tolerated = " || [ $? -eq 1 ]" if any(note.is_loss for note in partition.notes) else ""
-    return f'kdump convert {source} -o "$LOGDIR" --metadata "$LOGDIR" {words}{tolerated}\n'
+    notes = [note for note in partition.notes if note.kind is NoteKind.OPEN_TRANSACTION]
+    comments = "".join(f"# {line}" for line in note_lines(f"{topic}-{number}", notes))
+    return f'{comments}kdump convert {source} -o "$LOGDIR" --metadata "$LOGDIR" {words}{tolerated}\n'
 
 
 def _retention(topic: AdoptedTopic) -> Iterator[str]:

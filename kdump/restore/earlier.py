@@ -44,7 +44,8 @@ def request_of(plan: RestorePlan, options: RestoreOptions) -> str:
     """
     logs = [(os.path.realpath(one.path), one.size, _modified(one.path)) for one in plan.segments]
     target = (plan.target.name, plan.target.topic_id)
-    asked = (options.conversion_for(plan.target), options.is_converted, options.forgets_producers, options.transactions)
+    transactions = (options.transactions, sorted((one, policy.value) for one, policy in plan.transactions.items()))
+    asked = (options.conversion_for(plan.target), options.is_converted, options.forgets_producers, transactions)
     return hashlib.sha256(repr((logs, plan.log_start, target, asked)).encode("utf-8", "surrogateescape")).hexdigest()
 
 

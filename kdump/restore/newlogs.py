@@ -297,19 +297,21 @@ class PartitionMaker:
         made.log_end = max(made.log_end, made.log_start, base_of(name), recovered.recovery.next_offset)
 
     def _end_transactions(self, name: str, recovered: Recovered) -> bool:
-        """Add a marker for each transaction that is open at the end of the last log; False: none is."""
-        ongoing = recovered.producers.ongoing
-        if self._options.transactions is TxnPolicy.LEAVE or not ongoing:
+        """Add markers for the transactions that end at the end of the last log; False: none is added."""
+        default = self._options.transactions or TxnPolicy.LEAVE
+        policies = {one: self._plan.transactions.get(one, default) for one in recovered.producers.ongoing.values()}
+        ended = {one: policy for one, policy in policies.items() if policy is not TxnPolicy.LEAVE}
+        if not ended:
             return False
         offset = max(recovered.recovery.next_offset, base_of(name), self._made.log_start)
         entry, epoch = self._preparation.new_entry(name), self._plan.target.highest_epoch
         markers = bytearray()
-        for producer_id in ongoing.values():
+        for producer_id, policy in ended.items():
             state = recovered.producers.by_id[producer_id]
             markers += end_marker(
                 offset,
                 epoch,
-                is_abort=self._options.transactions is TxnPolicy.ABORT,
+                is_abort=policy is TxnPolicy.ABORT,
                 producer_id=producer_id,
                 producer_epoch=state.epoch,
                 coordinator_epoch=max(state.coordinator_epoch, 0),
@@ -318,7 +320,7 @@ class PartitionMaker:
             offset += 1
         modified = os.stat(self._path(name)).st_mtime_ns
         disk.rewrite_end(entry, recovered.recovery.end, [memoryview(markers)], modified)
-        self._made.ended = len(ongoing)
+        self._made.ended = len(ended)
         return True
 
     def _snapshot_at(self, offset: int, producers: ProducersAt, *, is_end: bool) -> ProducersAt:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from kdump.diff.table import TableSegment
 from kdump.format.batch import CONTROL, MAGIC, TRANSACTIONAL
 from kdump.kafka.image.topicsettings import MAX_MESSAGE_BYTES
 from kdump.kafka.retention import deleted_segments
+from kdump.kafka.transactionends import Ending, EndingOf, not_at_hand
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.reading.selection import Range
 from kdump.repair.salvage.pieces import TxnPolicy
@@ -44,7 +45,9 @@ class RestoreOptions:
         is_converted: ``conversion`` changes logs, whatever is in them.
         placing: of logs that need not change.
         forgets_producers: the new cluster begins with no producer.
-        transactions: what becomes of those without an end: LEAVE, ABORT or COMMIT.
+        transactions: what becomes of those without an end: LEAVE, ABORT or COMMIT; None: what their coordinator would
+            do, and LEAVE where nobody can know that.
+        by_producer: the same of single ones, by producer id.
         refuses_losses: nothing is written of a partition that a conversion does not keep whole.
         overwrites: a log that has records is replaced.
         backup: where what is replaced goes; None: into the partition.
@@ -55,7 +58,8 @@ class RestoreOptions:
     is_converted: bool = False
     placing: Placing = Placing.COPY
     forgets_producers: bool = False
-    transactions: TxnPolicy = TxnPolicy.LEAVE
+    transactions: TxnPolicy | None = None
+    by_producer: Mapping[int, TxnPolicy] = field(default_factory=dict)
     refuses_losses: bool = False
     overwrites: bool = False
     backup: str | None = None
@@ -127,6 +131,7 @@ class RestorePlan:
         log_end: its log end offset.
         target: what it becomes.
         notes: what is not as it was.
+        transactions: what becomes of those without an end, by producer id.
     """
 
     place: CopyPlace
@@ -136,6 +141,7 @@ class RestorePlan:
     log_end: int
     target: TargetPartition
     notes: tuple[RestoreNote, ...]
+    transactions: Mapping[int, TxnPolicy]
 
     @property
     def source(self) -> str:
@@ -179,8 +185,14 @@ def foreign_state(topic: str, source_id: str | None, target_id: str | None) -> R
     return RestoreNote(NoteKind.BROKER_STATE, f"it has the state of brokers of another cluster: {_STATE[topic]}")
 
 
-def plan_restore(source: SourcePartition, target: TargetPartition, options: RestoreOptions) -> RestorePlan:
-    """The plan of one partition, with everything that is not as it was."""
+def plan_restore(
+    source: SourcePartition, target: TargetPartition, options: RestoreOptions, ending: EndingOf = not_at_hand
+) -> RestorePlan:
+    """The plan of one partition, with everything that is not as it was.
+
+    ``ending``: says what the coordinator of the source would do about an open transaction.
+    """
+    transactions = list(_transactions(source, options, ending)) if options.conversion.keeps_markers else []
     return RestorePlan(
         source.place,
         source.segments,
@@ -188,30 +200,44 @@ def plan_restore(source: SourcePartition, target: TargetPartition, options: Rest
         source.log_start,
         source.log_end,
         target,
-        tuple(_notes(source, target, options)),
+        tuple(_notes(source, target, options, transactions)),
+        {one.producer_id: one.policy for one in transactions},
     )
 
 
-def open_transactions(source: SourcePartition, offsets: Range) -> dict[int, int]:
-    """Transactions without an end marker in a range of offsets: the first offset by producer id."""
-    found: dict[int, int] = {}
+class _OpenTransaction(NamedTuple):
+    """A transaction without an end marker, and what becomes of it."""
+
+    producer_id: int
+    policy: TxnPolicy
+    note: RestoreNote
+
+
+def open_transactions(source: SourcePartition, offsets: Range) -> dict[int, tuple[int, int]]:
+    """Transactions without an end marker in a range of offsets: first offset and newest epoch by producer id."""
+    found: dict[int, tuple[int, int]] = {}
     rows = source.good[(source.good["magic"] >= MAGIC) & (source.good["attributes"] & TRANSACTIONAL != 0)]
     if offsets.first is not None:
         rows = rows[rows["last_offset"] >= offsets.first]
     if offsets.end is not None:
         rows = rows[rows["base_offset"] < offsets.end]
     is_control = rows["attributes"] & CONTROL != 0
-    for producer_id, offset, ends in zip(
-        rows["producer_id"].tolist(), rows["base_offset"].tolist(), is_control.tolist(), strict=True
-    ):
+    columns = (rows[name].tolist() for name in ("producer_id", "producer_epoch", "base_offset"))
+    for producer_id, epoch, offset, ends in zip(*columns, is_control.tolist(), strict=True):
         if ends:
             found.pop(producer_id, None)
         else:
-            found.setdefault(producer_id, max(offset, offsets.first or 0))
+            first, _ = found.get(producer_id, (max(offset, offsets.first or 0), epoch))
+            found[producer_id] = first, epoch
     return found
 
 
-def _notes(source: SourcePartition, target: TargetPartition, options: RestoreOptions) -> Iterator[RestoreNote]:
+def _notes(
+    source: SourcePartition,
+    target: TargetPartition,
+    options: RestoreOptions,
+    transactions: Sequence[_OpenTransaction],
+) -> Iterator[RestoreNote]:
     foreign = foreign_state(target.topic, source.place.topic_id, target.topic_id)
     if foreign is not None:
         yield foreign
@@ -230,7 +256,7 @@ def _notes(source: SourcePartition, target: TargetPartition, options: RestoreOpt
         for offset, size in source.larger_than(limit):
             yield RestoreNote(NoteKind.LARGE_BATCH, f"{size:,} bytes, {unit} is {limit:,}", offset, offset)
     if options.conversion.keeps_markers:
-        yield from _transactions(source, options)
+        yield from (one.note for one in transactions)
         yield from _producers(source, target, options)
     if not options.conversion.selects:
         yield from _deleted(source, target)
@@ -246,15 +272,28 @@ def _old_formats(source: SourcePartition) -> Iterator[RestoreNote]:
         yield RestoreNote(NoteKind.OLD_FORMAT, message, first, last)
 
 
-def _transactions(source: SourcePartition, options: RestoreOptions) -> Iterator[RestoreNote]:
+def _transactions(source: SourcePartition, options: RestoreOptions, ending: EndingOf) -> Iterator[_OpenTransaction]:
     found = open_transactions(source, options.conversion.offsets)
-    for producer_id, offset in sorted(found.items(), key=lambda item: item[1]):
-        what = f"the transaction of producer {producer_id} has no end marker"
-        if options.transactions is TxnPolicy.LEAVE:
-            outcome = "readers of committed records wait there; --open-transactions abort ends it"
+    for producer_id, (offset, epoch) in sorted(found.items(), key=lambda item: item[1]):
+        answer = ending(producer_id, epoch)
+        policy = options.by_producer.get(producer_id, options.transactions)
+        why = ""
+        if policy is None:
+            policy, why = _POLICIES.get(answer.ending, TxnPolicy.LEAVE), f"{answer}; "
+        if policy is TxnPolicy.LEAVE:
+            outcome = "readers of committed records wait there; --open-transactions abort or commit ends it"
         else:
-            outcome = f"a marker {options.transactions.value.upper()} is added at the end"
-        yield RestoreNote(NoteKind.OPEN_TRANSACTION, f"{what}: {outcome}", offset, None)
+            outcome = f"a marker {policy.value.upper()} is added at the end"
+        message = f"the transaction{answer.whose} of producer {producer_id} has no end marker: {why}{outcome}"
+        yield _OpenTransaction(producer_id, policy, RestoreNote(NoteKind.OPEN_TRANSACTION, message, offset, None))
+
+
+_POLICIES: Final = {
+    Ending.COMMIT: TxnPolicy.COMMIT,
+    Ending.ABORT: TxnPolicy.ABORT,
+    Ending.TIMEOUT: TxnPolicy.ABORT,
+}
+"""In a new cluster there is no coordinator that would wait for a timeout."""
 
 
 def _deleted(source: SourcePartition, target: TargetPartition) -> Iterator[RestoreNote]:

@@ -28,9 +28,11 @@ from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.outcome import StartOutcome
+from kdump.log.files import listing
 from kdump.log.named import errors_at
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name
 from kdump.log.opening import read_whole
+from kdump.log.partition import is_log_directory
 from kdump.log.siblings import read_checkpoint, read_topic_id
 from kdump.repair.apply import disk
 from kdump.repair.apply.folders import open_repair
@@ -118,7 +120,9 @@ class Restore(TakesLocks):
         for path in (self._log_directory, directory):
             if os.path.lexists(path) and not os.path.isdir(path):
                 raise refused("is no directory", path)
-        if any(name.endswith(_LOG) or name == PARTITION_METADATA for name in _partition_files(self._log_directory)):
+        names = _partition_files(self._log_directory)
+        has_own = any(name.endswith(_LOG) or name == PARTITION_METADATA for name in names)
+        if has_own and not is_log_directory(listing(self._log_directory)):
             message = "is a partition directory: name the log directory that it lies in, or is to lie in"
             raise refused(message, self._log_directory)
         place = place_of(directory)

@@ -15,6 +15,7 @@ from kdump.codes import KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.names import Kind, parse_partition_directory
+from kdump.log.partition import is_log_directory
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, file_by_name, resolve
 from kdump.tasks.splits import Wanted
 
@@ -86,11 +87,12 @@ def _partitions_at(
     if isinstance(resolve(path), PathDirectory):
         is_partition = parse_partition_directory(name) is not None
         names, folders = _listed(path, on_error)
-        if _is_in_place(name) or (is_named and is_partition) or (names and not is_partition):
+        if folders is not None:
+            for folder in filter(_is_in_place, folders):
+                directory = os.path.join(path, folder)
+                yield directory, _listed(directory, on_error)[0]
+        elif _is_in_place(name) or (is_named and is_partition) or (names and not is_partition):
             yield path, names
-        for folder in filter(_is_in_place, folders):
-            directory = os.path.join(path, folder)
-            yield directory, _listed(directory, on_error)[0]
         return
     base_offset = _base_offset(path)
     if base_offset is not None:
@@ -99,25 +101,24 @@ def _partitions_at(
         on_error(OtherFile(path).error)
 
 
-def _listed(directory: str, on_error: Callable[[KdumpError], None]) -> tuple[dict[int, str], list[str]]:
-    """Logs by base offset, and folders."""
+def _listed(directory: str, on_error: Callable[[KdumpError], None]) -> tuple[dict[int, str], list[str] | None]:
+    """Logs by base offset, and the folders of a log directory; None for any other directory."""
     names: dict[int, str] = {}
-    folders: list[str] = []
     try:
         entries = files.listing(directory)
     except KdumpError as error:
         # It was removed since its name was listed, and counts as empty.
         if files.is_directory(directory):
             on_error(error)
-        return names, folders
+        return names, None
+    if is_log_directory(entries):
+        return names, [entry.name for entry in entries if entry.is_directory]
     for entry in entries:
         name = entry.name
         base_offset = _base_offset(name)
         if base_offset is not None:
             names[base_offset] = min(name, names.get(base_offset, name), key=lambda each: (len(each), each))
-        elif entry.is_directory:
-            folders.append(name)
-    return names, folders
+    return names, None
 
 
 def _base_offset(path: str) -> int | None:

@@ -15,6 +15,7 @@ from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.segment import Rows
 from kdump.verify.siblings import EpochRange
 from kdump.verify.table import cleaned, first_offset, read_rows, row_at
+from kdump.verify.validdata import torn_end
 
 
 class BatchTable:
@@ -49,6 +50,12 @@ class BatchTable:
     def was_cleaned(self, base_offset: int) -> bool:
         """Whether the log cleaner compacted the segment: some batch shows it, or a gap before the first batch."""
         return (self.first_offset or 0) > base_offset or any(cleaned(part).any() for part in self._parts)
+
+    def torn_end(self, source: Source, base_offset: int) -> int:
+        """The end offset of the log with the entry that the file cuts after the last row, if its header is believed."""
+        end = base_offset if self.last_offset is None else self.last_offset + 1
+        last = self._parts[-1][-1] if self._parts else None
+        return torn_end(source, 0 if last is None else int(last["position"] + last["size"]), end)
 
     def epochs(self) -> Iterator[EpochRange]:
         """Runs of batches of magic 2 with the same leader epoch."""

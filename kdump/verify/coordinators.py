@@ -8,6 +8,7 @@ from typing import Final
 
 from kdump.codes import KdumpError
 from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG, CoordinatorState, Undecoded
+from kdump.kafka.transactionends import CoordinatedTransaction, EndingOf
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.rows.schema import Row
 from kdump.verify.partitionentries import Partition, PartitionEntries
@@ -20,6 +21,7 @@ class PartitionState:
     """The state of one partition.
 
     ``decoder``: OFFSETS or TRANSACTION_LOG. ``notes``: what a reader should know. ``groups``: those of OFFSETS.
+    ``transactions``: those of TRANSACTION_LOG.
     """
 
     partition: Partition
@@ -27,12 +29,19 @@ class PartitionState:
     rows: list[Row]
     notes: list[str]
     groups: list[Row]
+    transactions: tuple[CoordinatedTransaction, ...]
 
 
 def coordinator_states(
-    logs: PartitionEntries, at: int | None, on_error: Callable[[KdumpError], None]
+    logs: PartitionEntries,
+    at: int | None,
+    on_error: Callable[[KdumpError], None],
+    ending: Callable[[str], EndingOf] | None = None,
 ) -> Iterator[PartitionState]:
-    """The state of each partition of a coordinator's topic at a time (ms since 1970); other topics are left out."""
+    """The state of each partition of a coordinator's topic at a time (ms since 1970); other topics are left out.
+
+    ``ending``: by its directory, what ends the transactions that are open in a partition; None: they stay open.
+    """
     for partition in logs.partitions:
         decoder = STATE_TOPICS.get(partition.logs[0].context.topic or "")
         if decoder is None:
@@ -45,8 +54,11 @@ def coordinator_states(
                     state.update(entries)
             except KdumpError as error:
                 on_error(error.located(log.context.file))
+        if ending is not None:
+            state.end_transactions(ending(partition.directory))
         rows, groups = list(state.rows()), list(state.groups())
-        yield PartitionState(partition, decoder, rows, list(_notes(state, undecoded)), groups)
+        transactions = tuple(state.transactions()) if decoder == TRANSACTION_LOG else ()
+        yield PartitionState(partition, decoder, rows, list(_notes(state, undecoded)), groups, transactions)
 
 
 def _notes(state: CoordinatorState, undecoded: Undecoded) -> Iterator[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format.checkpoint import PARTITION_METADATA, MetaProperties
 from kdump.kafka.image.copies import MetadataCopy, find_copies, newest, read_properties
-from kdump.kafka.image.image import MetadataImage
+from kdump.kafka.image.image import TOPIC_RESOURCE, MetadataImage
 from kdump.kafka.image.names import TopicNames
 from kdump.kafka.image.replay import StatePoint, replay
 from kdump.kafka.startup.errors import StartFailureError
@@ -50,12 +50,92 @@ class ClusterImages:
         return None if image.metadata_version is None else image
 
 
-def start_fates(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> dict[str, FolderFate]:
-    """The fates of the partition directories that paths stand for, by path.
+class Fates:
+    """What the metadata of the clusters among some paths says of the directories there.
+
+    Args:
+        folders: the fates of partition directories, by path.
+        clusters: the images of the clusters.
+    """
+
+    def __init__(self, folders: Mapping[str, FolderFate], clusters: ClusterImages) -> None:
+        self.folders = folders
+        self._clusters = clusters
+        self._brokers: dict[str, _Broker | None] = {}
+
+    @classmethod
+    def unknown(cls) -> Fates:
+        """Nothing is known of any."""
+        return cls({}, ClusterImages((), lambda error: None))
+
+    @classmethod
+    def of(cls, paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> Fates:
+        """Those of the partition directories that paths stand for."""
+        places = _places(paths)
+        clusters = ClusterImages([*paths, *places], on_error)
+        return cls(_start_fates(paths, places, clusters), clusters)
+
+    @property
+    def strays(self) -> set[str]:
+        """The paths of all that are or become strays."""
+        return {path for path, known in self.folders.items() if known.fate is Fate.STRAY}
+
+    def becomes_stray(self, path: str) -> bool:
+        """A broker puts the directory aside, by the metadata of its cluster: without that, older ones may serve it."""
+        known = self.folders.get(path)
+        return known is not None and known.fate is Fate.STRAY and not path.endswith(STRAY) and self._has_image(path)
+
+    def is_misnamed(self, path: str) -> bool:
+        """The directory has the topic id of another topic: it stays and is not served."""
+        known = self.folders.get(path)
+        return known is not None and known.is_misnamed
+
+    def why_it_stops(self, path: str) -> str | None:
+        """Why the broker stops that has this directory; without a meta.properties it may be only a copy."""
+        known = self.folders.get(path)
+        if known is None or known.fate is not None or known.is_misnamed or self._broker_of(path) is None:
+            return None
+        return known.why or None
+
+    def registered(self, broker: _Broker | None) -> Collection[str]:
+        """The ids of the log directories that a broker named when it registered; none where that is not known."""
+        image = self._image(broker)
+        if image is None or broker is None or broker[1] is None:
+            return ()
+        registration = image.cluster.brokers.get(broker[1])
+        return frozenset(registration["logDirs"]) if registration else ()
+
+    def is_tiered(self, broker: _Broker | None, topic: str) -> bool:
+        """The cluster of a broker keeps old segments of a topic in remote storage."""
+        image = self._image(broker)
+        configs = None if image is None else image.configs.get((TOPIC_RESOURCE, topic))
+        return configs is not None and configs.get("remote.storage.enable") == "true"
+
+    def _image(self, broker: _Broker | None) -> MetadataImage | None:
+        return None if broker is None or broker[0] is None else self._clusters.of(broker[0])
+
+    def _has_image(self, path: str) -> bool:
+        return self._image(self._broker_of(path)) is not None
+
+    def _broker_of(self, path: str) -> _Broker | None:
+        directory = os.path.dirname(files.absolute(path))
+        if directory not in self._brokers:
+            known = read_properties(directory)
+            self._brokers[directory] = None if known is None else _broker(known)
+        return self._brokers[directory]
+
+
+def start_fates(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> Mapping[str, FolderFate]:
+    """The fates of the partition directories that paths stand for, by path; see ``Fates``.
 
     Log directories of one cluster and node are those of one broker. One without meta.properties beside others keeps
     the broker from starting.
     """
+    return Fates.of(list(paths), on_error).folders
+
+
+def _places(paths: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+    """(path, name) of the partition directories that paths stand for, by log directory."""
     places: dict[str, list[tuple[str, str]]] = {}
     for path in paths:
         try:
@@ -65,8 +145,14 @@ def start_fates(paths: Iterable[str], on_error: Callable[[KdumpError], None]) ->
             continue
         if found is not None:
             places.setdefault(found[0], []).extend(found[1])
+    return places
+
+
+def _start_fates(
+    paths: Sequence[str], places: Mapping[str, list[tuple[str, str]]], images: ClusterImages
+) -> dict[str, FolderFate]:
     properties = {directory: read_properties(directory) for directory in places}
-    images, names = ClusterImages([*paths, *places], on_error), TopicNames([*paths, *places])
+    names = TopicNames([*paths, *places])
     fates: dict[str, FolderFate] = {}
     for broker in dict.fromkeys(map(_broker, properties.values())):
         own = {directory: known for directory, known in properties.items() if _broker(known) == broker}

@@ -36,10 +36,15 @@ class NextSegment:
     index: Sequence[OffsetEntry] = ()
     next_base: int | None = None
 
-    def continue_at(self, position: int) -> int | None:
-        """The first offset that a fetch reaches without a walk over the bytes before ``position``."""
+    def continue_at(self, position: int, size: int | None) -> int | None:
+        """The first offset that a fetch reaches without a walk over the bytes before ``position``.
+
+        ``size``: bytes of the log. An entry that leads beyond them leads to nothing.
+        """
         number = bisect_left(self.index, position, key=lambda entry: entry.position)
-        return self.index[number].offset if number < len(self.index) else self.next_base
+        if number < len(self.index) and (size is None or self.index[number].position < size):
+            return self.index[number].offset
+        return self.next_base
 
 
 class GapChecks:
@@ -56,14 +61,14 @@ class GapChecks:
 
     def see_gap(self, gap: Gap) -> Iterator[Finding]:
         """Report a range of bytes without entries."""
-        yield from self._close(self._following.continue_at(gap.end), None)
+        yield from self._close(self._following.continue_at(gap.end, self._source.size), None)
         if gap.overlaps:
             # Here recovery, which takes the first of the two entries, ends.
             message = f"the entry before ends here, {gap.length} bytes inside another one; both have right CRCs"
             yield Finding(Codes.LENGTH_TOO_LARGE, message, gap.end)
             return
         code = self._tail_reason(gap) if gap.end == self._source.size else gap.reason
-        continue_at = self._following.continue_at(gap.end)
+        continue_at = self._following.continue_at(gap.end, self._source.size)
         last = gap.last_offset
         if gap.continue_at is None and gap.first_offset is not None and continue_at is not None:
             last = continue_at - 1 if continue_at > gap.first_offset else None

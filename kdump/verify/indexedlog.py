@@ -96,6 +96,11 @@ class IndexedLog:
         """The largest offset, base - 1 for a log without batches."""
         return int(self.last.max()) if self.last.size else self.base_offset - 1
 
+    @property
+    def ends_in_damage(self) -> bool:
+        """Whether bytes follow the last batch."""
+        return self.size > int(self.end.max(initial=0))
+
     def batch_at(self, position: Column) -> tuple[Column, NDArray[np.bool_]]:
         """The number of the batch that begins at each position, and whether one does (else the number is void)."""
         if not self.position.size:

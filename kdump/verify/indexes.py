@@ -239,12 +239,13 @@ def index_end(kind: Kind, data: bytes, log: IndexedLog) -> int | None:
     """The end offset that an index file claims, if it can be believed; None if not, or without an entry.
 
     A file with zeros after its entries is in use. If a follower truncates its log, the entries of what it cut stay in
-    the file until the segment is closed (AbstractIndex.truncateToEntries).
+    the file until the segment is closed (AbstractIndex.truncateToEntries). But it truncates between batches: where the
+    log ends in damage, more than that happened.
     """
     if kind is Kind.TXN_INDEX:
         return _txn_index_end(data, log)
     entries = IndexColumns.of_file(kind, data, log.base_offset)
-    if len(entries) < len(data) // _ENTRY_SIZES[kind]:
+    if len(entries) < len(data) // _ENTRY_SIZES[kind] and not log.ends_in_damage:
         return None
     return offset_index_end(entries, log) if kind is Kind.INDEX else time_index_end(entries, log)
 

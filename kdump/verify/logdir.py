@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format import checkpoint
 from kdump.kafka.image.names import TopicNames
+from kdump.kafka.startup.logdirectory import NO_PARTITIONS
 from kdump.log import files
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.lock import is_held
@@ -99,7 +100,7 @@ def check_log_directory(
 def check_directory_names(names: Iterable[str]) -> Iterator[Finding]:
     """Check the directory names of one log directory: no partition, in transit, or there twice."""
     seen: dict[Partition, str] = {}
-    for name in sorted(names):
+    for name in sorted({*names} - NO_PARTITIONS):
         partition = parse_partition_directory(name)
         if partition is None:
             message = "the name is not <topic>-<number>: a broker does not start with it"

@@ -8,7 +8,7 @@ rows of large tables that need no Python statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from kdump.codes import Codes, Finding
 from kdump.format.batch import MAX_INT32
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
+from kdump.kafka.transactionends import EndingOf, not_at_hand
 from kdump.verify.history import History
 from kdump.verify.missing import MissingOffsets
 from kdump.verify.prefilter import prefilter
@@ -33,7 +34,7 @@ class OrderedChecks:
         is_compacted: the topic is compacted; None: the batches decide.
         is_coordinator: a coordinator's topic (``__consumer_offsets``, ``__transaction_state``), whose transactional
             batches always have sequence 0.
-        transactional_id: returns that of a producer id, None if it is not known.
+        ending: says what becomes of an open transaction.
         lists_gaps: see ``CheckOptions``.
         follows_producers: check producers and transactions too.
     """
@@ -44,11 +45,11 @@ class OrderedChecks:
         producers: Iterable[ProducerEntry] = (),
         is_compacted: bool | None = None,
         is_coordinator: bool = False,
-        transactional_id: Callable[[int], str | None] = lambda producer_id: None,
+        ending: EndingOf = not_at_hand,
         lists_gaps: bool = False,
         follows_producers: bool = True,
     ) -> None:
-        self._producers = ProducerChecks(producers, is_coordinator=is_coordinator, transactional_id=transactional_id)
+        self._producers = ProducerChecks(producers, is_coordinator=is_coordinator, ending=ending)
         self._missing = MissingOffsets(is_compacted, lists_all=lists_gaps)
         self._lists_gaps = lists_gaps
         self._follows_producers = follows_producers

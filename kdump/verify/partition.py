@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
@@ -54,9 +53,10 @@ from kdump.verify.siblings import (
     check_segment_files,
 )
 from kdump.verify.smalllogs import SmallLogs
+from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.verify.swapped import exchanged_logs, swapped_finding
-from kdump.verify.transactionalids import transactional_id
+from kdump.verify.transactioncoordinator import ending_beside
 
 _COORDINATOR_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _TORN_TAIL: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT})
@@ -115,7 +115,8 @@ class PartitionCheck:
         """
         clean = None if folder is None or self._small is None else self._small.clean(folder)
         if clean is None:
-            yield from self._checked(segments, folder)
+            found = self._checked(segments, folder)
+            yield from found if folder is None else with_start(folder, found)
         else:
             self._see_clean(clean)
             yield from clean.items()
@@ -128,7 +129,7 @@ class PartitionCheck:
             is_compacted=was_cleaned(directory) or None,
             producers=read_snapshot(segments[0]),
             is_coordinator=topic in _COORDINATOR_TOPICS,
-            transactional_id=partial(transactional_id, os.path.dirname(directory)),
+            ending=ending_beside(directory),
             lists_gaps=self._options.lists_gaps,
         )
         # Read before the logs, which may grow.
@@ -143,7 +144,7 @@ class PartitionCheck:
                 yield from _swapped_items(segment, exchanged[segment])
                 continue
             try:
-                yield from self._segment(segment, segments_following(segments, number), ordered, seen)
+                yield from self._segment(segment, segments_following(segments, number), ordered, seen, evidence)
             except KdumpError as error:
                 seen.skip()
                 if folder is not None and has_gone(segment, error):
@@ -174,14 +175,21 @@ class PartitionCheck:
         return known or SegmentReading(source, following, self._options)
 
     def _segment(
-        self, path: str, following: Sequence[str], ordered: OrderedChecks, seen: PartitionSummary
+        self,
+        path: str,
+        following: Sequence[str],
+        ordered: OrderedChecks,
+        seen: PartitionSummary,
+        evidence: PartitionEvidence | None,
     ) -> Iterator[Item]:
         counts = dict.fromkeys(Severity, 0)
         base_offset = base_offset_of(path)
+        directory = files.directory_of(path)
         rows = BatchTable()
         gaps: list[tuple[int, int]] = []
         recovery = None
         is_foreign = False
+        held: list[Finding] = []
         with ExitStack() as opened:
             reading, undecided = self._settled(path, following, opened)
             source, size = reading.source, reading.source.size
@@ -190,18 +198,29 @@ class PartitionCheck:
                     start = gaps.pop()[0] if gaps and gaps[-1][1] == finding.position else finding.position
                     gaps.append((start, finding.position + finding.length))
                 is_foreign |= finding.code is Codes.FOREIGN_FILE
-                yield counted(graded(finding, undecided), path, counts)
+                one = counted(graded(finding, undecided), path, counts)
+                if held or (not following and _is_tail(one, size)):
+                    # What is lost at the tail is known when all of the log is.
+                    held.append(one)
+                else:
+                    yield one
             if counts[Severity.ERROR] and size is not None and base_offset is not None and not is_foreign:
                 producers = ProducerStates.from_snapshot(read_snapshot(path))
                 recovery = recover(source, base_offset, producers, want_indexes=False)
-            seen.add(path, rows, base_offset, is_foreign=is_foreign)
+            torn_end = rows.torn_end(source, base_offset) if held and base_offset is not None else 0
+            seen.add(path, rows, base_offset, is_foreign=is_foreign, torn_end=torn_end)
             # Nothing can be compared with a file of another type.
             if size and base_offset is not None and reading.beside is not None and not is_foreign:
                 next_base = base_offset_of(following[0]) if following else None
                 log = seen.last_log = rows.log_view(base_offset, size, gaps, next_base)
+                if held:
+                    held[0] = seen.tail_finding(held[0], evidence or PartitionEvidence.of_directory(directory))
+                yield from held
+                held.clear()
                 for finding in _check_beside(reading, log, ordered, is_closed=bool(following)):
                     seen.is_indexed_later |= finding.code is Codes.INDEX_BEYOND_LOG
                     yield counted(finding, path, counts)
+            yield from held
         yield SegmentSummary(path, size, rows.count, rows.first_offset, rows.last_offset, counts, recovery)
 
     def _settled(self, path: str, following: Sequence[str], opened: ExitStack) -> tuple[_Reading, Set[Key]]:
@@ -375,6 +394,12 @@ def _while_live(path: str, items: Iterable[Finding | Rows]) -> Iterator[Finding 
             yield replace(item, graded=Severity.INFO)
         else:
             yield item
+
+
+def _is_tail(finding: Finding, size: int | None) -> bool:
+    """Whether it is damage up to the end of a log to which no running broker appends."""
+    is_last = finding.length is not None and finding.position + finding.length == size
+    return is_last and finding.last_offset is finding.continue_at is None and finding.severity is not Severity.INFO
 
 
 def _is_torn(finding: Finding) -> bool:

@@ -7,7 +7,7 @@ docs/spec/formats.md#3-record-batches-v2. A log may begin anywhere, so the first
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
@@ -17,6 +17,7 @@ from kdump.format import control
 from kdump.format.batch import MAX_INT32, increment_sequence
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
+from kdump.kafka.transactionends import EndingOf, not_at_hand
 from kdump.system.units import time_text
 from kdump.verify.table import BatchRow
 
@@ -64,7 +65,7 @@ class ProducerChecks:
         producers: Iterable[ProducerEntry] = (),
         *,
         is_coordinator: bool = False,
-        transactional_id: Callable[[int], str | None] = lambda producer_id: None,
+        ending: EndingOf = not_at_hand,
     ) -> None:
         self._producers: dict[int, _Producer] = {}
         self._most_producers = _MOST_PRODUCERS
@@ -73,7 +74,7 @@ class ProducerChecks:
         self._begun: list[int] = []
         self._ended: list[int] = []
         self._is_coordinator = is_coordinator
-        self._transactional_id = transactional_id
+        self._ending = ending
         self._path: str | None = None
         self._gaps = 0
         self._sequence_gaps: list[Finding] = []
@@ -164,12 +165,12 @@ class ProducerChecks:
             position, start, timestamp = _TXN_BEGIN.unpack(producer.txn_begin)
             age = max(0, self.latest - timestamp)
             lost = "; its end may lie in a gap" if producer.gaps != self._gaps else ""
-            name = self._transactional_id(producer_id)
-            whose = "" if name is None else f" of transactional id '{name}'"
+            answer = self._ending(producer_id, producer.epoch)
             since = f" ({time_text(start)} UTC)" if start >= 0 else ""
             message = (
-                f"the transaction{whose} of producer {producer_id} (epoch {producer.epoch}) is open since offset "
-                f"{producer.txn_first_offset}{since}, {age / 1000:,.0f} s before the newest batch{lost}"
+                f"the transaction{answer.whose} of producer {producer_id} (epoch {producer.epoch}) is open since "
+                f"offset {producer.txn_first_offset}{since}, {age / 1000:,.0f} s before the newest batch{lost}; "
+                f"{answer}"
             )
             yield Finding(
                 Codes.TRANSACTION_OPEN,

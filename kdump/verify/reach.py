@@ -9,6 +9,7 @@ normal: after a crash these files are older than the log.
   file, so a first epoch before the first segment tells that a segment was lost. The line in
   log-start-offset-checkpoint is up to a minute old; after a clean stop it is right.
   The file of the epochs is written by another thread, so a segment whose .log is still there as .deleted is no loss.
+- What is in remote storage is not lost: the first local segment may begin later.
 - The files of a segment are renamed together when it is deleted, the .log first. An .index without its .log, or of an
   empty one, and without a .deleted file of that name, is left of a log that was lost.
 
@@ -23,7 +24,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kdump.codes import DamageError, KdumpError
@@ -35,14 +35,13 @@ from kdump.format.checkpoint import (
     RECOVERY_POINT_CHECKPOINT,
 )
 from kdump.format.snapshot import parse_snapshot
+from kdump.kafka.remotesegments import remote_ranges
 from kdump.log import files
 from kdump.log.names import INDEX_KINDS, FileName, Kind, is_uri, parse_file_name, parse_partition_directory
 from kdump.log.siblings import checkpoint_offsets, parse_leader_epochs, read_beside
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.indexes import index_end, indexed_end, is_near, without_appended
 
-_TIERED: Final = "__remote_log_metadata"
-"""Every broker with tiered storage has partitions of this topic: there a local log may begin later."""
 _ON_ITS_WAY_OUT: Final = "-delete"
 
 
@@ -59,6 +58,10 @@ class AlreadyLost(NamedTuple):
     first_offset: int
     last_offset: int
     witnesses: tuple[str, ...]
+
+    def has(self, first_offset: int, last_offset: int) -> bool:
+        """Whether all of these offsets are among them."""
+        return self.first_offset <= first_offset and last_offset <= self.last_offset
 
     def __str__(self) -> str:
         return f"offsets {self.first_offset}..{self.last_offset}, known from {_listed(self.witnesses)}"
@@ -89,10 +92,12 @@ class LastSegment(NamedTuple):
 
     ``was_cleaned``: whether the log cleaner compacted the last segment that is not empty.
     ``index_ends``: the result of ``PartitionEvidence.index_ends`` for the last segment.
+    ``torn_end``: the end offset with the entry that the file cuts, by its header; see ``BatchTable.torn_end``.
     """
 
     was_cleaned: Callable[[], bool]
     index_ends: Callable[[], Iterable[Witness]]
+    torn_end: Callable[[], int] = lambda: 0
 
 
 class PartitionEvidence:
@@ -236,7 +241,7 @@ class PartitionEvidence:
         if not segments:
             return [] if start is None else list(self._after(start.end_offset, gone, last_segment))
         first, last = segments[0].base_offset, segments[-1]
-        lost = []
+        lost: list[AlreadyLost] = []
         if self._is_swapped or self._snapshot_of_all >= first:
             # The missing segments have other names; a snapshot of the cluster's metadata contains them.
             start, gone = None, {}
@@ -244,7 +249,8 @@ class PartitionEvidence:
             start = None
         if start is not None and start.end_offset < first:
             names = {start.file, *_files(base_files for base, base_files in gone.items() if base < first)}
-            lost.append(AlreadyLost(start.end_offset, first - 1, tuple(sorted(names))))
+            before_log = self._not_remote(start.end_offset, first - 1)
+            lost += (AlreadyLost(*offsets, tuple(sorted(names))) for offsets in before_log)
         least = self.checkpoints.log_start or 0
         for number, segment in enumerate(segments[1:]):
             before = segments[number]
@@ -260,7 +266,7 @@ class PartitionEvidence:
     def _after(
         self, end: int, gone: Mapping[int, Sequence[str]], last_segment: LastSegment | None
     ) -> Iterator[AlreadyLost]:
-        """What is lost after the last segment, which ends at ``end``."""
+        """What is lost after the last segment, whose last whole entry ends at ``end``."""
         witnesses = [*self.ends(end)]
         for base, names in gone.items():
             witnesses += [Witness(name, base) for name in names]
@@ -271,7 +277,8 @@ class PartitionEvidence:
         # A follower that truncates a compacted log may have to end in a segment that the cleaner compacted. Then there
         # are no records up to the end.
         if found and not (last_segment is not None and last_segment.was_cleaned()):
-            yield AlreadyLost(end, found[0].end_offset - 1, tuple(dict.fromkeys(one.file for one in found)))
+            known = max(found[0].end_offset, 0 if last_segment is None else last_segment.torn_end())
+            yield AlreadyLost(end, known - 1, tuple(dict.fromkeys(one.file for one in found)))
 
     def _start(self, first: int | None, gone: Mapping[int, Sequence[str]]) -> Witness | None:
         """Where the log begins if nothing is lost, and which file proves it; None: no file does.
@@ -281,11 +288,11 @@ class PartitionEvidence:
             gone: segments whose log is lost.
         """
         is_before = first is None or (min(gone, default=first) < first)
-        if self._epochs and (first is None or self._epochs[0].start_offset >= first or not self._is_tiered()):
+        if self._epochs:
             found = Witness(LEADER_EPOCH_CHECKPOINT, self._epochs[0].start_offset)
         elif gone and is_before:
             found = Witness(gone[min(gone)][0], min(gone))
-        elif self.checkpoints.is_clean and self.checkpoints.log_start is not None and not self._is_tiered():
+        elif self.checkpoints.is_clean and self.checkpoints.log_start is not None:
             found = Witness(LOG_START_CHECKPOINT, self.checkpoints.log_start)
         else:
             return None
@@ -316,38 +323,21 @@ class PartitionEvidence:
             return True
         return all(max(entry.last_offset, entry.current_txn_first_offset) < offset for entry in entries)
 
-    def _is_tiered(self) -> bool:
-        """Whether the broker has tiered storage: what comes before the first segment may be there."""
-        if is_uri(self._directory):
-            return False
-        log_directory = os.path.dirname(files.absolute(self._directory))
-        try:
-            state = files.directory_state(log_directory)
-        except OSError:
-            return False
-        # Thousands of partitions ask.
-        return _holds_tiered(log_directory) if state is None else _held_tiered(log_directory, state)
+    def _not_remote(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int]]:
+        """What of a range (inclusive) before the log is not in remote storage."""
+        for covered in remote_ranges(self._directory):
+            if first_offset < covered.first_offset <= last_offset:
+                yield first_offset, covered.first_offset - 1
+            if covered.first_offset <= last_offset:
+                first_offset = max(first_offset, covered.last_offset + 1)
+        if first_offset <= last_offset:
+            yield first_offset, last_offset
 
     def _bytes(self, name: str) -> bytes | None:
         try:
             return self._read(name)
         except KdumpError:
             return None
-
-
-@lru_cache(maxsize=8)
-def _held_tiered(log_directory: str, state: files.DirectoryState) -> bool:
-    """``_holds_tiered`` of a log directory that has not changed. ``state``: see ``files.directory_state``."""
-    return _holds_tiered(log_directory)
-
-
-def _holds_tiered(log_directory: str) -> bool:
-    try:
-        entries = files.listing(log_directory)
-    except KdumpError:
-        return False
-    partitions = (parse_partition_directory(entry.name) for entry in entries if entry.is_directory)
-    return any(partition is not None and partition[0] == _TIERED for partition in partitions)
 
 
 class OffsetsOfDirectory:

@@ -15,7 +15,7 @@ from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
 from kdump.kafka.image.names import TopicNames
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import METADATA_DIRECTORY, Kind, is_log_07, parse_partition_directory
+from kdump.log.names import METADATA_DIRECTORY, Kind, is_log_07, parse_file_name, parse_partition_directory
 from kdump.log.opening import read_whole
 from kdump.log.partition import segment_files
 from kdump.log.paths import (
@@ -36,7 +36,6 @@ from kdump.verify.partition import (
     Item,
     Judgement,
     PartitionCheck,
-    base_offset_of,
     counted,
 )
 from kdump.verify.partitionsummary import already_lost_finding
@@ -49,6 +48,7 @@ from kdump.verify.siblings import (
     check_snapshot,
     check_txn_index,
 )
+from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -157,7 +157,7 @@ class Verification:
             else:
                 extents[name] = extent
         for folder in without_logs:
-            yield from _without_logs(folder)
+            yield from with_start(folder, _without_logs(folder))
         if extents:
             names = TopicNames([directory.path, *self._beside])
             yield from check_log_directory(checkpoints, extents, names)
@@ -223,7 +223,8 @@ class Verification:
         counts = dict.fromkeys(Severity, 0)
         found: Iterable[Finding] = ()
         if kind is Kind.SNAPSHOT:
-            found = check_snapshot(data, base_offset_of(path) or 0)
+            name = parse_file_name(path)
+            found = check_snapshot(data, None if name is None or name.is_remote else name.base_offset or 0)
         elif kind is Kind.TXN_INDEX:
             found = check_txn_index(data, None)
         for finding in found:

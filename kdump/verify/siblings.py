@@ -124,12 +124,12 @@ def check_txn_index(
         )
 
 
-def check_snapshot(data: bytes, offset: int) -> Iterator[Finding]:
+def check_snapshot(data: bytes, offset: int | None) -> Iterator[Finding]:
     """Check a producer snapshot.
 
     Args:
         data: the file.
-        offset: that of its name: the first one that it does not include.
+        offset: the first one that it does not include; None: not known.
     """
     try:
         entries = parse_snapshot(data)
@@ -139,7 +139,7 @@ def check_snapshot(data: bytes, offset: int) -> Iterator[Finding]:
     odd: dict[int, str] = {}
     seen: set[int] = set()
     for number, entry in enumerate(entries):
-        if max(entry.last_offset, entry.current_txn_first_offset) >= offset:
+        if offset is not None and max(entry.last_offset, entry.current_txn_first_offset) >= offset:
             odd[number] = f"producer {entry.producer_id} has offsets after {offset}, that of the snapshot"
         elif entry.producer_id in seen:
             odd[number] = f"producer {entry.producer_id} is there twice"
@@ -307,7 +307,11 @@ def check_listed_files(
             if name in texts:
                 yield from _judged(os.path.join(directory, name), texts[name], partial(_TEXT_CHECKS[name], log=log))
         elif parsed.kind is Kind.SNAPSHOT and parsed.base_offset is not None and not parsed.state:
-            yield from _read_and_check(os.path.join(directory, name), snapshot_check(parsed.base_offset, log))
+            # A snapshot in remote storage is that of the next base offset, which its name does not tell.
+            check = (
+                partial(check_snapshot, offset=None) if parsed.is_remote else snapshot_check(parsed.base_offset, log)
+            )
+            yield from _read_and_check(os.path.join(directory, name), check)
         elif parsed.kind is Kind.TXN_INDEX and sibling(name, Kind.LOG) not in names:
             yield from _read_and_check(os.path.join(directory, name), partial(check_txn_index, log=None))
 

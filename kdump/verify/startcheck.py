@@ -123,14 +123,18 @@ class Obstacle(NamedTuple):
     """What stops a log directory or the whole broker, whatever is in its partitions: a directory, or a checkpoint."""
 
     path: str
-    java_class: str
+    java_class: str | None
     message: str
     outcome: StartOutcome = StartOutcome.BROKER_STOPS
 
 
 @dataclass(frozen=True, slots=True)
 class LogDirectoryCheck:
-    """A log directory as a whole: its partitions, those that do not start, and how many cannot be read."""
+    """A log directory as a whole: its partitions, those that do not start, and how many cannot be read.
+
+    ``strays``: how many partitions become strays. ``misnamed``: how many have the topic id of another topic, so that
+    nobody serves them.
+    """
 
     path: str
     is_clean: bool
@@ -139,14 +143,21 @@ class LogDirectoryCheck:
     unread: int
     obstacles: tuple[Obstacle, ...]
     is_07: bool = False
+    strays: int = 0
+    misnamed: int = 0
 
     @property
     def outcome(self) -> StartOutcome:
         """How the directory starts; if it does not start, whether its broker stops too."""
-        outcomes = {check.start.outcome for check in self.failed} | {obstacle.outcome for obstacle in self.obstacles}
-        if StartOutcome.BROKER_STOPS in outcomes:
-            return StartOutcome.BROKER_STOPS
-        return StartOutcome.DIR_OFFLINE if outcomes else StartOutcome.STARTS
+        return worst_outcome(self.failed, self.obstacles)
+
+
+def worst_outcome(failed: Iterable[StartCheck], obstacles: Iterable[Obstacle]) -> StartOutcome:
+    """What becomes of a log directory because of all this."""
+    outcomes = {check.start.outcome for check in failed} | {obstacle.outcome for obstacle in obstacles}
+    if StartOutcome.BROKER_STOPS in outcomes:
+        return StartOutcome.BROKER_STOPS
+    return StartOutcome.DIR_OFFLINE if outcomes else StartOutcome.STARTS
 
 
 def check_start(
@@ -173,17 +184,21 @@ def check_start(
     bytes_read = directory.bytes_read
     lost = tuple(_merged(_losses(directory, result)))
     served = result.served
-    end_before = None
     forgotten: tuple[OpenTransaction, ...] = ()
-    if served is not None:
-        end_before = max((served.end_offset, *(loss.last_offset + 1 for loss in lost)))
-        if served.is_forgotten:
-            before = Directory(directory.path, directory.before)
-            forgotten = open_transactions(before, settings, served.log_start_offset, served.end_offset)
+    if served is not None and served.is_forgotten:
+        before = Directory(directory.path, directory.before)
+        forgotten = open_transactions(before, settings, served.log_start_offset, served.end_offset)
     files = started_files(directory, checksums=checksums)
     exchanged = () if evidence is None else tuple(_swapped(directory))
+    already_lost: tuple[AlreadyLost, ...] = ()
     # What one log lacks may be in a log of another name then.
-    already_lost = () if evidence is None or exchanged else tuple(_already_lost(directory, evidence, end_before))
+    if evidence is not None and not exchanged:
+        already_lost = tuple(_already_lost(directory, evidence, _end_before(result, lost)))
+        # A part of an entry is nothing that the start loses.
+        lost = tuple(
+            one for one in lost if not any(gone.has(one.first_offset, one.last_offset) for gone in already_lost)
+        )
+    end_before = _end_before(result, lost)
     begun = {}
     if transactional_id is not None and served is not None:
         open_ones = (*forgotten, *served.open_transactions)
@@ -194,6 +209,13 @@ def check_start(
     return StartCheck(
         directory.path, settings, result, files, lost, already_lost, exchanged, end_before, forgotten, bytes_read, begun
     )
+
+
+def _end_before(result: Start, lost: Iterable[LostRange]) -> int | None:
+    """The log end offset before the start, as far as the log was read; None if it does not start."""
+    if result.served is None:
+        return None
+    return max((result.served.end_offset, *(loss.last_offset + 1 for loss in lost)))
 
 
 def started_files(directory: Directory, *, checksums: bool) -> tuple[StartedFile, ...]:
@@ -256,19 +278,12 @@ def _already_lost(directory: Directory, evidence: PartitionEvidence, end_before:
     Args:
         directory: as it is after the start.
         evidence: as it was before the start.
-        end_before: the log end offset before the start; None if the log does not start.
+        end_before: the log end offset before the start, with what is left of a cut entry; None if the log does not
+            start.
     """
     logs = {
         base_offset: (name, content) for base_offset, name, content in sorted(_logs(directory), key=lambda log: log[0])
     }
-
-    def end_of(base_offset: int) -> int:
-        if end_before is not None and base_offset == max(logs):
-            return end_before
-        with ContentSource(*logs[base_offset]) as source:
-            last_offset = valid_data(source).last_offset
-        return base_offset if last_offset is None else last_offset + 1
-
     last_base = max(logs, default=0)
 
     @cache
@@ -276,16 +291,35 @@ def _already_lost(directory: Directory, evidence: PartitionEvidence, end_before:
         with ContentSource(*logs[base_offset]) as source:
             return read_table(source)
 
+    @cache
+    def end_of(base_offset: int) -> int:
+        # Most partitions lack nothing: their logs are not read again.
+        if end_before is not None and base_offset == last_base and not is_named(end_before):
+            return end_before
+        last_offset = table(base_offset).last_offset
+        return base_offset if last_offset is None else last_offset + 1
+
+    @cache
+    def is_indexed_later(end: int) -> bool:
+        return evidence.names_later(last_base, end)
+
+    def is_named(end: int) -> bool:
+        return any(True for _ in evidence.ends(end)) or is_indexed_later(end)
+
+    def torn_end() -> int:
+        with ContentSource(*logs[last_base]) as source:
+            return table(last_base).torn_end(source, last_base)
+
     def was_cleaned() -> bool:
         bases = [*logs][-2:] if segments[-1].is_empty else [last_base]
         return table(bases[0]).was_cleaned(bases[0])
 
     def index_ends() -> Iterator[Witness]:
-        if not segments[-1].is_empty and evidence.names_later(last_base, end_of(last_base)):
+        if not segments[-1].is_empty and is_indexed_later(end_of(last_base)):
             yield from evidence.index_ends(table(last_base).log_view(last_base, logs[last_base][1].size, []))
 
     segments = [SegmentReach(base, not content.size, partial(end_of, base)) for base, (_, content) in logs.items()]
-    return evidence.already_lost(segments, LastSegment(was_cleaned, index_ends) if segments else None)
+    return evidence.already_lost(segments, LastSegment(was_cleaned, index_ends, torn_end) if segments else None)
 
 
 def _losses(directory: Directory, result: Start) -> Iterator[LostRange]:
@@ -296,9 +330,11 @@ def _losses(directory: Directory, result: Start) -> Iterator[LostRange]:
         after = directory.get(name)
         if after == before:
             continue
-        if after is not None and after.starts_as(before) and base_offset in cuts:
+        cut = cuts.get(base_offset)
+        # After a split the log of this name is a part, of which a cut may have taken less.
+        if after and cut and after.size == before.size - cut.bytes_cut and after.starts_as(before):
             with ContentSource(name, before) as source:
-                yield from _cut(source, cuts[base_offset])
+                yield from _cut(source, after.size, cut)
         elif base_offset in result.removed:
             with ContentSource(name, before) as source:
                 yield from _range(valid_data(source), _REMOVED[result.removed[base_offset]])
@@ -323,9 +359,8 @@ def _logs(directory: Directory) -> Iterator[tuple[int, str, Content]]:
                 yield base_offset, name, content
 
 
-def _cut(source: ContentSource, cut: RecoveredSegment) -> Iterator[LostRange]:
-    """What came after the new end of a log."""
-    size = (source.size or 0) - cut.bytes_cut
+def _cut(source: ContentSource, size: int, cut: RecoveredSegment) -> Iterator[LostRange]:
+    """What came after the new end of a log, at the position ``size``."""
     found = valid_data(source, size)
     if cut.is_emptied:
         yield from _range(found, LossReason.EMPTIED)

@@ -175,6 +175,8 @@ def _lines(check: StartCheck) -> Iterator[str]:
         if check.is_harmless:
             harmless = ", nothing more is lost" if check.already_lost else ", nothing is lost"
         yield f"starts after {_ARTICLES[kind]} stop; {ends}{harmless}; {check.bytes_read:,} bytes scanned"
+    if settings.tiered_by is not None:
+        yield f"tiered, as {settings.tiered_by} says: its log start offset may be in remote storage"
     for one, other in check.swapped:
         yield f"swapped: the contents of {one} and {other} are exchanged; give each the other's name before the start"
     for gone in check.already_lost:
@@ -207,24 +209,39 @@ def _details(check: StartCheck, *, is_brief: bool) -> Iterator[str]:
 
 _ARTICLES: Final = {"clean": "a clean", "unclean": "an unclean"}
 _CONSEQUENCES: Final = {
-    StartOutcome.DIR_OFFLINE: "its log directory goes offline; the broker runs on with the others, if there are any",
+    StartOutcome.DIR_OFFLINE: "its log directory goes offline; the broker runs on if it has another one, else it stops",
     StartOutcome.BROKER_STOPS: "the whole broker stops",
 }
 
 
 def log_directory_text(check: LogDirectoryCheck) -> str:
-    """What becomes of a log directory, in one line or two."""
+    """What becomes of a log directory, in one line or two; the last one says what clients get."""
     path = escaped(check.path)
     text = f"{path}: {check.partitions:,} partitions, {'clean' if check.is_clean else 'unclean'}: "
-    if check.outcome is StartOutcome.STARTS:
-        return f"{text}{'all start' if not check.unread else f'{check.unread:,} cannot be read, the others start'}\n"
+    outcome = check.outcome
+    exceptions = [
+        f"{count:,} {one if count == 1 else several}"
+        for count, one, several in (
+            (check.unread, "cannot be read", "cannot be read"),
+            (check.strays, "becomes a stray and is not served", "become strays and are not served"),
+            (
+                check.misnamed,
+                "has the id of another topic and is not served",
+                "have the id of another topic and are not served",
+            ),
+        )
+        if count
+    ]
+    if outcome is StartOutcome.STARTS:
+        return text + ", ".join([*exceptions, "the others start"] if exceptions else ["all start"]) + "\n"
     paths = [*(failed.path for failed in check.failed), *(obstacle.path for obstacle in check.obstacles)]
     failed = [os.path.basename(files.absolute(one)) for one in paths]
-    text += f"{_CONSEQUENCES[check.outcome]}, because of {escaped(_listed(failed))}\n"
+    text += "; ".join([f"{_CONSEQUENCES[outcome]}, because of {escaped(_listed(failed))}", *exceptions]) + "\n"
     if check.is_07:
         text += f"{path}: a broker of Kafka 0.7 leaves {CLEAN_SHUTDOWN} after that: its next start recovers nothing\n"
     elif check.is_clean:
-        text += f"{path}: {CLEAN_SHUTDOWN} is gone by then: the start after this one is an unclean one\n"
+        when = "the whole broker stops" if outcome is StartOutcome.BROKER_STOPS else "the log directory goes offline"
+        text += f"{path}: {CLEAN_SHUTDOWN} is gone when {when}: the start after this one is an unclean one\n"
     return text
 
 
@@ -233,7 +250,8 @@ def obstacle_text(obstacle: Obstacle) -> str:
     what = (
         "the whole broker stops" if obstacle.outcome is StartOutcome.BROKER_STOPS else "the log directory goes offline"
     )
-    return f"{escaped(obstacle.path)}: {what}: {escaped(obstacle.message)} ({obstacle.java_class})\n"
+    exception = "" if obstacle.java_class is None else f" ({obstacle.java_class})"
+    return f"{escaped(obstacle.path)}: {what}: {escaped(obstacle.message)}{exception}\n"
 
 
 def _transaction(check: StartCheck, transaction: OpenTransaction) -> str:

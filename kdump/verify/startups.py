@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import (
@@ -26,10 +26,12 @@ from kdump.kafka.startup.logdirectory import (
     LogDirectory,
     Partition,
     parse_folder,
+    partition_settings,
     read_log_directory,
     served_partition,
     sort_folders,
 )
+from kdump.kafka.startup.node import node_refusals
 from kdump.kafka.startup.outcome import (
     OpenTransaction,
     RecoveredSegment,
@@ -49,6 +51,7 @@ from kdump.log.paths import PathDirectory, resolve
 from kdump.log.siblings import read_checkpoint
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, Workplace, in_process
+from kdump.verify.fates import Fates
 from kdump.verify.reach import AlreadyLost, KnownOffsets, PartitionEvidence
 from kdump.verify.settling import Watch, settled
 from kdump.verify.startcheck import (
@@ -60,8 +63,9 @@ from kdump.verify.startcheck import (
     StartedFile,
     TransactionStart,
     check_start,
+    worst_outcome,
 )
-from kdump.verify.transactionalids import transactional_id
+from kdump.verify.transactioncoordinator import coordinators_of
 
 _OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT}
 
@@ -94,6 +98,10 @@ class Task(NamedTuple):
     def run(self) -> StartCheck | KdumpError:
         """The answer, or why there is none. If a broker changes the files meanwhile: what two answers agree in."""
         watch = Watch(self.path)
+        coordinators = cache(partial(coordinators_of, self.path))
+
+        def transactional_id(producer_id: int) -> str | None:
+            return coordinators().transactional_id(producer_id)
 
         def start() -> StartCheck | KdumpError:
             nonlocal watch
@@ -109,7 +117,7 @@ class Task(NamedTuple):
                     self.settings,
                     checksums=self.checksums,
                     evidence=self._evidence(directory.before),
-                    transactional_id=partial(transactional_id, _above(self.path)) if self.tells_begins else None,
+                    transactional_id=transactional_id if self.tells_begins else None,
                 )
             except KdumpError as error:
                 return error.located(self.path)
@@ -178,6 +186,49 @@ class _StartTarget(NamedTuple):
     obstacles: list[Obstacle]
     is_07: bool = False
 
+    @property
+    def directory(self) -> str:
+        """The path of the log directory."""
+        return self.path if self.is_whole else _above(self.path)
+
+
+class _Nodes:
+    """What stops whole nodes; what was found out of one log directory is known for the next ones."""
+
+    def __init__(self, fates: Fates, on_error: Callable[[KdumpError], None]) -> None:
+        self._fates = fates
+        self._on_error = on_error
+        self._refusals: dict[str, list[Obstacle]] = {}
+        self._offline: set[str | None] = set()
+
+    def obstacles(self, place: _StartTarget, failed: Sequence[StartCheck], known: Sequence[Obstacle]) -> list[Obstacle]:
+        """Those of a log directory beside what is known: its files, its directories, and that none is left."""
+        if place.is_07:
+            return []
+        if place.directory not in self._refusals:
+            # Above a partition that is a PATH lies a log directory only if there is a meta.properties.
+            is_known = place.is_whole or place.log_directory.broker is not None
+            self._refusals[place.directory] = self._read_refusals(place.directory) if is_known else []
+        found = [*self._refusals[place.directory]]
+        if worst_outcome(failed, [*known, *found]) is not StartOutcome.BROKER_STOPS:
+            reasons = filter(None, (self._fates.why_it_stops(task.path) for task in place.tasks))
+            found += (Obstacle(place.path, None, why) for why in islice(reasons, 1))
+        if worst_outcome(failed, [*known, *found]) is StartOutcome.DIR_OFFLINE:
+            self._offline.add(place.log_directory.directory_id)
+            registered = self._fates.registered(place.log_directory.broker)
+            if registered and self._offline.issuperset(registered):
+                found.append(Obstacle(place.directory, None, "the broker has no other log directory"))
+        return found
+
+    def _read_refusals(self, directory: str) -> list[Obstacle]:
+        try:
+            found = node_refusals(directory)
+        except KdumpError as error:
+            self._on_error(error.located(directory))
+            return []
+        outcomes = {True: StartOutcome.DIR_OFFLINE, False: StartOutcome.BROKER_STOPS}
+        return [Obstacle(path, java_class, message, outcomes[is_io]) for path, java_class, message, is_io in found]
+
 
 def _start(task: Task) -> Iterator[StartCheck | KdumpError]:
     yield task.run()
@@ -193,7 +244,7 @@ def start_all(
     options: StartOptions,
     on_error: Callable[[KdumpError], None],
     run: Runner = in_process,
-    strays: Container[str] = (),
+    fates: Fates | None = None,
 ) -> Iterator[Item]:
     """Predict what one broker would make of partition directories and log directories.
 
@@ -204,18 +255,21 @@ def start_all(
         options: see StartOptions.
         on_error: takes what is wrong with one directory; the others follow.
         run: runs the tasks.
-        strays: directories that conflict with none, because a start moves them away.
+        fates: what the metadata of the clusters says of the directories; None: it is not known.
     """
     paths = list(paths)
+    fates = fates or Fates.unknown()
     work = Work(_start, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_died)
     places = []
     for path in paths:
         try:
-            places.append(_place(path, options))
+            place = _place(path, options)
+            places.append(place._replace(tasks=[_with_config(task, place, fates) for task in place.tasks]))
         except KdumpError as error:
             on_error(error.located(path))
-    duplicates = _duplicates((place for place in places if not place.is_07), strays)
+    duplicates = _duplicates((place for place in places if not place.is_07), fates.strays)
     told: set[Obstacle] = set()
+    nodes = _Nodes(fates, on_error)
     tasks = [task for place in places for task in place.tasks]
     size = max(1, -(-len(tasks) // _MOST_GROUPS))
     results = run([tasks[first : first + size] for first in range(0, len(tasks), size)], work)
@@ -237,6 +291,7 @@ def start_all(
                 failed.append(result)
             yield result
         obstacles = [*place.obstacles, *(duplicates[task.path] for task in place.tasks if task.path in duplicates)]
+        obstacles += nodes.obstacles(place, failed, obstacles)
         for obstacle in obstacles:
             # An obstacle of a log directory comes up with each of its partitions that is a PATH.
             if obstacle not in told:
@@ -245,7 +300,15 @@ def start_all(
         if place.is_whole:
             is_clean = place.log_directory.is_clean if options.is_clean is None else options.is_clean
             yield LogDirectoryCheck(
-                place.path, is_clean, len(place.tasks), tuple(failed), unread, tuple(obstacles), place.is_07
+                place.path,
+                is_clean,
+                len(place.tasks),
+                tuple(failed),
+                unread,
+                tuple(obstacles),
+                place.is_07,
+                sum(fates.becomes_stray(task.path) for task in place.tasks),
+                sum(fates.is_misnamed(task.path) for task in place.tasks),
             )
 
 
@@ -264,15 +327,16 @@ def _above(directory: str) -> str:
 
 
 def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
-    folder = parse_folder(os.path.basename(files.absolute(directory)))
-    partition = None if folder is None else folder[0]
-    recovery_point, log_start = options.recovery_point, options.log_start_offset
-    if recovery_point is None:
-        recovery_point = known.recovery_points.get(partition, 0) if partition is not None else 0
-    if log_start is None:
-        log_start = known.log_starts.get(partition, 0) if partition is not None else 0
-    is_clean = known.is_clean if options.is_clean is None else options.is_clean
-    settings = LoadSettings(is_clean, recovery_point, log_start, options.max_index_size, options.now)
+    given: dict[str, Any] = {
+        "is_clean": options.is_clean,
+        "recovery_point": options.recovery_point,
+        "log_start_offset": options.log_start_offset,
+    }
+    settings = partition_settings(directory, known)._replace(
+        **{name: value for name, value in given.items() if value is not None},
+        max_index_size=options.max_index_size,
+        now=options.now,
+    )
     return Task(directory, settings, options.checksums, options.is_07)
 
 
@@ -283,7 +347,7 @@ def _place(path: str, options: StartOptions) -> _StartTarget:
             raise KdumpError(Codes.MISSING, Codes.MISSING.value.title)
         raise KdumpError(Codes.UNREADABLE, "is no directory: a broker starts on those of partitions")
     entries = files.listing(path)
-    if os.path.basename(files.absolute(path)).startswith(f"{CLUSTER_METADATA}-"):
+    if _is_metadata(path):
         raise KdumpError(Codes.UNREADABLE, "the log of a KRaft cluster's metadata, which other code loads: no answer")
     if options.is_07 or any(is_log_07(entry.name) for entry in entries) or _is_log_directory_07(found, entries):
         return _place_07(path, entries, options._replace(is_07=True))
@@ -300,6 +364,18 @@ def _place(path: str, options: StartOptions) -> _StartTarget:
     message = "the name is not <topic>-<number>"
     obstacles = [Obstacle(os.path.join(path, name), KAFKA, message) for name in folders.unparsable]
     return _StartTarget(path, known, True, tasks, obstacles + _refusals(path, known))
+
+
+def _with_config(task: Task, place: _StartTarget, fates: Fates) -> Task:
+    """The task, with what the metadata of the cluster says of the topic's remote storage."""
+    folder = parse_folder(_name_of(task.path))
+    if folder is None or not fates.is_tiered(place.log_directory.broker, folder[0][0]):
+        return task
+    return task._replace(settings=task.settings._replace(tiered_by=CLUSTER_METADATA))
+
+
+def _is_metadata(path: str) -> bool:
+    return _name_of(path).startswith(f"{CLUSTER_METADATA}-")
 
 
 def _is_log_directory_07(found: PathDirectory, entries: Sequence[ListingEntry]) -> bool:

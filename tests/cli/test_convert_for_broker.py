@@ -115,6 +115,10 @@ def test_strict(tmp_path: Path) -> None:
         ("-o", "out", "--for-broker", "--from-log-dir", "old"),
         ("-o", "out", *ONE),
         (str(SOURCE), "-o", "out", "--to-magic", "2", "--open-transactions", "abort"),
+        (str(SOURCE), "-o", "out", "--to-magic", "2", "--open-transactions", "12=commit"),
+        (str(SOURCE), "-o", "out", *ONE, "--renumber", "0", "--open-transactions", "12=abort"),
+        (str(SOURCE), "-o", "out", *ONE, "--open-transactions", "12=refuse"),
+        (str(SOURCE), "-o", "out", *ONE, "--open-transactions", "12=commit,keep"),
     ],
 )
 def test_usage(tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -198,6 +202,35 @@ def test_ended_transactions_change_no_other_log(tmp_path: Path) -> None:
     status, text, _ = convert(tmp_path, *words, "--open-transactions", "abort")
     last = rows(text)[-1]
     assert (status, last["linked"], last["transactionsEnded"], last["logEndOffset"]) == (CLEAN, 4, 1, 449)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_at_hand", "marker", "told"),
+    [
+        ((), True, "COMMIT", "its coordinator commits it (PrepareCommit); a marker COMMIT"),
+        ((), False, None, "nobody can know whether it was committed"),
+        (("abort",), True, "ABORT", "has no end marker: a marker ABORT"),
+        (("2=abort",), True, "ABORT", "has no end marker: a marker ABORT"),
+        (("3=abort",), True, "COMMIT", "its coordinator commits it (PrepareCommit); a marker COMMIT"),
+        (("keep",), True, None, "readers of committed records wait there"),
+    ],
+)
+def test_the_coordinator_decides(
+    tmp_path: Path, words: tuple[str, ...], is_at_hand: bool, marker: str | None, told: str
+) -> None:
+    """A commit that was acknowledged, in a real log directory; what is asked for comes first."""
+    logs = unpack_cases("prepared-commit", tmp_path)
+    if not is_at_hand:
+        shutil.rmtree(logs / "__transaction_state-0")
+    option = [word for one in words for word in ("--open-transactions", one)]
+    status, text, _ = convert(tmp_path, str(logs / "orders-0"), "-o", "out", *ONE, "--forget-producers", *option)
+    assert status == CLEAN
+    assert told in text
+    words = ("--output", "jsonl", "--records", "--isolation", "read_committed", "--offset", "21416:")
+    shown = rows(kdump("dump", *words, "out/t-0", cwd=tmp_path).stdout.decode())
+    found = [(row["offset"], row["controlType"]) for row in shown]
+    records = [(offset, None) for offset in range(21416, 21436)]
+    assert found == [*(records if marker == "COMMIT" else ()), *([(21436, marker)] if marker else ())]
 
 
 def test_losses_of_a_conversion(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_damage(folder: Path) -> None:
     assert (status, errors) == (DAMAGE, [])
     finding, summary = out
     assert finding.startswith(f"bad-0/{NAME}: error KD108 batch-crc at 0 ({len(DAMAGED_BATCH)} bytes): ")
-    assert finding.endswith("; offsets 0..2 lost (at most); continues at offset 3")
+    assert finding.endswith("; offsets 0..2 lost (at most); next readable offset 3")
     size = len(DAMAGED_BATCH + CONTINUES)
     cut = f"{size} bytes are cut, the log ends at 0 before offset 0"
     assert summary == f"bad-0/{NAME}: 2 batches, {size} bytes, offsets 0..5: 1 error; if recovered: {cut}"
@@ -303,3 +303,101 @@ def test_the_first_damage_is_named_at_once(folder: Path) -> None:
         assert " KD108 " in run.stdout.readline().decode()
         run.communicate(BATCH)
         assert run.returncode == DAMAGE
+
+
+LAST_SEGMENT, LAST_SNAPSHOT = "00000000000000000397", "00000000000000000448.snapshot"
+"""Of fixtures/segments/v2-txn-0. Its last 1,500 bytes are batches 436 to 447, and begin in the first of them."""
+
+
+def _with_damaged_tail(folder: Path, *, left: int, zeros: int, without: tuple[str, ...], epochs: str) -> Path:
+    """A copy of v2-txn-0; ``left``: bytes of its last log, ``zeros`` after them, without files of these suffixes."""
+    partition = folder / "v2-txn-0"
+    shutil.copytree(SEGMENTS / "v2-txn-0", partition)
+    log = partition / f"{LAST_SEGMENT}.log"
+    log.write_bytes(log.read_bytes()[:left] + bytes(zeros))
+    (partition / "leader-epoch-checkpoint").write_text(epochs)
+    for suffix in without:
+        for path in partition.glob(f"{LAST_SEGMENT}{suffix}"):
+            path.unlink()
+        if suffix == ".snapshot":
+            (partition / LAST_SNAPSHOT).unlink()
+    return partition
+
+
+def _losses(partition: Path) -> tuple[list[dict[str, object]], dict[str, list[dict[str, int]]]]:
+    """The findings of the last log and of what was lost, and what a start tells."""
+    run = kdump("verify", "--output", "jsonl", str(partition), cwd=partition)
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    found = [row for row in rows if row["code"].startswith("KD10") or row["code"] == "KD416"]
+    (line,) = kdump("verify", "--startup", "--output", "jsonl", str(partition), cwd=partition).stdout.splitlines()
+    return found, json.loads(line)
+
+
+INDEXES = (".index", ".timeindex", ".txnindex")
+_NO_EPOCHS, _EPOCH = "0\n1\n0 0\n", "0\n2\n0 0\n1 448\n"
+
+
+@pytest.mark.parametrize(
+    ("without", "epochs"),
+    [((), _NO_EPOCHS), ((".snapshot",), _NO_EPOCHS), (INDEXES, _NO_EPOCHS), ((*INDEXES, ".snapshot"), _EPOCH)],
+)
+@pytest.mark.parametrize("zeros", [0, 1400])
+def test_the_loss_at_a_damaged_tail_is_one_range(
+    zeros: int, without: tuple[str, ...], epochs: str, tmp_path: Path
+) -> None:
+    """Whatever tells where the log ended: a snapshot, the indexes, a leader epoch."""
+    partition = _with_damaged_tail(tmp_path, left=5942, zeros=zeros, without=without, epochs=epochs)
+    (*damaged, tail, gone), start = _losses(partition)
+    assert (tail["code"], gone["code"]) == ("KD109" if zeros else "KD105", "KD416")
+    first = 438 if zeros else 436
+    assert [(one["firstOffset"], one["lastOffset"], one["continueAt"]) for one in (tail, gone)] == [
+        (first, 447, None)
+    ] * 2
+    assert [(one["firstOffset"], one["lastOffset"]) for one in start["alreadyLost"]] == [(first, 447)]
+    assert [(one["firstOffset"], one["lastOffset"]) for one in damaged] == ([(436, 437)] if zeros else [])
+    assert [(one["firstOffset"], one["lastOffset"]) for one in start["lost"]] == ([(436, 437)] if zeros else [])
+    text = kdump("verify", str(partition), cwd=tmp_path).stdout.decode()
+    assert f"; the log ends here; offsets {first}..447 lost (at most)\n" in text
+    assert "next readable offset" not in text
+
+
+def test_the_header_of_a_cut_entry_tells_where_it_ends(tmp_path: Path) -> None:
+    """Nothing else does: a start loses no more than this entry."""
+    partition = _with_damaged_tail(tmp_path, left=5942, zeros=0, without=(*INDEXES, ".snapshot"), epochs=_NO_EPOCHS)
+    (tail,), start = _losses(partition)
+    assert (tail["code"], tail["firstOffset"], tail["lastOffset"], tail["continueAt"]) == ("KD105", 436, 437, None)
+    assert [(one["firstOffset"], one["lastOffset"]) for one in start["lost"]] == [(436, 437)]
+    assert "alreadyLost" not in start
+
+
+def test_a_log_that_is_cut_and_goes_on(tmp_path: Path) -> None:
+    """The next segment follows: consumers go on with it."""
+    partition = _with_damaged_tail(tmp_path, left=7442, zeros=0, without=(), epochs=_NO_EPOCHS)
+    log = partition / "00000000000000000297.log"
+    log.write_bytes(log.read_bytes()[:-100])
+    (found,), _ = _losses(partition)
+    assert (found["code"], found["continueAt"]) == ("KD105", 397)
+    text = kdump("verify", str(partition), cwd=tmp_path).stdout.decode()
+    assert "396 lost (at most); next readable offset 397\n" in text
+    assert "the log ends here" not in text
+
+
+def test_a_reader_goes_on_at_a_position(folder: Path) -> None:
+    """``verify`` tells where a consumer goes on, ``dump --resync`` where it reads on itself."""
+    log = folder / "odd-0" / NAME
+    log.write_bytes(BATCH + b"\xff" * 50 + CONTINUES)
+    run = kdump("dump", "--resync", str(log), cwd=folder)
+    assert f"skipped at {len(BATCH)} (50 bytes)".encode() in run.stderr
+    assert run.stderr.rstrip().endswith(f"; reading goes on at position {len(BATCH) + 50}".encode())
+
+
+@pytest.mark.parametrize(("left", "is_told"), [(5942, True), (5630, False)])
+def test_preallocated_indexes_tell_where_a_damaged_log_ended(left: int, is_told: bool, tmp_path: Path) -> None:
+    """A follower that truncates between batches leaves such entries, too: then nothing need be lost."""
+    partition = _with_damaged_tail(tmp_path, left=left, zeros=0, without=(".txnindex", ".snapshot"), epochs=_NO_EPOCHS)
+    for suffix in (".index", ".timeindex"):
+        path = partition / f"{LAST_SEGMENT}{suffix}"
+        path.write_bytes(path.read_bytes() + bytes(24 * 100))
+    found, start = _losses(partition)
+    assert [(one["code"], one["lastOffset"]) for one in found] == ([("KD105", 447), ("KD416", 447)] if is_told else [])
+    assert [one["lastOffset"] for one in start.get("alreadyLost", [])] == [447] * is_told

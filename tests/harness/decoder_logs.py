@@ -36,6 +36,30 @@ def transaction(name: str) -> Row:
     return Row(0, 0, key, b"\0\0" + write_message(schema, 0, values))
 
 
+def coordinated(
+    name: str,
+    status: int,
+    producer_id: int,
+    epoch: int,
+    *partitions: tuple[str, int],
+    client_version: int = 0,
+    previous_producer_id: int = -1,
+) -> Row:
+    """The value that a coordinator writes for a transactional id; ``status``: see TransactionState."""
+    schema = schemas()["TransactionLogValue"]
+    values = random_values(schema.fields, 1, Random(1)) | {
+        "producerId": producer_id,
+        "previousProducerId": previous_producer_id,
+        "nextProducerId": -1,
+        "producerEpoch": epoch,
+        "transactionStatus": status,
+        "transactionPartitions": [{"topic": topic, "partitionIds": [number]} for topic, number in partitions],
+        "clientTransactionVersion": client_version,
+    }
+    key = struct.pack(">h", 0) + write_message(schemas()["TransactionLogKey"], 0, {"transactionalId": name})
+    return Row(0, 0, key, struct.pack(">h", 1) + write_message(schema, 1, values))
+
+
 def random_row(decoder: str, random: Random) -> Row:
     """Any record of a topic, at times with one byte changed, cut, or without key or value."""
     if decoder in GROUPS:

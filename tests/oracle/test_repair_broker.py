@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from kdump.repair.apply.manifest import HOME
 from kdump.repair.begun import undo_repair
 from kdump.repair.plan.plan import RepairMode
 from tests.harness.captures import FIXTURES
+from tests.harness.cli_runs import CLEAN, kdump
 from tests.harness.killedrepairs import DAMAGED, MARKER, manifests, repair
+from tests.harness.salvaged import entries
 from tests.oracle.kraft import Cluster
 from tests.oracle.toolchain import ToolchainMissingError
 
@@ -134,3 +137,67 @@ def test_other_partitions_and_undo(tmp_path: Path) -> None:
     assert changed <= named
     assert not [name for name in changed if name.endswith((".log", "index"))]
     assert (cluster.logs / MARKER).exists()
+
+
+def test_nothing_in_a_log_directory_stops_its_broker(tmp_path: Path) -> None:
+    """After a repair of a log directory of KRaft, and after what earlier versions did to its root was undone."""
+    try:
+        cluster = Cluster(tmp_path)
+    except ToolchainMissingError as error:
+        pytest.skip(str(error))
+    with cluster.broker():
+        cluster.client("create", TOPIC)
+    partition = cluster.logs / f"{TOPIC}-0"
+    assert (cluster.logs / "bootstrap.checkpoint").exists()
+    good = tmp_path / "good"
+    shutil.copytree(FIXTURES / "segments" / "v2-txn-0", good / partition.name)
+    put(partition, damaged=True)
+    (good / partition.name / "partition.metadata").unlink()
+    shutil.copy(good / partition.name / f"{105:020}.index", cluster.logs)
+    words = ("repair", "--salvage", "--in-place", "--from", str(good), str(cluster.logs))
+    assert kdump(*words, cwd=tmp_path).returncode == CLEAN
+    assert not (cluster.logs / HOME).exists()
+    with cluster.broker():
+        assert serve(cluster).ends["read_uncommitted"] == 448
+    # What an earlier version left: the root repaired as if it were a partition.
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    put(taken, damaged=True)
+    repair(taken, RepairMode.SALVAGE)
+    (manifest,) = manifests(taken)
+    shutil.copytree(taken, cluster.logs, dirs_exist_ok=True)
+    with pytest.raises(AssertionError, match=r"\.kdump"), cluster.broker():
+        pass
+    undo_repair(str(cluster.logs / manifest.relative_to(taken)))
+    assert not (cluster.logs / HOME).exists()
+    with cluster.broker():
+        assert serve(cluster).ends["read_uncommitted"] == 448
+
+
+def test_a_corrected_metadata_log(tmp_path: Path) -> None:
+    """The only controller of a cluster does not start with one flipped bit in its metadata log, and does after it.
+
+    Its image is that of the original: the topics are there, and the records of a partition are served.
+    """
+    try:
+        cluster = Cluster(tmp_path)
+    except ToolchainMissingError as error:
+        pytest.skip(str(error))
+    with cluster.broker():
+        cluster.client("create", TOPIC)
+        cluster.client("create", "other")
+        cluster.client("produce", TOPIC, "3")
+    (log,) = (cluster.logs / "__cluster_metadata-0").glob("*.log")
+    sound = log.read_bytes()
+    batches = entries(sound)
+    position = sum(map(len, batches[: len(batches) // 2]))
+    damaged = bytearray(sound)
+    damaged[position + 70] ^= 8
+    log.write_bytes(damaged)
+    words = ("repair", "--correct", "--in-place", str(log.parent))
+    assert kdump(*words, cwd=tmp_path).returncode == CLEAN
+    assert log.read_bytes() == sound
+    with cluster.broker():
+        assert serve(cluster).ends["read_uncommitted"] == 3
+        assert cluster.client("produce", "other", "1") == ["0"]
+    assert log.read_bytes()[: len(sound)] == sound

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from random import Random
@@ -15,10 +16,12 @@ from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.repair.salvage.salvage import SalvageOptions, salvage
 from kdump.repair.salvage.siblingcontext import sibling_context
 from tests.harness.captures import FIXTURES, Captures
+from tests.harness.salvaged import entries
+from tests.oracle.javadump import JavaDump
 from tests.oracle.mutations import LOG_MUTATIONS, mutate
 from tests.oracle.producerlogs import producer_log
 from tests.oracle.recoveries import Broker, Case
-from tests.oracle.toolchain import DUMP_RELEASE, ToolchainMissingError, java_command
+from tests.oracle.toolchain import DUMP_RELEASE, OLDER_RELEASES, ToolchainMissingError, java_command
 
 pytestmark = pytest.mark.oracle
 
@@ -102,3 +105,31 @@ def test_damaged_producer_logs(broker: Broker, seed: int, mutants: int) -> None:
         path.write_bytes(mutate(data, random, LOG_MUTATIONS)[1])
         damaged.append(path)
     judge(broker, damaged)
+
+
+@pytest.mark.parametrize("name", ["v0-snappy-0", "v1-gzip-0"])
+def test_old_tools_read_salvaged_logs_of_old_formats(tmp_path: Path, name: str) -> None:
+    """Nothing of a newer format covers what is lost in the log and at its end."""
+    (path,) = (FIXTURES / "segments" / name).glob("*.log")
+    data = bytearray(path.read_bytes())
+    messages = entries(bytes(data))
+    assert len(messages) > 3
+    for position in (len(messages[0]), len(data) - len(messages[-1])):
+        data[position + 20] ^= 0x42
+    damaged = tmp_path / "damaged-0" / path.name
+    damaged.parent.mkdir()
+    damaged.write_bytes(data)
+    _, result = salvaged(damaged, SalvageOptions())
+    copy = tmp_path / "salvaged-0" / path.name
+    copy.parent.mkdir()
+    copy.write_bytes(result)
+    try:
+        tool = JavaDump(OLDER_RELEASES["0.10.2"])
+    except ToolchainMissingError as error:
+        pytest.skip(str(error))
+    with tool:
+        sound, read = (tool.call(["--deep-iteration", "--files", str(one)]) for one in (path, copy))
+    assert (read.status, read.failure) == (0, None)
+    known, left = (re.findall(rb"^offset: (\d+) ", outcome.stdout, re.MULTILINE) for outcome in (sound, read))
+    assert 0 < len(left) < len(known)
+    assert [offset for offset in known if offset in left] == left

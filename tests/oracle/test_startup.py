@@ -19,12 +19,14 @@ from tests.harness import ROOT
 from tests.harness.archives import cases, unpack_cases
 from tests.harness.startcases import NOW, differences, started
 from tests.oracle.mutations import mutate, mutations_for
+from tests.oracle.overflows import write_overflowing
 from tests.oracle.toolchain import DUMP_RELEASE, ToolchainMissingError, java_command
 
 pytestmark = pytest.mark.oracle
 
 FIXED_SEED = 4711
 DIRECTORIES = 400
+OVERFLOWING = 300
 KEPT = ROOT / "build" / "oracle" / "startup"
 """Where the directories on which model and broker differ are kept."""
 SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
@@ -55,16 +57,47 @@ def test_starts(command: list[str], startup_seed: int, tmp_path: Path) -> None:
         shutil.copytree(source, directory)
         notes = [vary(directory, random) for _ in range(random.choice((1, 1, 2, 3)))]
         made.append((directory, params(directory, random), notes))
-    answers = broker_starts(command, tmp_path / "work", [(directory, given) for directory, given, _ in made])
+    _compare(command, tmp_path / "work", made, startup_seed)
+
+
+def test_splits(command: list[str], startup_seed: int, tmp_path: Path) -> None:
+    random = Random(startup_seed)
+    made = []
+    for number in range(OVERFLOWING):
+        directory = tmp_path / "overflowing" / str(number) / f"t{number}-0"
+        write_overflowing(directory, random)
+        given = params(directory, random)
+        failure = started(directory, given).start.failure
+        # The broker would split the same segment for ever.
+        if failure is None or failure.java_class is not None:
+            made.append((directory, given, [""]))
+    assert len(made) > OVERFLOWING * 0.9
+    answers = _compare(command, tmp_path / "work", made, startup_seed)
+    assert sum(_is_split(answer) for answer in answers) > OVERFLOWING * 0.2
+    assert sum(_has_repeated_part(answer) for answer in answers) > OVERFLOWING * 0.02
+
+
+def _is_split(answer: dict[str, Any]) -> bool:
+    return not answer["exception"] and any(base >= 2**31 for base, _ in answer["segments"])
+
+
+def _has_repeated_part(answer: dict[str, Any]) -> bool:
+    return bool(answer["exception"]) and answer["exception"]["class"] == "java.nio.file.NoSuchFileException"
+
+
+def _compare(
+    command: list[str], work: Path, made: list[tuple[Path, dict[str, Any], list[str]]], seed: int
+) -> list[dict[str, Any]]:
+    """Hold the model against the broker, directory by directory; the broker's answers."""
+    answers = broker_starts(command, work, [(directory, given) for directory, given, _ in made])
     differing = []
     for (directory, given, notes), answer in zip(made, answers, strict=True):
         wrong = differences(started(directory, given), answer)
         if wrong and not (_is_payload_error(answer) or _depends_on_order(directory, answer)):
-            shutil.copytree(
-                directory, KEPT / f"{startup_seed}-{directory.parent.name}" / directory.name, dirs_exist_ok=True
-            )
+            shutil.copytree(directory, KEPT / f"{seed}-{directory.parent.name}" / directory.name, dirs_exist_ok=True)
             differing.append(f"{directory.parent.name} {given} {notes}: {wrong[0][:300]}")
     assert not differing, "\n".join(differing)
+    return answers
 
 
 def _sources(target: Path) -> list[tuple[dict[str, Any], Path]]:

@@ -15,6 +15,8 @@ from kdump.kafka.retention import Retention
 _BROKER_RESOURCE: Final = 4
 _RETENTION_MS: Final = 7 * 86_400_000
 _UNLIMITED: Final = -1
+_UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+_MIN_ISR: Final = "min.insync.replicas"
 DEFAULT_RETENTION: Final = Retention(_RETENTION_MS)
 """That of a topic where nothing is configured."""
 MAX_MESSAGE_BYTES: Final = 1_048_588
@@ -48,6 +50,14 @@ class TopicSettings:
     def max_message_bytes(self, topic: str) -> int:
         """The largest batch that a producer may write."""
         return self._number(topic, "max.message.bytes", "message.max.bytes", MAX_MESSAGE_BYTES)
+
+    def is_unclean_election_enabled(self, topic: str) -> bool:
+        """Whether a replica may lead that is not in sync."""
+        return self._value(topic, _UNCLEAN_ELECTION, _UNCLEAN_ELECTION) == "true"
+
+    def min_isr(self, topic: str) -> int:
+        """How many replicas must be in sync for a write with acks=all."""
+        return self._number(topic, _MIN_ISR, _MIN_ISR, 1)
 
     def _number(self, topic: str, name: str, synonym: str, default: int) -> int:
         value = self._value(topic, name, synonym)

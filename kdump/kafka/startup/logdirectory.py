@@ -20,8 +20,10 @@ from kdump.format.checkpoint import (
     MetaProperties,
     parse_meta_properties,
 )
+from kdump.kafka.remotesegments import REMOTE_METADATA, remote_ranges
 from kdump.kafka.startup.checkpointfile import checkpoint_words
 from kdump.kafka.startup.errors import NUMBER_FORMAT, StartFailureError
+from kdump.kafka.startup.loading import LoadSettings
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA, is_uri
 from kdump.log.opening import read_whole
@@ -29,8 +31,8 @@ from kdump.payloads.java import parse_int, parse_long
 
 Partition = tuple[str, int]
 
-_IGNORED: Final = frozenset({"remote-log-index-cache"})
-"""A directory of the broker among the partitions."""
+NO_PARTITIONS: Final = frozenset({"remote-log-index-cache"})
+"""Directories of the broker among the partitions."""
 DELETE, FUTURE, STRAY = _FORMS = ("-delete", "-future", "-stray")
 _LONG_NAME: Final = re.compile(r"\S+-\S+\.\S+", re.ASCII)
 """Stands before the suffix of a directory."""
@@ -89,6 +91,16 @@ def parse_folder(name: str) -> tuple[Partition, str] | None:
     return ((topic, partition), form) if topic and partition is not None else None
 
 
+def partition_settings(directory: str, known: LogDirectory) -> LoadSettings:
+    """What the log directory above knows of a partition directory."""
+    folder = parse_folder(os.path.basename(files.absolute(directory)))
+    point = start = 0
+    if folder is not None:
+        point, start = known.recovery_points.get(folder[0], 0), known.log_starts.get(folder[0], 0)
+    tiered_by = REMOTE_METADATA if remote_ranges(directory) else None
+    return LoadSettings(known.is_clean, point, start, tiered_by=tiered_by)
+
+
 def sort_folders(names: Iterable[str]) -> FolderNames:
     """Which directories of a log directory a broker loads, and because of which it stops.
 
@@ -97,7 +109,7 @@ def sort_folders(names: Iterable[str]) -> FolderNames:
     found = FolderNames([], [])
     for name in sorted(names):
         folder = parse_folder(name)
-        if name in _IGNORED or (folder is not None and folder[0][0] == CLUSTER_METADATA):
+        if name in NO_PARTITIONS or (folder is not None and folder[0][0] == CLUSTER_METADATA):
             continue
         (found.unparsable if folder is None else found.partitions).append(name)
     return found

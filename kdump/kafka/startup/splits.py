@@ -20,6 +20,7 @@ from kdump.kafka.startup.errors import (
     ILLEGAL_ARGUMENT,
     ILLEGAL_STATE,
     NO_SUCH_ELEMENT,
+    NO_SUCH_FILE,
     StartFailureError,
 )
 from kdump.kafka.startup.loading import Loading
@@ -54,37 +55,46 @@ def split_on_overflow(loading: Loading, step: Callable[[Loading], _Result]) -> _
 def _split(loading: Loading, segment: StartSegment) -> None:
     made = _made_parts(loading, segment)
     is_loaded = segment.base_offset in loading.segments
-    for part in reversed(made):
+    parts = {part.base_offset: part for part in made}
+    for part in made:
         part.rename(CLEANED, SWAP)
-    parts = {part.base_offset: part for part in reversed(made)}
-    # In order, because a segment that is put before others moves them.
-    for base_offset in sorted(parts):
-        loading.segments[base_offset] = parts[base_offset]
+        loading.segments[part.base_offset] = part
     if is_loaded:
         if segment.base_offset != made[0].base_offset:
             del loading.segments[segment.base_offset]
         loading.delete_later(segment.rename("", DELETED))
         if segment.base_offset not in parts:
             loading.remove_snapshot(segment.base_offset)
-    for part in sorted(made, key=lambda part: part.base_offset):
+    for part in made:
         part.rename(SWAP, "")
 
 
 def _made_parts(loading: Loading, segment: StartSegment) -> list[StartSegment]:
-    """The new segments, as .cleaned files; they are written once they are complete."""
+    """The new segments in the order of their base offsets, as .cleaned files; they are written once all are complete.
+
+    Raises:
+        StartFailureError: a part cannot be made. Two have the same base offset: the files of the later one replace
+            those of the earlier one, which a broker then does not find when it renames them.
+    """
     directory = loading.directory
     log = directory[segment.log_name]
-    made = []
+    made = {}
+    repeated: int | None = None
     with directory.open(segment.log_name) as source:
         for base_offset, start, end, indexes in _parts(source, log.size, loading.settings.max_index_size):
             contents = indexes.contents()
             assert contents is not None, "the entries are kept"
-            made.append((base_offset, log.part(start, end), contents))
-    for base_offset, content, contents in made:
+            if base_offset in made:
+                repeated = base_offset
+            made[base_offset] = log.part(start, end), contents
+    if repeated is not None:
+        name = file_name(repeated, LOG) + CLEANED
+        raise StartFailureError(NO_SUCH_FILE, f"two parts of {segment.log_name} are called {name}", is_io=True)
+    for base_offset, (content, contents) in made.items():
         directory[file_name(base_offset, LOG) + CLEANED] = content
         directory[file_name(base_offset, INDEX) + CLEANED] = Content.of_bytes(contents.index)
         directory[file_name(base_offset, TIME_INDEX) + CLEANED] = Content.of_bytes(contents.time_index)
-    return [loading.open_segment(base_offset, CLEANED) for base_offset, *_ in made]
+    return [loading.open_segment(base_offset, CLEANED) for base_offset in sorted(made)]
 
 
 def _parts(source: Source, size: int, max_index_size: int) -> Iterator[tuple[int, int, int, IndexBuilder]]:

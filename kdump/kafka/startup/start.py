@@ -130,7 +130,9 @@ def _load(loading: Loading) -> Served:
     last.index.grow()
     last.time_index.grow()
     loading.epochs.cut_end(end)
-    log_start = max(settings.log_start_offset, loading.segments.offsets[0])
+    log_start = settings.log_start_offset
+    if settings.tiered_by is None:
+        log_start = max(log_start, loading.segments.offsets[0])
     loading.epochs.cut_start(settings.log_start_offset)
     producers.remove_strays(loading.segments)
     producers.rebuild(loading.segments, log_start, end, is_clean=settings.is_clean)

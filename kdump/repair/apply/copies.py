@@ -12,6 +12,7 @@ from typing import Self
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.names import INDEX_KINDS, Kind, parse_file_name, sibling
+from kdump.log.partition import log_directory_above
 from kdump.repair.apply import disk
 from kdump.repair.plan.recovery import Recovered
 from kdump.repair.plan.repaireddirectory import RepairedDirectory, index_files
@@ -86,7 +87,8 @@ def account_name(target: str) -> str:
 class Staging:
     """A hidden directory in ``directory`` (made if it is missing) that holds new files until they are complete.
 
-    Used as a context: what is not committed is removed, if possible. Raises KdumpError UNWRITABLE.
+    Used as a context: what is not committed is removed, if possible. Raises KdumpError UNWRITABLE, and REPAIR_REFUSED
+    for a directory of a source or of a broker.
 
     Args:
         directory: for the copies.
@@ -99,6 +101,10 @@ class Staging:
     def __init__(
         self, directory: str, source: str, *, others: Iterable[str] = (), written: set[str] | None = None
     ) -> None:
+        above = log_directory_above(directory)
+        if above is not None:
+            message = f"{above} is the log directory of a broker; give a directory outside of it"
+            raise KdumpError(Codes.REPAIR_REFUSED, message, path=directory)
         directory = physical(directory)
         _refuse_source(directory, (source, *others))
         self._target = directory

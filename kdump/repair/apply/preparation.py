@@ -14,8 +14,10 @@ from typing import Any, Final, Self
 
 from kdump import __version__
 from kdump.codes import Codes, KdumpError
+from kdump.log.files import listing
 from kdump.log.names import Kind
 from kdump.log.opening import LARGEST_SIBLING
+from kdump.log.partition import is_log_directory
 from kdump.repair.apply import disk, journal
 from kdump.repair.apply.disk import DirectoryEntry, Folder, NewDiskFile, Where
 from kdump.repair.apply.folders import Folders, backup_name
@@ -53,6 +55,10 @@ class Preparation:
     Args:
         directory: of the partition, absolute.
         backup: where the originals go, in a directory of their own; None: into the partition directory.
+
+    Raises:
+        KdumpError: REPAIR_REFUSED for a log directory: a broker does not start with a directory in it that is no
+            partition (LogManager.loadLogs, UnifiedLog.parseTopicPartitionName); UNWRITABLE.
     """
 
     def __init__(self, directory: str, backup: str | None = None) -> None:
@@ -60,6 +66,9 @@ class Preparation:
         moment = datetime.now(UTC)
         name = moment.strftime("%Y%m%dT%H%M%S.%fZ")
         self._created = moment.isoformat(timespec="seconds")
+        if is_log_directory(listing(directory)):
+            message = f"is a log directory, in which a broker refuses a directory {HOME}: nothing is repaired there"
+            raise KdumpError(Codes.REPAIR_REFUSED, message, path=directory)
         self._backup = backup if backup is not None and not os.path.isdir(backup) else None
         with ExitStack() as opened:
             partition = opened.enter_context(Folder(directory))

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from kdump.log.files import listing
 from kdump.log.names import Kind, parse_file_name
+from kdump.log.partition import is_log_directory
 from kdump.log.siblings import read_checkpoint
 from kdump.log.source import Source
 from kdump.repair.apply import disk
@@ -107,12 +109,15 @@ def resume(folders: Folders, manifest: Manifest) -> None:
 
     Raises:
         KdumpError: MANIFEST, before anything is changed, if a file was written to since, or the steps would not end
-            with the repaired partition, or would remove an original that is not in the backup; else see ``finish`` and
-            ``undo``.
+            with the repaired partition, or would remove an original that is not in the backup; REPAIR_REFUSED for a
+            repair of a log directory, which earlier versions began; else see ``finish`` and ``undo``.
     """
     if manifest.state is State.UNDOING:
         undo(folders, manifest)
         return
+    if is_log_directory(listing(folders.partition.path)):
+        message = "is a log directory and no partition: what was begun can only be undone (--undo)"
+        raise KdumpError(Codes.REPAIR_REFUSED, message, path=folders.partition.path)
     for change in manifest.files:
         if not _is_known(folders, manifest, change):
             raise _unfit(manifest, change, "was written to since")
@@ -188,6 +193,8 @@ def undo(folders: Folders, manifest: Manifest, *, replaces_changed: bool = False
     undone = Undone(marker, kept_in, kept, tuple(_differences(folders, manifest, written)))
     if manifest.is_new and kept_in is None:
         _remove_partition(folders)
+    elif is_log_directory(listing(folders.partition.path)):
+        remove_home(folders.partition)
     return undone
 
 
@@ -201,17 +208,28 @@ def is_as_made(folders: Folders, manifest: Manifest) -> bool:
 def _remove_partition(folders: Folders) -> None:
     """Remove the directory of a partition that was not there before, unless something else is in it.
 
-    A broker takes a directory without partition.metadata for one of a topic that is gone. The manifests of this and of
-    later repairs, which are undone too, go with it, unless they are in a backup elsewhere.
+    A broker takes a directory without partition.metadata for one of a topic that is gone.
     """
     if set(folders.partition.names()) - {HOME}:
         return
-    journals = [] if folders.home is None else list(map(folders.home.entry, folders.home.names()))
-    if all(map(_is_over, journals)):
-        for entry in journals:
-            with Folder(entry) as journal:
-                remove_journal(journal)
-    disk.remove_made([folders.above.entry(os.path.basename(folders.partition.path)), folders.partition.entry(HOME)])
+    remove_home(folders.partition)
+    disk.remove_made([folders.above.entry(os.path.basename(folders.partition.path))])
+
+
+def remove_home(directory: Folder) -> None:
+    """Remove the journals of a directory if nothing is left in them but the manifests of repairs that were undone.
+
+    A broker does not start while they lie in a log directory, where earlier versions made some.
+    """
+    if not disk.exists(directory.entry(HOME)):
+        return
+    with Folder(directory.entry(HOME)) as home:
+        journals = list(map(home.entry, home.names()))
+        if all(map(_is_over, journals)):
+            for entry in journals:
+                with Folder(entry) as journal:
+                    remove_journal(journal)
+    disk.remove_made([directory.entry(HOME)])
 
 
 def _is_over(entry: DirectoryEntry) -> bool:
@@ -271,6 +289,9 @@ def _keep_changed(folders: Folders, manifest: Manifest, written: int, *, replace
         raise _refused(manifest, [*changed, *added], what)
     if not (changed or added):
         return manifest
+    if folders.home is not None and is_log_directory(listing(folders.partition.path)):
+        what = "was written to since the repair, and nothing is kept in a log directory: move it away"
+        raise _refused(manifest, [*changed, *added], what)
     name = f"{KEPT}{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
     disk.make_directory(folders.backup.entry(name), folders.partition.status)
     with Folder(folders.backup.entry(name)) as kept:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Final
 
-from kdump.format.checkpoint import CLEAN_SHUTDOWN, META_PROPERTIES
+from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.log.lock import LockState, lock_state
-from kdump.log.names import LOCK_FILE, Kind, owner_of_lines, parse_file_name
+from kdump.log.names import (
+    LOCK_FILE,
+    LOG_DIRECTORY_MARKERS,
+    METADATA_DIRECTORY,
+    Kind,
+    owner_of_lines,
+    parse_file_name,
+)
 from kdump.system.paths import absolute_path
-
-_METADATA: Final = "__cluster_metadata-0"
-"""Name of the partition directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ def place_of(directory: str) -> PartitionLocation:
     """The location of a partition directory; nothing is changed."""
     directory = absolute_path(directory)
     above: str | None = os.path.dirname(directory)
-    if above is None or not is_log_directory(above):
+    if above is None or not is_of_broker(above):
         above = None
     return PartitionLocation(
         directory,
@@ -66,22 +69,10 @@ def is_metadata(path: str) -> bool:
     name = parse_file_name(path)
     if name is not None and name.kind is Kind.CHECKPOINT:
         return True
-    return os.path.basename(os.path.dirname(absolute_path(path))) == _METADATA
+    return os.path.basename(os.path.dirname(absolute_path(path))) == METADATA_DIRECTORY
 
 
-def is_log_directory(directory: str) -> bool:
-    """Whether a broker keeps, or kept, its partitions there."""
-    names = (META_PROPERTIES, LOCK_FILE, CLEAN_SHUTDOWN)
+def is_of_broker(directory: str) -> bool:
+    """Whether a broker keeps, or kept, its partitions there, according to the files beside them."""
+    names = (LOCK_FILE, *LOG_DIRECTORY_MARKERS)
     return any(os.path.lexists(os.path.join(directory, name)) for name in names)
-
-
-def log_directory_above(path: str) -> str | None:
-    """The log directory that ``path`` is, or is in at any depth, even if nothing is there; None if it lies in none."""
-    path = os.path.realpath(path)
-    while True:
-        if os.path.lexists(os.path.join(path, META_PROPERTIES)):
-            return path
-        above = os.path.dirname(path)
-        if above == path:
-            return None
-        path = above

@@ -216,6 +216,15 @@ class PartitionPlan:
         return is_metadata(self.segments[0].path)
 
     @property
+    def is_correction(self) -> bool:
+        """Salvage leaves each log as its CRCs prove that it was (``RepairedLog.is_correction_of``)."""
+        return self.mode is RepairMode.SALVAGE and all(
+            segment.salvaged is not None
+            and segment.salvaged.is_correction_of(segment.path, segment.fingerprint.size, segment.base_offset)
+            for segment in self.segments
+        )
+
+    @property
     def undecided(self) -> list[TouchedTransaction]:
         """Transactions whose end may lie in a gap and that nothing proves, or whose marker finds no place there."""
         logs = [segment.salvaged for segment in self.segments if segment.salvaged is not None]

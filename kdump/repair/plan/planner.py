@@ -271,8 +271,11 @@ class Planner:
         missing: Sequence[str],
         judged: Mapping[tuple[int, int], JudgedBefore],
     ) -> RepairedLog | None:
-        if self._salvaging is None or is_metadata(source.path):
+        options = self._salvaging
+        if options is None or (is_metadata(source.path) and not options.correct):
             return None
+        if is_metadata(source.path):
+            options = replace(options, hold_offsets=False)
         from kdump.repair.salvage.salvage import salvage
         from kdump.repair.salvage.siblingcontext import Neighbours, sibling_context
 
@@ -282,7 +285,7 @@ class Planner:
         around = sibling_context(
             source.path, producers.states, end_before, judged, neighbours=self._neighbours, is_partition=is_partition
         )
-        return salvage(source, around, self._salvaging, self._replicas)
+        return salvage(source, around, options, self._replicas)
 
     def _recover_salvaged(
         self,

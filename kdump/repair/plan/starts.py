@@ -30,6 +30,7 @@ from kdump.repair.plan.repaireddirectory import RepairedDirectory
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.verify.startcheck import StartCheck, check_start
 from kdump.verify.swapped import exchanged_logs
+from kdump.verify.transactioncoordinator import ending_beside
 
 
 class PossibleStart(NamedTuple):
@@ -261,13 +262,13 @@ def _plans(check: StartCheck, settings: RepairSettings) -> Iterator[tuple[str, P
         if alone.has_changes and not alone.is_refused:
             yield _command(RepairMode.LIKE_BROKER, cut), alone
     for correct in (False, True):
-        options = SalvageOptions(deep=False, correct=correct)
+        options = SalvageOptions(deep=False, correct=correct, ending=ending_beside(directory))
         words = ["--correct"] if correct else []
         salvage = Planner(RepairMode.SALVAGE, settings, salvaging=options).partition(
             directory, segments, place, is_whole=True
         )
         if salvage.undecided:
-            options = replace(options, transactions=TxnPolicy.ABORT)
+            options = replace(options, transactions=TxnPolicy.ABORT, ending=None)
             words += ["--txn", TxnPolicy.ABORT.value]
             salvage = Planner(RepairMode.SALVAGE, settings, salvaging=options).partition(
                 directory, segments, place, is_whole=True

@@ -13,6 +13,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from kdump.kafka.startup.content import Content, ContentPiece
+from kdump.kafka.transactionends import EndingOf, not_at_hand
 from kdump.wire.compression import DEFAULT_LIMIT
 
 
@@ -77,8 +78,9 @@ class SalvageOptions:
 
     ``deep``: drop batches whose CRC holds and whose records do not decode, too. ``limit``: most bytes that one batch
     may decompress to. ``hold_offsets``: put empty batches over what is lost. ``correct``: flip single bits back.
-    ``transactions``: what is done about those whose end is undecided. ``replicas``: directories or logs of other copies
-    of the partition, which fill gaps.
+    ``transactions``: what is done about those whose end is undecided. ``ending``: what their coordinators would do, who
+    are asked first; None: they are not. ``replicas``: directories or logs of other copies of the partition, which fill
+    gaps.
     """
 
     deep: bool = True
@@ -86,6 +88,7 @@ class SalvageOptions:
     hold_offsets: bool = True
     correct: bool = False
     transactions: TxnPolicy = TxnPolicy.LEAVE
+    ending: EndingOf | None = not_at_hand
     replicas: tuple[str, ...] = ()
 
 
@@ -175,6 +178,11 @@ class Restored:
     new: int
     reason: str
 
+    @property
+    def is_proved_by_crc(self) -> bool:
+        """The CRC is right for no other value; neighbours tell the other fields, which no CRC covers."""
+        return self.field in ("length", "magic") or self.field.startswith("bit ")
+
 
 @dataclass(frozen=True, slots=True)
 class TouchedTransaction:
@@ -189,6 +197,7 @@ class TouchedTransaction:
         ends_at: where its marker is lost, or may be, the offset of the next one that is left, which readers take for
             its end as long as no marker is made; None: they wait.
         done: what was done about it, None if nothing was to be decided.
+        coordinator: what its coordinator would do, where the log does not tell its end; None: that was not asked.
     """
 
     producer_id: int
@@ -198,6 +207,7 @@ class TouchedTransaction:
     outcome: TxnOutcome
     ends_at: int | None = None
     done: TxnPolicy | None = None
+    coordinator: str | None = None
 
     @property
     def is_guessed(self) -> bool:
@@ -313,6 +323,18 @@ class RepairedLog:
         return all(
             piece.path == path and piece.origin is PieceOrigin.KEPT and not piece.position for piece in self.pieces
         )
+
+    def is_correction_of(self, path: str, size: int, base_offset: int) -> bool:
+        """It is the log ``path`` of ``size`` bytes, with nothing dropped, moved or made, as its CRCs prove that it was.
+
+        Source: docs/spec/repair.md#9-metadata-logs.
+        """
+        end = 0
+        for piece in self.pieces:
+            if (piece.path, piece.position) != (path, end):
+                return False
+            end += piece.length
+        return (self.base_offset, end) == (base_offset, size) and all(one.is_proved_by_crc for one in self.restored)
 
 
 def _is_in(offset: int, first: int, end: int | None) -> bool:

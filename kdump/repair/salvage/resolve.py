@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from kdump.format.batch import CONTROL, MAX_INT32
 from kdump.format.index import AbortedTxn
 from kdump.kafka.producers import ProducerState
+from kdump.kafka.transactionends import Ending
 from kdump.reading.transactionevidence import SegmentIndex, TransactionEvidence, are_valid
 from kdump.reading.transactionremains import LostOffsets
 from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.entry import Entry
 from kdump.repair.salvage.later import ENDLESS, LaterTransactions, abort_markers
-from kdump.repair.salvage.pieces import JudgedBefore, TouchedTransaction, TxnOutcome, TxnPolicy
+from kdump.repair.salvage.pieces import JudgedBefore, SalvageOptions, TouchedTransaction, TxnOutcome, TxnPolicy
 from kdump.repair.salvage.placeholders import marker
 from kdump.repair.salvage.siblingcontext import SiblingContext
 from kdump.repair.salvage.table import BatchArrays
@@ -46,8 +47,20 @@ class ResolvedTransactions:
     judged: dict[tuple[int, int], JudgedBefore] = field(default_factory=dict)
 
 
+_COORDINATED: Final = {
+    Ending.COMMIT: (TxnOutcome.COMMITTED, False),
+    Ending.ABORT: (TxnOutcome.ABORTED, True),
+    Ending.TIMEOUT: (TxnOutcome.OPEN, None),
+}
+"""The outcome by what the coordinator would do, and whether the marker is an ABORT one; None: none is made."""
+
+
 def decide(
-    table: DraftTable, damaged: NDArray[np.void], gaps: Sequence[OffsetGap], around: SiblingContext, policy: TxnPolicy
+    table: DraftTable,
+    damaged: NDArray[np.void],
+    gaps: Sequence[OffsetGap],
+    around: SiblingContext,
+    options: SalvageOptions,
 ) -> ResolvedTransactions:
     """Find the transactions that touch a gap, and what becomes of them.
 
@@ -58,8 +71,9 @@ def decide(
         damaged: batches of the log whose CRC is wrong.
         gaps: rising.
         around: the files around the log.
-        policy: for those whose end is undecided.
+        options: say what is done about those whose end is undecided.
     """
+    policy = options.transactions
     endings = ResolvedTransactions()
     if not gaps:
         return endings
@@ -75,6 +89,11 @@ def decide(
     judged.sort(key=lambda one: (not one.is_exact, one.lost_marker is None, one.gaps[-1].first))
     for touched in judged:
         is_abort, transaction = touched.lost_marker, touched.transaction
+        if options.ending is not None and transaction.outcome in (TxnOutcome.UNKNOWN, TxnOutcome.INFERRED_OPEN):
+            # No later marker or epoch of its producer is left, so it is the newest one.
+            answer = options.ending(transaction.producer_id, transaction.producer_epoch)
+            outcome, is_abort = _COORDINATED.get(answer.ending, (transaction.outcome, is_abort))
+            transaction = replace(transaction, outcome=outcome, coordinator=str(answer))
         if transaction.outcome.is_undecided:
             done = policy
             if policy is TxnPolicy.DROP and transaction.first_offset < (around.base_offset or 0):

@@ -128,8 +128,8 @@ class _Salvage:
         losses = self._draft.losses(self._base_offset, end)
         dropped = tuple(self._draft.dropped(self._reason_of))
         if self._options.hold_offsets:
-            self._hold(losses)
-            losses = tuple(replace(loss, is_held=True) for loss in losses)
+            losses = tuple(replace(loss, is_held=self._knows_empty_batches(loss)) for loss in losses)
+            self._hold(loss for loss in losses if loss.is_held)
         restored = (one for entry in self._draft.entries for one in entry.restored)
         rolls = tuple(self._rolls()) if self._around.is_partition else ()
         return RepairedLog(
@@ -420,12 +420,36 @@ class _Salvage:
                 gaps.append((first, last))
         rows = self._inventory.table.rows
         damaged = rows[~rows["is_valid"]]
-        endings = decide(table, damaged, gaps, self._around, self._options.transactions)
+        endings = decide(table, damaged, gaps, self._around, self._options)
         self._drop(endings.dropped, _Reason.OPEN_TRANSACTION)
         self._draft.add(endings.markers)
         return endings
 
-    def _hold(self, losses: Sequence[Lost]) -> None:
+    def _knows_empty_batches(self, loss: Lost) -> bool:
+        """Whether the log has the format of empty batches, v2, at lost offsets: never a newer one than before them.
+
+        The batches before them in the segment tell; without any, the last batch of the segment before, the next batch,
+        a damaged one, or the first batch of the segment after.
+
+        Source: docs/spec/repair.md#3-lost-offsets-are-not-given-out-again.
+        """
+        table = self._draft.table
+        place = int(np.searchsorted(table.first, loss.first_offset))
+        if place:
+            return bool(table.rows["magic"][:place].max() >= _NEWEST_MAGIC)
+        for nearest in self._nearest_rows():
+            if nearest.size:
+                return bool(nearest["magic"][0] >= _NEWEST_MAGIC)
+        return True
+
+    def _nearest_rows(self) -> Iterator[NDArray[np.void]]:
+        """The batches that tell the format at the beginning of the log, the best first; other segments if need be."""
+        yield _rows(self._around.log_before())[-1:]
+        yield self._draft.table.rows
+        yield self._inventory.table.rows
+        yield _rows(self._around.log_after())
+
+    def _hold(self, losses: Iterable[Lost]) -> None:
         """Put empty batches over what is lost."""
         table = self._draft.table
         self._draft.add([entry for loss in losses for entry in held(loss, table, self._around)])

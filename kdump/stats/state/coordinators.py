@@ -66,7 +66,8 @@ def coordinator_rows(
     here = len(states) - len(commits)
     count = topics.coordinators or DEFAULT_PARTITIONS
     now = int(time.time() * 1000) if at is None else at
-    rows = list(open_transaction_rows(found.values(), known, now, is_whole=here >= count))
+    transactions = {one.producer_id: one for state in states for one in state.transactions}
+    rows = list(open_transaction_rows(found.values(), known, transactions, now, is_whole=here >= count))
     if rows:
         yield "openTransaction", rows
 

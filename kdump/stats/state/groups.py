@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from kdump.kafka.transactionends import CoordinatedTransaction, Ending, ending_of
 from kdump.stats.state.reach import PartitionReach
 
 _ACTIVE: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
@@ -38,13 +39,19 @@ def with_topic_names(row: Mapping[str, Any], name_of: Callable[[str], str | None
 
 
 def open_transaction_rows(
-    reaches: Iterable[PartitionReach], coordinators: Iterable[Mapping[str, Any]], now: int, *, is_whole: bool
+    reaches: Iterable[PartitionReach],
+    coordinators: Iterable[Mapping[str, Any]],
+    transactions: Mapping[int, CoordinatedTransaction],
+    now: int,
+    *,
+    is_whole: bool,
 ) -> Iterator[dict[str, Any]]:
     """The transactions that are open in the logs.
 
     Args:
         reaches: the partitions.
         coordinators: the transactional ids that the coordinators know.
+        transactions: the same by producer id. One that its coordinator has committed must not be aborted.
         now: ms since 1970, for the duration.
         is_whole: all partitions of the coordinators' topic are here, so that what is not in them is known to nobody.
     """
@@ -60,6 +67,10 @@ def open_transaction_rows(
                 is_known = known["state"] in _ACTIVE and name in known["partitions"]
             elif is_whole:
                 is_known = False
+            own = transactions.get(found.producer_id)
+            is_committed = own is not None and (
+                ending_of(own, found.producer_id, found.producer_epoch, name, None).ending is Ending.COMMIT
+            )
             start = found.timestamp
             if start is None and known is not None and is_known:
                 start = known["transactionStartTimestamp"]
@@ -73,7 +84,7 @@ def open_transaction_rows(
                 "durationMs": None if start is None else now - start,
                 "transactionalId": None if known is None else known["transactionalId"],
                 "isKnown": is_known,
-                "abort": abort_command(reach, found.first_offset) if is_known is False else None,
+                "abort": abort_command(reach, found.first_offset) if is_known is False and not is_committed else None,
             }
 
 

@@ -92,7 +92,6 @@ def test_the_partitions_of_a_directory(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     found = list(PathDirectory(f"{tmp_path}/").partitions(raised))
     assert [(os.path.basename(each.path), each.names, each.is_given) for each in found] == [
-        (tmp_path.name, (), True),
         ("orders-0", ("3.log", "5.log"), False),
         ("orders-1", (), False),
     ]

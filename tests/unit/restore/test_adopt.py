@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -17,9 +18,10 @@ from kdump.restore.adoptreport import adoption_commands, adoption_page, adoption
 from kdump.restore.plan import UNFINISHED_COPY
 from kdump.restore.source import directories_below
 from tests.harness.archives import unpack_archive, unpack_cases
-from tests.harness.batches import plain_rows, v2_batch
+from tests.harness.batches import TRANSACTIONAL, plain_rows, v2_batch
 from tests.harness.captures import CAPTURES, FIXTURES
 from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
+from tests.harness.decoder_logs import commit, coordinated, write_log
 
 ID = "kdumpkdumpkdumpkdumpkg"
 OTHER_ID = "kdumpkdumpkdumpkdumpkQ"
@@ -250,8 +252,79 @@ def test_committed_offsets(tmp_path: Path) -> None:
     assert plan.offsets
     assert len([row for row in rows(plan) if row["type"] == "committedOffset"]) == len(plan.offsets)
     text = "".join(adoption_commands(plan))
-    assert "--reset-offsets" in text
-    assert "--open-transactions abort" in text
+    # None of the groups has offsets of the topic that is left.
+    assert "--reset-offsets" not in text
+    assert "nobody can know whether it was committed" in text
+    assert "--open-transactions keep" in text
+
+
+def test_each_group_is_named(tmp_path: Path) -> None:
+    """A new cluster has none. A partition that is not there would fail the whole group."""
+    path = Path(broker(tmp_path, 1, {"t-0": 9, "t-1": 9}))
+    groups = ("it's $HOME", "b", "-c", "gone")
+    rows = [commit(group, partition=number, offset=7 + number) for group in groups[:3] for number in (1, 0, 2)]
+    write_log(path, "__consumer_offsets-3", [*rows, commit("gone", "u")])
+    text = "".join(adoption_commands(planned(str(path))))
+    files, named = [], []
+    for step in text.split("cat > group-offsets.csv <<'END'\n")[1:]:
+        file, _, command = step.partition("END\n")
+        files.append(file)
+        named.append(shlex.split(command.splitlines()[0]))
+    assert files == ["t,0,7\nt,1,8\n"] * 3
+    assert [words[3 : words.index("--from-file")] for words in named] == [
+        ["--reset-offsets", "--group=-c"],
+        ["--reset-offsets", "--group", "b"],
+        ["--reset-offsets", "--group", "it's $HOME"],
+    ]
+    assert "--all-groups" not in text
+    assert "gone" not in text
+
+
+def test_a_group_that_is_not_reset_stops_the_script(tmp_path: Path) -> None:
+    """Kafka's tool ends with 0 after an error."""
+    path = Path(broker(tmp_path, 1, {"t-0": 9}))
+    write_log(path, "__consumer_offsets-3", [commit("a"), commit("b")])
+    (step,) = "".join(adoption_commands(planned(str(path)))).split("\n# 4. ")[1].split("\n# 5. ")[:1]
+    tool = tmp_path / "kafka-consumer-groups.sh"
+    for said, status in (("GROUP TOPIC", 0), ("Error: no", 1)):
+        tool.write_text(f"#!/bin/sh\necho '{said}'\n")
+        tool.chmod(0o755)
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SERVER": "x"}
+        command = ["sh", "-euc", step.partition("\n")[2]]
+        ran = subprocess.run(command, cwd=tmp_path, env=environment, check=False, capture_output=True)
+        assert (ran.returncode, ran.stdout.decode().count(said)) == (status, 2 - status)
+
+
+def policies(plan: AdoptionPlan) -> list[str]:
+    lines = "".join(adoption_commands(plan)).splitlines()
+    return [line.partition(" --open-transactions ")[2] for line in lines if line.startswith("kdump convert")]
+
+
+def test_a_commit_that_was_acknowledged_is_restored(tmp_path: Path) -> None:
+    """From a real log directory. The coordinator's log may lie in another one; without it nobody can know."""
+    logs = unpack_cases("prepared-commit", tmp_path)
+    assert policies(planned(str(logs))) == ["commit", "commit"]
+    other = tmp_path / "other"
+    other.mkdir()
+    (logs / "__transaction_state-0").rename(other / "__transaction_state-0")
+    assert policies(planned(str(logs), str(other))) == ["commit", "commit"]
+    assert policies(planned(str(logs))) == ["keep", "keep"]
+    assert "".join(adoption_page(planned(str(logs)))).count("nobody can know whether it was committed") == 2
+
+
+def test_each_transaction_for_itself(tmp_path: Path) -> None:
+    """Several are open in one partition, and the coordinator says different things of them."""
+    path = Path(broker(tmp_path, 1, {"t-0": 0}))
+    header = {"attributes": TRANSACTIONAL, "partition_leader_epoch": 0, "producer_epoch": 0, "base_sequence": 0}
+    batches = [v2_batch(plain_rows(3), base_offset=3 * number, producer_id=number, **header) for number in range(4)]
+    (path / "t-0" / f"{0:020}.log").write_bytes(b"".join(batches))
+    rows = [coordinated(f"id{number}", status, number, 0, ("t", 0)) for number, status in enumerate((2, 3, 1))]
+    write_log(path, "__transaction_state-5", rows)
+    plan = planned(str(path))
+    assert policies(plan) == ["0=commit,1=abort,2=abort,3=keep"]
+    text = "".join(adoption_page(plan))
+    assert "its coordinator aborts it after its timeout (Ongoing)" in text
+    assert "only partition 5 is at hand, which does not know its producer" in text
 
 
 def test_command_line(tmp_path: Path) -> None:
@@ -269,3 +342,15 @@ def test_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [("--adopt",), ("--adopt", "-o", "x", "y"), ("--output", "commands", "y")])
 def test_usage(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert kdump("repair", *words, cwd=tmp_path).returncode == USAGE
+
+
+@pytest.mark.parametrize(("status", "offset"), [(2, 9), (3, 4), (1, 4), (None, 4)])
+def test_offsets_of_a_transaction(tmp_path: Path, status: int | None, offset: int) -> None:
+    """They count where the coordinator commits it, as its records do."""
+    path = Path(broker(tmp_path, 1, {"t-0": 9}))
+    log = write_log(path, "__consumer_offsets-3", [commit("g", offset=4)])
+    header = {"attributes": TRANSACTIONAL, "producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    log.write_bytes(log.read_bytes() + v2_batch([commit("g", offset=9)], base_offset=1, **header))
+    if status is not None:
+        write_log(path, "__transaction_state-5", [coordinated("id", status, 7, 0, ("__consumer_offsets", 3))])
+    assert [row["offset"] for row in planned(str(path)).offsets] == [offset]

@@ -182,7 +182,7 @@ class TestWhatBrokersLeave:
             path.unlink()
         assert lost(partition) == [(0, 104)]
         (partition.parent / "__remote_log_metadata-3").mkdir()
-        assert lost(partition) == []
+        assert lost(partition) == [(0, 104)], "no remote segment has them; see test_remotesegments.py"
 
     def test_a_swap_that_was_not_finished(self, partition: Path) -> None:
         (partition / f"{0:020}.log").rename(partition / f"{0:020}.log.swap")
@@ -245,7 +245,8 @@ def test_garbage_invents_no_loss(partition: Path, damage: Callable[[Path], objec
         found = kdump("verify", "--output", "jsonl", str(directory), cwd=partition.parent)
         rows = [json.loads(line) for line in found.stdout.splitlines()]
         assert not [row for row in rows if row["code"] != "KD406" and row["lastOffset"] is not None], rows
-        assert not [row for row in rows if row["severity"] == "error"], rows
+        # A .txnindex of an unknown version stops a start.
+        assert not [row for row in rows if row["severity"] == "error" and row["code"] != "KD418"], rows
     assert lost(partition) == []
 
 

@@ -33,7 +33,7 @@ EVERY_BYTE = os.fsdecode(bytes(range(1, 256)))
 def test_line() -> None:
     assert finding_line(HOLE, color=False) == (
         f"{LOG}: error KD108 batch-crc at 7628 (1,976 bytes): the CRC is wrong; "
-        "offsets 62..80 lost (at most); continues at offset 81\n"
+        "offsets 62..80 lost (at most); next readable offset 81\n"
     )
     assert finding_line(MISSING, color=False) == (
         "/logs/orders-0/X.index: warning KD306 index-missing at 0: there is no X.index\n"
@@ -193,7 +193,7 @@ def test_suites_and_cases() -> None:
     ]  # fmt: skip
     damaged, unindexed, clean = found.values()
     assert "KD108" in said(damaged, "failure")
-    assert "offsets 62..80 lost (at most); continues at offset 81" in said(damaged, "failure")
+    assert "offsets 62..80 lost (at most); next readable offset 81" in said(damaged, "failure")
     assert unindexed.find("failure") is None
     assert "KD306" in said(unindexed, "system-out")
     assert len(clean) == 0
@@ -247,7 +247,7 @@ def test_readable_names_stay() -> None:
 def test_annotations() -> None:
     assert github_line(HOLE) == (
         f"::error file={LOG},title=KD108 batch-crc::at 7628 (1,976 bytes): the CRC is wrong; offsets 62..80 lost (at "
-        "most); continues at offset 81\n"
+        "most); next readable offset 81\n"
     )
     assert github_line(MISSING).startswith("::warning file=/logs/orders-0/X.index,title=KD306 index-missing::")
     info = Finding(Codes.OFFSET_GAP, "gone", 0, graded=Severity.INFO)

@@ -43,6 +43,16 @@ def test_cases(root: Path, now: int | None) -> None:
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 
+def test_edges(tmp_path: Path) -> None:
+    """Segments that are split into parts of any order, and an index that leads into a batch."""
+    edges = unpack_cases("startedges", tmp_path)
+    found = {
+        case["id"]: differences(started(edges / case["dir"], case["params"]), case["expect"]) for case in cases(edges)
+    }
+    assert len(found) == 8
+    assert {name: wrong for name, wrong in found.items() if wrong} == {}
+
+
 @pytest.mark.slow
 def test_cases_in_columns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many batches are read with numpy; the answer is the same."""

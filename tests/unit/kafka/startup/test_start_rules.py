@@ -440,6 +440,28 @@ def test_a_segment_that_is_split(is_loaded: bool) -> None:
     assert bool(check.start.deleted_later) is is_loaded
 
 
+def test_parts_whose_offsets_fall() -> None:
+    """The segment of the smallest offset stays, wherever its part is in the log."""
+    far = 2**31 + 90
+    check = check_start(directory(segment(84, batch(98), batch(84), batch(112), batch(far))), UNCLEAN)
+    assert check.start.served is not None
+    assert [base for base, _ in check.start.served.segments] == [84, 98, far]
+    # Segment 98 is replaced by a part, and the cut in that is no cut of the former log.
+    files = directory(segment(84, batch(98), batch(84), batch(far)), segment(98, *map(batch, range(98, 128, 3))))
+    check = check_start(files, UNCLEAN)
+    assert check.start.served is not None
+    assert [(loss.first_offset, loss.last_offset, loss.reason) for loss in check.lost] == [
+        (101, 127, LossReason.REPLACED)
+    ]
+
+
+def test_parts_of_the_same_offset() -> None:
+    far = 2**31 + 10
+    found = directory(segment(0, batch(0), batch(far), batch(5), batch(far)))
+    assert outcome(start(found, UNCLEAN)) == ("dir_offline", "java.nio.file.NoSuchFileException")
+    assert [name for name in left(found) if name.endswith((".log", ".cleaned", ".swap"))] == [file_name(0, ".log")]
+
+
 def test_a_log_is_read_once_for_all_its_parts(tmp_path: Path) -> None:
     """Each batch becomes a segment; every part had the chunk after it read again."""
     log = b"".join(batch(number * 2**32) for number in range(200))

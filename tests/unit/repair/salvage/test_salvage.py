@@ -394,10 +394,33 @@ class TestLegacy:
             damaged = put(data, start + place, bytes([data[start + place] ^ 1 << place % 8]))
             assert mend(damaged, correct=True).data == data, place
 
-    def test_holes_are_held_with_empty_batches_of_magic_2(self) -> None:
-        batches = self.messages(1)
-        result = mend(joined([*batches[:4], b"\x55" * 40, *batches[6:]]))
-        assert result.spans == [("kept", 0, 3), ("held", 4, 5), ("kept", 6, 8)]
+    @pytest.mark.parametrize("magic", [0, 1])
+    def test_no_batch_of_a_newer_format_covers_a_hole(self, magic: int) -> None:
+        """Not in the log, nor at its beginning or its end, nor where only damaged messages are left."""
+        batches = self.messages(magic)
+        around = SiblingContext(base_offset=0, next_base=12)
+        for data, lost in (
+            (joined([*batches[:4], b"\x55" * 40, *batches[6:]]), [(4, 5), (9, 11)]),
+            (joined([b"\x55" * 40, *batches[2:]]), [(0, 1), (9, 11)]),
+            (put(joined(batches[:1]), 20, b"\x55"), [(0, 11)]),
+        ):
+            result = mend(data + b"\x55" * 40, around)
+            assert result.log.lost == tuple(Lost(first, last, is_held=False) for first, last in lost)
+            assert set(result.origins) <= {PieceOrigin.KEPT}
+
+    @pytest.mark.parametrize("magic", [0, 1])
+    def test_holes_of_a_log_of_two_formats_are_held_from_its_first_v2_batch_on(self, magic: int) -> None:
+        old = self.messages(magic)
+        new = log(first=len(old))
+        hole = b"\x55" * 40
+        result = mend(joined([*old[:4], hole, *old[6:8], hole, *new[:2], hole, *new[3:]]))
+        end = len(old)
+        assert result.log.lost == (
+            Lost(4, 5, is_held=False),
+            Lost(8, end - 1, is_held=False),
+            Lost(end + 2 * SPAN, end + 3 * SPAN - 1, is_held=True),
+        )
+        assert [span for span in result.spans if span[0] == "held"] == [("held", end + 2 * SPAN, end + 3 * SPAN - 1)]
 
 
 class TestNames:

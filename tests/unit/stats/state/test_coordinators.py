@@ -18,7 +18,7 @@ from kdump.stats.state.reach import PartitionReach
 from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, v2_batch
 from tests.harness.cli_runs import kdump
-from tests.harness.decoder_logs import commit, transaction, write_log
+from tests.harness.decoder_logs import commit, coordinated, transaction, write_log
 from tests.harness.fast_reference import Row
 
 COMMIT = Row(0, 0, b"\0\0\0\1", bytes(6))
@@ -78,6 +78,14 @@ def test_a_hanging_transaction(logs: Path) -> None:
     (unknown,) = rows(logs, NOW + 5000)["openTransaction"]
     assert (unknown["isKnown"], unknown["abort"]) == (None, None), "49 other coordinators may know it"
     assert {row["producerId"] for row in rows(logs, NOW + 2500)["openTransaction"]} == {3, 7}
+
+
+@pytest.mark.parametrize(("status", "is_committed"), [(4, True), (5, False)], ids=["CompleteCommit", "CompleteAbort"])
+def test_what_its_coordinator_has_committed_is_not_to_be_aborted(logs: Path, status: int, is_committed: bool) -> None:
+    """The marker is lost, and with it what it committed would be."""
+    write_log(logs, "__transaction_state-0", [coordinated("id", status, 7, 0)])
+    (found,) = rows(logs, NOW + 5000, count=1)["openTransaction"]
+    assert (found["isKnown"], found["abort"] is None) == (False, is_committed)
 
 
 def test_a_directory_gives_a_shell_no_command() -> None:

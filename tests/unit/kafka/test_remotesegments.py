@@ -1,0 +1,116 @@
+"""What is in remote storage, by real logs of __remote_log_metadata, and what follows from it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kdump.codes import Codes
+from kdump.kafka.remotesegments import remote_ranges
+from kdump.kafka.startup.directory import Directory
+from kdump.kafka.startup.start import start
+from kdump.verify.run import findings
+from kdump.verify.startups import StartOptions, task_of
+from tests.harness.archives import unpack_cases
+
+
+@pytest.fixture(scope="module")
+def tier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The log directory of a broker with Kafka's LocalTieredStorage, killed and clean, and the clean bucket."""
+    return unpack_cases("tier", tmp_path_factory.mktemp("tier"))
+
+
+@pytest.fixture
+def logs(tier: Path, tmp_path: Path) -> Path:
+    shutil.copytree(tier / "clean" / "logs", tmp_path / "logs")
+    return tmp_path / "logs"
+
+
+def lost(directory: Path) -> list[tuple[int | None, int | None]]:
+    return [
+        (found.first_offset, found.last_offset)
+        for found in findings(str(directory))
+        if found.code is Codes.ALREADY_LOST
+    ]
+
+
+def test_ranges(logs: Path) -> None:
+    mixed = remote_ranges(str(logs / "mixed-0"))
+    assert [tuple(one) for one in mixed] == [(0, 388), (389, 799), (800, 1181), (1182, 1622)]
+    assert remote_ranges(str(logs / "plain-0")) == ()
+    (logs / "mixed-0" / "partition.metadata").unlink()
+    assert remote_ranges(str(logs / "mixed-0")) == (), "the topic id is not known"
+
+
+def test_what_is_lost_before_the_log(logs: Path) -> None:
+    assert lost(logs / "mixed-0") == []
+    # The same files of a topic that is not tiered.
+    other = logs / "other-0"
+    shutil.copytree(logs / "mixed-0", other)
+    (other / "partition.metadata").write_text("version: 0\ntopic_id: Mz9MvD4GQBWf0fc1V7Wm0Q\n")
+    assert lost(other) == [(0, 1181)]
+    # The events of the second and the third segment are gone: nothing says that they are there.
+    for log in logs.glob("__remote_log_metadata-*/*.log"):
+        data = bytearray(log.read_bytes())
+        for position in _positions(bytes(data), "RliLvqv5Q26JTgZaJhfzyw", "U8RGfmoSSDSFq5FSLPsOFA"):
+            data[position] ^= 1
+        log.write_bytes(data)
+    assert lost(logs / "mixed-0") == [(389, 1181)]
+
+
+def _positions(data: bytes, *ids: str) -> list[int]:
+    from base64 import urlsafe_b64decode
+
+    found = []
+    for name in ids:
+        position = data.find(wanted := urlsafe_b64decode(name + "=="))
+        while position >= 0:
+            found.append(position)
+            position = data.find(wanted, position + 1)
+    return found
+
+
+@pytest.mark.parametrize("state", ["clean", "killed9"])
+def test_snapshots_after_a_start(tier: Path, state: str) -> None:
+    """The real broker kept the first local snapshot, but not where all remote segments are gone."""
+    listed = json.loads((tier / "results.json").read_text())[state]
+    options = StartOptions(now=1_790_000_000_000)
+    for name in ("mixed-0", "short-0", "txn-0", "plain-0"):
+        path = tier / state / "logs" / name
+        directory = Directory.on_disk(str(path))
+        assert start(directory, task_of(str(path), options).settings).failure is None
+        kept = {f"{name}/{file}" for file in directory.names() if file.endswith(".snapshot")}
+        real = {file for file in listed["after_start"] if file.startswith(name) and file.endswith(".snapshot")}
+        assert kept == real, name
+
+
+def test_without_remote_storage_the_first_snapshot_goes(logs: Path) -> None:
+    settings = task_of(str(logs / "mixed-0"), StartOptions()).settings
+    assert settings.tiered_by == "__remote_log_metadata"
+    directory = Directory.on_disk(str(logs / "mixed-0"))
+    start(directory, settings._replace(tiered_by=None))
+    assert "00000000000000001182.snapshot" not in directory.names()
+
+
+def test_snapshots_of_a_bucket_are_those_of_the_next_offset(tier: Path, tmp_path: Path) -> None:
+    for folder in (tier / "clean" / "bucket").iterdir():
+        codes = {found.code for found in findings(str(folder))}
+        assert not codes & {Codes.SNAPSHOT_ENTRY, Codes.SEQUENCE_DUPLICATE, Codes.START_STOPS}, folder
+    # Under the names of a broker the same files are wrong.
+    folder = next((tier / "clean" / "bucket").glob("txn-0*"))
+    renamed = tmp_path / "txn-0"
+    renamed.mkdir()
+    for file in folder.iterdir():
+        shutil.copy(file, renamed / f"{file.name[:20]}{file.suffix}")
+    codes = {found.code for found in findings(str(renamed))}
+    assert {Codes.SNAPSHOT_ENTRY, Codes.SEQUENCE_DUPLICATE} <= codes
+
+
+def test_the_cache_of_remote_indexes_is_no_partition(logs: Path) -> None:
+    (logs / "remote-log-index-cache").mkdir(exist_ok=True)
+    assert not [found for found in findings(str(logs)) if found.code is Codes.DIRECTORY_NAME]
+    (logs / "other").mkdir()
+    assert [found for found in findings(str(logs)) if found.code is Codes.DIRECTORY_NAME]
