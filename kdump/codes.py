@@ -121,6 +121,14 @@ class Codes(Enum):
         "under this name. kdump does not read it, and reads the other files. It makes no digest of a sparse log "
         "of which more than 4 GiB are not stored.",
     )
+    LEFT_OUT = Code(
+        "KD011",
+        "left-out",
+        "more than kdump keeps",
+        "A log has more findings than kdump keeps in memory. The others are counted and left out, and the exit status "
+        "counts them. kdump --most findings=NUMBER raises the limit. See LIMITS in kdump(1).",
+        Severity.WARNING,
+    )
 
     LENGTH_TOO_SMALL = Code(
         "KD101",
@@ -229,7 +237,7 @@ class Codes(Enum):
         "payload-too-large",
         "decompressed records over the limit",
         "The records decompress to more than --max-decompressed-size allows, or one record has too many headers "
-        "(each takes 64 bytes of the limit, and 1,000 are free). A broker has no such limit. Raise the limit if "
+        "(each takes 512 bytes of the limit, and 1,000 are free). A broker has no such limit. Raise the limit if "
         "there is enough memory.",
     )
     RECORD_COUNT = Code(

@@ -14,6 +14,7 @@ import sys
 
 import click
 
+from kdump import limits
 from kdump.cli import exit_status
 from kdump.cli.options import version_option
 
@@ -68,11 +69,28 @@ class LazyGroup(click.Group):
 )
 @version_option
 @click.option("--traceback", is_flag=True, help="Show where in kdump an error came from.")
+@click.option(
+    "--most",
+    multiple=True,
+    metavar="KIND=NUMBER",
+    callback=lambda context, param, value: _set_limits(value),
+    expose_value=False,
+    help="Keep more in memory of hostile input; man kdump, LIMITS, has the kinds.",
+)
 def cli(traceback: bool) -> None:
     """A forensic tool for Kafka log segments: what is in them, damage included.
 
     Exit status: 0 clean, 1 damage found, 2 usage, 3 a path that is missing or unreadable, 130 interrupted.
     """
+
+
+def _set_limits(texts: tuple[str, ...]) -> None:
+    """Set the limits of ``--most``. Raises click.UsageError."""
+    for text in texts:
+        kind, _, number = text.partition("=")
+        if kind not in limits.DEFAULTS or not number.isascii() or not number.isdecimal() or len(number) > 18:
+            raise click.UsageError(f"--most {text}: not one of {', '.join(f'{one}=NUMBER' for one in limits.DEFAULTS)}")
+        limits.set_limits({kind: int(number)})
 
 
 def main() -> None:

@@ -8,11 +8,12 @@ plans its items and merges their results without knowing where they are done.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar
 
+from kdump import limits
 from kdump.codes import KdumpError
 from kdump.log import files
 from kdump.log.metering import metered
@@ -28,12 +29,14 @@ class Workplace:
     """What a process needs to find the files that another process planned to read.
 
     ``directory``: where relative paths start; None where there are none. ``given``: the PATHs of the user, with the
-    credentials of URIs. ``rate``: bytes a second that the process may read; None: any number.
+    credentials of URIs. ``rate``: bytes a second that the process may read; None: any number. ``limits``: those of
+    ``kdump.limits`` that were set.
     """
 
     directory: str | None = None
     given: tuple[str, ...] = field(default=(), repr=False)
     rate: int | None = None
+    limits: Mapping[str, int] = field(default_factory=limits.given)
 
     @classmethod
     def of(cls, given: Iterable[str], others: Iterable[str] = (), *, rate: int | None = None) -> Self:
@@ -50,6 +53,7 @@ class Workplace:
         """Set up the process before its first task. At the end it is in its own directory again."""
         for path in self.given:
             files.strip_credentials(path)
+        limits.set_limits(self.limits)
         with metered(self.rate), nullcontext() if self.directory is None else chdir(self.directory):
             yield
 

@@ -14,6 +14,7 @@ from kdump.kafka.image.compare import SnapshotDifference, snapshot_differences
 from kdump.kafka.image.faults import Grade
 from kdump.kafka.image.metadatalog import MetadataLog, cut_bytes
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
+from kdump.limits import COMPARED, hint
 
 _CODES: Final = {
     Grade.UNREADABLE: Codes.METADATA_UNREADABLE,
@@ -36,7 +37,7 @@ def check_metadata_log(directory: str) -> Iterator[Finding]:
 
 def _difference_text(difference: SnapshotDifference) -> str:
     if not difference.is_compared:
-        return "not compared: the log gives much more than the snapshots, so to compare all of them takes too long"
+        return f"not compared: too many records were compared already; {hint(COMPARED)}"
     parts = []
     for where, records in (("snapshot", difference.only_in_snapshot), ("log", difference.only_in_log)):
         # A record may hold secrets, its type does not.

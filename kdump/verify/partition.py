@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -17,6 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 from kdump.codes import HOSTILE_CODES, Codes, Finding, KdumpError, Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
+from kdump.limits import FINDINGS, hint, most
 from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.named import STDIN
@@ -235,7 +237,7 @@ class PartitionCheck:
                 # The findings of a stream come at once: it cannot be read again.
                 return _Reading(source, beside, seen, ())
             found = seen.items()
-            items = list(found if following or path == STDIN else _while_live(path, found))
+            items = list(_within_limit(found if following or path == STDIN else _while_live(path, found)))
             return _Reading(source, beside, FinishedReading(items, seen.ends_in_gap), items)
 
         return settled(read, _Reading.serious, lambda reading: reading.source.has_changed)
@@ -394,6 +396,24 @@ def _while_live(path: str, items: Iterable[Finding | Rows]) -> Iterator[Finding 
             yield replace(item, graded=Severity.INFO)
         else:
             yield item
+
+
+def _within_limit(items: Iterable[Finding | Rows]) -> Iterator[Finding | Rows]:
+    """The items of a log, as many findings as kdump keeps, and one that counts the others."""
+    left, others = most(FINDINGS), Counter[Severity]()
+    for item in items:
+        if isinstance(item, Finding):
+            left -= 1
+            if left < 0:
+                others[item.severity] += 1
+                continue
+        yield item
+    if others:
+        told = ", ".join(
+            f"{others[severity]:,} of severity {severity.value}" for severity in Severity if others[severity]
+        )
+        graded = Severity.ERROR if others[Severity.ERROR] else None
+        yield Finding(Codes.LEFT_OUT, f"further findings are left out: {told}; {hint(FINDINGS)}", 0, graded=graded)
 
 
 def _is_tail(finding: Finding, size: int | None) -> bool:

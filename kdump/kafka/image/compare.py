@@ -14,7 +14,7 @@ from kdump.kafka.image.image import MetadataImage
 from kdump.kafka.image.loader import ImageLoader
 from kdump.kafka.image.metadatalog import MetadataLog, SnapshotFile, UnreadableBatchError
 from kdump.kafka.image.snapshotrecords import snapshot_records
-from kdump.limits import COMPARED_RECORDS
+from kdump.limits import COMPARED, most
 from kdump.payloads.message_json import json_text
 
 _MOST_SHOWN: Final = 3
@@ -39,8 +39,8 @@ class SnapshotDifference(NamedTuple):
 def snapshot_differences(log: MetadataLog) -> Iterator[SnapshotDifference]:
     """Each snapshot that differs from what the log gives up to it, from the start of the log or an older snapshot.
 
-    Snapshots that cannot be loaded, or that the log does not reach, are left out. Those after ``COMPARED_RECORDS`` are
-    given too, and not compared. Raises KdumpError where a file cannot be read.
+    Snapshots that cannot be loaded, or that the log does not reach, are left out. Those after the limit of ``COMPARED``
+    records are given too, and not compared. Raises KdumpError where a file cannot be read.
     """
     comparison = _Comparison()
     snapshots = [snapshot for snapshot in log.snapshots if snapshot.end_offset > log.start_offset]
@@ -75,7 +75,7 @@ class _Comparison:
     """Compares snapshots with the images that the log gives up to them."""
 
     def __init__(self) -> None:
-        self._left = COMPARED_RECORDS
+        self._left = most(COMPARED)
 
     def differences(self, snapshot: SnapshotFile, image: MetadataImage) -> Iterator[SnapshotDifference]:
         """How a snapshot differs from the image of the log, if it does."""

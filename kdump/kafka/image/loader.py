@@ -19,11 +19,14 @@ from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance
 from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError, snapshot_batches
 from kdump.kafka.image.quorum import Quorum
 from kdump.kafka.image.topics import PARTITION_CHANGE
+from kdump.limits import METADATA, hint, most
 from kdump.payloads.decoded import PayloadError
 from kdump.payloads.internal import DECODERS, DecodedMessage, MetadataDecoder
 
 BEGIN, END, ABORT = 23, 24, 25
 """The types of the records that mark a metadata transaction."""
+ADDING: Final = frozenset({0, 2, 3, 4, 10, 11, 12, 14, 18, 27})
+"""The types of the records that add something to the image, or replace it."""
 _NO_OP: Final = b"\1\x14\0\0"
 """The value of a NoOpRecord."""
 _MOST_HELD: Final = 1 << 14
@@ -86,6 +89,7 @@ class ImageLoader:
         self._last = Provenance()
         self._is_fresh = True
         self._delta = MetadataDelta(self.image)
+        self._added = 0
 
     @property
     def open_transaction(self) -> int | None:
@@ -160,6 +164,11 @@ class ImageLoader:
 
     def _replay(self, batch: MetadataBatch, offset: int, message: DecodedMessage) -> None:
         record_type, values = message.record_type, message.values
+        if record_type in ADDING:
+            self._added += 1
+            if self._added > most(METADATA):
+                what = f"the records so far add more than kdump keeps; {hint(METADATA)}"
+                raise UnreadableBatchError(what, batch.path, batch.position, offset, is_cut=False)
         if self._watch is not None and self._snapshot is None:
             self._watch.record(batch, offset, message, self._delta)
         try:

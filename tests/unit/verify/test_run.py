@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from kdump import limits
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.files import strip_credentials
@@ -428,3 +429,19 @@ def test_lines_of_checkpoints_are_not_those_of_another_directory_of_the_partitio
     shutil.rmtree(tmp_path / "t-0")
     found, _ = verified(tmp_path)
     assert Codes.PARTITION_MISSING not in codes(found)
+
+
+@pytest.mark.parametrize(("limit", "shown", "told"), [(2, 2, "1 of severity error"), (3, 3, None)])
+def test_findings_over_the_limit_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, shown: int, told: str | None
+) -> None:
+    batches = [bytearray(v2_batch(plain_rows(1), base_offset=number)) for number in range(5)]
+    for batch in batches[:3]:
+        batch[-1] ^= 1
+    (tmp_path / f"{0:020}.log").write_bytes(b"".join(batches))
+    monkeypatch.setitem(limits._given, limits.FINDINGS, limit)
+    found = [one for one in Verification().path(str(tmp_path)) if isinstance(one, Finding)]
+    wrong = [one for one in found if one.code is Codes.BATCH_CRC]
+    left_out = [one for one in found if one.code is Codes.LEFT_OUT]
+    assert (len(wrong), len(left_out)) == (shown, told is not None)
+    assert all(told is not None and told in one.message and one.severity is Severity.ERROR for one in left_out)

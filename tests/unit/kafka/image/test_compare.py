@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kdump import limits
 from kdump.kafka.image import compare
 from kdump.kafka.image.compare import snapshot_differences
 from kdump.kafka.image.loader import ImageLoader
@@ -59,7 +60,7 @@ def test_snapshots_after_the_limit_are_told_and_not_compared(monkeypatch: pytest
 
     monkeypatch.setattr(compare, "_loaded", loaded)
     # The image after the first has 40 topics and the level, after the second one more.
-    monkeypatch.setattr(compare, "COMPARED_RECORDS", 42)
+    monkeypatch.setitem(limits._given, limits.COMPARED, 42)
     told = list(snapshot_differences(ManySnapshots.of_size(40)))
     assert [difference.snapshot.end_offset for difference in told] == [*range(41, 81)]
     assert [difference.is_compared for difference in told] == [True] * 2 + [False] * 38

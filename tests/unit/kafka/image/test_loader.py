@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
+from kdump import limits
 from kdump.kafka.image import loader
 from kdump.kafka.image.image import MetadataDelta
 from kdump.kafka.image.loader import ImageLoader
@@ -74,11 +76,10 @@ def test_nothing_of_a_batch_with_an_unreadable_record_is_applied(monkeypatch: py
     assert not image.faults, "no topic was there already"
 
 
-def config(number: int) -> bytes:
-    """A ConfigRecord of version 0."""
-    return b"\1\4\0\2\7t%05d\2n\2v\0" % number
-
-
-def many_topics(number: int) -> bytes:
-    """A TopicRecord of version 0."""
-    return b"\1\2\0\7t%05d" % number + (number + 1).to_bytes(16, "big") + b"\0"
+@pytest.mark.parametrize(("limit", "is_read"), [(COUNT - 1, False), (COUNT, True)])
+def test_records_over_the_limit_are_unreadable(monkeypatch: pytest.MonkeyPatch, limit: int, is_read: bool) -> None:
+    monkeypatch.setitem(limits._given, limits.METADATA, limit)
+    image = ImageLoader()
+    with nullcontext() if is_read else pytest.raises(UnreadableBatchError, match="--most metadata=NUMBER"):
+        image.load(batch(*TOPICS))
+    assert len(image.image.topics.by_id) == (COUNT if is_read else 0)
