@@ -337,7 +337,7 @@ CONVERT: Final = (
         "--force",
         "--open-transactions abort",
         "--open-transactions commit",
-        "--open-transactions PRODUCER=WORD",
+        "open transactions by producer id",
         needs=("--for-broker",),
     ),
     Conflict("--for-broker", excludes=(*_TO, "--from", "--log-format", "a stream", _TO_STDOUT)),

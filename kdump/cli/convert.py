@@ -236,7 +236,7 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
             "no DST": not destination,
             "DST is a URI": destination if is_uri(destination or "") else None,
             "a stream": reads_once(source),
-            "--open-transactions PRODUCER=WORD": "=" in (given.open_transactions or ""),
+            "open transactions by producer id": "=" in (given.open_transactions or ""),
         }
     )
     options.check(CONVERT)
