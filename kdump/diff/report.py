@@ -401,7 +401,8 @@ def _expected_lines(report: PartitionReport) -> Iterator[str]:
         offsets = ", ".join(f"{first}..{last}" for first, last in ranges[:_FEW_RANGES])
         more = f" and {len(ranges) - _FEW_RANGES:,} more ranges" if len(ranges) > _FEW_RANGES else ""
         directory = escaped(report.copies[number].directory)
-        yield f"before the start, copy {directory} away: the start destroys {_records(count)} of it, offsets {offsets}{more}"
+        gone = f"the start destroys {_records(count)} of it, offsets {offsets}{more}"
+        yield f"before the start, copy {directory} away: {gone}"
     node = report.copies[best.copy].node_id
     if node is not None and expected.copies != (best.copy,) and (expected.nowhere_else or 0) > best.nowhere_else:
         topic, number = report.name

@@ -51,7 +51,7 @@ def salvage(home: Path, name: str, *words: str) -> tuple[int, str, list[tuple[in
     ],
 )
 def test_the_coordinator_decides(
-    tmp_path: Path, status: int, epoch: int, client_version: int, marker: str | None, told: str
+    tmp_path: Path, *, status: int, epoch: int, client_version: int, marker: str | None, told: str
 ) -> None:
     partition(tmp_path, 7)
     value = coordinated("id", status, 7, epoch, ("t", 0), client_version=client_version)
