@@ -19,7 +19,7 @@ from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, Form, export_segment
 from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment, count_records
-from kdump.kafka.startup.logdirectory import sort_folders
+from kdump.kafka.startup.logdirectory import DELETE, parse_folder
 from kdump.log.lock import is_held
 from kdump.log.named import is_stream
 from kdump.log.names import MAX_OFFSET, Kind, sibling
@@ -338,11 +338,15 @@ def _refuse_sources(jobs: Sequence[Job]) -> None:
 
 
 def _refuse_folder(directory: str) -> None:
-    """Raises KdumpError UNWRITABLE for a directory in a log directory with which a broker does not start."""
+    """Raises KdumpError UNWRITABLE for a directory in a log directory that stops a broker, or that it deletes."""
     above = log_directory_above(directory)
     first = None if above is None else os.path.relpath(os.path.realpath(directory), above).split(os.sep)[0]
-    if first is not None and first != os.curdir and sort_folders([first]).unparsable:
-        message = f"{above} is a log directory, and a broker does not start with a directory {first} in it"
+    if first is None or first == os.curdir:
+        return
+    folder = parse_folder(first)
+    if folder is None or folder[1] == DELETE:
+        what = "does not start with" if folder is None else "deletes"
+        message = f"{above} is a log directory, and a broker {what} a directory {first} in it"
         raise KdumpError(Codes.UNWRITABLE, message, path=directory)
 
 

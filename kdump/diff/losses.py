@@ -6,7 +6,7 @@ Source: docs/spec/replicas.md#3-where-a-follower-truncates.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import permutations
 from typing import Final, NamedTuple
 
@@ -68,9 +68,10 @@ class ExpectedLeader(NamedTuple):
     Attributes:
         election: what the metadata says.
         copies: the number of the copy of each possible leader; None where no PATH holds it.
-        records_lost: of all others together, with the worst of these leaders; None where one has no copy here.
-        nowhere_else: how many of these no other copy has.
-        losers: copies with records that are lost and nowhere else, how many, and their offsets.
+        records_lost: with the worst of these leaders, each record once however many copies lose it; None where one has
+            no copy here.
+        nowhere_else: how many of these no copy has that stays as it is.
+        losers: copies that together hold all records that are nowhere else, how many each adds, and their offsets.
     """
 
     election: Election
@@ -102,13 +103,10 @@ def truncations(comparison: Comparison) -> Iterator[CopyTruncation]:
         if offset is not None and offset >= reach:
             yield CopyTruncation(leader, follower, offset, 0, (), 0, (), *end)
             continue
-        missing = comparison.pair(follower, leader).missing(offset)
-        count, ranges = _counted(missing)
-        only = missing
-        for other in range(len(copies)):
-            if count and other not in (leader, follower):
-                only = only.restricted(*comparison.pair(follower, other).missing(offset).where(MISSING), MISSING)
-        yield CopyTruncation(leader, follower, offset, count, ranges, *_counted(only), *end)
+        alone = CopyTruncation(leader, follower, offset, 0, (), 0, (), *end)
+        count, ranges = _counted(_only(comparison, alone, ()))
+        only = _counted(_only(comparison, alone, range(len(copies)))) if count else (0, ())
+        yield CopyTruncation(leader, follower, offset, count, ranges, *only, *end)
 
 
 def recommended(
@@ -157,19 +155,62 @@ def expected_leader(comparison: Comparison, found: Sequence[CopyTruncation], ele
     }
     of_nodes = {number for node, number in by_node.items() if node is not None}
     copies = tuple(by_node.get(node) for node in election.possible)
-    lost = {leader: [one for one in found if one.leader == leader and one.follower in of_nodes] for leader in copies}
-    losers: dict[int, CopyTruncation] = {}
-    for one in (one for several in lost.values() for one in several if one.nowhere_else):
-        if one.follower not in losers or losers[one.follower].nowhere_else < one.nowhere_else:
-            losers[one.follower] = one
-    is_known = None not in copies
+    if None in copies:
+        return ExpectedLeader(election, copies, None, None, ())
+    starts = [
+        _Start.of(comparison, [one for one in found if one.leader == leader and one.follower in of_nodes], of_nodes)
+        for leader in copies
+    ]
+    losers: dict[int, tuple[int, OffsetRanges]] = {}
+    for start in starts:
+        for number, count, ranges in start.losers:
+            losers[number] = max(losers.get(number, (0, ())), (count, ranges))
     return ExpectedLeader(
         election,
         copies,
-        max((sum(one.records_lost for one in own) for own in lost.values()), default=0) if is_known else None,
-        max((sum(one.nowhere_else for one in own) for own in lost.values()), default=0) if is_known else None,
-        tuple((number, one.nowhere_else, one.nowhere_else_ranges) for number, one in sorted(losers.items())),
+        max((start.records_lost for start in starts), default=0),
+        max((start.nowhere_else for start in starts), default=0),
+        tuple((number, *lost) for number, lost in sorted(losers.items())),
     )
+
+
+class _Start(NamedTuple):
+    """What is lost where one copy leads; see ExpectedLeader."""
+
+    records_lost: int
+    nowhere_else: int
+    losers: tuple[tuple[int, int, OffsetRanges], ...]
+
+    @classmethod
+    def of(cls, comparison: Comparison, truncations: Sequence[CopyTruncation], started: Collection[int]) -> _Start:
+        """The sum over the followers, those that lose the most first; what one before holds too counts there.
+
+        ``started``: the copies that do not stay as they are.
+        """
+        kept = [number for number in range(len(comparison.copies)) if number not in started]
+        before: list[int] = []
+        lost = 0
+        losers = []
+        for one in sorted(truncations, key=lambda one: (-one.records_lost, one.follower)):
+            if not one.records_lost:
+                continue
+            own = _only(comparison, one, before)
+            lost += _counted(own)[0]
+            count, ranges = _counted(_only(comparison, one, (*before, *kept)))
+            if count:
+                losers.append((one.follower, count, ranges))
+            before.append(one.follower)
+        return cls(lost, sum(count for _, count, _ in losers), tuple(losers))
+
+
+def _only(comparison: Comparison, truncation: CopyTruncation, others: Iterable[int]) -> Intervals:
+    """What a follower loses and none of these others has."""
+    offset = truncation.truncation_offset
+    only = comparison.pair(truncation.follower, truncation.leader).missing(offset)
+    for other in others:
+        if other not in (truncation.leader, truncation.follower):
+            only = only.restricted(*comparison.pair(truncation.follower, other).missing(offset).where(MISSING), MISSING)
+    return only
 
 
 def _counted(intervals: Intervals) -> tuple[int, OffsetRanges]:

@@ -391,12 +391,14 @@ def _expected_lines(report: PartitionReport) -> Iterator[str]:
         yield "what starting all nodes costs is not known: copy the partition directories away before the start"
     else:
         most = "at most " if len(election.possible) > 1 and expected.records_lost else ""
-        yield f"starting all nodes costs {most}{_cost(expected.records_lost, expected.nowhere_else)}"
+        led = "with it as leader" if len(election.possible) == 1 else "with the worst of them as leader"
+        yield f"{led}, starting all nodes costs {most}{_cost(expected.records_lost, expected.nowhere_else)}"
     for number, count, ranges in expected.losers:
         offsets = ", ".join(f"{first}..{last}" for first, last in ranges[:_FEW_RANGES])
         more = f" and {len(ranges) - _FEW_RANGES:,} more ranges" if len(ranges) > _FEW_RANGES else ""
         directory = escaped(report.copies[number].directory)
-        yield f"before the start, copy {directory} away: only it has {_records(count)}, offsets {offsets}{more}"
+        gone = f"the start destroys {_records(count)} of it, offsets {offsets}{more}"
+        yield f"before the start, copy {directory} away: {gone}"
     node = report.copies[best.copy].node_id
     if node is not None and expected.copies != (best.copy,) and (expected.nowhere_else or 0) > best.nowhere_else:
         topic, number = report.name

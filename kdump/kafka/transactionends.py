@@ -6,7 +6,8 @@ A coordinator keeps the newest value of each transactional id, and acts on that 
   too, into the partitions that the value names.
 - Ongoing: it aborts the transaction after its timeout. PrepareEpochFence leads to nothing else.
 - CompleteCommit and CompleteAbort: all markers were written. The value names no partitions any more, so only the epoch
-  tells that it is about this transaction.
+  tells that it is about this transaction. Before KIP-890 all transactions of a producer have one epoch: then it may be
+  about the one before, and nobody can know.
 - Empty and Dead: no transaction.
 
 A broker refuses a marker with a lower epoch than the batches have. Of a client with KIP-890 (transaction version 2) the
@@ -69,8 +70,13 @@ class CoordinatorAnswer(NamedTuple):
     ending: Ending
     why: str
     transactional_id: str | None = None
+    is_complete: bool = False
+    """All markers were written, and the one of this partition is lost."""
 
     def __str__(self) -> str:
+        if self.is_complete:
+            what = "committed" if self.ending is Ending.COMMIT else "aborted"
+            return f"it was {what} ({self.why}), and the marker is lost"
         return _TEXTS[self.ending].format(self.why)
 
     @property
@@ -125,13 +131,23 @@ def ending_of(
         ending = complete if epoch == newest else None
     else:
         ending = prepared if partition in known.partitions and epoch <= newest else None
-    if ending is not None and (ending is not Ending.TIMEOUT or lost is None):
-        return CoordinatorAnswer(ending, str(known.state), known.transactional_id)
+    # Without KIP-890 the value may be about the transaction before.
+    is_certain = known.raises_epochs and ending is not Ending.TIMEOUT
+    if ending is not None and (is_certain or (lost is None and complete is None)):
+        return CoordinatorAnswer(ending, str(known.state), known.transactional_id, complete is not None)
     if ending is not None:
-        why = str(lost)
+        why = lost or "that may be about the transaction before, which had the same epoch"
     elif known.producer_id == producer_id and (epoch > newest or (epoch == newest and prepared is None)):
         why = "the log of its coordinator ends before it began"
     else:
         why = "that tells nothing of this transaction"
     why = f"its coordinator knows {known.state} with epoch {known.producer_epoch}, and {why}"
     return CoordinatorAnswer(Ending.UNKNOWN, why, known.transactional_id)
+
+
+def may_be_committed(known: CoordinatedTransaction, producer_id: int, epoch: int, partition: str) -> bool:
+    """Whether a transaction that is open in a partition may be one that its coordinator has committed."""
+    is_of_epoch = known.producer_id == producer_id and known.producer_epoch == epoch and not known.raises_epochs
+    if known.state == "CompleteCommit" and is_of_epoch:
+        return True
+    return ending_of(known, producer_id, epoch, partition, None).ending is Ending.COMMIT

@@ -19,7 +19,7 @@ from kdump.system.blocks import escaped
 
 _SERVER: Final = '--bootstrap-server "$SERVER"'
 _RETENTION: Final = ("retention.ms", "retention.bytes")
-_STOPS: Final = "awk '{ print } /^Error/ { failed = 1 } END { exit failed }'"
+_STOPS: Final = "cat group-offsets.txt; if grep -q ^Error group-offsets.txt; then exit 1; fi"
 """The tool for groups ends with 0 also where it has done nothing."""
 _WORDS: Final = {TxnPolicy.ABORT: "abort", TxnPolicy.COMMIT: "commit", TxnPolicy.LEAVE: "keep"}
 _REPLICAS: Final = (
@@ -177,7 +177,10 @@ def _group_offsets(plan: AdoptionPlan) -> Iterator[str]:
         group = shlex.join(["--group", name] if not name.startswith("-") else [f"--group={name}"])
         yield f"cat > group-offsets.csv <<'END'\n{''.join(lines)}END\n"
         options = f"--reset-offsets {group} --from-file group-offsets.csv --execute"
-        yield f"kafka-consumer-groups.sh {_SERVER} {options} | {_STOPS}\n"
+        told = "> group-offsets.txt 2>&1 || echo Error: status $? >> group-offsets.txt"
+        yield f"kafka-consumer-groups.sh {_SERVER} {options} {told}\n{_STOPS}\n"
+    for name in sorted({row["group"] for row in plan.offsets} - {row["group"] for row in rows}):
+        yield f"# Group {escaped(shlex.quote(name))} has offsets only in partitions that are not restored.\n"
 
 
 def _retentions(plan: AdoptionPlan) -> Iterator[str]:

@@ -32,7 +32,7 @@ from kdump.log.files import listing
 from kdump.log.named import errors_at
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name
 from kdump.log.opening import read_whole
-from kdump.log.partition import is_log_directory
+from kdump.log.partition import is_log_directory, log_directory_above
 from kdump.log.siblings import read_checkpoint, read_topic_id
 from kdump.repair.apply import disk
 from kdump.repair.apply.folders import open_repair
@@ -125,6 +125,9 @@ class Restore(TakesLocks):
         if has_own and not is_log_directory(listing(self._log_directory)):
             message = "is a partition directory: name the log directory that it lies in, or is to lie in"
             raise refused(message, self._log_directory)
+        above = log_directory_above(directory)
+        if above is not None and above != os.path.realpath(self._log_directory):
+            raise refused(f"lies in the log directory {above}; give a directory outside of it", self._log_directory)
         place = place_of(directory)
         check_place(place, is_forced=self._options.force)
         # What is no log directory yet becomes one.

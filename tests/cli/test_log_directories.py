@@ -268,3 +268,24 @@ def test_a_log_directory_that_holds_a_log_can_be_restored_to(tmp_path: Path, log
     status, _, errors = run(*words, "-o", "bad", cwd=tmp_path)
     assert (status, errors) == (CLEAN, "")
     assert_starts(logs)
+
+
+def test_nothing_is_restored_into_a_directory_of_a_log_directory(tmp_path: Path, logs: Path) -> None:
+    (logs / "meta.properties").touch()
+    before = contents(tree(logs))
+    words = ("convert", "--for-broker", f"good/{PARTITION.name}", "--topic", "again", "--partition", "0")
+    words = (*words, "--topic-id", "AAAAAAAAAAAAAAAAAAAAAQ", "--open-transactions", "abort")
+    for target in ("bad/nested", f"bad/{PARTITION.name}/nested"):
+        status, _, errors = run(*words, "-o", target, cwd=tmp_path)
+        assert (status, "lies in the log directory" in errors) == (DAMAGE, True)
+    assert contents(tree(logs)) == before
+    assert run(*words, "-o", "beside", cwd=tmp_path)[0] == CLEAN
+
+
+def test_nothing_is_converted_into_what_a_broker_deletes(tmp_path: Path, logs: Path) -> None:
+    (logs / "meta.properties").touch()
+    target = f"bad/t-5.{'a' * 32}-delete/"
+    words = ("convert", "--to-magic", "2", f"good/{PARTITION.name}/{LOG}", "-o")
+    status, _, errors = run(*words, target, cwd=tmp_path)
+    assert (status, "a broker deletes a directory" in errors) == (UNREADABLE, True)
+    assert not (tmp_path / target).exists()

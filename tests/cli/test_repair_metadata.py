@@ -103,7 +103,9 @@ def test_several_batches_in_place_and_back(tmp_path: Path, case: str, words: tup
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("damage", [*NOT_COVERED, "two bits", "one of two", "a cut tail", "a lost batch"])
+@pytest.mark.parametrize(
+    "damage", [*NOT_COVERED, "an epoch beside a bit", "two bits", "one of two", "a cut tail", "a lost batch"]
+)
 def test_what_no_crc_proves_is_refused(tmp_path: Path, case: str, damage: str) -> None:
     """Nothing of it is dropped, moved or made."""
     partition = put(tmp_path, case)
@@ -111,6 +113,9 @@ def test_what_no_crc_proves_is_refused(tmp_path: Path, case: str, damage: str) -
     batches = entries(log.read_bytes())
     if damage in NOT_COVERED:
         flip(partition, 7, NOT_COVERED[damage], 2)
+    elif damage == "an epoch beside a bit":
+        flip(partition, 7, PLACES["a record"], 1)
+        flip(partition, -1, NOT_COVERED["the leader epoch"], 64, segment=-1)
     elif damage == "two bits":
         flip(partition, 7, PLACES["a record"], 3)
     elif damage == "one of two":

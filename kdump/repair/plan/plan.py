@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from kdump.codes import Finding
+from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
+from kdump.log.files import directory_of
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.partition import segments_around
+from kdump.log.siblings import read_leader_epochs
 from kdump.repair.plan.location import PartitionLocation, is_metadata
 from kdump.repair.plan.producersat import ProducersAt
 from kdump.repair.plan.recovery import Recovered
@@ -82,6 +85,11 @@ class SegmentPlan:
         """A copy that forgets the producers after the log."""
         repaired = None if self.repaired is None else self.repaired.without_producers()
         return replace(self, recovered=self.recovered.without_producers(), repaired=repaired)
+
+    @property
+    def epochs(self) -> list[tuple[int, int]]:
+        """(leader epoch, base offset of its first batch) of the repaired log."""
+        return (self.repaired or self.recovered).recovery.leader_epochs
 
     @property
     def is_missing(self) -> bool:
@@ -217,10 +225,17 @@ class PartitionPlan:
 
     @property
     def is_correction(self) -> bool:
-        """Salvage leaves each log as its CRCs prove that it was (``RepairedLog.is_correction_of``)."""
+        """Salvage leaves each log as it was.
+
+        CRCs prove all but offsets and leader epochs (``RepairedLog.is_correction_of``). Offsets must follow one another
+        in the log of a quorum, and the leader-epoch-checkpoint tells the epochs.
+        """
+        known = read_leader_epochs(os.path.join(directory_of(self.segments[0].path), LEADER_EPOCH_CHECKPOINT))
+        starts = {entry.epoch: entry.start_offset for entry in known}
         return self.mode is RepairMode.SALVAGE and all(
             segment.salvaged is not None
             and segment.salvaged.is_correction_of(segment.path, segment.fingerprint.size, segment.base_offset)
+            and all(not known or starts.get(epoch, offset + 1) <= offset for epoch, offset in segment.epochs)
             for segment in self.segments
         )
 
@@ -292,8 +307,7 @@ class PartitionPlan:
         logs = [segment.salvaged for segment in self.segments]
         if self.mode is not RepairMode.SALVAGE or not any(log is not None and log.takes_from_replica for log in logs):
             return []
-        recovered = (segment.repaired or segment.recovered for segment in self.segments)
-        return [found for one in recovered for found in one.recovery.leader_epochs]
+        return [found for segment in self.segments for found in segment.epochs]
 
     @property
     def changes_any_log(self) -> bool:

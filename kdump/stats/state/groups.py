@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kdump.kafka.transactionends import CoordinatedTransaction, Ending, ending_of
+from kdump.kafka.transactionends import CoordinatedTransaction, may_be_committed
 from kdump.stats.state.reach import PartitionReach
 
 _ACTIVE: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
@@ -51,7 +51,7 @@ def open_transaction_rows(
     Args:
         reaches: the partitions.
         coordinators: the transactional ids that the coordinators know.
-        transactions: the same by producer id. One that its coordinator has committed must not be aborted.
+        transactions: the same by producer id. One that its coordinator may have committed must not be aborted.
         now: ms since 1970, for the duration.
         is_whole: all partitions of the coordinators' topic are here, so that what is not in them is known to nobody.
     """
@@ -68,9 +68,7 @@ def open_transaction_rows(
             elif is_whole:
                 is_known = False
             own = transactions.get(found.producer_id)
-            is_committed = own is not None and (
-                ending_of(own, found.producer_id, found.producer_epoch, name, None).ending is Ending.COMMIT
-            )
+            is_committed = own is not None and may_be_committed(own, found.producer_id, found.producer_epoch, name)
             start = found.timestamp
             if start is None and known is not None and is_known:
                 start = known["transactionStartTimestamp"]

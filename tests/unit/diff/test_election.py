@@ -50,20 +50,35 @@ def test_the_cluster_elects_a_worse_copy(root: Path) -> None:
     assert (
         "  the cluster elects node 3 (n3-d0), unless server.properties enables unclean elections (leader 3, ISR 3 at "
         "offset 1125 of n3-d0/__cluster_metadata-0)\n"
-        "  starting all nodes costs 54 records, 54 of them nowhere else\n"
-        "  before the start, copy n1-d0/s04-epochs-0 away: only it has 30 records, offsets 126..155\n"
-        "  before the start, copy n2-d1/s04-epochs-0 away: only it has 24 records, offsets 126..149\n"
+        "  with it as leader, starting all nodes costs 54 records, 54 of them nowhere else\n"
+        "  before the start, copy n1-d0/s04-epochs-0 away: the start destroys 30 records of it, offsets 126..155\n"
+        "  before the start, copy n2-d1/s04-epochs-0 away: the start destroys 24 records of it, offsets 126..149\n"
         "  to let n1-d0 lead, start node 1 and the controllers without the other replicas, run "
         "kafka-leader-election.sh --bootstrap-server HOST:9092 --election-type UNCLEAN --topic s04-epochs "
         "--partition 0, then start the others\n"
     ) in text
 
 
+def test_records_that_several_followers_lose_count_once(root: Path) -> None:
+    shutil.copytree(root / "n1-d0", root / "n5-d0")
+    properties = root / "n5-d0" / "meta.properties"
+    lines = properties.read_text().splitlines()
+    kept = [line for line in lines if not line.startswith(("node.id", "directory.id"))]
+    properties.write_text("\n".join([*kept, "node.id=5", ""]))
+    found = recommendation(root, "s04-epochs", *NODES, "n5-d0")
+    assert (found["expectedRecordsLost"], found["expectedRecordsNowhereElse"]) == (54, 54)
+    text = page(root, "s04-epochs", *NODES, "n5-d0")
+    assert text.count("before the start, copy") == 2
+
+
 def test_the_cluster_elects_the_best_copy(root: Path) -> None:
     text = page(root, "s03-unclean")
     assert "  keep n3-d0: as the leader it costs 50 records, 50 of them nowhere else\n" in text
     assert "  the cluster elects node 3 (n3-d0)" in text
-    assert "  before the start, copy n1-d0/s03-unclean-0 away: only it has 50 records, offsets 124..173\n" in text
+    assert (
+        "  before the start, copy n1-d0/s03-unclean-0 away: the start destroys 50 records of it, offsets 124..173\n"
+        in text
+    )
     assert "kafka-leader-election" not in text
 
 

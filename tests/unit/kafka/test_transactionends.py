@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kdump.kafka.transactionends import CoordinatedTransaction, CoordinatorAnswer, Ending, ending_of, not_at_hand
+from kdump.kafka.transactionends import (
+    CoordinatedTransaction,
+    CoordinatorAnswer,
+    Ending,
+    ending_of,
+    may_be_committed,
+    not_at_hand,
+)
 
 PREPARED = ("PrepareCommit", "PrepareAbort", "Ongoing", "PrepareEpochFence")
 
@@ -36,13 +43,23 @@ def test_markers_that_it_has_to_write(state: str, ending: Ending, epoch: int) ->
 @pytest.mark.parametrize(("state", "ending"), [("CompleteCommit", Ending.COMMIT), ("CompleteAbort", Ending.ABORT)])
 def test_markers_that_were_written(state: str, ending: Ending) -> None:
     """The epoch tells whether the value is about the transaction: with KIP-890 it is one above that of the batches."""
-    assert answer(known(state, 5), 5).ending is ending
     assert answer(known(state, 5), 4).ending is Ending.UNKNOWN
     assert answer(known(state, 5, raises=True), 4).ending is ending
+    assert str(answer(known(state, 5, raises=True), 4, "the log is damaged")).endswith("and the marker is lost")
     for other in (3, 5, 6):
         found = answer(known(state, 5, raises=True), other)
         assert found.ending is Ending.UNKNOWN
         assert ("ends before it began" in str(found)) is (other > 4)
+
+
+@pytest.mark.parametrize("state", ["CompleteCommit", "CompleteAbort"])
+def test_before_kip_890_all_transactions_have_one_epoch(state: str) -> None:
+    """The value may be about the transaction before. What may have been committed is not to be aborted."""
+    value = known(state, 5)
+    assert answer(value, 5).ending is Ending.UNKNOWN
+    assert "had the same epoch" in str(answer(value, 5))
+    assert may_be_committed(value, 7, 5, "t-0") is (state == "CompleteCommit")
+    assert not may_be_committed(value, 7, 4, "t-0")
 
 
 def test_the_next_producer_id() -> None:
@@ -60,13 +77,14 @@ def test_no_transaction(state: object) -> None:
         assert answer(known(state, 5, "t-0"), epoch).ending is Ending.UNKNOWN
 
 
-def test_records_that_may_be_lost() -> None:
-    """A decision stands. What is not decided may have been decided in them."""
+@pytest.mark.parametrize("raises", [True, False])
+def test_records_that_may_be_lost(raises: bool) -> None:
+    """A decision stands where its epoch tells that it is about this transaction."""
     for state in PREPARED:
-        found = answer(known(state, 5, "t-0"), 5, "the log is damaged")
-        is_decided = state in ("PrepareCommit", "PrepareAbort")
-        assert (found.ending is Ending.UNKNOWN) is not is_decided
-        assert ("the log is damaged" in str(found)) is not is_decided
+        found = answer(known(state, 5, "t-0", raises=raises), 5, "the log is damaged")
+        stands = raises and state in ("PrepareCommit", "PrepareAbort")
+        assert (found.ending is Ending.UNKNOWN) is not stands
+        assert ("the log is damaged" in str(found)) is not stands
 
 
 def test_words() -> None:

@@ -40,18 +40,22 @@ def salvage(home: Path, name: str, *words: str) -> tuple[int, str, list[tuple[in
 
 
 @pytest.mark.parametrize(
-    ("status", "epoch", "marker", "told"),
+    ("status", "epoch", "client_version", "marker", "told"),
     [
-        (PREPARE_COMMIT, 0, "COMMIT", "committed; its coordinator commits it (PrepareCommit)"),
-        (COMPLETE_COMMIT, 0, "COMMIT", "committed; its coordinator commits it (CompleteCommit)"),
-        (PREPARE_ABORT, 0, "ABORT", "aborted; its coordinator aborts it (PrepareAbort)"),
-        (ONGOING, 0, None, "open; its coordinator aborts it after its timeout (Ongoing)"),
-        (COMPLETE_COMMIT, 3, None, "unknown, it is left as it is; nobody can know whether it was committed: "),
+        (PREPARE_COMMIT, 0, 0, "COMMIT", "committed; its coordinator commits it (PrepareCommit)"),
+        (COMPLETE_COMMIT, 1, 2, "COMMIT", "committed; it was committed (CompleteCommit), and the marker is lost"),
+        (PREPARE_ABORT, 0, 0, "ABORT", "aborted; its coordinator aborts it (PrepareAbort)"),
+        (ONGOING, 0, 0, None, "open; its coordinator aborts it after its timeout (Ongoing)"),
+        (COMPLETE_COMMIT, 0, 0, None, "unknown, it is left as it is; nobody can know whether it was committed: "),
+        (COMPLETE_COMMIT, 3, 2, None, "unknown, it is left as it is; nobody can know whether it was committed: "),
     ],
 )
-def test_the_coordinator_decides(tmp_path: Path, status: int, epoch: int, marker: str | None, told: str) -> None:
+def test_the_coordinator_decides(
+    tmp_path: Path, *, status: int, epoch: int, client_version: int, marker: str | None, told: str
+) -> None:
     partition(tmp_path, 7)
-    write_log(tmp_path, "__transaction_state-2", [coordinated("id", status, 7, epoch, ("t", 0))])
+    value = coordinated("id", status, 7, epoch, ("t", 0), client_version=client_version)
+    write_log(tmp_path, "__transaction_state-2", [value])
     _, said, found = salvage(tmp_path, "t-0")
     assert told in said
     assert [kind for _, kind in found] == ([marker] if marker else [])
