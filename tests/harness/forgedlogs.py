@@ -1,4 +1,4 @@
-"""Logs that are forged so that a cut seems to lie between entries, where a walk from the start has something else."""
+"""Logs that are forged: their .index leads into payload that looks like entries of the log."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import struct
 from pathlib import Path
 from typing import Final
 
-import pytest
-
-from kdump.log import extents
 from tests.harness.batches import message, v2_batch
 from tests.harness.fast_reference import Row
 
@@ -16,8 +13,9 @@ _LENGTH, _CRC, _MAGIC, _BATCH_CRC, _LAST = 8, 12, 16, 17, -1
 """Where these fields begin in an entry."""
 
 PART: Final = 40_000
-"""Bytes; most logs are to be cut about there."""
-PROOF: Final = 4_000
+"""Bytes from one forged place to the next."""
+_FORGED_BYTES: Final = 4_000
+"""About half as many as look like entries at a forged place."""
 
 FORGED: Final = (
     "payload",
@@ -34,21 +32,9 @@ FORGED: Final = (
 )
 
 
-def small_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have PROOF bytes lead to a cut, so that forged logs can be small."""
-    monkeypatch.setattr(extents, "PROOF", PROOF)
-
-
-def forged_log(kind: str, path: Path, *, part: int = PART, parts: int = 8, proof: int = PROOF) -> None:
-    """Write a log of about ``parts`` parts of ``part`` bytes, and an .index that leads into payload.
-
-    Args:
-        kind: one of FORGED.
-        path: of the log.
-        part: bytes; the log is to be cut about there.
-        parts: how many.
-        proof: bytes of valid entries that must lead to a cut.
-    """
+def forged_log(kind: str, path: Path, *, part: int = PART, parts: int = 8) -> None:
+    """Write a log of about ``parts`` parts of ``part`` bytes, and an .index that leads into payload; see FORGED."""
+    proof = _FORGED_BYTES
     log, index = bytearray(), list[tuple[int, int]]()
     offset = last = 0
 
