@@ -12,8 +12,9 @@ from tests.harness.fast_reference import Row
 _LENGTH, _CRC, _MAGIC, _BATCH_CRC, _LAST = 8, 12, 16, 17, -1
 """Where these fields begin in an entry."""
 
-PART: Final = 40_000
-"""Bytes from one forged place to the next."""
+_PART: Final = 40_000
+"""Bytes from one place that may be forged to the next."""
+_PARTS: Final = 8
 _FORGED_BYTES: Final = 4_000
 """About half as many as look like entries at a forged place."""
 
@@ -32,9 +33,9 @@ FORGED: Final = (
 )
 
 
-def forged_log(kind: str, path: Path, *, part: int = PART, parts: int = 8) -> None:
-    """Write a log of about ``parts`` parts of ``part`` bytes, and an .index that leads into payload; see FORGED."""
-    proof = _FORGED_BYTES
+def forged_log(kind: str, path: Path) -> None:
+    """Write a log of about 320 KB, and an .index that leads into payload. ``kind``: one of FORGED."""
+    part, parts, proof = _PART, _PARTS, _FORGED_BYTES
     log, index = bytearray(), list[tuple[int, int]]()
     offset = last = 0
 
