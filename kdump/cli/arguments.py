@@ -41,9 +41,14 @@ class EngineArguments(Arguments):
     """Options that say where a command runs."""
 
     engine: str
-    jobs: int | None
     master: str | None
     conf: tuple[tuple[str, str], ...]
+
+
+class JobsArguments(EngineArguments):
+    """Options that say where a command runs that can use several processes."""
+
+    jobs: int | None
 
 
 class DumpArguments(LogArguments, EngineArguments):
@@ -122,7 +127,7 @@ class ExplainArguments(Arguments):
     color: str
 
 
-class VerifyArguments(LogArguments, EngineArguments):
+class VerifyArguments(LogArguments, JobsArguments):
     """Options of ``kdump verify``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
@@ -142,7 +147,7 @@ class VerifyArguments(LogArguments, EngineArguments):
     now: int | None
 
 
-class DiffArguments(EngineArguments):
+class DiffArguments(JobsArguments):
     """Options of ``kdump diff``."""
 
     paths: tuple[str, ...]
@@ -155,7 +160,7 @@ class DiffArguments(EngineArguments):
     color: str
 
 
-class StatsArguments(LogArguments, EngineArguments):
+class StatsArguments(LogArguments, JobsArguments):
     """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
@@ -182,7 +187,7 @@ class StatsArguments(LogArguments, EngineArguments):
     color: str
 
 
-class ConvertArguments(LogArguments, EngineArguments):
+class ConvertArguments(LogArguments, JobsArguments):
     """Options of ``kdump convert``."""
 
     source: str

@@ -124,15 +124,14 @@ DUMP: Final = (
     Conflict("--frame", excludes=("--redact", "--redact-key", *_DECODERS, "--isolation read_committed")),
     Conflict(
         "text files only",
-        only=_EVERYWHERE
-        | {"paths", "all_files", "output", "fields", "color", "pager", "engine", "jobs", "master", "conf"},
+        only=_EVERYWHERE | {"paths", "all_files", "output", "fields", "color", "pager", "engine", "master", "conf"},
         message="{option} is a text file, shown as it is: {other} does not go with it",
     ),
     Conflict(
         "a file of ZooKeeper",
         only=_EVERYWHERE
         | {"paths", "output", "csv_safe", "fields", "color", "pager", "take", "resync", "show_secrets"}
-        | {"max_decompressed_size", "engine", "jobs", "master", "conf"},
+        | {"max_decompressed_size", "engine", "master", "conf"},
         message="{option} is of ZooKeeper: {other} does not go with it",
     ),
     Conflict("a file of ZooKeeper", excludes=("another PATH",), message="{option} is of ZooKeeper, {other} is not"),
@@ -174,11 +173,6 @@ DUMP: Final = (
     ),
     Conflict("--tail", excludes=("a stream",), message="--tail reads its input twice, {other} is a stream"),
     Conflict("--tail", excludes=("-n",)),
-    Conflict(
-        "--jobs",
-        excludes=("--output kafka", "--follow", "--tail"),
-        message="{option} goes with --output jsonl, csv or --format, not with {other}",
-    ),
     *_each_other("--group", "--transactional-id"),
     Conflict("--partitions", needs=("--group", "--transactional-id")),
     Conflict(

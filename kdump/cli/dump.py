@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,7 +23,7 @@ from kdump.cli.common import (
 from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions, zookeeper_facts
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
-from kdump.cli.engine_options import Engine, choose_engine, engine_options
+from kdump.cli.engine_options import choose_engine, no_jobs_option, spark_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.java_options import JavaOptionsCommand, asked_dialect, decoder, java_options, once
 from kdump.cli.options import OptionGroup, option
@@ -48,6 +47,7 @@ from kdump.reading.view import ViewOptions
 if TYPE_CHECKING:
     from kdump.kafka.image.names import TopicNames
     from kdump.rows.tablefiles import TableForm, TableWriter
+    from kdump.spark.sessions import Session
 
 _COUNT_ONLY = 1 << 62
 """Rows to skip when they are only counted."""
@@ -112,7 +112,8 @@ Examples:
     type=click.Choice(["fetch", "multifetch", "produce", "multiproduce", "offsets"]),
     help="The files are saved requests of Kafka 0.7 of this kind, or responses to them.",
 )
-@engine_options
+@spark_options
+@no_jobs_option
 @limit_option("Refuse a batch that decompresses to more.")
 @reading_options
 @common_options
@@ -162,14 +163,14 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
 
         return dump_frames(given, options, _text(given) if given.is_text else None, console)
     try:
-        engine = _engine(given, options_given, console)
+        session = _session(given, options_given, console)
     except KdumpError as error:
         status.fail(error)
         return status.code
-    if engine.spark is None and engine.pool is None:
+    if session is None:
         run = _dump_here(options, given, console, writer)
     else:
-        run = _dump_elsewhere(engine, options, given, console)
+        run = _dump_on_spark(session, options, given, console)
     console.close()
     status.add(damaged=run.damaged, unreadable=run.unreadable)
     return status.code
@@ -191,12 +192,13 @@ def _times(given: DumpArguments, console: Console) -> Range | None:
     return on_day_of_logs(given.times, given.paths, console.note)
 
 
-def _engine(given: DumpArguments, options: GivenOptions, console: Console) -> Engine:
-    """What makes the dump. Raises as ``choose_engine``."""
+def _session(given: DumpArguments, options: GivenOptions, console: Console) -> Session | None:
+    """The session of Spark that makes the dump; None: this process. Raises as ``choose_engine``."""
     if given.is_text:
-        return Engine()
+        return None
     only_here = options.first(DUMP_LOCAL_ONLY)
-    return choose_engine(given, tuple(map(strip_credentials, given.paths)), console, only_here=only_here)
+    paths = tuple(map(strip_credentials, given.paths))
+    return choose_engine(given, paths, console, only_here=only_here).spark
 
 
 def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, writer: TableWriter | None) -> DumpRun:
@@ -390,28 +392,19 @@ def _options(
     )
 
 
-def _dump_elsewhere(engine: Engine, options: DumpOptions, given: DumpArguments, console: Console) -> DumpRun:
-    """Have a runner dump all files, and put together what it made."""
-    from kdump.dump.tasks import PART_BYTES, CollectedRun, dump_work, plan_dump
-    from kdump.tasks.splits import SPLIT_BYTES
+def _dump_on_spark(session: Session, options: DumpOptions, given: DumpArguments, console: Console) -> DumpRun:
+    """Have Spark dump all files, and put together what it made."""
+    from kdump.dump.tasks import CollectedRun, dump_work, plan_dump
+    from kdump.spark.tasks import on_spark
 
     run = DumpRun(options, console.out.write, console.reporter(verbose=given.verbose))
     targets = list(found_targets(map(strip_credentials, given.paths), run.fail, is_07=given.is_07))
     if targets:
         run.begin_elsewhere(targets[0])
-    is_spark = engine.spark is not None
-    tasks = plan_dump(
-        targets,
-        task_bytes=SPLIT_BYTES if is_spark else PART_BYTES,
-        # A session gives a task only what it does: cut logs would be looked through for transactions again and again.
-        split_bytes=None if is_spark or options.view.max_bytes is not None else PART_BYTES,
-        whole_partitions=is_spark and options.read_committed,
-    )
-    logs = () if is_spark else tuple(target.path for target in targets)
-    work = dump_work(list(map(strip_credentials, given.paths)), options, verbose=given.verbose, logs=logs)
-    collected = CollectedRun(run, console.out.write_through, chain.from_iterable(tasks), work.function)
+    work = dump_work(list(map(strip_credentials, given.paths)), options, verbose=given.verbose)
+    collected = CollectedRun(run, console.out.write_through, targets)
     try:
-        for piece in engine.run(tasks, work):
+        for piece in on_spark(session, plan_dump(targets, whole_partitions=options.read_committed), work):
             collected.take(piece)
     except KdumpError as error:
         run.fail(error)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kdump.cli.arguments import EngineArguments
+from kdump.cli.arguments import EngineArguments, JobsArguments
 from kdump.cli.common import show_log
 from kdump.cli.console import Console
 from kdump.cli.options import OptionGroup, option
@@ -68,8 +68,8 @@ class _Setting(click.ParamType[tuple[str, str]]):
         return name, setting
 
 
-def engine_options(function: _Function) -> _Function:
-    """The options of where a command works; it takes them as ``engine``, ``jobs``, ``master`` and ``conf``."""
+def spark_options(function: _Function) -> _Function:
+    """The options of where a command works; it takes them as ``engine``, ``master`` and ``conf``."""
     for each in (
         option(
             OptionGroup.LIMITS,
@@ -92,20 +92,37 @@ def engine_options(function: _Function) -> _Function:
             type=click.Choice(["auto", "local", "spark"]),
             default="auto",
             help="auto: Spark with --master or for 32 GiB of logs or more, if it is installed and no broker "
-            "runs here; else processes of this machine.",
-        ),
-        option(
-            OptionGroup.LIMITS,
-            "-j",
-            "--jobs",
-            type=click.IntRange(1),
-            metavar="N",
-            show_default="as many as there are cores; 1 if a broker runs here",
-            help="Work in N processes, if there are 64 MiB of logs or more.",
+            "runs here; else this machine.",
         ),
     ):
         function = each(function)
     return function
+
+
+def engine_options(function: _Function) -> _Function:
+    """The options of where a command works that can use several processes: also ``jobs``."""
+    jobs = option(
+        OptionGroup.LIMITS,
+        "-j",
+        "--jobs",
+        type=click.IntRange(1),
+        metavar="N",
+        show_default="as many as there are cores; 1 if a broker runs here",
+        help="Work in N processes, if there are 64 MiB of logs or more.",
+    )
+    return jobs(spark_options(function))
+
+
+def no_jobs_option(function: _Function) -> _Function:
+    """Refuse ``-j``, which other commands take, with a reason."""
+
+    def refuse(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            raise click.UsageError(f"{ctx.info_name} prints from one process: -j does not go with it")
+
+    return option(OptionGroup.LIMITS, "-j", "--jobs", hidden=True, expose_value=False, callback=refuse, metavar="N")(
+        function
+    )
 
 
 class Engine:
@@ -124,7 +141,7 @@ class Engine:
 
     @property
     def min_tasks(self) -> int:
-        """The work of a pool is cut into so many tasks at least, so that all processes end at about the same time."""
+        """Small logs make so many tasks of a pool at least, so that all processes end at about the same time."""
         return _TASKS_A_PROCESS * self.jobs
 
     @property
@@ -186,18 +203,23 @@ def _choice(given: EngineArguments, paths: Sequence[str], only_here: str | None)
         return False, 1, f"{only_here} is for one process"
     if given.engine == "spark" or given.master:
         return True, 1, "--engine spark" if given.engine == "spark" else "--master"
-    if given.jobs == 1:
+    prints = not isinstance(given, JobsArguments)
+    jobs = given.jobs if isinstance(given, JobsArguments) else None
+    if jobs == 1:
         return False, 1, "-j 1"
-    may_be_spark = given.engine == "auto" and given.jobs is None and given.rate is None and not given.idle
+    may_be_spark = given.engine == "auto" and jobs is None and given.rate is None and not given.idle
+    if prints and not may_be_spark:
+        return False, 1, "it prints from one process"
     size = _log_bytes(paths, LEAST_FOR_SPARK if may_be_spark else LEAST_FOR_POOL)
-    if size < LEAST_FOR_POOL:
-        return False, 1, f"less than {_shown(LEAST_FOR_POOL)} of logs"
-    if given.jobs is not None:
-        return False, given.jobs, f"-j {given.jobs}"
+    least = LEAST_FOR_SPARK if prints else LEAST_FOR_POOL
+    if size < least:
+        return False, 1, f"less than {_shown(least)} of logs"
+    if jobs is not None:
+        return False, jobs, f"-j {jobs}"
     if _held_directories(paths):
         # The broker's requests need the other cores, and the disk.
         return False, 1, "a broker runs here"
-    cores = usable_cores()
+    cores = 1 if prints else usable_cores()
     if not may_be_spark or size < LEAST_FOR_SPARK:
         return False, cores, f"{_shown(LEAST_FOR_POOL)} of logs or more"
     from kdump.spark.sessions import why_not

@@ -46,7 +46,6 @@ class _Run:
     def what_if(self, questions: Sequence[WhatIf], now: int | None) -> None:
         """Answers in the order of the questions; folds look at the logs in one pass."""
         from kdump.kafka.retention import Retention
-        from kdump.stats.whatif.batchsize import BatchSizeQuestion
         from kdump.stats.whatif.codec import CodecQuestion
         from kdump.stats.whatif.magic import MagicQuestion
         from kdump.stats.whatif.run import WhatIfFold, WhatIfRun
@@ -54,11 +53,7 @@ class _Run:
         now = int(time.time() * 1000) if now is None else now
         logs = self._logs()
         what_if_run = WhatIfRun(logs, self.status.fail)
-        kinds: dict[str, Callable[[], WhatIfFold]] = {
-            "codec": CodecQuestion,
-            "magic": MagicQuestion,
-            "batch-size": BatchSizeQuestion,
-        }
+        kinds: dict[str, Callable[[], WhatIfFold]] = {"codec": CodecQuestion, "magic": MagicQuestion}
         folds = {asked.question: kinds[asked.question]() for asked in questions if asked.question in kinds}
         if folds and logs.partitions:
             what_if_run.fold(list(folds.values()))

@@ -13,7 +13,7 @@ from kdump.cli.params import Moment, OffsetRange, TimeRange
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-QUESTIONS: Final = ("codec", "magic", "batch-size", "compaction", "retention")
+QUESTIONS: Final = ("codec", "magic", "compaction", "retention")
 _UNITS: Final = {
     "ms": 1,
     "s": 1_000,
@@ -58,7 +58,7 @@ class WhatIf(NamedTuple):
 
 
 class WhatIfParam(click.ParamType[WhatIf]):
-    """``codec``, ``magic``, ``batch-size``, ``compaction``, or ``retention=LIMIT[,LIMIT]``."""
+    """``codec``, ``magic``, ``compaction``, or ``retention=LIMIT[,LIMIT]``."""
 
     name = "QUESTION"
 
@@ -227,9 +227,8 @@ def whatif_options(function: _Function) -> _Function:
             multiple=True,
             type=WhatIfParam(),
             metavar="QUESTION",
-            help="Estimate the effect of other settings: codec, magic, batch-size, compaction, retention=7d,10GB, or "
-            "retention with the settings of each topic. "
-            "May be repeated.",
+            help="Estimate the effect of other settings: codec, magic, compaction, retention=7d,10GB, or retention "
+            "with the settings of each topic. May be repeated.",
         ),
     ):
         function = each(function)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +17,7 @@ from kdump.dump.output import DumpOptions
 from kdump.dump.targets import Target
 from kdump.log.gaps import Gap
 from kdump.log.partition import has_gone
-from kdump.log.source import Source, keep_size
+from kdump.log.source import Source
 from kdump.log.walk import Chunk
 from kdump.reading.outcomes import LateOutcomes, Outcomes
 from kdump.reading.printing import Printer, RowsT, RowT
@@ -26,12 +26,11 @@ from kdump.reading.selection import RowBudget, Selection
 from kdump.reading.view import LogView
 
 if TYPE_CHECKING:
-    from kdump.log.extents import Extent
     from kdump.reading.transactionreader import TransactionReader
 
 
 class ReadLog(NamedTuple):
-    """What was read of a log, or of a part of it.
+    """What was read of a log.
 
     ``first_undecoded``: the offset of the first record that does not decode, and why; ``undecoded``: how many there
     are.
@@ -42,34 +41,12 @@ class ReadLog(NamedTuple):
     first_undecoded: tuple[int, KdumpError] | None = None
     undecoded: int = 0
 
-    def followed_by(self, other: ReadLog) -> ReadLog:
-        """This one and the part after it."""
-        return ReadLog(
-            self.bytes_read + other.bytes_read,
-            self.is_columnar or other.is_columnar,
-            self.first_undecoded or other.first_undecoded,
-            self.undecoded + other.undecoded,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class PartBounds:
-    """A part of a log.
-
-    ``size``: bytes of the whole log when it was cut; a live one has grown since. ``extent``: finds in the log where
-    the part begins and ends.
-    """
-
-    size: int
-    extent: Callable[[Source], Extent]
-
 
 class DumpRun:
     """A run over several files.
 
     ``damaged`` and ``unreadable`` say what was met, for exit status 1 and 3. After the steps of a log, ``read`` says
-    what was read (None: it could not be opened); ``is_over`` is False after a part of it after which more comes;
-    ``rest`` is that, where the log was cut at a false place.
+    what was read (None: it could not be opened).
 
     Args:
         options: what is shown, and in which format.
@@ -91,8 +68,6 @@ class DumpRun:
         self.reporter = reporter
         self.damaged = False
         self.unreadable = False
-        self.is_over = True
-        self.rest: Extent | None = None
         self.read: ReadLog | None = None
         self._options = options
         self._budget = budget or RowBudget()
@@ -106,12 +81,9 @@ class DumpRun:
         if self.read is not None:
             self.sum_up(target.path, self.read)
 
-    def steps(self, target: Target, part: PartBounds | None = None) -> Generator[None, None, None]:
-        """Dump one file, or a part of a log, in steps of some megabytes.
-
-        What was read is not summed up: that is for the one who puts the parts together.
-        """
-        self.is_over, self.rest, self.read = True, None, None
+    def steps(self, target: Target) -> Generator[None, None, None]:
+        """Dump one file in steps of some megabytes. What was read is not summed up."""
+        self.read = None
         if self._budget.is_spent:
             return
         output = self._output
@@ -122,7 +94,7 @@ class DumpRun:
         try:
             with self._file(target):
                 if target.is_log:
-                    yield from self._log(target, part)
+                    yield from self._log(target)
                 else:
                     self._small_file(target)
         finally:
@@ -133,15 +105,6 @@ class DumpRun:
         self._output.begin(target)
         if target.is_log:
             self._output.begin_log(target)
-
-    def pass_over(self, path: str) -> None:
-        """Another run dumps this log: only follow its transactions, as if it was dumped here."""
-        if self._output.shows_transactions:
-            self._transactions.announce(path)
-        if self._options.read_committed:
-            with suppress(KdumpError):
-                if (found := self._transactions.first_open(path)) is not None:
-                    self._reported_open.add((os.path.dirname(path), *found))
 
     def ignore(self, name: str) -> None:
         """A name of ``--files`` is no segment file."""
@@ -176,15 +139,14 @@ class DumpRun:
                 raise
             self.damaged = True
 
-    def _log(self, target: Target, part: PartBounds | None) -> Iterator[None]:
+    def _log(self, target: Target) -> Iterator[None]:
         output = self._output
         output.begin_log(target)
         with target.open() as source:
-            view = self._view(target, source, part)
+            view = self._view(target, source)
             self.read = ReadLog()
             try:
                 yield from view.steps()
-                self.is_over, self.rest = view.is_over, view.rest
                 output.begin_entries(None)
                 if view.trailing:
                     raise DamageError(
@@ -199,14 +161,11 @@ class DumpRun:
                 self.damaged |= view.damaged
                 self.read = self.read._replace(bytes_read=view.bytes_read, is_columnar=view.is_columnar)
 
-    def _view(self, target: Target, source: Source, part: PartBounds | None) -> LogView[Any, Any]:
+    def _view(self, target: Target, source: Source) -> LogView[Any, Any]:
         options, output = self._options, self._output
         view_options = options.view
         if view_options.with_records is not output.reads_records(target):
             view_options = replace(view_options, with_records=not view_options.with_records)
-        if part is not None and not target.is_07:
-            keep_size(source, part.size)
-            view_options = replace(view_options, extent=part.extent(source))
         if options.read_committed:
             view_options = replace(view_options, selection=self._committed(view_options.selection, target.path))
 

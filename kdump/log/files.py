@@ -16,7 +16,6 @@ from kdump.codes import Codes, KdumpError
 from kdump.log.listing import ListingEntry
 from kdump.log.named import check_link, note_named, opened_directory, unreadable
 from kdump.log.names import is_uri
-from kdump.system.pagecache import stored_bytes
 from kdump.system.paths import absolute_path
 
 DirectoryState: TypeAlias = tuple[int, int, int, int]
@@ -88,7 +87,7 @@ def allocated(path: str) -> int:
     if is_uri(path):
         return size(path)
     found = status(path)
-    return min(found.st_size, stored_bytes(found))
+    return min(found.st_size, found.st_blocks * 512)
 
 
 def status(path: str) -> os.stat_result:

@@ -10,13 +10,14 @@ import errno
 import os
 import select
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from types import TracebackType
 from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.lock import is_held
 from kdump.log.metering import meter
 from kdump.log.named import STDIN, unreadable
-from kdump.system.pagecache import BroughtPages, brought_pages, stored_bytes
 
 LARGEST_HOLLOW: Final = 1 << 27
 """Bytes of an entry from which on it must be stored.
@@ -24,6 +25,8 @@ LARGEST_HOLLOW: Final = 1 << 27
 A smaller one may lie in the holes of a sparse file: a copy of a log may have holes in place of zeros. With a larger
 one, a file that takes no room on a disk would fill the memory.
 """
+_GATHERED: Final = 8 << 20
+"""Bytes that are read before their pages are given back: a call for each read would cost too much."""
 _PAUSE_SECONDS: Final = 0.05
 _KEPT_HEAD: Final = 1 << 16
 """Bytes at the start of a stream that are kept, to recognize its type."""
@@ -130,18 +133,20 @@ def keep_size(source: Source, size: int) -> None:
 
 
 class FileSource(Source):
-    """A regular file."""
+    """A regular file.
+
+    A broker serves its consumers from the page cache. While one runs, pages that were read are given back to it.
+    """
 
     def __init__(self, path: str, descriptor: int, status: os.stat_result) -> None:
         super().__init__(path, status.st_size)
         self._descriptor = descriptor
         self._opened = status
-        self._pages: BroughtPages | None = None
-        self._is_asked = False
+        self._read_from = self._read_to = 0
+        """The bytes that were read since pages were given back."""
 
     def read_into(self, view: memoryview, position: int) -> int:
         """See Source."""
-        self._ask_pages()
         filled, counter = 0, meter()
         try:
             while filled < len(view):
@@ -152,8 +157,7 @@ class FileSource(Source):
                 counter.took(self.path, position + filled, count, self.size)
         except OSError as error:
             raise unreadable(self.path, error, position + filled) from error
-        if self._pages is not None:
-            self._pages.read(position, position + filled)
+        self._note_read(position, position + filled)
         return filled
 
     def read(self, position: int, size: int) -> bytes:
@@ -161,7 +165,6 @@ class FileSource(Source):
         counter = meter()
         if size > counter.most:
             return super().read(position, size)
-        self._ask_pages()
         try:
             data = os.pread(self._descriptor, size, position)
         except OSError:
@@ -169,15 +172,22 @@ class FileSource(Source):
         if len(data) < size:
             return super().read(position, size)
         counter.took(self.path, position + len(data), len(data), self.size)
-        if self._pages is not None:
-            self._pages.read(position, position + len(data))
+        self._note_read(position, position + len(data))
         return data
 
-    def _ask_pages(self) -> None:
-        """Before the first read, note which pages are there."""
-        if not self._is_asked:
-            self._is_asked = True
-            self._pages = brought_pages(self._descriptor, self._opened, self.path)
+    def _note_read(self, start: int, end: int) -> None:
+        if self._read_from == self._read_to:
+            self._read_from, self._read_to = start, end
+        else:
+            self._read_from, self._read_to = min(self._read_from, start), max(self._read_to, end)
+        if self._read_to - self._read_from >= _GATHERED:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        start, end = self._read_from, self._read_to
+        if start < end and self.path != STDIN and _broker_runs(os.path.dirname(os.path.abspath(self.path))):
+            os.posix_fadvise(self._descriptor, start, end - start, os.POSIX_FADV_DONTNEED)
+        self._read_from = self._read_to = 0
 
     def data_from(self, position: int) -> int:
         """See Source."""
@@ -192,8 +202,7 @@ class FileSource(Source):
 
     def close(self) -> None:
         """See Source."""
-        if self._pages is not None:
-            self._pages.close()
+        self._give_back()
         os.close(self._descriptor)
 
     @property
@@ -209,7 +218,7 @@ class FileSource(Source):
     @property
     def stored(self) -> int | None:
         """See Source; now, as a file grows that is followed."""
-        return stored_bytes(os.fstat(self._descriptor))
+        return os.fstat(self._descriptor).st_blocks * 512
 
     @property
     def current_size(self) -> int:
@@ -288,3 +297,9 @@ class StreamSource(Source):
         """See Source; standard input stays open."""
         if self._owned:
             os.close(self._descriptor)
+
+
+@lru_cache(maxsize=16)
+def _broker_runs(directory: str) -> bool:
+    """A broker holds the log directory of a partition. It is asked for once: that would cost more than a small log."""
+    return is_held(os.path.dirname(directory))

@@ -11,13 +11,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final, NamedTuple
 
+from kdump.codes import KdumpError
 from kdump.format.batch import HEADER_SIZE, parse_header
 from kdump.format.index import OffsetEntry
-from kdump.log.extents import leads
 from kdump.log.gaps import Gap
-from kdump.log.heads import SMALLEST_ENTRY, Head, read_head
+from kdump.log.heads import LARGEST_ENTRY, SMALLEST_ENTRY, Head, is_valid_entry, read_head
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
 
@@ -89,11 +90,31 @@ def _leads(source: Source, floor: int, bounds: TailBounds, index: Sequence[Offse
         target = min(target, index[number - 1].position if number else 0)
     # The index has no epochs: they are searched from the start.
     if bounds.epoch is None:
-        for lead in leads(source, index, target):
-            if lead <= floor:
+        for entry in reversed(index[: bisect_right(index, target, key=attrgetter("position"))]):
+            if entry.position <= floor:
                 break
-            yield lead
+            if _is_true(source, entry):
+                yield entry.position
     yield floor
+
+
+def _is_true(source: Source, entry: OffsetEntry) -> bool:
+    """Whether an entry begins where the .index says, with a right CRC and the offset that the .index says.
+
+    That is the last offset of a batch; brokers up to 1.1 stored its first one.
+    """
+    try:
+        head = _head(source, entry.position)
+        if head is None or not head.is_plausible or head.length > LARGEST_ENTRY:
+            return False
+        if entry.offset not in (head.offset, head.last_offset):
+            return False
+        raw = source.read(entry.position, head.end - entry.position)
+    except KdumpError:
+        if not source.can_skip_errors:
+            raise
+        return False
+    return entry.position + len(raw) == head.end and is_valid_entry(memoryview(raw), 0, len(raw))
 
 
 def _newest(source: Source, start: int, bounds: TailBounds, *, is_settled: bool, take_one: bool) -> TailEntry | None:

@@ -6,9 +6,8 @@ one by one (``format``). Both give the printer the same rows in the same order.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Generic
@@ -36,7 +35,6 @@ from kdump.reading.selection import RowBudget, Selection
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from kdump.log.extents import Extent
     from kdump.reading.columnar import ColumnarView
 
 _BATCHES_CHUNK = 1 << 20
@@ -70,8 +68,8 @@ class ViewOptions:
     """Find ranges by the index files, as brokers do. False: read the whole log."""
     unpacks_nested: bool = False
     """A message that is compressed inside a wrapper is unpacked, as Kafka 0.8 does. To later versions it is damage."""
-    extent: Extent | None = None
-    """Given: only what starts in it. ``max_bytes`` does not count."""
+    start: int = 0
+    """Read only what follows this file position, where an entry begins."""
 
 
 class LogView(Generic[RowT, RowsT]):
@@ -89,9 +87,7 @@ class LogView(Generic[RowT, RowsT]):
         on_finding: with ``resync``, takes the damage that was skipped, in its place among the rows.
 
     After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
-    after it), ``bytes_read``, ``is_columnar``, and ``is_over`` (False: an extent ended, and the log goes on).
-    ``rest`` is None, or what comes after an extent whose end a view of the whole log does not come to, or not with the
-    same offset before it.
+    after it), ``bytes_read``, ``is_columnar``.
     """
 
     _walk: type[Walk] = Walk
@@ -132,8 +128,6 @@ class LogView(Generic[RowT, RowsT]):
         self.end = 0
         self.bytes_read = 0
         self.is_columnar = False
-        self.is_over = True
-        self.rest: Extent | None = None
 
     def run(self) -> None:
         """Emit all rows.
@@ -149,13 +143,7 @@ class LogView(Generic[RowT, RowsT]):
         """Emit all rows, in a step for each piece of them. Raises as ``run``."""
         chunk_size = _RECORDS_CHUNK if self._with_records else _BATCHES_CHUNK
         range_start, range_end = self._span()
-        if self._options.extent is not None:
-            if not range_start and range_end is None:
-                yield from self._extent(self._options.extent, chunk_size)
-                return
-            # What indexes find is not read in parts: the first one shows it.
-            if self._options.extent.start:
-                return
+        range_start = max(range_start, self._options.start)
         ends = [end for end in (range_end, self._options.max_bytes) if end is not None]
         limit = min(ends, default=None)
         if self._options.resync:
@@ -168,43 +156,6 @@ class LogView(Generic[RowT, RowsT]):
                 return
         self._end_walk(walk)
         self.trailing = 0 if ends else walk.end - walk.position
-
-    def _extent(self, extent: Extent, chunk_size: int) -> Iterator[None]:
-        self._previous_offset = extent.previous_offset
-        whole = self._source.size or 0
-        is_last = extent.end >= whole
-        if extent.start == extent.end:
-            self.is_over = is_last
-            return
-        if self._options.resync:
-            yield from self._past_damage(extent.items(self._source, chunk_size))
-            self.is_over = is_last
-            if extent.is_missed or self._follows_other(extent):
-                # From the same start: what comes next depends on what the walk has met.
-                self.rest = replace(extent, end=whole, previous_offset=self._previous_offset, shown=extent.end)
-            return
-        size = min(chunk_size, extent.end - extent.start + HEADER_SIZE)
-        walk = Walk(self._source, start=extent.start, chunk_size=size)
-        for chunk in walk.chunks():
-            end = extent.end - chunk.position
-            if not is_last and chunk.end >= end:
-                number = bisect_left(chunk.starts, end)
-                bounds = chunk.bounds(0, number)
-                if number:
-                    yield from self._show(Chunk(chunk.data, chunk.position, bounds[:-1], bounds[-1]))
-                self.is_over = False
-                if bounds[-1] != end or self._follows_other(extent):
-                    start = chunk.position + bounds[-1]
-                    self.rest = replace(extent, start=start, end=whole, previous_offset=self._previous_offset)
-                return
-            yield from self._show(chunk)
-        self._end_walk(walk)
-        self.trailing = walk.end - walk.position
-
-    def _follows_other(self, extent: Extent) -> bool:
-        """The range after ``extent`` is told another offset before it, which decides what batches are selected."""
-        is_asked = self._selects and not self._with_records and not self.is_over
-        return is_asked and self._previous_offset != extent.end_offset
 
     def _end_walk(self, walk: Walk) -> None:
         """Raises DamageError where a walk ended at a length that no entry has."""

@@ -15,7 +15,7 @@ _HOMES = {"register": "kdump.spark.sources", "session": "kdump.spark.sessions"}
 
 
 def __getattr__(name: str) -> object:
-    """Import each from its home: a worker that unpickles a split needs neither."""
+    """Import each from its home: a worker that unpickles a task needs neither."""
     if name not in _HOMES:
         raise AttributeError(f"module 'kdump.spark' has no attribute '{name}'")
     return getattr(importlib.import_module(_HOMES[name]), name)

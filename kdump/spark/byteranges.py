@@ -1,20 +1,18 @@
-"""What lies between two places of a partition, as work that is cut and packed like other splits."""
+"""What lies between two places of a partition, as work that is packed like whole logs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
-from kdump.log.extents import Extent, LogCuts
 from kdump.log.named import is_named
-from kdump.log.offsetindex import rising_entries
 from kdump.log.source import Source
 from kdump.spark.partitions import PartitionLog
 from kdump.spark.positions import DataLossError, StreamPosition, StreamTracker
-from kdump.tasks.splits import LogFile, Split
+from kdump.tasks.logs import LogFile
 
 
 class ChangedError(Exception):
@@ -22,19 +20,22 @@ class ChangedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ByteRange(Split):
-    """Batches from ``first`` to ``last``. A batch is known to begin or end at both, so neither needs a proof.
+class ByteRange:
+    """The batches of ``log`` from the file position ``first`` on, up to its size. A batch begins or ends at both.
 
     ``first_offset``: rows with lower offsets are not wanted. ``rolled_size``: the size of a file that does not grow any
     more.
     """
 
+    log: LogFile
+    first: int
     first_offset: int | None = None
     rolled_size: int | None = None
 
-    def extent(self, source: Source) -> Extent:
-        """See Split; ``source`` is not read."""
-        return Extent(self.first, self.last)
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.log.size - self.first
 
     def open(self) -> Source:
         """The log up to the end of the byte range.
@@ -56,21 +57,6 @@ class ByteRange(Split):
             raise ChangedError(f"{self.log.path} was cut or replaced while it was read: start the query again")
         source.size = self.log.size
         return source
-
-    def pieces(self, split_bytes: int) -> Iterator[ByteRange]:
-        """The range cut where batches begin, about every ``split_bytes``. Raises as ``open``."""
-        if self.size <= split_bytes:
-            yield self
-            return
-        first = self.first
-        with self.open() as source:
-            cuts = LogCuts(rising_entries(self.log.path, self.log.base_offset))
-            for aim in range(first + split_bytes, self.last, split_bytes):
-                end = cuts.start(source, aim, aim + split_bytes)
-                if end is not None and first < end < self.last:
-                    yield replace(self, first=first, last=end)
-                    first = end
-        yield replace(self, first=first)
 
 
 def byte_ranges_between(
@@ -94,4 +80,4 @@ def byte_ranges_between(
             given = files.with_credentials(path)
             file = LogFile(path, FileContext.of(path), log.bases[number], ends, given=given, is_named=is_named(path))
             rolled_size = tracker.size(log, number) if number < log.newest else None
-            yield ByteRange(file, begins, ends, start.first, rolled_size)
+            yield ByteRange(file, begins, start.first, rolled_size)

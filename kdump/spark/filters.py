@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
 
 from kdump.reading.selection import Range
 from kdump.rows.arrow import MOST_MILLISECONDS
-from kdump.tasks.splits import Wanted
+from kdump.tasks.logs import Wanted
 
 _T = TypeVar("_T")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

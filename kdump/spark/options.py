@@ -19,7 +19,7 @@ from kdump.payloads.registry import NONE, plain_decoder
 from kdump.reading.selection import Range, compiled
 from kdump.spark.positions import UNLIMITED, Budget
 from kdump.spark.readrecords import Mode
-from kdump.tasks.splits import SPLIT_BYTES, Wanted
+from kdump.tasks.logs import TASK_BYTES, Wanted
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -68,7 +68,7 @@ class SourceOptions:
     fail_on_data_loss: bool = True
     mode: Mode = Mode.PERMISSIVE
     min_partitions: int = 1
-    split_bytes: int = SPLIT_BYTES
+    task_bytes: int = TASK_BYTES
     decoding: DecoderChoice = field(default_factory=DecoderChoice)
     deep: bool = True
     """Of findings: decode every record."""
@@ -168,7 +168,7 @@ def _source_options(options: Mapping[str, str]) -> SourceOptions:
         fail_on_data_loss=_boolean(options, "failOnDataLoss", default=True),
         mode=_mode(options),
         min_partitions=_positive(options, "minPartitions") or 1,
-        split_bytes=_size(options, "splitBytes", SPLIT_BYTES),
+        task_bytes=_size(options, "splitBytes", TASK_BYTES),
         decoding=_decoding(options),
         deep=_boolean(options, "deep", default=True),
         is_07=_is_07(options),

@@ -17,7 +17,7 @@ from kdump.log.context import FileContext
 from kdump.log.names import Kind, parse_partition_directory
 from kdump.log.partition import is_log_directory
 from kdump.log.paths import LogSegment, OtherFile, PathDirectory, file_by_name, resolve
-from kdump.tasks.splits import Wanted
+from kdump.tasks.logs import Wanted
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from kdump.log.paths import PartitionFolder, expanded
 from kdump.rows.arrow import row_batch
 from kdump.rows.filetables import FINDING
 from kdump.rows.schema import Row
-from kdump.tasks.splits import NO_LOG_CODES, OPEN_COST, Wanted
+from kdump.tasks.logs import NO_LOG_CODES, OPEN_COST, Wanted
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, Judgement, PartitionCheck, base_offset_of, end_offset_of
 from kdump.verify.readings import Group, groups_of

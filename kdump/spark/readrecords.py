@@ -1,9 +1,9 @@
-"""Splits as Arrow record batches of records or batches, damage included."""
+"""Logs as Arrow record batches of records or batches, damage included."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
-from kdump.log.extents import FalseCutError
+from kdump.log.source import Source
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.outcomes import LateOutcomes
 from kdump.reading.selection import Range, Selection
@@ -24,7 +24,7 @@ from kdump.rows.arrowparts import ArrowParts
 from kdump.rows.schema import Row, Table
 from kdump.rows.tables import RECORD
 from kdump.rows.tables07 import table_07
-from kdump.tasks.splits import Split, Wanted
+from kdump.tasks.logs import LogFile, Wanted
 from kdump.wire.compression import DEFAULT_LIMIT
 
 _LOG: Final = logging.getLogger("kdump")
@@ -58,32 +58,42 @@ class ArrowOptions:
     """For RECORD_DECODED."""
 
 
-def read_splits(splits: Sequence[Split], options: ArrowOptions) -> Iterator[pa.RecordBatch]:
-    """The rows of what the splits own, in file order.
+def read_logs(logs: Iterable[LogFile], options: ArrowOptions) -> Iterator[pa.RecordBatch]:
+    """The rows of logs, in file order.
 
     Raises:
-        FalseCutError: a split ends where no batch of the log begins.
         KdumpError: with FAILFAST, what is damaged or cannot be read.
     """
     transactions = TransactionReader()
-    for split in splits:
-        try:
-            yield from _read(split, options, transactions)
-        except FalseCutError as error:
-            # The next split shows rows that are not there.
-            raise error.located(split.log.path) from None
-        except KdumpError as error:
-            located = error.located(split.log.path)
-            if options.mode is Mode.FAILFAST:
-                raise located from None
-            _LOG.warning("kdump: %s", located)
-            if options.mode is Mode.PERMISSIVE and "problem" in options.schema.names:
-                row = {**split.log.context.columns(), "type": options.table.type, "problem": str(located)}
-                yield row_batch([row], options.schema)
+    for log in logs:
+        yield from read_log(log, log.open_planned, options, transactions)
 
 
-def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) -> Iterator[pa.RecordBatch]:
-    log, mode = split.log, options.mode
+def read_log(
+    log: LogFile,
+    opened: Callable[[], Source],
+    options: ArrowOptions,
+    transactions: TransactionReader,
+    *,
+    start: int = 0,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a log from the file position ``start`` on, as ``opened`` gives it. Raises as ``read_logs``."""
+    try:
+        yield from _read(log, opened, options, transactions, start)
+    except KdumpError as error:
+        located = error.located(log.path)
+        if options.mode is Mode.FAILFAST:
+            raise located from None
+        _LOG.warning("kdump: %s", located)
+        if options.mode is Mode.PERMISSIVE and "problem" in options.schema.names:
+            row = {**log.context.columns(), "type": options.table.type, "problem": str(located)}
+            yield row_batch([row], options.schema)
+
+
+def _read(
+    log: LogFile, opened: Callable[[], Source], options: ArrowOptions, transactions: TransactionReader, start: int
+) -> Iterator[pa.RecordBatch]:
+    mode = options.mode
 
     def on_malformed(position: int, code: Codes, what: str) -> bool:
         if mode is Mode.FAILFAST:
@@ -95,9 +105,8 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
             raise DamageError(finding.code, finding.message, path=log.path, position=finding.position)
 
     parts = ArrowParts(options.schema)
-    with split.open() as source:
-        extent = None if log.is_07 else split.extent(source)
-        view = _view_type(split)(
+    with opened() as source:
+        view = _view_type(log)(
             source,
             ArrowPrinter(
                 table_07(options.table) if log.is_07 else options.table,
@@ -115,7 +124,7 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
                 path=DecodePath.COLUMNAR,
                 resync=True,
                 seek=False,
-                extent=extent,
+                start=start,
             ),
             on_finding=on_finding,
         )
@@ -123,11 +132,9 @@ def _read(split: Split, options: ArrowOptions, transactions: TransactionReader) 
             if parts.are_enough:
                 yield from parts.take()
         yield from parts.take()
-        if extent is not None and extent.is_missed:
-            raise FalseCutError.of(extent)
 
 
-def _view_type(split: Split) -> Callable[..., LogView[Row, ArrowRows]]:
-    if split.log.is_07:
-        return partial(LogView07[Row, ArrowRows], split.log.base_offset or 0)
+def _view_type(log: LogFile) -> Callable[..., LogView[Row, ArrowRows]]:
+    if log.is_07:
+        return partial(LogView07[Row, ArrowRows], log.base_offset or 0)
     return LogView[Row, ArrowRows]

@@ -29,11 +29,11 @@ from kdump.spark.options import (
     without_table_properties,
 )
 from kdump.spark.readfindings import FindingTask, plan_findings, read_findings
-from kdump.spark.readrecords import ArrowOptions, Mode, read_splits
+from kdump.spark.readrecords import ArrowOptions, Mode, read_logs
 from kdump.spark.schemas import checked, decoded, without_nulls
 from kdump.spark.stream import LogStreamReader, UnlimitedStreamReader
 from kdump.spark.worker import BeginsTask
-from kdump.tasks.splits import LogFile, Split, find_logs, plan
+from kdump.tasks.logs import LogFile, find_logs, plan
 from kdump.verify.segment import CheckOptions
 
 if TYPE_CHECKING:
@@ -52,12 +52,12 @@ _KEPT: Final = "kdump.options"
 _LOG: Final = logging.getLogger("kdump")
 
 
-class SplitPartition(InputPartition):
-    """What one task reads."""
+class LogPartition(InputPartition):
+    """The logs that one task reads."""
 
-    def __init__(self, splits: Sequence[Split]) -> None:
-        super().__init__(list(splits))
-        self.splits = splits
+    def __init__(self, logs: Sequence[LogFile]) -> None:
+        super().__init__(list(logs))
+        self.logs = logs
 
 
 class LogReader(BeginsTask, DataSourceReader):
@@ -78,14 +78,14 @@ class LogReader(BeginsTask, DataSourceReader):
         tasks = plan(
             logs,
             self._pushed.narrowed(options.wanted),
-            split_bytes=options.split_bytes,
-            min_partitions=options.min_partitions,
+            task_bytes=options.task_bytes,
+            min_tasks=options.min_partitions,
         )
-        return [SplitPartition(splits) for splits in tasks]
+        return [LogPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """See DataSourceReader."""
-        if not isinstance(partition, SplitPartition):
+        if not isinstance(partition, LogPartition):
             # What Spark makes up where there is nothing to read.
             return iter(())
         options = self._options
@@ -97,7 +97,7 @@ class LogReader(BeginsTask, DataSourceReader):
             options.mode,
             decoding=options.decoding,
         )
-        return without_nulls(read_splits(partition.splits, read), self._schema)
+        return without_nulls(read_logs(partition.logs, read), self._schema)
 
     def _fail(self, error: KdumpError) -> None:
         raise error
@@ -198,7 +198,7 @@ class FindingReader(BeginsTask, DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """See DataSourceReader. KdumpError for a path that cannot be looked at."""
-        tasks = plan_findings(self._options.paths, self._options.wanted, self._options.split_bytes)
+        tasks = plan_findings(self._options.paths, self._options.wanted, self._options.task_bytes)
         return [FindingPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

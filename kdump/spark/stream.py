@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from kdump.codes import Codes, KdumpError
 from kdump.reading.selection import Range
+from kdump.reading.transactionreader import TransactionReader
 from kdump.rows.schema import Table
 from kdump.spark.byteranges import ByteRange, byte_ranges_between
 from kdump.spark.options import EARLIEST, LATEST, StreamOptions
@@ -32,10 +33,10 @@ from kdump.spark.positions import (
     shares,
     status,
 )
-from kdump.spark.readrecords import ArrowOptions, read_splits
+from kdump.spark.readrecords import ArrowOptions, read_log
 from kdump.spark.schemas import checked, decoded, without_nulls
 from kdump.spark.worker import BeginsTask
-from kdump.tasks.splits import Wanted, packed, task_sizes
+from kdump.tasks.logs import Wanted, packed, task_sizes
 
 _LOG: Final = logging.getLogger("kdump")
 
@@ -92,12 +93,11 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
                 # A file was deleted since it was listed.
                 byte_ranges += list(self._byte_ranges(directory, self.listed().get(directory), *places))
         total = sum(byte_range.size for byte_range in byte_ranges)
-        split_bytes, open_cost = task_sizes(total, source.split_bytes, source.min_partitions)
-        pieces = [piece for byte_range in byte_ranges for piece in byte_range.pieces(split_bytes)]
-        return [ByteRangePartition(task) for task in packed(pieces, split_bytes=split_bytes, open_cost=open_cost)]
+        task_bytes, open_cost = task_sizes(total, source.task_bytes, source.min_partitions)
+        return [ByteRangePartition(task) for task in packed(byte_ranges, task_bytes=task_bytes, open_cost=open_cost)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """See DataSourceStreamReader. Raises as ``read_splits``, and DataLossError, ChangedError."""
+        """See DataSourceStreamReader. Raises as ``read_log``, and DataLossError, ChangedError."""
         assert isinstance(partition, ByteRangePartition), "the partitions are those of this reader"
         source = self._options.source
         for byte_range in partition.byte_ranges:
@@ -109,8 +109,9 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
                 source.mode,
                 decoding=source.decoding,
             )
+            rows = read_log(byte_range.log, byte_range.open, options, TransactionReader(), start=byte_range.first)
             try:
-                yield from without_nulls(read_splits([byte_range], options), self._schema)
+                yield from without_nulls(rows, self._schema)
             except DataLossError as error:
                 self._on_loss(str(error))
 

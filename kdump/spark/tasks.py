@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kdump.spark.sessions import translated_errors
 from kdump.spark.worker import begin_task
-from kdump.tasks.work import ItemT, ResultT, Work, joined
+from kdump.tasks.work import ItemT, ResultT, Work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +52,7 @@ def _worker(work: Work[Any, Any]) -> Worker:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with work.place.entered():
             for number, task in tasks_of(batches):
-                results = (joined(work.pack(result)) for item in task for result in work.function(item))
+                results = (work.pack(result) for item in task for result in work.function(item))
                 yield from record_batches(((number, *row) for row in enumerate(results)), _RESULTS)
 
     return run

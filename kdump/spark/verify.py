@@ -1,4 +1,4 @@
-"""``verify`` on Spark: splits of logs are read in parallel, then each partition is judged."""
+"""``verify`` on Spark: logs are read in parallel, then each partition is judged."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kdump.kafka.recover import Cut, CutReason, Recovery, RecoveryFailure, Recov
 from kdump.log.named import STDIN
 from kdump.spark.sessions import translated_errors
 from kdump.spark.tasks import Worker, distributed, on_spark, record_batches, tasks_of
+from kdump.tasks.logs import TASK_BYTES
 from kdump.tasks.plaindata import PlainData
-from kdump.tasks.splits import SPLIT_BYTES
 from kdump.tasks.work import Work, Workplace
 from kdump.verify.judging import DistributedCheck, judge
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Judgement, PartitionCheck
-from kdump.verify.readings import PIECES, Group, ReadingPiece, ReadingTask, absolute, plan_readings, read_piece
+from kdump.verify.readings import PIECES, Group, ReadingPiece, ReadingTask, absolute, plan_readings, read_pieces
 from kdump.verify.run import Judge
 from kdump.verify.segment import CheckOptions
 from kdump.verify.summary import SegmentSummary
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PIECES: Final = pa.schema(
-    [("group", pa.int32()), ("segment", pa.int32()), ("position", pa.int64()), ("number", pa.int32()),
-     ("piece", pa.binary())]
+    [("group", pa.int32()), ("segment", pa.int32()), ("number", pa.int32()), ("piece", pa.binary())]
 )  # fmt: skip
 _JUDGEMENTS: Final = pa.schema([("group", pa.int32()), ("number", pa.int64()), ("item", pa.binary())])
 _JUDGEMENT: Final = PlainData(
@@ -41,10 +40,11 @@ _JUDGEMENT: Final = PlainData(
         SegmentSummary, Severity,
     )
 )  # fmt: skip
-_FEW_TASKS: Final = 64
+_FEW_TASKS: Final = 16
 """The driver judges the results of up to this many tasks, which saves the shuffle and a stage."""
-_MOST_SEEN: Final = 4 << 20
-"""Bytes from one of few tasks: 50,000 batches. Of partitions that come to more the driver does not want to know."""
+_MOST_SEEN: Final = 16 << 20
+"""Bytes from one of few tasks: 200,000 batches, more than most segments have. Of partitions that come to more the
+driver does not want to know."""
 _TOO_MUCH: Final = -1
 """Stands for the number of a piece: the task has more results than that."""
 
@@ -57,7 +57,7 @@ class SparkJudge(DistributedCheck):
         paths: as they will be given to ``Verification.path``.
         options: how deep.
         here: checks what the job did not find in this process; None: with ``options``.
-        split_bytes: of a task.
+        task_bytes: of a task.
 
     Raises:
         KdumpError: the job fails.
@@ -70,11 +70,11 @@ class SparkJudge(DistributedCheck):
         options: CheckOptions,
         *,
         here: Judge | None = None,
-        split_bytes: int = SPLIT_BYTES,
+        task_bytes: int = TASK_BYTES,
     ) -> None:
         def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Iterable[Judgement]]]:
             place = Workplace.of([path for path in paths if path != STDIN])
-            items = judgements(spark, absolute(groups), options, place, split_bytes=split_bytes)
+            items = judgements(spark, absolute(groups), options, place, task_bytes=task_bytes)
             by_group = groupby(sorted(items, key=itemgetter(0)), itemgetter(0))
             return ((number, map(itemgetter(1), own)) for number, own in by_group)
 
@@ -87,7 +87,7 @@ def judgements(
     options: CheckOptions,
     place: Workplace,
     *,
-    split_bytes: int = SPLIT_BYTES,
+    task_bytes: int = TASK_BYTES,
 ) -> Iterator[tuple[int, Judgement]]:
     """The judgement of groups of segments: (group, item), the items of a group together and in order.
 
@@ -96,19 +96,19 @@ def judgements(
         groups: their paths must mean the same here and on every worker.
         options: how deep.
         place: what a worker needs to find the files of the groups.
-        split_bytes: of a task.
+        task_bytes: of a task.
 
     Raises:
         KdumpError: a job fails.
     """
-    tasks = plan_readings(groups, split_bytes=split_bytes)
+    tasks = plan_readings(groups, task_bytes=task_bytes)
     if 0 < len(tasks) <= _FEW_TASKS:
         work = Work(partial(_at_most, options=options, most=_MOST_SEEN), PIECES.pack, PIECES.unpack)
         pieces = list(on_spark(spark, [[task] for task in tasks], work))
         left = {piece.group for piece in pieces if piece.number == _TOO_MUCH}
         known = sorted((piece for piece in pieces if piece.group not in left), key=_place_of)
         yield from judge(groups, known, options)
-        tasks = [own for task in tasks if (own := [split for split in task if split.group in left])]
+        tasks = [own for task in tasks if (own := [log for log in task if log.group in left])]
     if not tasks:
         return
     with translated_errors("Spark"):
@@ -118,12 +118,12 @@ def judgements(
         yield group, _JUDGEMENT.unpack(packed)
 
 
-def _place_of(piece: ReadingPiece) -> tuple[int, int, int, int]:
-    return piece.group, piece.segment, piece.position, piece.number
+def _place_of(piece: ReadingPiece) -> tuple[int, int, int]:
+    return piece.group, piece.segment, piece.number
 
 
 def _pieces(tasks: Sequence[ReadingTask], options: CheckOptions) -> Iterator[ReadingPiece]:
-    return (piece for task in tasks for piece in read_piece(task, options))
+    return (piece for task in tasks for piece in read_pieces(task, options))
 
 
 def _at_most(tasks: Sequence[ReadingTask], options: CheckOptions, most: int) -> Iterator[ReadingPiece]:
@@ -132,7 +132,7 @@ def _at_most(tasks: Sequence[ReadingTask], options: CheckOptions, most: int) -> 
     for piece in _pieces(tasks, options):
         size += piece.size
         if size > most:
-            yield from (ReadingPiece(task.group, task.segment, 0, _TOO_MUCH, []) for task in tasks)
+            yield from (ReadingPiece(task.group, task.segment, _TOO_MUCH, []) for task in tasks)
             return
         yield piece
 
@@ -149,7 +149,7 @@ def _judged_there(
 
     seen = distributed(spark, tasks).mapInArrow(_reader(options), from_arrow_schema(_PIECES))
     judges = min(len(groups), len(tasks))
-    gathered = seen.repartition(judges, "group").sortWithinPartitions("group", "segment", "position", "number")
+    gathered = seen.repartition(judges, "group").sortWithinPartitions("group", "segment", "number")
     return gathered.mapInArrow(_judge(groups, options, place), from_arrow_schema(_JUDGEMENTS))
 
 

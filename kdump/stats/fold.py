@@ -1,4 +1,4 @@
-"""The figures of logs as one fold: rows of batches and records go in, parts merge in any order, figures come out."""
+"""The figures of logs as one fold: rows of batches and records go in, folds of logs are merged, figures come out."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kdump.stats.grouping import MOST_CONTENTS, OF_BATCHES, Assigned, By, GroupF
 from kdump.stats.keys import KeySketches
 from kdump.stats.numbers import GroupNumbers
 from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
-from kdump.stats.order import RangeEnds, Runs, missing_offsets, steps_back
-from kdump.stats.places import RangeStart
+from kdump.stats.order import LogEnds, Runs, missing_offsets, steps_back
+from kdump.stats.places import LogPlace
 from kdump.stats.producers import Producers
 from kdump.stats.sizes import Sizes
 from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
@@ -54,7 +54,7 @@ _TYPE_BITS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """Where rows come from: a range of a log. ``topic`` and ``partition`` as in ``dump``.
+    """Where rows come from: a log. ``topic`` and ``partition`` as in ``dump``.
 
     ``is_07``: a log of Kafka 0.7, whose offsets are byte positions, and which has no timestamps.
     """
@@ -62,7 +62,7 @@ class LogPart:
     file: str
     topic: str | None
     partition: int | None
-    place: RangeStart
+    place: LogPlace
     is_07: bool = False
 
     def key(self, by: By) -> Key:
@@ -125,7 +125,7 @@ class StatsFold:
         return self.__dict__
 
     def part(self, part: LogPart) -> PartFold:
-        """Takes the rows of a range of a log, in file order."""
+        """Takes the rows of a log, in file order."""
         return PartFold(self, part)
 
     def merge(self, other: StatsFold, *, into_one: bool = False) -> None:
@@ -193,12 +193,12 @@ class StatsFold:
         of_rows = None if len(numbers) == 1 else np.repeat(index, [rows.size for rows in parts])
         count_batches(self, joined(parts), Assigned(np.array(list(numbers)), of_rows))
 
-    def run(self, place: RangeStart) -> RangeEnds:
-        """The ends of the range at ``place``, for figures that depend on the order of offsets and timestamps."""
+    def run(self, place: LogPlace) -> LogEnds:
+        """The ends of the log at ``place``, for figures that depend on the order of offsets and timestamps."""
         return self._runs.at(place)
 
-    def transactions(self, place: RangeStart) -> TransactionRun:
-        """The transactions of the range at ``place``, for figures that depend on the order of markers."""
+    def transactions(self, place: LogPlace) -> TransactionRun:
+        """The transactions of the log at ``place``, for figures that depend on the order of markers."""
         return self._transactions.at(place)
 
     def settle(self, following: OutcomeAfter = lambda file, producer, offset: OPEN) -> None:
@@ -228,14 +228,14 @@ class StatsFold:
 
 
 FOLD_CLASSES: Final = (
-    By, Columns, GroupFiles, GroupNumbers, Groups, KeySketches, OffsetTimes, Producers, RangeEnds, RangeStart, Runs,
+    By, Columns, GroupFiles, GroupNumbers, Groups, KeySketches, OffsetTimes, Producers, LogEnds, LogPlace, Runs,
     Sizes, StatsFold, Tally, Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES,
 )  # fmt: skip
 """The classes inside of a fold, for those who send one to another process."""
 
 
 class PartFold:
-    """Adds the rows of one range of a log to a fold."""
+    """Adds the rows of one log to a fold."""
 
     def __init__(self, fold: StatsFold, part: LogPart) -> None:
         self._fold = fold
@@ -246,6 +246,11 @@ class PartFold:
         if fold.by.is_of_files:
             self._own = fold.groups.one(part.key(fold.by))
             self._note_file(self._own)
+
+    @property
+    def path(self) -> str:
+        """Of the log."""
+        return self._part.place.file
 
     def see_indexes(self, size: int, index_entries: int | None, time_index_entries: int | None) -> None:
         """Note the index entries beside the log of ``size`` bytes; None: there is no index file."""

@@ -1,7 +1,7 @@
 """What depends on the order of batches and records: missing offsets, and timestamps that go back.
 
-A run is an unbroken part of one byte range of a segment. What lies between two runs is found once all runs are there
-and sorted, so that they may come in any order.
+A run is what one log holds. What lies between two runs is found once all runs are there and sorted, as the logs of a
+partition may be named in any order.
 
 Source: docs/spec/formats.md#3-record-batches-v2 for what compaction leaves of a batch.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.stats.grouping import Assigned
-from kdump.stats.places import RangeStart
+from kdump.stats.places import LogPlace
 from kdump.verify.table import UNKNOWN_OFFSET
 
 
@@ -32,7 +32,7 @@ class Between(NamedTuple):
 
 
 @dataclass(slots=True)
-class RangeEnds:
+class LogEnds:
     """The ends of a run; None as long as it has no batches."""
 
     first_offset: int | None = None
@@ -65,13 +65,13 @@ class RangeEnds:
 
 @dataclass(slots=True)
 class Runs:
-    """All runs, by where they begin."""
+    """All runs, by the places of their logs."""
 
-    found: dict[RangeStart, RangeEnds] = field(default_factory=dict)
+    found: dict[LogPlace, LogEnds] = field(default_factory=dict)
 
-    def at(self, place: RangeStart) -> RangeEnds:
-        """The run that begins at ``place``."""
-        return self.found.setdefault(place, RangeEnds())
+    def at(self, place: LogPlace) -> LogEnds:
+        """The run of the log at ``place``."""
+        return self.found.setdefault(place, LogEnds())
 
     def merge(self, other: Runs, ids: NDArray[np.int64]) -> None:
         """Merge other runs; ``ids``: the ids here of their groups."""
@@ -91,18 +91,15 @@ class Runs:
             yield from _steps(run for _, run in runs)
 
 
-def _gaps(runs: Iterable[tuple[RangeStart, RangeEnds]]) -> Iterator[Between]:
+def _gaps(runs: Iterable[tuple[LogPlace, LogEnds]]) -> Iterator[Between]:
     """Missing offsets between the runs of a partition, in order, and before the last batch of each run."""
-    file: str | None = None
     last_offset: int | None = None
     is_after_gap = False
     open_gap: tuple[int, Between] | None = None
     for place, run in runs:
-        if file != place.file:
-            file = place.file
-            if last_offset is None and place.base_offset >= 0:
-                # The segment's name tells where it began.
-                last_offset = place.base_offset - 1
+        if last_offset is None and place.base_offset >= 0:
+            # The segment's name tells where it began.
+            last_offset = place.base_offset - 1
         if run.first_offset is not None and run.last_offset is not None:
             if open_gap is not None and open_gap[0] <= run.first_offset:
                 yield open_gap[1]
@@ -120,7 +117,7 @@ def _gaps(runs: Iterable[tuple[RangeStart, RangeEnds]]) -> Iterator[Between]:
         yield open_gap[1]
 
 
-def _steps(runs: Iterable[RangeEnds]) -> Iterator[Between]:
+def _steps(runs: Iterable[LogEnds]) -> Iterator[Between]:
     """Timestamps that go back from one run to the next."""
     last_timestamp: int | None = None
     for run in runs:
@@ -131,7 +128,7 @@ def _steps(runs: Iterable[RangeEnds]) -> Iterator[Between]:
 
 
 def missing_offsets(
-    run: RangeEnds, rows: NDArray[np.void], assigned: Assigned
+    run: LogEnds, rows: NDArray[np.void], assigned: Assigned
 ) -> tuple[NDArray[np.int64], Between | None]:
     """Offsets missing before and in each batch, shape (rows,); and those before the last batch of the rows before.
 
@@ -172,7 +169,7 @@ def missing_offsets(
     return gap + inside, earlier
 
 
-def steps_back(run: RangeEnds, timestamp: NDArray[np.int64], assigned: Assigned) -> NDArray[np.int64]:
+def steps_back(run: LogEnds, timestamp: NDArray[np.int64], assigned: Assigned) -> NDArray[np.int64]:
     """By how many ms each timestamp is below the one before it, else 0; shape (rows,).
 
     Args:

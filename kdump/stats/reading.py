@@ -1,4 +1,4 @@
-"""Reads a range of a log as ``verify`` does and adds its rows to a fold: one pass for both."""
+"""Reads a log as ``verify`` does and adds its rows to a fold: one pass for both."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from kdump.codes import Finding
-from kdump.log.extents import Extent
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE
 from kdump.stats.fold import PartFold
@@ -21,7 +20,6 @@ _RECORDS_CHUNK: Final = 4 << 20
 def segment_reading(
     source: Source,
     following: NextSegment | None,
-    extent: Extent | None,
     part: PartFold,
     *,
     with_records: bool,
@@ -32,7 +30,6 @@ def segment_reading(
     Args:
         source: the log.
         following: as for SegmentReading.
-        extent: the range that is read; None: all of the log.
         part: takes the records.
         with_records: decode every record; else check framing, checksums and headers.
         limit: most bytes to which one batch may decompress.
@@ -44,7 +41,7 @@ def segment_reading(
         suspects = RecordReader(limit, part.see_records).suspects
     chunk_size = _RECORDS_CHUNK if with_records else DEFAULT_CHUNK_SIZE
     options = CheckOptions(deep=with_records, limit=limit, columnar=True)
-    return SegmentReading(source, following, options, extent, suspects=suspects, chunk_size=chunk_size)
+    return SegmentReading(source, following, options, suspects=suspects, chunk_size=chunk_size)
 
 
 class StatsReading:

@@ -1,25 +1,21 @@
 """``kdump stats``: the figures of logs, and the number of ``verify``'s findings in them, in one pass over each log.
 
-A log that is checked in this process is folded on the way. Logs that other processes read come as folds of splits
-(``fold_split``).
+A log that is checked in this process is folded on the way. Logs that other processes read come as folds.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.format.index import parse_offset_index, parse_time_index, used_entries
 from kdump.log import files
 from kdump.log.context import FileContext
-from kdump.log.extents import Extent, LogCuts, split_starts
 from kdump.log.named import is_stream
 from kdump.log.names import Kind, sibling
-from kdump.log.offsetindex import rising_entries
 from kdump.log.partition import segments_after
 from kdump.log.paths import Sibling, file_by_name
 from kdump.log.siblings import read_beside
@@ -30,9 +26,9 @@ from kdump.stats.fold import LogPart, PartFold, StatsFold
 from kdump.stats.groupfigures import Damage, FiguresReport, report
 from kdump.stats.grouping import By, Key
 from kdump.stats.offsettimes import CurveStep
-from kdump.stats.places import RangeStart
+from kdump.stats.places import LogPlace
 from kdump.stats.reading import StatsReading, segment_reading
-from kdump.tasks.splits import SPLIT_BYTES, Split
+from kdump.tasks.logs import LogFile
 from kdump.verify.cleanpartitions import CleanPartition
 from kdump.verify.gaps import NextSegment
 from kdump.verify.partition import Item, PartitionCheck, base_offset_of
@@ -81,8 +77,6 @@ class StatsRun:
         self._options = options
         self._fold = options.fold()
         self._folded: set[str] = set()
-        self._taken: str | None = None
-        """The log whose splits are taken now."""
         self._found: dict[str | None, dict[Severity, int]] = {}
         self._transactions = TransactionReader()
         self._is_followed: dict[str, bool] = {}
@@ -94,18 +88,13 @@ class StatsRun:
         """Checks partitions in this process, and folds their logs on the way."""
         return PartitionCheck(self._options.checks, read=self.read, small=self._small, see_clean=self._see_clean)
 
-    def take_split(self, log: str, first: int, fold: StatsFold) -> None:
-        """Take the fold of a split of a log that was looked at elsewhere. The splits of a log come in order.
+    def take_fold(self, log: str, fold: StatsFold) -> None:
+        """Take the fold of a log that was looked at elsewhere; ``log``: its absolute path.
 
-        Args:
-            log: its absolute path. A log that was folded before is left out.
-            first: the file position at which the split begins.
-            fold: of the split.
+        A log that was folded before is left out.
         """
-        if first == 0:
-            self._taken = None if log in self._folded else log
+        if log not in self._folded:
             self._folded.add(log)
-        if log == self._taken:
             self._fold.merge(fold)
 
     def see_07(self, path: str, entries: Sequence[tuple[Message07, int]]) -> None:
@@ -114,7 +103,7 @@ class StatsRun:
 
         whole = path if is_stream(path) else files.absolute(path)
         if not entries:
-            part = replace(_part(FileContext.of(path), whole, 0), is_07=True)
+            part = replace(_part(FileContext.of(path), whole), is_07=True)
             self._part_07 = None if whole in self._folded else self._fold.part(part)
             self._folded.add(whole)
         elif self._part_07 is not None:
@@ -142,7 +131,7 @@ class StatsRun:
             total = _sum(total, own)
             if by.is_of_files and path is not None:
                 log = _log_of(path)
-                key = _part(FileContext.of(log), files.absolute(log), 0).key(by)
+                key = _part(FileContext.of(log), files.absolute(log)).key(by)
                 damage[key] = _sum(damage.get(key, Damage()), own)
         return report(self._fold, damage, total)
 
@@ -162,8 +151,11 @@ class StatsRun:
             return SegmentReading(source, following, self._options.checks)
         self._folded.add(whole)
         known = None if self._small is None else self._small.reading(source)
-        part = _part(context or FileContext.of(path), whole, 0)
-        return _FoldingReading(source, following, part, self._options, self._fold, known=known)
+        # Elsewhere each log has a fold of its own. Sketches of keys depend on it, exact figures do not.
+        fold = self._options.fold() if self._options.with_records else self._fold
+        part = fold.part(_part(context or FileContext.of(path), whole))
+        seen = log_reading(source, following, part, self._options, known=known)
+        return seen if fold is self._fold else _MergedReading(seen, fold, self._fold)
 
     def _see_clean(self, partition: CleanPartition) -> None:
         """Fold the logs of a partition that were not folded before."""
@@ -172,7 +164,7 @@ class StatsRun:
             if whole in self._folded:
                 continue
             self._folded.add(whole)
-            part = self._fold.part(_part(FileContext.of(path), whole, 0))
+            part = self._fold.part(_part(FileContext.of(path), whole))
             if index_entries is None:
                 _see_indexes(part, whole, size)
             else:
@@ -212,104 +204,54 @@ class FindingDeduplicator:
                 yield item
 
 
-class _FoldingReading:
-    """One pass over a log, in the parts that ``fold_split`` gets elsewhere.
+class _MergedReading:
+    """A look at a log whose fold is merged into another one at the end; see ``verify.segment.SeenSegment``."""
 
-    So sketches of keys give equal numbers on every engine: they are made of the same parts, merged in the same order.
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        following: NextSegment,
-        part: LogPart,
-        options: StatsOptions,
-        fold: StatsFold,
-        *,
-        known: SeenSegment | None,
-    ) -> None:
-        self._known = known
-        self._source = source
-        self._following = following
-        self._part = part
-        self._options = options
+    def __init__(self, seen: SeenSegment, fold: StatsFold, into: StatsFold) -> None:
+        self._seen = seen
         self._fold = fold
-        self.ends_in_gap = False
+        self._into = into
+
+    @property
+    def ends_in_gap(self) -> bool:
+        """Whether damage follows the last row; see SeenSegment."""
+        return self._seen.ends_in_gap
 
     def items(self) -> Iterator[Finding | Rows]:
-        """Findings and rows; see ``verify.segment.SeenSegment``."""
-        place, options = self._part.place, self._options
-        for position, extent in self._extents():
-            # Without sketches it does not matter which parts are merged when.
-            fold = options.fold() if options.with_records else self._fold
-            part = fold.part(replace(self._part, place=place._replace(position=position)))
-            if position == 0:
-                _see_indexes(part, place.file, self._source.size)
-            seen = self._known or segment_reading(
-                self._source, self._following, extent, part, with_records=options.with_records, limit=options.limit
-            )
-            reading = StatsReading(seen, part)
-            try:
-                yield from reading.items()
-            finally:
-                if fold is not self._fold:
-                    # As another process would get them: packing changes the order in which a sketch drops keys.
-                    fold.keys.pack()
-                    self._fold.merge(fold)
-            if extent is None or extent.start < extent.end:
-                self.ends_in_gap = reading.ends_in_gap
-
-    def _extents(self) -> Iterator[tuple[int, Extent | None]]:
-        """Where each part begins, and which range is read for it; None: all of the log."""
-        place, size = self._part.place, self._source.size
-        # Exact figures are the same without parts.
-        starts = [0] if size is None or not self._options.with_records else split_starts(size, SPLIT_BYTES)
-        if len(starts) < 2:
-            yield 0, None
-            return
-        cuts = LogCuts(rising_entries(place.file, place.base_offset))
-        # All of them are looked for before the first part is read.
-        extents = [cuts.extent(self._source, first, last) for first, last in pairwise((*starts, size or 0))]
-        ends = [extent.end for extent in extents if extent.start < extent.end]
-        reached = 0
-        for start, extent in zip(starts, extents, strict=True):
-            if extent.start >= reached:
-                extent.later = ends[bisect_right(ends, extent.end) :]
-                yield start, extent
-                reached = max(reached, extent.end)
+        """Findings and rows; see SeenSegment."""
+        try:
+            yield from self._seen.items()
+        finally:
+            # As it comes from another process: packing changes the order in which a sketch drops keys.
+            self._fold.keys.pack()
+            self._into.merge(self._fold)
 
 
-def fold_split(split: Split, options: StatsOptions) -> StatsFold | None:
-    """The fold of the rows that a split owns, without what cannot be read; None where its end is false."""
+def fold_log(log: LogFile, options: StatsOptions) -> StatsFold:
+    """The fold of a log, without what cannot be read: the judge of the partition reports it."""
     fold = options.fold()
-    try:
-        with split.open() as source:
-            extent = split.extent(source)
-            for _ in split_reading(split, source, None, extent, options=options, fold=fold).items():
-                pass
-            if extent.is_missed:
-                return None
-    except KdumpError:
-        # The judge of the partition reports it.
-        pass
+    with suppress(KdumpError), log.open_planned() as source:
+        for _ in log_reading(source, None, part_of(log, fold), options).items():
+            pass
     return fold
 
 
-def split_reading(
-    split: Split,
+def part_of(log: LogFile, fold: StatsFold) -> PartFold:
+    """Takes the rows of a log into a fold."""
+    return fold.part(_part(log.context, log.path))
+
+
+def log_reading(
     source: Source,
     following: NextSegment | None,
-    extent: Extent,
-    *,
+    part: PartFold,
     options: StatsOptions,
-    fold: StatsFold,
+    *,
+    known: SeenSegment | None = None,
 ) -> SeenSegment:
-    """A look at what a split owns, ``extent`` of ``source``, which is folded into ``fold`` on the way."""
-    log = split.log
-    part = fold.part(_part(log.context, log.path, split.first))
-    if split.first == 0:
-        _see_indexes(part, log.path, log.size)
-    seen = segment_reading(source, following, extent, part, with_records=options.with_records, limit=options.limit)
+    """A look at a log, which goes into ``part`` on the way; ``known``: what is known of the log already."""
+    _see_indexes(part, part.path, source.size)
+    seen = known or segment_reading(source, following, part, with_records=options.with_records, limit=options.limit)
     return StatsReading(seen, part)
 
 
@@ -319,13 +261,13 @@ def _log_of(path: str) -> str:
     return file.log if isinstance(file, Sibling) else path
 
 
-def _part(context: FileContext, whole: str, position: int) -> LogPart:
+def _part(context: FileContext, whole: str) -> LogPart:
     if is_stream(whole):
         # Two pipes may be of two partitions.
-        place = RangeStart(whole, -1, whole, position)
+        place = LogPlace(whole, -1, whole)
     else:
         base_offset = base_offset_of(whole)
-        place = RangeStart(files.directory_of(whole), -1 if base_offset is None else base_offset, whole, position)
+        place = LogPlace(files.directory_of(whole), -1 if base_offset is None else base_offset, whole)
     return LogPart(context.file, context.topic, context.partition, place)
 
 

@@ -1,55 +1,49 @@
-"""``stats`` as tasks: splits of logs are folded anywhere, and merged here in the order of the files."""
+"""``stats`` as tasks: logs are folded anywhere, and merged here in the order of the files."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
-from kdump.codes import KdumpError
 from kdump.fast.memory import give_back_freed_memory
 from kdump.log import files
 from kdump.log.context import FileContext
-from kdump.log.extents import Extent
-from kdump.log.source import Source, keep_size
+from kdump.log.source import Source
 from kdump.stats.fold import FOLD_CLASSES, StatsFold
-from kdump.stats.run import StatsOptions, StatsRun, fold_split, split_reading
+from kdump.stats.run import StatsOptions, StatsRun, fold_log, log_reading, part_of
+from kdump.tasks.logs import TASK_BYTES, LogFile, listed_logs, packed_in_order
 from kdump.tasks.plaindata import PlainData
-from kdump.tasks.splits import SPLIT_BYTES, LogFile, Split, listed_logs, plan
-from kdump.tasks.work import Packed, Runner, Work, in_process
+from kdump.tasks.work import Runner, Work, in_process
 from kdump.verify.gaps import NextSegment
 from kdump.verify.judging import DistributedCheck, has_small_logs, judged_groups
 from kdump.verify.partition import Judgement
 from kdump.verify.readings import (
     PIECE_CLASSES,
-    Beside,
     Group,
+    ReadingEnd,
     ReadingPiece,
     ReadingTask,
     absolute,
     died,
-    file_of,
     groups_of,
+    log_size,
     plan_readings,
-    read_piece,
-    split_size,
+    read_pieces,
 )
 from kdump.verify.run import Judge
 from kdump.verify.segment import SeenSegment
 
 
-class FoldedSplit(NamedTuple):
-    """The fold of what lies in a log from the file position ``first`` on. ``log``: its absolute path."""
+class FoldedLog(NamedTuple):
+    """The fold of a log. ``log``: its absolute path."""
 
     log: str
-    first: int
     fold: StatsFold
 
 
-_RESULT: Final = PlainData((*FOLD_CLASSES, FoldedSplit))
-_PIECE: Final = PlainData((*FOLD_CLASSES, *PIECE_CLASSES, Beside, FoldedSplit))
+_RESULT: Final = PlainData((*FOLD_CLASSES, FoldedLog))
+_PIECE: Final = PlainData((*FOLD_CLASSES, *PIECE_CLASSES, FoldedLog))
 
 
 def folding_judge(
@@ -68,24 +62,16 @@ def folding_judge(
         options: what is counted.
         into: takes the folds of the logs that are judged.
         run: reads the logs.
-        min_tasks: see ``plan_readings``. Sketches of records are merged from the same splits everywhere, so these do
-            not become smaller.
+        min_tasks: see ``plan_readings``.
         takes_small: see ``pooled_judge``.
     """
 
-    def take(split: FoldedSplit) -> None:
-        into.take_split(split.log, split.first, split.fold)
+    def take(folded: FoldedLog) -> None:
+        into.take_fold(*folded)
 
     def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Iterable[Judgement]]]:
-        tasks = plan_readings(groups, min_tasks=min_tasks, cuts_smaller=not options.with_records)
-        work = Work(
-            partial(_read_and_fold, options=options),
-            _packed,
-            _PIECE.unpack,
-            lost=died,
-            size=split_size,
-            shared_file=file_of,
-        )
+        tasks = plan_readings(groups, min_tasks=min_tasks)
+        work = Work(partial(_read_and_fold, options=options), _packed, _PIECE.unpack, lost=died, size=log_size)
         # A single task is done here: its fold would be held twice on its way from another process.
         pieces = (run if len(tasks) > 1 else in_process)(tasks, work)
         contexts = {files.absolute(path): FileContext.of(path) for group in groups for path in group.segments}
@@ -101,69 +87,38 @@ def folding_judge(
 
 
 def _read_and_fold(task: ReadingTask, options: StatsOptions) -> Iterator[ReadingPiece]:
-    """The pieces of a split, and at last its fold."""
-    fold, split = options.fold(), task.split
+    """The pieces of a log, the last one with its fold."""
+    fold, log = options.fold(), task.log
 
-    def look(source: Source, following: NextSegment, extent: Extent) -> SeenSegment:
-        return split_reading(split, source, following, extent, options=options, fold=fold)
+    def look(source: Source, following: NextSegment) -> SeenSegment:
+        return log_reading(source, following, part_of(log, fold), options)
 
-    count = 0
-    for piece in read_piece(task, options.checks, look):
-        yield piece
-        count += 1
-    folded = Beside(FoldedSplit(split.log.path, split.first, fold))
-    yield ReadingPiece(task.group, task.segment, split.first, count, folded)
+    return read_pieces(task, options.checks, look, lambda: FoldedLog(log.path, fold))
 
 
-def _packed(piece: ReadingPiece) -> Packed:
-    pieces = _PIECE.pieces(piece)
-    if isinstance(piece.seen, Beside):
-        # The fold is all that is left of the split. It may wait long, beside the folds of other processes.
+def _packed(piece: ReadingPiece) -> bytes:
+    packed = _PIECE.pack(piece)
+    if isinstance(piece.seen, ReadingEnd):
+        # The fold is all that is left of the log. It may wait long, beside the folds of other processes.
         give_back_freed_memory()
-    return pieces
+    return packed
 
 
 def take_folds(
-    paths: Sequence[str], options: StatsOptions, into: StatsRun, run: Runner, *, split_bytes: int = SPLIT_BYTES
+    paths: Sequence[str], options: StatsOptions, into: StatsRun, run: Runner, *, task_bytes: int = TASK_BYTES
 ) -> None:
     """Fold the logs of ``paths`` in tasks, and give the folds to ``into``; the checks of the logs come after this.
 
     Raises:
         KdumpError: the job fails.
     """
-    logs = _logs_of(paths)
-    # Paths of logs are absolute, and have their credentials.
-    work = Work(partial(_folded, options=options), _RESULT.pieces, _RESULT.unpack)
-    found: dict[str, list[FoldedSplit]] = {}
-    tasks = plan(logs, split_bytes=split_bytes)
-    counts = Counter(split.log.path for task in tasks for split in task)
-    for part in run(tasks, work):
-        found.setdefault(part.log, []).append(part)
-    for log in logs:
-        own = sorted(found.get(log.path, ()), key=lambda part: part.first)
-        if own and len(own) == counts[log.path]:
-            for part in own:
-                into.take_split(log.path, part.first, part.fold)
-        else:
-            # It is empty and was in no task, or it was cut at a false place.
-            _fold_here(log, into)
-
-
-def _logs_of(paths: Sequence[str]) -> list[LogFile]:
-    """The logs in the order in which ``StatsRun.judge`` is asked for them; it also reports what is wrong with them."""
+    # In the order in which ``StatsRun.judge`` is asked for them; it also reports what is wrong with them.
     segments = dict.fromkeys(segment for path in paths for group in groups_of(path) for segment in group.segments)
-    return listed_logs(segments)
+    # Paths of logs are absolute, and have their credentials.
+    work = Work(partial(_folded, options=options), _RESULT.pack, _RESULT.unpack)
+    for folded in run(packed_in_order(listed_logs(segments), task_bytes=task_bytes), work):
+        into.take_fold(*folded)
 
 
-def _folded(split: Split, options: StatsOptions) -> Iterator[FoldedSplit]:
-    fold = fold_split(split, options)
-    if fold is not None:
-        yield FoldedSplit(split.log.path, split.first, fold)
-
-
-def _fold_here(log: LogFile, into: StatsRun) -> None:
-    """Fold a log in this process. The judge of the partition reports what cannot be read."""
-    with suppress(KdumpError), log.open() as source:
-        keep_size(source, log.size)
-        for _ in into.read(source, NextSegment(), log.context).items():
-            pass
+def _folded(log: LogFile, options: StatsOptions) -> Iterator[FoldedLog]:
+    yield FoldedLog(log.path, fold_log(log, options))

@@ -1,6 +1,6 @@
 """The outcome of transactional batches, and how many transactions there are.
 
-A producer's marker ends what the producer wrote since its previous marker. A run of batches keeps its first marker and
+A producer's marker ends what the producer wrote since its previous marker. The run of a log keeps its first marker and
 what no marker in it ends; at last the runs are joined in order (see ``places``). There may be a transaction per batch,
 so all of that is held in arrays.
 
@@ -23,7 +23,7 @@ from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.format.control import ABORT, COMMIT
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN, OUTCOMES
 from kdump.stats.grouping import Assigned
-from kdump.stats.places import RangeStart
+from kdump.stats.places import LogPlace
 from kdump.stats.tally import most_pending
 
 _OUTCOME_OF: Final = {COMMIT: COMMITTED, ABORT: ABORTED}
@@ -52,7 +52,7 @@ class GroupOutcomes(NamedTuple):
 
 
 class TransactionRun:
-    """The transactions of a range of a segment."""
+    """The transactions of a log."""
 
     def __init__(self) -> None:
         self._kept: _Events = [np.empty(0, np.int64)] * (_RECORDS + 1)
@@ -147,12 +147,12 @@ class TransactionRun:
 
 @dataclass(slots=True)
 class TransactionRuns:
-    """All runs, by where they begin."""
+    """All runs, by the places of their logs."""
 
-    found: dict[RangeStart, TransactionRun] = field(default_factory=dict)
+    found: dict[LogPlace, TransactionRun] = field(default_factory=dict)
 
-    def at(self, place: RangeStart) -> TransactionRun:
-        """The run that begins at ``place``."""
+    def at(self, place: LogPlace) -> TransactionRun:
+        """The run of the log at ``place``."""
         return self.found.setdefault(place, TransactionRun())
 
     def merge(self, other: TransactionRuns, ids: NDArray[np.int64]) -> None:

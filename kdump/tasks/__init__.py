@@ -1,1 +1,1 @@
-"""Work on many logs: cut into pieces, run anywhere, results as plain data."""
+"""Work on many logs: given to tasks, run anywhere, results as plain data."""

@@ -42,15 +42,11 @@ class PlainData:
 
     def pack(self, value: object) -> bytes:
         """The value as bytes. Raises TypeError for an instance of another class."""
-        return b"".join(self.pieces(value))
-
-    def pieces(self, value: object) -> tuple[bytes | memoryview, ...]:
-        """What ``pack`` gives, in pieces: arrays are not copied. Raises as ``pack``."""
         large: list[bytes | memoryview] = []
         text = json.dumps(self._packed(value, large), separators=(",", ":")).encode()
-        return _TEXT_SIZE.pack(len(text)), text, *large
+        return b"".join((_TEXT_SIZE.pack(len(text)), text, *large))
 
-    def unpack(self, data: bytes | memoryview) -> Any:
+    def unpack(self, data: bytes) -> Any:
         """The value that was packed. Raises KdumpError UNREADABLE where ``data`` are no such value."""
         try:
             large = _Large(data)
@@ -116,7 +112,7 @@ class PlainData:
 class _Large:
     """The bytes of a result, which are read one member after the other."""
 
-    def __init__(self, data: bytes | memoryview) -> None:
+    def __init__(self, data: bytes) -> None:
         self._data = memoryview(data)
         self._at = 0
 

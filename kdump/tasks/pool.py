@@ -9,46 +9,32 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import struct
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate, pairwise
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from threading import Condition, Thread, active_count
-from typing import Any, Final, Generic, NamedTuple
+from typing import Any, Final, Generic
 
 from kdump.codes import Codes, KdumpError
 from kdump.system.modules import only_own_modules
-from kdump.system.pagecache import SharedPages, share
 from kdump.tasks.plaindata import PlainData
-from kdump.tasks.slots import SLOT_BYTES, Slots
-from kdump.tasks.work import ItemT, Packed, ResultT, Work
+from kdump.tasks.work import ItemT, ResultT, Work
 
 MOST_HELD: Final = 16 << 20
-"""Bytes of results for each process that are held until it is their turn, beside those in slots."""
-_MOST_WAITING: Final = 1 << 30
-"""Bytes of files for each process whose pages stay in the page cache until the files are done: about a segment."""
+"""Bytes of results for each process that are held until it is their turn."""
 _LEAST: Final = 256
 """What a result counts at least, in bytes."""
-_LEAST_FOR_SLOT: Final = 1 << 15
-"""Bytes. Smaller results go through the pipe."""
 _ERROR: Final = PlainData(())
-_RESULT, _STORED, _OVER, _FAILED, _BROKEN, _LONG = b"r", b"s", b"o", b"f", b"b", b"l"
-"""How a message of a process begins: a result, a slot with some, the end of an item, a KdumpError, another error.
-
-After _STORED come the number of the slot (a byte) and the sizes of the results in it (_SIZE). After _LONG comes the
-size (_LENGTH) of the message that the next ones are blocks of.
-"""
-_SIZE: Final = struct.Struct("<I")
-_LENGTH: Final = struct.Struct("<Q")
+_RESULT, _OVER, _FAILED, _BROKEN = b"r", b"o", b"f", b"b"
+"""How a message of a process begins: a result, the end of an item, a KdumpError, another error."""
 
 
 class ProcessPool:
@@ -80,7 +66,7 @@ class ProcessPool:
             work = replace(work, place=replace(work.place, rate=self._rate))
         job = _Job(tasks, work, min(self._jobs, len(tasks)), self._most_held)
         total = sum(work.size(item) for task in tasks for item in task)
-        what = f"{sum(map(len, tasks)):,} parts of logs"
+        what = f"{sum(map(len, tasks)):,} logs"
         try:
             for result in job.results():
                 self._progress(what, job.done, total)
@@ -89,26 +75,12 @@ class ProcessPool:
             job.end()
 
 
-class _InSlot(NamedTuple):
-    """Packed results that lie one after the other in a slot, by their sizes."""
-
-    slots: Slots
-    slot: int
-    sizes: Sequence[int]
-
-    def results(self) -> Iterator[memoryview]:
-        """Each of them. It must not be used once the next one is asked for."""
-        for start, end in pairwise(accumulate(self.sizes, initial=0)):
-            yield self.slots.part(self.slot, start, end).toreadonly()
-        self.slots.release(self.slot)
-
-
 class _Task(Generic[ItemT]):
     """The items of a task, and what came of them so far."""
 
     def __init__(self, items: Sequence[ItemT]) -> None:
         self.items = items
-        self.results: deque[memoryview | _InSlot | Callable[[], Any]] = deque()
+        self.results: deque[bytes | Callable[[], Any]] = deque()
         """Packed ones, and functions that give what stands for them."""
         self.is_over = False
 
@@ -129,7 +101,6 @@ class _Job(Generic[ItemT, ResultT]):
         self._tasks = deque(map(_Task, tasks))
         self._waiting = deque(self._tasks)
         self._changed = Condition()
-        self._pages = SharedPages(_MOST_WAITING * processes)
         self._is_ended = False
         order = pickle.dumps((work.function, work.pack, work.place), pickle.HIGHEST_PROTOCOL) if tasks else b""
         self._workers = [_Worker(order) for _ in range(processes)]
@@ -152,21 +123,16 @@ class _Job(Generic[ItemT, ResultT]):
                     self._changed.notify_all()
                     continue
                 result = task.results.popleft()
-                if isinstance(result, memoryview):
+                if isinstance(result, bytes):
                     self._held -= max(len(result), _LEAST)
                 self._changed.notify_all()
-            match result:
-                case memoryview():
-                    unpacked = self._work.unpack(result)
-                    # It may be large, and is not held beside what it became.
-                    del result
-                    yield unpacked
-                case _InSlot():
-                    # Only who says that results are large knows that they do not stay.
-                    stays = memoryview if self._work.is_large else bytes
-                    yield from (self._work.unpack(stays(stored)) for stored in result.results())
-                case _:
-                    yield from result()
+            if isinstance(result, bytes):
+                unpacked = self._work.unpack(result)
+                # It may be large, and is not held beside what it became.
+                del result
+                yield unpacked
+            else:
+                yield from result()
 
     def end(self) -> None:
         """Kill the processes."""
@@ -180,7 +146,6 @@ class _Job(Generic[ItemT, ResultT]):
             thread.join()
         for worker in self._workers:
             worker.close()
-        self._pages.close()
 
     def _feed(self, worker: _Worker) -> None:
         """Give one task after the other to a process. This is what a thread does."""
@@ -207,22 +172,17 @@ class _Job(Generic[ItemT, ResultT]):
         while left and not self._is_ended:
             count = 0
             try:
-                worker.send(pickle.dumps((tuple(left), self._shared_files(left)), pickle.HIGHEST_PROTOCOL))
+                worker.send(pickle.dumps(tuple(left), pickle.HIGHEST_PROTOCOL))
                 while left:
-                    message = worker.receive()
-                    if message[:1] == _RESULT:
+                    kind, packed = worker.receive()
+                    if kind == _RESULT:
                         count += 1
-                        self._put(task, message[1:])
+                        self._put(task, packed)
                         continue
-                    if message[:1] == _STORED:
-                        stored = worker.stored(message)
-                        count += len(stored.sizes)
-                        self._put(task, stored)
-                        continue
-                    if message[:1] == _FAILED:
-                        raise _ERROR.unpack(message[1:])
-                    if message[:1] == _BROKEN:
-                        raise RuntimeError(str(message[1:], "utf-8"))
+                    if kind == _FAILED:
+                        raise _ERROR.unpack(packed)
+                    if kind == _BROKEN:
+                        raise RuntimeError(packed.decode())
                     with self._changed:
                         self.done += self._work.size(left.popleft())
                     count = 0
@@ -230,20 +190,10 @@ class _Job(Generic[ItemT, ResultT]):
                 error = KdumpError(Codes.UNREADABLE, f"the process that read it {worker.death()}")
                 self._put(task, partial(self._work.lost, left.popleft(), count, error))
 
-    def _shared_files(self, items: Iterable[ItemT]) -> list[str]:
-        """The files of these items that other processes may read too."""
-        if (shared_file := self._work.shared_file) is None:
-            return []
-        paths = list(dict.fromkeys(map(shared_file, items)))
-        with self._changed:
-            for path in paths:
-                self._pages.add(path)
-        return paths
-
-    def _put(self, task: _Task[ItemT], result: memoryview | _InSlot | Callable[[], Any]) -> None:
+    def _put(self, task: _Task[ItemT], result: bytes | Callable[[], Any]) -> None:
         """Hand a result on, once not too many are held. One that is asked for now need not wait."""
         with self._changed:
-            if isinstance(result, memoryview):
+            if isinstance(result, bytes):
                 while self._held >= self._most_held and not self._is_ended:
                     if task is self._tasks[0] and not task.results:
                         break
@@ -277,17 +227,10 @@ class _Worker:
         self._process: BaseProcess | None = None
         self._connection: Connection | None = None
         self._is_over = False
-        self._slots: Slots | None = None
 
     def fork(self) -> None:
-        """Start the process as a copy of this one, which takes no time. It shares slots with this one."""
-        self._slots = Slots()
-        self._start(get_context("fork"), self._slots)
-
-    def stored(self, message: memoryview) -> _InSlot:
-        """What a message says of stored results."""
-        assert self._slots is not None, "the process has slots"
-        return _InSlot(self._slots, message[1], [size for (size,) in _SIZE.iter_unpack(message[2:])])
+        """Start the process as a copy of this one, which takes no time."""
+        self._start(get_context("fork"))
 
     def send(self, task: bytes) -> None:
         """Send a task. Raises OSError where the process is gone."""
@@ -295,31 +238,24 @@ class _Worker:
             with only_own_modules():
                 # It starts first, as it lets interrupts through again.
                 resource_tracker.ensure_running()
-                self._start(get_context("spawn"), None)
+                self._start(get_context("spawn"))
         assert self._connection is not None, "it was started"
         self._connection.send_bytes(task)
 
-    def _start(self, context: ForkContext | SpawnContext, slots: Slots | None) -> None:
+    def _start(self, context: ForkContext | SpawnContext) -> None:
         self._connection, other = context.Pipe()
         with other, _without_interrupts():
-            process = context.Process(target=_work, args=(other, slots), daemon=True)
+            process = context.Process(target=_work, args=(other,), daemon=True)
             process.start()
         self._process = process
         if self._is_over:
             self.end()
         self._connection.send_bytes(self._order)
 
-    def receive(self) -> memoryview:
-        """The next message, also one that comes in blocks. Raises EOFError or OSError where the process is gone."""
+    def receive(self) -> tuple[bytes, bytes]:
+        """The next message: how it begins, and the rest. Raises EOFError or OSError where the process is gone."""
         assert self._connection is not None, "a task was sent"
-        message = self._connection.recv_bytes()
-        if message[:1] != _LONG:
-            return memoryview(message)
-        whole = bytearray(*_LENGTH.unpack(message[1:]))
-        end = 0
-        while end < len(whole):
-            end += self._connection.recv_bytes_into(whole, end)
-        return memoryview(whole)
+        return self._connection.recv_bytes(), self._connection.recv_bytes()
 
     def death(self) -> str:
         """How the process ended. The next task gets a new one."""
@@ -345,8 +281,6 @@ class _Worker:
         """Give back what the process was talked to with."""
         if self._connection is not None:
             self._connection.close()
-        if self._slots is not None:
-            self._slots.close()
 
 
 @contextmanager
@@ -359,93 +293,35 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(connection: Connection, slots: Slots | None) -> None:
+def _work(connection: Connection) -> None:
     """What a process does: one task after the other, until the process that sends them is gone."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     Thread(target=_end_with_parent, daemon=True).start()
+
+    def send(kind: bytes, packed: bytes = b"") -> None:
+        connection.send_bytes(kind)
+        connection.send_bytes(packed)
+
+    def do(item: Any) -> None:
+        for result in function(item):
+            send(_RESULT, pack(result))
+
     with suppress(EOFError, OSError):
         function, pack, place = pickle.loads(connection.recv_bytes())
         with place.entered():
-            outbox = _Outbox(connection, slots)
             while True:
-                items, shared = pickle.loads(connection.recv_bytes())
-                share(shared)
-                for item in items:
+                for item in pickle.loads(connection.recv_bytes()):
                     try:
-                        _send_all(map(pack, function(item)), outbox)
+                        do(item)
                     except KdumpError as error:
-                        end = _FAILED + _ERROR.pack(error)
+                        send(_FAILED, _ERROR.pack(error))
                     except ConnectionError:
                         raise
                     except Exception:
-                        end = _BROKEN + traceback.format_exc().encode()
+                        send(_BROKEN, traceback.format_exc().encode())
                     else:
-                        end = _OVER
-                    outbox.send(end)
-
-
-def _send_all(results: Iterable[Packed], outbox: _Outbox) -> None:
-    """Send the results of an item, and hold none of them when this returns. Raises as ``_Outbox.put``."""
-    for packed in results:
-        outbox.put(packed)
-
-
-class _Outbox:
-    """Sends results from a process. Large ones are gathered in a slot where there are slots."""
-
-    def __init__(self, connection: Connection, slots: Slots | None) -> None:
-        self._connection = connection
-        self._slots = slots
-        self._slot = 0
-        self._end = 0
-        self._sizes: list[int] = []
-
-    def put(self, packed: Packed) -> None:
-        """Send a result, or keep it until the slot is full. Raises OSError where nobody takes it."""
-        pieces = (packed,) if isinstance(packed, bytes) else packed
-        size = sum(map(len, pieces))
-        if size > SLOT_BYTES:
-            self.send(_LONG + _LENGTH.pack(len(_RESULT) + size))
-            for block in _blocks((_RESULT, *pieces)):
-                self._connection.send_bytes(block)
-            return
-        if self._slots is None or size < _LEAST_FOR_SLOT:
-            self.send(b"".join((_RESULT, *pieces)))
-            return
-        if self._end + size > SLOT_BYTES:
-            self._send_slot()
-        if not self._sizes:
-            self._slot = self._slots.take()
-        for piece in pieces:
-            self._slots.part(self._slot, self._end, self._end + len(piece))[:] = piece
-            self._end += len(piece)
-        self._sizes.append(size)
-
-    def send(self, message: bytes) -> None:
-        """Send a message after all results that were kept. Raises as ``put``."""
-        self._send_slot()
-        self._connection.send_bytes(message)
-
-    def _send_slot(self) -> None:
-        if self._sizes:
-            sizes = b"".join(map(_SIZE.pack, self._sizes))
-            self._connection.send_bytes(_STORED + bytes((self._slot,)) + sizes)
-            self._end = 0
-            self._sizes = []
-
-
-def _blocks(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
-    """Pieces as a few messages. A large result is never a second time in memory as a whole."""
-    block: list[bytes | memoryview] = []
-    size = 0
-    for piece in pieces:
-        if size + len(piece) > SLOT_BYTES:
-            yield b"".join(block)
-            block, size = [], 0
-        block.append(piece)
-        size += len(piece)
-    yield b"".join(block)
+                        send(_OVER)
 
 
 def _end_with_parent() -> None:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar
+from typing import Generic, NoReturn, Protocol, Self, TypeVar
 
 from kdump import limits
 from kdump.codes import KdumpError
@@ -20,8 +20,6 @@ from kdump.log.metering import metered
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
-Packed: TypeAlias = bytes | tuple[bytes | memoryview, ...]
-"""A result as bytes: all of them, or pieces in their order, which are copied once less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +56,6 @@ class Workplace:
             yield
 
 
-def joined(packed: Packed) -> bytes:
-    """All bytes of a packed result."""
-    return packed if isinstance(packed, bytes) else b"".join(packed)
-
-
 def _raise(item: object, count: int, error: KdumpError) -> NoReturn:
     raise error
 
@@ -79,24 +72,21 @@ class Work(Generic[ItemT, ResultT]):
         function: gives the results of an item, as they are made. Outside of this process it must be one that can be
             pickled: a function of a module, a ``functools.partial`` of one, or an object with ``__call__``. Each
             process gets it once, so an object may keep what it needs for the next item.
-        pack: a result as bytes, or as pieces of them, for its way from another process; see ``plaindata``.
+        pack: a result as bytes, for its way from another process; see ``plaindata``.
         unpack: the result that was packed.
         place: what another process does before its first item.
         lost: gives what takes the place of the results that an item still owed when its process was killed, by the
             item, the number of results before, and the error. By default it raises the error.
         size: the bytes of an item, to show how far the job is.
-        shared_file: the path of the file that an item is a part of; None: no other process reads its files.
-        is_large: the results of all items together may be more than memory holds. Then ``unpack`` may get a
-            memoryview, whose bytes are only there until the next result is asked for.
+        is_large: the results of all items together may be more than memory holds.
     """
 
     function: Callable[[ItemT], Iterable[ResultT]]
-    pack: Callable[[ResultT], Packed]
-    unpack: Callable[[bytes | memoryview], ResultT]
+    pack: Callable[[ResultT], bytes]
+    unpack: Callable[[bytes], ResultT]
     place: Workplace = Workplace()
     lost: Callable[[ItemT, int, KdumpError], Iterable[ResultT]] = _raise
     size: Callable[[ItemT], int] = _no_size
-    shared_file: Callable[[ItemT], str] | None = None
     is_large: bool = False
 
 

@@ -1,4 +1,4 @@
-"""The judging half of ``verify``. Other processes read the logs in splits (``verify.readings``).
+"""The judging half of ``verify``. Other processes read the logs (``verify.readings``).
 
 A judge gets the pieces of a partition in file order. It reports what ``PartitionCheck`` reports when it reads the logs
 itself.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Final
 
 import numpy as np
@@ -21,11 +21,10 @@ from kdump.tasks.work import Runner
 from kdump.verify.gaps import NextSegment
 from kdump.verify.partition import Judgement, PartitionCheck, SegmentReader
 from kdump.verify.readings import (
-    Beside,
     Group,
-    ReaderDied,
     ReadingEnd,
     ReadingPiece,
+    ReadingStart,
     absolute,
     groups_of,
     plan_readings,
@@ -162,10 +161,10 @@ def judged_groups(
 
     Args:
         groups: all of them.
-        pieces: sorted by group, segment, position and number.
+        pieces: sorted by group, segment and number.
         options: those of the readings.
         read: reads a log of which there are no pieces; None: as a check without anything else.
-        take: takes what was made ``Beside`` the readings that are used.
+        take: takes what another command made of the logs whose readings are used.
     """
     read_here = read or (lambda source, following: SegmentReading(source, following, options))
     for number, own in groupby(pieces, key=lambda piece: piece.group):
@@ -188,69 +187,43 @@ def _judge(
         while True:
             segment, own = held.pop() if held else next(by_segment, (len(group.segments), iter(())))
             if segment == wanted:
-                known = StoredReading(own, source, take)
-                return known if known.is_of_this_file else read_here(source, following)
+                first = next(own)
+                # A broker may have put another file in its place, or written to it.
+                if isinstance(first.seen, ReadingStart) and first.seen != ReadingStart.of(source):
+                    return read_here(source, following)
+                return StoredReading(chain([first], own), take)
             if segment > wanted:
                 held.append((segment, own))
-                # It was empty, or not there, when the readings were planned.
+                # It was not there, or could not be opened.
                 return read_here(source, following)
 
     return PartitionCheck(options, read=stored).segments(group.segments, group.folder)
 
 
 class StoredReading:
-    """What other processes read of a segment, in splits; see ``verify.segment.SeenSegment``."""
+    """What another process read of a segment; see ``verify.segment.SeenSegment``.
 
-    def __init__(self, pieces: Iterable[ReadingPiece], source: Source, take: Callable[[Any], None]) -> None:
-        self._source = source
+    Args:
+        pieces: all of it.
+        take: takes what another command made of the segment.
+    """
+
+    def __init__(self, pieces: Iterable[ReadingPiece], take: Callable[[Any], None]) -> None:
+        self._pieces = pieces
         self._take = take
-        self._ends: list[ReadingEnd] = []
-        self._besides: list[Any] = []
-        self._death: KdumpError | None = None
-        self._is_cut_false = False
-        self._is_other_file = False
         self.ends_in_gap = False
-        # There may be a finding for each batch, and none counts before the last piece was seen.
-        self._kept = list(self._sorted(pieces))
 
-    def _sorted(self, pieces: Iterable[ReadingPiece]) -> Iterator[Finding | Rows]:
-        """Findings and rows up to the first process that was killed. The rest of the pieces goes to the attributes."""
-        for piece in pieces:
+    def items(self) -> Iterator[Finding | Rows]:
+        """Findings and rows in file order. Raises KdumpError as the reading did, or if its process was killed."""
+        for piece in self._pieces:
             match piece.seen:
-                case KdumpError():
-                    self._is_cut_false = True
                 case ReadingEnd() as end:
-                    is_filled = end.size == 0 and self._source.size != 0
-                    self._is_other_file |= is_filled or end.file_number != self._source.file_number
-                    if self._death is None:
-                        self._ends.append(end)
-                case _ if self._death is not None:
-                    pass
-                case ReaderDied():
-                    self._death = piece.seen.error
-                case Beside():
-                    self._besides.append(piece.seen.made)
+                    self.ends_in_gap = end.in_gap
+                    if end.made is not None:
+                        self._take(end.made)
+                    if end.error is not None:
+                        raise end.error
                 case list():
                     yield from piece.seen
                 case np.ndarray():
                     yield piece.seen
-
-    @property
-    def is_of_this_file(self) -> bool:
-        """What was read is the file that is open now, and not the empty one that it was before.
-
-        A broker may have put another one in its place. Nor was it cut at a false place, which is an error of a split.
-        """
-        return not (self._is_other_file or self._is_cut_false)
-
-    def items(self) -> Iterator[Finding | Rows]:
-        """Findings and rows in file order. Raises KdumpError if the process that read them was killed."""
-        for made in self._besides:
-            self._take(made)
-        yield from self._kept
-        if self._ends:
-            self.ends_in_gap = self._ends[-1].in_gap
-            # A live log may have grown since.
-            self._source.size = self._ends[-1].size
-        if self._death is not None:
-            raise self._death

@@ -1,6 +1,6 @@
 """Checks the segments of one partition together: their logs, the files beside them, and the partition as a whole.
 
-Every log is read once, past damage: here, or before by other processes, in splits. Its siblings are compared with what
+Every log is read once, past damage: here, or before by other processes. Its siblings are compared with what
 was read. Findings come as they are made; the summary of a segment follows its findings.
 """
 

@@ -13,7 +13,7 @@ from kdump.log.named import STDIN
 from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
 from kdump.log.source import Source
-from kdump.tasks.splits import LogFile, find_logs
+from kdump.tasks.logs import LogFile, find_logs
 from kdump.verify.validentries import EntryReader
 from kdump.wire.compression import DEFAULT_LIMIT
 

@@ -11,23 +11,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log import files
-from kdump.log.extents import Extent, FalseCutError
 from kdump.log.paths import LogSegment, PathDirectory, Sibling, resolve
 from kdump.log.source import Source
+from kdump.tasks.logs import TASK_BYTES, LogFile, listed_logs, packed_in_order, task_sizes
 from kdump.tasks.plaindata import PlainData
-from kdump.tasks.splits import SPLIT_BYTES, Split, cut, listed_logs, packed_in_order, task_sizes
 from kdump.tasks.work import Work
-from kdump.verify.gaps import NextSegment
 from kdump.verify.logdir import PartitionExtent
-from kdump.verify.partition import Judgement, next_segment_of, segments_following
+from kdump.verify.partition import Judgement, SegmentReader, next_segment_of, segments_following
 from kdump.verify.run import checked_log
-from kdump.verify.segment import CheckOptions, SeenSegment, SegmentReading
+from kdump.verify.segment import CheckOptions, Rows, SegmentReading
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,59 +89,54 @@ def groups_of(path: str) -> list[Group]:
 
 @dataclass(frozen=True, slots=True)
 class ReadingTask:
-    """A split of one segment of a group; ``group`` and ``segment`` are numbers.
+    """The log of one segment of a group; ``group`` and ``segment`` are numbers.
 
     ``following``: the segment after that one if there is one.
     """
 
     group: int
     segment: int
-    split: Split
+    log: LogFile
     following: tuple[str, ...]
 
     @property
     def size(self) -> int:
         """Bytes."""
-        return self.split.size
+        return self.log.size
+
+
+class ReadingStart(NamedTuple):
+    """Which file is read: its number, and its size, up to which it is read."""
+
+    file_number: int | None
+    size: int | None
+
+    @classmethod
+    def of(cls, source: Source) -> Self:
+        """Of an open log."""
+        return cls(source.file_number, source.size)
 
 
 class ReadingEnd(NamedTuple):
     """How a reading ended.
 
-    ``in_gap``: damage lies after the last row. ``size``: of the log when it was read. ``file_number``: of its file.
+    ``in_gap``: damage lies after the last row. ``error``: it ended there, or its process was killed. ``made``: what
+    another command makes of the log in the same pass.
     """
 
-    in_gap: bool
-    size: int
-    file_number: int | None
+    in_gap: bool = False
+    error: KdumpError | None = None
+    made: Any = None
 
 
-class ReaderDied(NamedTuple):
-    """The process that read a split was killed."""
-
-    error: KdumpError
-
-
-class Beside(NamedTuple):
-    """What another command makes of a split in the same pass."""
-
-    made: Any
-
-
-Seen: TypeAlias = "list[Finding] | NDArray[np.void] | ReadingEnd | ReaderDied | KdumpError | Beside"
-SplitReader: TypeAlias = Callable[[Source, NextSegment, Extent], SeenSegment]
-"""Reads a split of a log; see ``verify.partition.SegmentReader``."""
+Seen: TypeAlias = "ReadingStart | list[Finding] | NDArray[np.void] | ReadingEnd"
 
 
 class ReadingPiece(NamedTuple):
-    """A part of what was read of a segment, and its place in the file order.
-
-    ``position``: where the split begins in the file. ``number``: of the piece in the split.
-    """
+    """A part of what was read of a segment. ``number``: of the piece, in file order."""
 
     group: int
     segment: int
-    position: int
     number: int
     seen: Seen
 
@@ -155,94 +148,91 @@ class ReadingPiece(NamedTuple):
         return _FINDING_BYTES * len(self.seen) if isinstance(self.seen, list) else 0
 
 
-PIECE_CLASSES: Final = (Codes, Finding, ReadingEnd, ReadingPiece, Severity)
+PIECE_CLASSES: Final = (Codes, Finding, ReadingEnd, ReadingPiece, ReadingStart, Severity)
 PIECES: Final = PlainData(PIECE_CLASSES)
 
 
 def plan_readings(
-    groups: Sequence[Group], *, split_bytes: int = SPLIT_BYTES, min_tasks: int = 1, cuts_smaller: bool = True
+    groups: Sequence[Group], *, task_bytes: int = TASK_BYTES, min_tasks: int = 1
 ) -> list[list[ReadingTask]]:
-    """The splits of all segments in their order, one list a task. What is not there has none, what is empty one.
+    """The logs of all segments that are there in their order, one list a task.
 
     Any process of this machine can read them, whatever its working directory is. With ``min_tasks`` tasks become
-    smaller until there are so many, and with ``cuts_smaller`` the splits too.
+    smaller until there are so many, or one for each log.
     """
-    logs = [
-        (number, segment, log)
+    tasks = [
+        ReadingTask(number, segment, log, tuple(map(files.absolute, segments_following(group.segments, segment)[:1])))
         for number, group in enumerate(groups)
         for segment, path in enumerate(group.segments)
         for log in listed_logs([path])
     ]
-    task_bytes, open_cost = task_sizes(sum(log.size for *_, log in logs), split_bytes, min_tasks)
-    tasks = (
-        ReadingTask(number, segment, split, tuple(map(files.absolute, following)))
-        for number, segment, log in logs
-        for following in [segments_following(groups[number].segments, segment)[:1]]
-        for split in (*cut(log, task_bytes if cuts_smaller else split_bytes), *([] if log.size else [Split(log, 0, 0)]))
-    )
-    return packed_in_order(tasks, split_bytes=task_bytes, open_cost=open_cost)
+    task_bytes, open_cost = task_sizes(sum(task.size for task in tasks), task_bytes, min_tasks)
+    return packed_in_order(tasks, task_bytes=task_bytes, open_cost=open_cost)
 
 
 def reading_work(options: CheckOptions) -> Work[ReadingTask, ReadingPiece]:
     """The reading of the tasks of ``plan_readings``. ``options``: how deep."""
-    return Work(
-        partial(read_piece, options=options),
-        PIECES.pieces,
-        PIECES.unpack,
-        lost=died,
-        size=split_size,
-        shared_file=file_of,
-    )
+    return Work(partial(read_pieces, options=options), PIECES.pack, PIECES.unpack, lost=died, size=log_size)
 
 
-def file_of(task: ReadingTask) -> str:
-    """The log that is read."""
-    return task.split.log.path
-
-
-def split_size(task: ReadingTask) -> int:
+def log_size(task: ReadingTask) -> int:
     """Bytes."""
     return task.size
 
 
-def read_piece(task: ReadingTask, options: CheckOptions, look: SplitReader | None = None) -> Iterator[ReadingPiece]:
-    """Read a split: its findings and rows in order, and last how it ends, or the error.
+def read_pieces(
+    task: ReadingTask,
+    options: CheckOptions,
+    look: SegmentReader | None = None,
+    made: Callable[[], Any] = lambda: None,
+) -> Iterator[ReadingPiece]:
+    """Read a log: which one it is, its findings and rows in order, and last how it ends.
+
+    No pieces where it cannot be opened: the judge will say why.
 
     Args:
-        task: the split.
+        task: the log.
         options: how deep.
         look: looks at it; None: as a check without anything else.
+        made: gives what was made of it at the end.
     """
-    look = look or (lambda source, following, extent: SegmentReading(source, following, options, extent))
-    for number, seen in enumerate(_seen(task, look)):
-        yield ReadingPiece(task.group, task.segment, task.split.first, number, seen)
+    look = look or (lambda source, following: SegmentReading(source, following, options))
+    for number, seen in enumerate(_seen(task, look, made)):
+        yield ReadingPiece(task.group, task.segment, number, seen)
 
 
-def _seen(task: ReadingTask, look: SplitReader) -> Iterator[Seen]:
+def _seen(task: ReadingTask, look: SegmentReader, made: Callable[[], Any]) -> Iterator[Seen]:
     try:
-        with task.split.open() as source:
-            following = next_segment_of(task.split.log.path, task.following)
-            extent = task.split.extent(source)
-            reading = look(source, following, extent)
-            findings: list[Finding] = []
-            for item in reading.items():
-                if isinstance(item, Finding):
-                    findings.append(item)
-                    continue
-                if findings:
-                    yield findings
-                    findings = []
-                for first in range(0, len(item), _ROWS_A_PIECE):
-                    yield item[first : first + _ROWS_A_PIECE]
-            if findings:
-                yield findings
-            if extent.is_missed:
-                raise FalseCutError.of(extent)
-            yield ReadingEnd(reading.ends_in_gap, task.split.log.size, source.file_number)
-    except KdumpError as error:
-        yield error.located(task.split.log.path)
+        source = task.log.open_planned()
+    except KdumpError:
+        return
+    with source:
+        yield ReadingStart.of(source)
+        reading = look(source, next_segment_of(task.log.path, task.following))
+        ending: KdumpError | None = None
+        try:
+            yield from _together(reading.items())
+        except KdumpError as error:
+            ending = error
+        yield ReadingEnd(reading.ends_in_gap, ending, made())
+
+
+def _together(items: Iterable[Finding | Rows]) -> Iterator[list[Finding] | Rows]:
+    """The findings between rows together, and not too many rows."""
+    findings: list[Finding] = []
+    for item in items:
+        if isinstance(item, Finding):
+            findings.append(item)
+            continue
+        if findings:
+            yield findings
+            findings = []
+        for first in range(0, len(item), _ROWS_A_PIECE):
+            yield item[first : first + _ROWS_A_PIECE]
+    if findings:
+        yield findings
 
 
 def died(task: ReadingTask, count: int, error: KdumpError) -> Iterator[ReadingPiece]:
-    """Says that the process died that was reading a split; see ``Work.lost``."""
-    yield ReadingPiece(task.group, task.segment, task.split.first, count, ReaderDied(error))
+    """Says that the process died that was reading a log; see ``Work.lost``."""
+    yield ReadingPiece(task.group, task.segment, count, ReadingEnd(error=error))

@@ -1,6 +1,6 @@
 """One pass over a segment: its chunks go to the local checks, its batch table to the ordered ones.
 
-The two halves can run apart: many processes check parts of a log each, then one process runs the ordered checks.
+The two halves can run apart: many processes check a log each, then one process runs the ordered checks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from kdump.codes import Finding, KdumpError
 from kdump.fast import policy
-from kdump.log.extents import Extent
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
@@ -55,13 +54,12 @@ class CheckOptions:
 
 
 class SegmentReading:
-    """One pass over a segment's log, or a range of it: the local findings, and the rows of its batch table.
+    """One pass over a segment's log: the local findings, and the rows of its batch table.
 
     Args:
         source: the log.
         following: the segment's index and the next segment, which tell where consumers continue.
         options: see CheckOptions.
-        extent: the range that is read; None: all of the log.
         suspects: see ``verify.entries.EntryChecks``.
         chunk_size: bytes that are checked together.
 
@@ -73,14 +71,12 @@ class SegmentReading:
         source: Source,
         following: NextSegment | None = None,
         options: CheckOptions | None = None,
-        extent: Extent | None = None,
         *,
         suspects: Suspects | None = None,
         chunk_size: int = DEFAULT_CHUNK_SIZE,
     ) -> None:
         self._source = source
         self._options = options or CheckOptions()
-        self._extent = extent
         self._chunk_size = chunk_size
         options = self._options
         self._local = LocalChecks(source, following, deep=options.deep, limit=options.limit, suspects=suspects)
@@ -116,15 +112,13 @@ class SegmentReading:
         source, local = self._source, self._local
         is_columnar = self._options.columnar
         is_after_gap = False
-        size = self._chunk_size
-        walk = ResyncWalk(source, chunk_size=size).items() if self._extent is None else self._extent.items(source, size)
         is_first = True
-        for item in walk:
+        for item in ResyncWalk(source, chunk_size=self._chunk_size).items():
             if is_first:
                 is_first = False
                 foreign = self._foreign(item)
                 if foreign is not None:
-                    yield from foreign
+                    yield foreign
                     self.ends_in_gap = True
                     return
             if isinstance(item, Gap):
@@ -142,23 +136,17 @@ class SegmentReading:
         yield from local.finish()
         self.ends_in_gap = is_after_gap
 
-    def _foreign(self, first: CheckedChunk | Gap) -> Iterable[Finding] | None:
-        """The findings of a file of another type, which its first bytes show; None: it is a log.
-
-        They are reported once, for the first range of the file.
-        """
-        source, extent = self._source, self._extent
-        is_start = extent is None or extent.start == 0
-        if is_start and not (isinstance(first, Gap) or 0 in first.damaged[:1]):
+    def _foreign(self, first: CheckedChunk | Gap) -> Finding | None:
+        """The finding of a file of another type, which its first bytes show; None: it is a log."""
+        source = self._source
+        if not (isinstance(first, Gap) or 0 in first.damaged[:1]):
             return None
         from kdump.log.filetypes import identify
 
         # An entry follows this gap, or may follow it: there may be valid entries.
         is_all = isinstance(first, Gap) and first.continue_at is None and first.end == source.size
         found = identify(source, holds_entries=False if is_all else None)
-        if found is None:
-            return None
-        return [found.finding(source.path, source.size)] if is_start else []
+        return None if found is None else found.finding(source.path, source.size)
 
     def _together(self, found: list[Finding], parts: list[Rows]) -> Iterator[Finding | Rows]:
         """What was found in several chunks, after the findings of their headers, and their rows if there are any."""
@@ -202,7 +190,7 @@ def check_segment(
 ) -> Iterator[Finding]:
     """The findings of a segment's log, without those that ``ordered.finish`` returns at the end of the partition.
 
-    They come in the order of their positions, in which chunks or splits the log was read makes no difference.
+    They come in the order of their positions, in which chunks the log was read makes no difference.
 
     Args:
         reading: of the segment.

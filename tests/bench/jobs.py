@@ -48,7 +48,6 @@ class Job:
 JOBS: Final = (
     Job("verify --deep", PLAIN, ("verify",), 1.7),
     Job("stats", PLAIN, ("stats",), 1.5),
-    Job("dump, all fields", PLAIN, ("dump", "--output", "jsonl", "--records"), 1.6),
     Job("convert --codec lz4", PLAIN, ("convert", "--codec", "lz4", "-o", _OUT), 1.5),
     Job("verify, small, default", SMALL, ("verify",), 1.0, ()),
 )

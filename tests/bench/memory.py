@@ -36,7 +36,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "to-parquet": ("convert", "--to", "parquet", "--skip-damaged", "-o", "OUT", "LOG"),
     "arrow": ("dump", "--records", "--output", "arrow", "LOG"),
     "parquet": ("dump", "--records", "--output", "parquet", "LOG"),
-    "two-jobs": ("dump", "--records", "--output", "jsonl", "-j", "2", "LOG"),
+    "two-jobs": ("stats", "-j", "2", "LOG", "COPY"),
     "redact": ("dump", "--print-data-log", "--redact", "LOG"),
     "explain": ("explain", "LOG", "0"),
     "diff": ("diff", "--records", "--output", "jsonl", "LOG", "COPY"),

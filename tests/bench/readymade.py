@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 
 from kdump.rows.arrow import arrow_schema
 from kdump.rows.tables import RECORD
-from kdump.spark.readrecords import ArrowOptions, read_splits
-from kdump.tasks.splits import find_logs, plan
+from kdump.spark.readrecords import ArrowOptions, read_logs
+from kdump.tasks.logs import find_logs, plan
 
 
 class ReadyMade(DataSource):
@@ -38,7 +38,7 @@ class _Reader(DataSourceReader):
         return [InputPartition(task) for task in plan(find_logs([self._path], print))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        made = next(read_splits(partition.value, ArrowOptions(RECORD, arrow_schema(RECORD))), None)
+        made = next(read_logs(partition.value, ArrowOptions(RECORD, arrow_schema(RECORD))), None)
         if made is not None:
             for _ in range(self._rows // made.num_rows):
                 yield made

@@ -127,14 +127,14 @@ def _arrow(path: str, table: Table, columns: str | None = None) -> Callable[[], 
 def _batches(path: str, table: Table, columns: str | None = None) -> Iterator[pa.RecordBatch]:
     """``columns``: as Spark writes a schema; None: all."""
     from kdump.rows.arrow import arrow_schema
-    from kdump.spark.readrecords import ArrowOptions, read_splits
-    from kdump.tasks.splits import find_logs, plan
+    from kdump.spark.readrecords import ArrowOptions, read_logs
+    from kdump.tasks.logs import find_logs, plan
 
     schema = arrow_schema(table)
     if columns is not None:
         schema = pa.schema([schema.field(column.split()[0]) for column in columns.split(", ")])
     for task in plan(find_logs([path], print)):
-        yield from read_splits(task, ArrowOptions(table, schema))
+        yield from read_logs(task, ArrowOptions(table, schema))
 
 
 def _seconds(job: Callable[[], object]) -> float:

@@ -15,7 +15,7 @@ from unittest.mock import Mock
 import pytest
 
 from kdump.cli import engine_options
-from kdump.cli.arguments import EngineArguments
+from kdump.cli.arguments import EngineArguments, JobsArguments
 from kdump.codes import Codes, KdumpError
 from kdump.spark import sessions
 from tests.harness.cli_runs import BATCH, CLEAN, KDUMP, NAME, UNREADABLE, USAGE, kdump, locked
@@ -72,11 +72,17 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str | None, Mapping[s
     return found
 
 
-def chosen(*paths: Path, only_here: str | None = None, verbose: bool = True, **given: Any) -> tuple[Any, list[str]]:
+def chosen(
+    *paths: Path,
+    only_here: str | None = None,
+    verbose: bool = True,
+    kind: type[EngineArguments] = JobsArguments,
+    **given: Any,
+) -> tuple[Any, list[str]]:
     """The session or the number of processes, and what was said."""
     console = Mock()
     arguments = {"engine": "auto", "jobs": None, "master": None, "conf": (), "rate": None, "idle": False, **given}
-    options = EngineArguments({"verbose": verbose, **arguments})
+    options = kind({"verbose": verbose, **arguments})
     engine = engine_options.choose_engine(options, list(map(str, paths)), console, only_here=only_here)
     assert (engine.pool is not None) is (engine.jobs > 1)
     return engine.spark or engine.jobs, [call.args[0] for call in console.note.call_args_list]
@@ -231,20 +237,14 @@ def test_dumps_of_one_process(log: Path, words: list[str], what: str) -> None:
     assert run.stderr.decode().splitlines()[-1] == f"Error: {what} goes with --engine local only"
 
 
-@pytest.mark.parametrize(
-    ("words", "what"),
-    [
-        (["dump"], "--output kafka"),
-        (["dump", "--print-data-log"], "--output kafka"),
-        (["dump", "--output", "jsonl", "--tail", "5"], "--tail"),
-        (["dump", "--output", "jsonl", "--follow"], "--follow"),
-    ],
-)
-def test_dumps_that_have_no_processes(log: Path, words: list[str], what: str) -> None:
-    run = kdump(*words, "-j", "2", log.name, cwd=log.parent)
-    assert run.returncode == USAGE
-    said = f"Error: --jobs goes with --output jsonl, csv or --format, not with {what}"
-    assert run.stderr.decode().splitlines()[-1] == said
+def test_a_dump_prints_from_one_process(started: list[Any], log: Path, logs: Path) -> None:
+    said = [f"engine: local, 1 process (less than {MUCH} bytes of logs)"]
+    assert chosen(log, kind=EngineArguments) == (1, said)
+    said = ["engine: local, 1 process (it prints from one process)"]
+    assert chosen(logs, engine="local", kind=EngineArguments) == (1, said)
+    assert chosen(logs, rate=5, kind=EngineArguments) == (1, said)
+    assert not started
+    assert chosen(logs, kind=EngineArguments)[0] == A_SESSION
 
 
 def test_a_repair_has_no_processes(log: Path) -> None:
@@ -259,13 +259,13 @@ def test_a_repair_has_no_processes(log: Path) -> None:
         (["dump", "--output", "table"], "--output table"),
         (["dump", "--output", "jsonl", "-n", "1"], "-n"),
         (["dump", "--output", "jsonl", "--all-files"], "--all-files"),
-        (["stats", "--what-if", "magic"], "--what-if"),
-        (["convert", "-o", "-", "--to", "jsonl"], "-o -"),
-        (["convert", "-o", "out.log", "--codec", "gzip"], "one segment"),
+        (["stats", "-j", "2", "--what-if", "magic"], "--what-if"),
+        (["convert", "-j", "2", "-o", "-", "--to", "jsonl"], "-o -"),
+        (["convert", "-j", "2", "-o", "out.log", "--codec", "gzip"], "one segment"),
     ],
 )
 def test_what_has_no_parts_runs_in_one_process_and_says_so(log: Path, words: list[str], what: str) -> None:
-    run = kdump(*words, "-v", "-j", "2", log.name, cwd=log.parent)
+    run = kdump(*words, "-v", log.name, cwd=log.parent)
     assert run.returncode == CLEAN
     assert f"kdump: engine: local, 1 process ({what} is for one process)" in run.stderr.decode().splitlines()
 

@@ -1,8 +1,7 @@
-"""``--rate`` and ``--idle``, which all commands have, and what ``-v`` says of the page cache."""
+"""``--rate`` and ``--idle``, which all commands have."""
 
 from __future__ import annotations
 
-import logging
 import shutil
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 from kdump.cli import common
 from kdump.log import metering
-from kdump.system import pagecache
 from tests.harness import ROOT
 from tests.harness.cli_runs import CLEAN, NAME, USAGE, kdump
 from tests.harness.clock import Clock
@@ -74,14 +72,3 @@ def test_idle_where_the_system_has_no_such_priority(folder: Path, monkeypatch: p
     run = kdump("dump", "--idle", "v2-txn-0/" + NAME, cwd=folder)
     assert run.returncode == CLEAN
     assert run.stderr == b"kdump: --idle: no idle I/O class is known on pdp11\n"
-
-
-@pytest.mark.parametrize("verbose", [True, False])
-def test_pages_that_stay_are_told_with_v(folder: Path, monkeypatch: pytest.MonkeyPatch, verbose: bool) -> None:
-    monkeypatch.setattr(pagecache, "_SMALL", 0)
-    monkeypatch.setattr(pagecache, "_may_ask", lambda status, descriptor: False)
-    monkeypatch.setattr(pagecache._Process, "is_told", False)
-    # A process runs one command.
-    monkeypatch.setattr(logging.getLogger("kdump"), "handlers", [])
-    run = kdump("verify", *["-v"] * verbose, "v2-txn-0", cwd=folder)
-    assert (b"what the page cache holds of it is unknown" in run.stderr) == verbose

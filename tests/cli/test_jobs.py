@@ -17,15 +17,13 @@ import pytest
 
 from kdump.cli import engine_options
 from kdump.convert import tasks as convert_tasks
-from kdump.dump import tasks as dump_tasks
 from kdump.fast import policy
-from kdump.stats import run as stats_run
 from kdump.tasks import pool
 from kdump.verify import judging, readings
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import FIXTURES, LARGE, Captures
-from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, kdump
-from tests.harness.forgedlogs import FORGED, PART, forged_log, small_proof
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, USAGE, kdump
+from tests.harness.forgedlogs import FORGED, forged_log
 
 KILLED = "the process that read it was killed by signal 9, as where memory runs out"
 
@@ -51,10 +49,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory, captures: Captures) -> Path:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small logs are work for a pool too, and are cut. Processes are forks, which see what is patched."""
+    """Small logs are work for a pool too. Processes are forks, which see what is patched."""
     monkeypatch.setattr(engine_options, "LEAST_FOR_POOL", 0)
     monkeypatch.setattr(judging, "SMALL_LOG", -1)
-    monkeypatch.setattr(dump_tasks, "PART_BYTES", 5000)
     monkeypatch.setattr(pool, "_may_fork", lambda: True)
 
 
@@ -67,12 +64,6 @@ COMMANDS = [
     ("stats",),
     ("stats", "--quick", "--by", "hour"),
     ("stats", "--by", "producer", "--output", "jsonl"),
-    ("dump", "--output", "jsonl"),
-    ("dump", "--output", "jsonl", "--records"),
-    ("dump", "--output", "jsonl", "--records", "--resync"),
-    ("dump", "--output", "csv", "--records", "--isolation", "read_committed"),
-    ("dump", "--output", "csv", "--records", "--offset", "5:40", "--fields", "offset,key,txnState"),
-    ("dump", "--format", r"%t %o %k\n", "--key", "1"),
 ]
 
 
@@ -91,28 +82,31 @@ def test_equal_outputs(logs: Path, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.slow) for kind in FORGED[1:]] + [FORGED[0]])
-def test_equal_outputs_of_forged_logs(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a log is cut, payload looks like batches of the log."""
-    forged_log(kind, tmp_path / "t-0" / NAME)
-    commands = [
+def test_equal_outputs_of_forged_logs(kind: str, tmp_path: Path) -> None:
+    """Their .index leads into payload that looks like batches of the log."""
+    for number in range(3):
+        forged_log(kind, tmp_path / f"t-{number}" / NAME)
+    for words in (
         ("verify", "--output", "jsonl"),
         ("stats", "--output", "jsonl"),
         ("stats", "--quick", "--by", "hour", "--output", "jsonl"),
-        ("dump", "--output", "jsonl"),
-        ("dump", "--output", "jsonl", "--resync", "-v"),
-        ("dump", "--output", "csv", "--records", "--resync"),
-    ]
-    # Nothing is cut.
-    expected = [kdump(*words, "-j", "1", "t-0", cwd=tmp_path) for words in commands]
-    small_proof(monkeypatch)
-    monkeypatch.setattr(dump_tasks, "PART_BYTES", PART)
-    monkeypatch.setattr(stats_run, "SPLIT_BYTES", PART)
-    monkeypatch.setitem(readings.plan_readings.__kwdefaults__, "split_bytes", PART)
-    for jobs in ("1", "2"):
-        for words, one in zip(commands, expected, strict=True):
-            several = kdump(*words, "-j", jobs, "t-0", cwd=tmp_path)
-            assert (several.returncode, several.stdout) == (one.returncode, one.stdout), words
-            assert errors(several.stderr) == errors(one.stderr), words
+        ("convert", "--codec", "gzip", "--skip-damaged", "-o", "out"),
+    ):
+        found = []
+        for jobs in ("1", "2"):
+            run = kdump(*words, "-j", jobs, ".", cwd=tmp_path)
+            found.append((run.returncode, run.stdout, errors(run.stderr), written(tmp_path / "out")))
+            shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        assert found[0] == found[1], words
+        assert bool(found[0][3]) is (words[0] == "convert")
+
+
+def test_a_dump_prints_from_one_process(logs: Path) -> None:
+    for words in (("dump",), ("dump", "--output", "jsonl", "--records")):
+        for jobs in (("-j", "2"), ("--jobs=1",)):
+            run = kdump(*words, *jobs, "v2-txn-0", cwd=logs)
+            assert (run.returncode, run.stdout) == (USAGE, b"")
+            assert run.stderr.splitlines()[-1] == b"Error: dump prints from one process: -j does not go with it"
 
 
 def errors(stderr: bytes) -> list[bytes]:
@@ -206,14 +200,6 @@ def others(left_out: int) -> Sequence[str]:
     return [name for name in names() if name != f"t-{left_out}"]
 
 
-def test_a_killed_dump(partitions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = kdump("dump", "--output", "jsonl", "-j", "1", *others(2), cwd=partitions)
-    monkeypatch.setattr(dump_tasks.PartDump, "__call__", deadly(dump_tasks.PartDump.__call__, "t-2"))
-    run = kdump("dump", "--output", "jsonl", "-j", "2", *names(), cwd=partitions)
-    assert (run.returncode, lines_of(run.stderr)) == (UNREADABLE, [f"kdump: t-2/{NAME}: {KILLED}"])
-    assert run.stdout == whole.stdout
-
-
 def test_a_killed_conversion_writes_nothing(partitions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(name: str, job: Any) -> Iterator[Any]:
         for result in before(name, job):
@@ -272,7 +258,7 @@ def test_a_signal_leaves_neither_processes_nor_files(partitions: Path, number: s
 def test_small_logs_start_no_process(partitions: Path) -> None:
     """Nothing is imported for it either."""
     code = "import sys; from kdump.cli.main import _run; status = _run(); print(*sys.modules); sys.exit(status)"
-    for words in (("verify",), ("stats",), ("dump", "--output", "jsonl"), ("verify", "--startup", "--clean")):
+    for words in (("verify",), ("stats",), ("verify", "--startup", "--clean")):
         command = [sys.executable, "-c", code, *words, "-j", "4", "."]
         run = subprocess.run(command, cwd=partitions, capture_output=True, timeout=60, check=False)
         modules = run.stdout.splitlines()[-1].split()
@@ -282,7 +268,7 @@ def test_small_logs_start_no_process(partitions: Path) -> None:
 
 def test_a_pipe_whose_reader_leaves(logs: Path) -> None:
     code = "from kdump.cli import engine_options, main; engine_options.LEAST_FOR_POOL = 0; main.main()"
-    command = f"{sys.executable} -c '{code}' dump --output jsonl --records -j 2 . | head -c 1; echo ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -c '{code}' stats --output jsonl -j 2 . | head -c 1; echo ${{PIPESTATUS[0]}}"
     run = subprocess.run(["bash", "-c", command], cwd=logs, capture_output=True, timeout=60, check=False)
     assert (run.stdout.splitlines()[-1][-1:], run.stderr) == (b"0", b"")
     assert CLEAN == 0

@@ -192,7 +192,7 @@ def test_what_is_wrong_with_a_log_that_is_named_twice_counts_once(tmp_path: Path
     assert sorted(errors) == sorted(row["errors"] for row in once)
 
 
-@pytest.mark.parametrize("question", ["compaction", "retention=1s", "batch-size"])
+@pytest.mark.parametrize("question", ["compaction", "retention=1s", "magic"])
 def test_questions_take_segments_in_any_order(tmp_path: Path, question: str) -> None:
     """The active one is that with the largest offset, whatever was named last, or between them."""
     logs = [partition(tmp_path, "a-0", BATCH), partition(tmp_path, "b-0", BATCH)]

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from kdump.stats.charts import _doubling_bars
 from kdump.stats.offsettimes import OffsetTimes
-from kdump.stats.run import StatsOptions, StatsRun, fold_split
-from kdump.tasks.splits import Split, find_logs
+from kdump.stats.run import StatsOptions, StatsRun, fold_log
+from kdump.tasks.logs import find_logs
 from kdump.verify.run import Verification
 from tests.harness.batches import GZIP, v2_batch
 from tests.harness.captures import Captures
@@ -293,7 +293,7 @@ def test_bars_hold_every_batch(histogram: dict[int, int]) -> None:
 
 
 @pytest.mark.slow
-def test_curves_of_splits(captures: Captures) -> None:
+def test_curves_of_folds(captures: Captures) -> None:
     options = StatsOptions(with_curves=True)
     path = str(captures.root / "3.9.1" / "v2-multi-0")
 
@@ -303,9 +303,7 @@ def test_curves_of_splits(captures: Captures) -> None:
         run.report()
         return run.curves()
 
-    cut = StatsRun(options)
+    taken = StatsRun(options)
     for log in find_logs([path], lambda error: None):
-        splits = [Split(log, first, min(first + 2000, log.size)) for first in range(0, log.size, 2000)]
-        for split in splits:
-            cut.take_split(log.path, split.first, repacked(fold_split(split, options)))
-    assert curves(cut) == curves(StatsRun(options))
+        taken.take_fold(log.path, repacked(fold_log(log, options)))
+    assert curves(taken) == curves(StatsRun(options))

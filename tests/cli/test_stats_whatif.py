@@ -79,13 +79,12 @@ def test_a_stream_has_no_segments(folder: Path, question: str) -> None:
 
 @pytest.mark.slow
 def test_answers_come_in_the_order_of_the_questions(folder: Path) -> None:
-    questions = ["retention=1d", "magic", "compaction", "batch-size", "codec", "magic"]
+    questions = ["retention=1d", "magic", "compaction", "codec", "magic"]
     found = rows(*(word for each in questions for word in ("--what-if", each)), "t-0", cwd=folder)
     assert list(dict.fromkeys(row["question"] for row in found)) == [
         "retention",
         "magic",
         "compaction",
-        "batch-size",
         "codec",
     ]
     assert all(list(row)[:2] == ["type", "question"] for row in found)
@@ -213,7 +212,7 @@ def test_names_cannot_drive_a_terminal(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_tables_fit_a_terminal(folder: Path) -> None:
-    for question in ("codec", "magic", "batch-size", "compaction", "retention=1d"):
+    for question in ("codec", "magic", "compaction", "retention=1d"):
         shown = on_a_terminal("stats", "--what-if", question, "t-0", cwd=folder, columns=60, NO_COLOR="1").decode()
         # Only a word that has no place to be broken may be longer.
         long = [line for line in shown.splitlines() if len(line) > 60 and not re.search(r"\S{50}", line)]
@@ -226,9 +225,7 @@ def test_keys_are_in_the_manual(folder: Path) -> None:
     text = manual.partition('.SS "Answers and states"')[2].partition(".SH")[0]
     documented = set(re.findall(r"\w+", text))
     write_log(folder, "__transaction_state-1", [transaction("t")])
-    questions = [
-        word for each in ("codec", "magic", "batch-size", "compaction", "retention=1d") for word in ("--what-if", each)
-    ]
+    questions = [word for each in ("codec", "magic", "compaction", "retention=1d") for word in ("--what-if", each)]
     found = rows(*questions, "t-0", cwd=folder)
     found += rows("--at", "2100-01-01", "__consumer_offsets-4", "__transaction_state-1", cwd=folder)
     assert {str(row["type"]) for row in found} == {"whatIf", "committedOffset", "transactionalId"}

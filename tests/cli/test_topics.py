@@ -27,7 +27,6 @@ def logs(tmp_path: Path) -> Path:
     "command",
     [
         ("dump", "--output", "jsonl", *LOCAL),
-        ("dump", "--output", "jsonl", "-j", "2"),
         ("dump", "--print-data-log"),
         ("verify", *LOCAL),
         ("verify", "-j", "2"),

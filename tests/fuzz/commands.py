@@ -122,7 +122,7 @@ def _log_commands(random: Random, path: str) -> list[list[str]]:
         ["stats", "--output", "jsonl", "--by", _by(random), path],
         ["stats", "--quick", path],
         ["stats", "--what-if", "codec", path],
-        ["stats", "--what-if", "magic", "--what-if", "batch-size", "--what-if", "compaction", path],
+        ["stats", "--what-if", "magic", "--what-if", "compaction", path],
         ["stats", "--html", "out.html", path],
         ["repair", path],
         ["repair", "--salvage", "--correct", path],

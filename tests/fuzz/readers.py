@@ -417,8 +417,6 @@ def _check_jobs(case: Case, folder: Path) -> list[Fault]:
     random, faults = case.random, list[Fault]()
     words = random.choice(
         (
-            ["dump", "--output", "jsonl", "--records", "--resync"],
-            ["dump", "--output", "csv", "--batches"],
             ["verify", "--output", "jsonl"],
             ["stats", "--output", "jsonl"],
             ["diff"],

@@ -1,4 +1,4 @@
-"""Logs that are forged so that a cut seems to lie between entries, where a walk from the start has something else."""
+"""Logs that are forged: their .index leads into payload that looks like entries of the log."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import struct
 from pathlib import Path
 from typing import Final
 
-import pytest
-
-from kdump.log import extents
 from tests.harness.batches import message, v2_batch
 from tests.harness.fast_reference import Row
 
 _LENGTH, _CRC, _MAGIC, _BATCH_CRC, _LAST = 8, 12, 16, 17, -1
 """Where these fields begin in an entry."""
 
-PART: Final = 40_000
-"""Bytes; most logs are to be cut about there."""
-PROOF: Final = 4_000
+_PART: Final = 40_000
+"""Bytes from one place that may be forged to the next."""
+_PARTS: Final = 8
+_FORGED_BYTES: Final = 4_000
+"""About half as many as look like entries at a forged place."""
 
 FORGED: Final = (
     "payload",
@@ -34,21 +33,9 @@ FORGED: Final = (
 )
 
 
-def small_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have PROOF bytes lead to a cut, so that forged logs can be small."""
-    monkeypatch.setattr(extents, "PROOF", PROOF)
-
-
-def forged_log(kind: str, path: Path, *, part: int = PART, parts: int = 8, proof: int = PROOF) -> None:
-    """Write a log of about ``parts`` parts of ``part`` bytes, and an .index that leads into payload.
-
-    Args:
-        kind: one of FORGED.
-        path: of the log.
-        part: bytes; the log is to be cut about there.
-        parts: how many.
-        proof: bytes of valid entries that must lead to a cut.
-    """
+def forged_log(kind: str, path: Path) -> None:
+    """Write a log of about 320 KB, and an .index that leads into payload. ``kind``: one of FORGED."""
+    part, parts, proof = _PART, _PARTS, _FORGED_BYTES
     log, index = bytearray(), list[tuple[int, int]]()
     offset = last = 0
 

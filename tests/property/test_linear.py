@@ -26,7 +26,6 @@ from kdump.kafka.startup.content import Content, ContentPiece, ContentSource
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.names import offset_of
-from kdump.log.extents import Extent
 from kdump.log.gaps import Gap as Bytes
 from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
@@ -413,14 +412,15 @@ def test_headers_between_gaps_are_checked_together(
 def test_what_was_read_before_a_read_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = one_by_one(tmp_path / LOG, 3, max_timestamp=-7)
 
-    def failing(self: Extent, source: Source, chunk_size: int) -> Iterator[object]:
-        yield from ResyncWalk(source).items()
+    def failing(self: ResyncWalk) -> Iterator[object]:
+        yield from items(self)
         raise KdumpError(Codes.UNREADABLE, "a stream ends")
 
-    monkeypatch.setattr(Extent, "items", failing)
+    items = ResyncWalk.items
+    monkeypatch.setattr(ResyncWalk, "items", failing)
     found: list[object] = []
     with open_source(str(path)) as source:
-        reading = SegmentReading(source, extent=Extent(0, path.stat().st_size))
+        reading = SegmentReading(source)
         with pytest.raises(KdumpError, match="a stream ends"):
             found.extend(reading.items())
     assert [item.code for item in found if isinstance(item, Finding)].count(Codes.MAX_TIMESTAMP) == 6

@@ -26,7 +26,7 @@ KAFKA_SCHEMA = (
 
 
 def logs(captures: Captures) -> list[Path]:
-    """Small ones: a task for each kilobyte is some work for Spark. tests/unit/tasks/test_splits.py reads them all."""
+    """Small ones: a task for each is some work for Spark. tests/unit/tasks/test_logs.py reads them all."""
     return [path for path in captures.files(".log", 12_000) if path.stat().st_size]
 
 

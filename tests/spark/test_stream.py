@@ -253,16 +253,19 @@ def test_available_now_ends_where_the_log_did(tmp_path: Path) -> None:
     assert sorted(stream.rows) == of("a-0", range(16)) + of("b-0", range(2))
 
 
-def test_large_stretches_are_cut_into_tasks(tmp_path: Path) -> None:
-    append(tmp_path / "a-0", 0, batches(0, 4000))
-    stream = ByHand(OWN, tmp_path, splitBytes="40k")
-    end = json.loads(stream.latest())
-    tasks = stream.reader.partitions({}, end)
-    assert all(isinstance(task, ByteRangePartition) for task in tasks)
-    assert len(stream.reader.partitions(end, end)) == 0
+def test_a_task_for_each_log_or_for_small_ones(tmp_path: Path) -> None:
+    for base in range(0, 4000, 1000):
+        append(tmp_path / "a-0", base, batches(base, base + 1000))
+    tasks = {}
+    for name, options in {"small": {}, "each": {"splitBytes": "1k"}, "some": {"minPartitions": "2"}}.items():
+        stream = ByHand(OWN, tmp_path, **options)
+        end = json.loads(stream.latest())
+        found = stream.reader.partitions({}, end)
+        assert all(isinstance(task, ByteRangePartition) for task in found)
+        assert len(stream.reader.partitions(end, end)) == 0
+        tasks[name] = len(found)
+    assert tasks == {"small": 1, "each": 4, "some": 4}
     assert sorted(stream.take()) == of("a-0", range(4000))
-    few = ByHand(OWN, tmp_path, minPartitions="3")
-    assert len(few.reader.partitions({}, end)) >= 1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""verify through Spark: the same findings, summaries and verdicts as in one process, however logs are cut."""
+"""verify through Spark: the same findings, summaries and verdicts as in one process, however tasks are packed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_damaged_segments(spark: SparkSession, damaged: Path, deep: bool) -> Non
     expected = said(PartitionCheck(options), damaged)
     assert sum(expected[0].values()) > 50
     for size in SIZES:
-        assert said(SparkJudge(spark, [str(damaged)], options, split_bytes=size), damaged) == expected
+        assert said(SparkJudge(spark, [str(damaged)], options, task_bytes=size), damaged) == expected
 
 
 @pytest.mark.parametrize(("name", "most"), [("_FEW_TASKS", 0), ("_MOST_SEEN", 0), ("_MOST_SEEN", 3000)])
@@ -70,7 +70,7 @@ def test_judged_by_workers(
     """Where there are many tasks, or the driver would get more than it wants of some partitions."""
     monkeypatch.setattr(f"kdump.spark.verify.{name}", most)
     expected = said(PartitionCheck(), damaged)
-    assert said(SparkJudge(spark, [str(damaged)], CheckOptions(), split_bytes=1 << 15), damaged) == expected
+    assert said(SparkJudge(spark, [str(damaged)], CheckOptions(), task_bytes=1 << 15), damaged) == expected
 
 
 def test_captures_and_single_files(spark: SparkSession, captures: Captures, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_captures_and_single_files(spark: SparkSession, captures: Captures, monk
     options = CheckOptions()
     expected = said(PartitionCheck(options), *paths)
     assert expected[1] == ["no/such: no such file or directory"]
-    assert said(SparkJudge(spark, paths, options, split_bytes=1 << 16), *paths) == expected
+    assert said(SparkJudge(spark, paths, options, task_bytes=1 << 16), *paths) == expected
 
 
 def test_a_segment_that_cannot_be_opened(spark: SparkSession, damaged: Path, tmp_path: Path) -> None:

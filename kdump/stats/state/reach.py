@@ -23,7 +23,7 @@ from kdump.log.gaps import Gap
 from kdump.log.names import MAX_OFFSET, Kind, sibling
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import read_checkpoint, read_snapshot, read_time_index
-from kdump.tasks.splits import LogFile
+from kdump.tasks.logs import LogFile
 from kdump.verify.partitionentries import Partition
 from kdump.verify.table import read_rows
 

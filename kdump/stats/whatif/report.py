@@ -21,7 +21,6 @@ _COLUMNS: Final[dict[str, dict[str, str]]] = {
         "decompressMBps": "read MB/s",
     },
     "magic": {"magic": "magic", "bytes": "bytes", "records": "records"},
-    "batch-size": {"batchSize": "batch.size", "bytes": "bytes", "batches": "batches"},
     "compaction": {
         "directory": "partition",
         "records": "records",

@@ -33,7 +33,7 @@ from kdump.stats.state.reach import first_record_at
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.compaction import CompactedPartition, CompactionSizes, compaction_answer
 from kdump.stats.whatif.retention import SegmentFate, retention_answer
-from kdump.tasks.splits import LogFile
+from kdump.tasks.logs import LogFile
 from kdump.verify.partitionentries import Partition, PartitionEntries
 from kdump.verify.table import read_rows
 

@@ -6,6 +6,7 @@ import os
 import socket
 import stat
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from kdump.log import files
 from kdump.log.named import is_stream
 from kdump.log.opening import open_source, read_whole
 from kdump.log.source import StreamSource
+from tests.harness.cli_runs import NAME, locked
 
 CONTENT = bytes(range(256)) * 5
 
@@ -82,6 +84,22 @@ def test_reading_leaves_no_trace(file: Path) -> None:
     assert read_whole(str(file)) == CONTENT
     after = file.stat()
     assert (before.st_mtime_ns, before.st_size, before.st_ino) == (after.st_mtime_ns, after.st_size, after.st_ino)
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_pages_are_given_back_while_a_broker_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: bool) -> None:
+    """Its consumers need the page cache. Each 8 MiB that were read leave it, and what is left at the end."""
+    path = tmp_path / "t-0" / NAME
+    path.parent.mkdir()
+    path.write_bytes(bytes(20 << 20))
+    (tmp_path / ".lock").touch()
+    given_back: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda descriptor, *what: given_back.append(what))
+    with locked(tmp_path / ".lock") if runs else nullcontext(), open_source(str(path)) as source:
+        for position in range(1 << 20, 20 << 20, 1 << 20):
+            source.read(position, 1 << 20)
+    expected = [(1 << 20, 8 << 20), (9 << 20, 8 << 20), (17 << 20, 3 << 20)]
+    assert given_back == ([(*one, os.POSIX_FADV_DONTNEED) for one in expected] if runs else [])
 
 
 def test_file_that_is_cut_while_read(file: Path) -> None:

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files, stores
-from kdump.log.extents import Extent
 from kdump.log.listing import ListingEntry
 from kdump.log.opening import open_source, read_whole
 from kdump.log.partition import segment_files
 from kdump.log.resync import ResyncWalk
 from kdump.log.walk import Walk
-from kdump.tasks.splits import Split, find_logs
+from kdump.tasks.logs import find_logs
 from kdump.verify.run import findings as verify
 from tests.harness.cli_runs import BATCH, DAMAGED_BATCH, NAME
 from tests.harness.examples import examples
@@ -106,12 +105,6 @@ def test_nothing_is_fetched_ahead_after_the_end_of_what_is_wanted(store: Countin
             pass
     # A chunk at a time.
     assert store.bytes_read <= 22 << 20
-    store.ranges.clear()
-    with open_source(URI) as source:
-        end = 30 << 20
-        for _ in Extent(0, end - end % len(BATCH)).items(source):
-            pass
-    assert store.bytes_read <= (31 << 20) + (1 << 17)
 
 
 def test_small_reads_that_go_on(store: CountingStore, folder: Path) -> None:
@@ -328,7 +321,7 @@ def test_what_another_process_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     assert files.with_credentials("/logs/x-0") == "/logs/x-0"
 
 
-def test_splits_of_a_log_directory(store: CountingStore) -> None:
+def test_logs_of_a_log_directory(store: CountingStore) -> None:
     for number in range(3):
         folder = store.root / f"orders-{number}"
         folder.mkdir()
@@ -341,5 +334,5 @@ def test_splits_of_a_log_directory(store: CountingStore) -> None:
     assert [error.path for error in errors] == [f"{BUCKET}/nowhere-*", f"{BUCKET}/nowhere-0"]
     local = find_logs([str(store.root)], errors.append)
     assert [(log.size, log.base_offset) for log in logs] == [(log.size, log.base_offset) for log in local]
-    with Split(logs[0], 0, logs[0].size).open() as source:
+    with logs[0].open_planned() as source:
         assert source.path == logs[0].path

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, IsNotNull, Less
 
 from kdump.reading.selection import Range
 from kdump.spark.filters import Pushed
-from kdump.tasks.splits import Wanted
+from kdump.tasks.logs import Wanted
 
 
 def test_what_is_taken_in_and_what_is_given_back() -> None:

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from kdump.codes import KdumpError
 from kdump.log.source import FileSource
 from kdump.reading.selection import Range
+from kdump.reading.transactionreader import TransactionReader
 from kdump.rows.arrow import arrow_schema
 from kdump.rows.tables import RECORD
 from kdump.spark.byteranges import ByteRange, ChangedError, byte_ranges_between
 from kdump.spark.partitions import PartitionLog, list_partitions
 from kdump.spark.positions import UNLIMITED, Budget, DataLossError, StreamPosition, StreamTracker, shares
-from kdump.spark.readrecords import ArrowOptions, read_splits
-from kdump.tasks.splits import Split, Wanted, find_logs, plan
+from kdump.spark.readrecords import ArrowOptions, read_log, read_logs
+from kdump.tasks.logs import Wanted, find_logs
 from tests.harness.batches import message, v2_batch
 from tests.harness.captures import Captures
 from tests.harness.examples import examples
@@ -57,6 +58,10 @@ class Partition:
         swap = self.path(base).with_suffix(".log.swap")
         swap.write_bytes(data)
         swap.rename(self.path(base))
+
+
+def read_range(wanted: ByteRange, options: ArrowOptions) -> Iterator[pa.RecordBatch]:
+    return read_log(wanted.log, wanted.open, options, TransactionReader(), start=wanted.first)
 
 
 class Reader:
@@ -94,7 +99,7 @@ class Reader:
     def rows(self, end: StreamPosition) -> Iterator[int]:
         for stretch in self.stretches(end):
             options = ArrowOptions(RECORD, SCHEMA, Wanted(offsets=Range(stretch.first_offset, None)))
-            for rows in read_splits(list(stretch.pieces(1 << 20)), options):
+            for rows in read_range(stretch, options):
                 yield from rows.column("offset").to_pylist()
 
     def take(self, budget: Budget = UNLIMITED) -> list[int]:
@@ -494,10 +499,11 @@ def test_captures_that_grow_give_the_rows_of_a_batch_read(captures: Captures, tm
     schema = pa.schema([arrow_schema(RECORD).field(name) for name in ("position", "offset", "isValid", "value")])
     options = ArrowOptions(RECORD, schema)
 
-    def rows(splits: Iterable[Split]) -> list[str]:
-        return sorted(
-            repr(row) for split in splits for part in read_splits([split], options) for row in part.to_pylist()
-        )
+    def rows(parts: Iterable[pa.RecordBatch]) -> list[str]:
+        return sorted(repr(row) for part in parts for row in part.to_pylist())
+
+    def of(ranges: Iterable[ByteRange]) -> list[str]:
+        return [row for each in ranges for row in rows(read_range(each, options))]
 
     choices = random.Random(7)
     logs = [path for path in captures.files(".log", 12_000) if path.stat().st_size]
@@ -511,13 +517,12 @@ def test_captures_that_grow_give_the_rows_of_a_batch_read(captures: Captures, tm
             partition.append(base, data[at : at + size])
             at += size
             end = reader.end(choices.choice([UNLIMITED, Budget(choices.randint(1, len(data))), Budget(None, 7)]))
-            got += rows(reader.stretches(end))
+            got += of(reader.stretches(end))
             reader.place = end
         partition.append(base + (1 << 30), b"")
         end = reader.end()
-        got += rows(reader.stretches(end))
-        whole = [split for task in plan(find_logs([str(partition.path(base))], raised)) for split in task]
-        assert sorted(got) == rows(whole), path
+        got += of(reader.stretches(end))
+        assert sorted(got) == rows(read_logs(find_logs([str(partition.path(base))], raised), options)), path
 
 
 def test_a_wrong_crc_before_a_batch_that_is_being_written(partition: Partition) -> None:

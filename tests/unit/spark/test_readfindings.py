@@ -11,7 +11,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.rows.arrow import arrow_schema
 from kdump.rows.filetables import FINDING
 from kdump.spark.readfindings import plan_findings, read_findings
-from kdump.tasks.splits import Wanted
+from kdump.tasks.logs import Wanted
 from kdump.verify.segment import CheckOptions
 from tests.harness.cli_runs import BATCH, DAMAGED_BATCH, NAME
 

@@ -12,17 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.log.extents import Extent
 from kdump.log.opening import open_source
 from kdump.stats import tally
 from kdump.stats.fold import LogPart, StatsFold
 from kdump.stats.groupfigures import Damage, report
 from kdump.stats.grouping import By
-from kdump.stats.places import RangeStart
+from kdump.stats.places import LogPlace
 from kdump.stats.reading import StatsReading, segment_reading
 from kdump.stats.report import stats_row
-from kdump.stats.run import StatsOptions, fold_split
-from kdump.tasks.splits import find_logs, plan
+from kdump.stats.run import StatsOptions, fold_log
+from kdump.tasks.logs import find_logs
 from kdump.wire.compression import DEFAULT_LIMIT
 from tests.harness.batches import CODECS, CONTROL, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
 from tests.harness.captures import FIXTURES
@@ -81,13 +80,12 @@ def random_entries(random: Random, count: int) -> list[bytes]:
     return found
 
 
-def folded(path: Path, extent: Extent, by: By, *, with_records: bool) -> StatsFold:
+def folded(path: Path, by: By, *, with_records: bool) -> StatsFold:
     fold = StatsFold(by, with_records=with_records)
-    base_offset = int(path.stem)
-    place = RangeStart(str(path.parent), base_offset, str(path), extent.start)
+    place = LogPlace(str(path.parent), int(path.stem), str(path))
     with open_source(str(path)) as source:
         part = fold.part(LogPart(str(path), "t", 0, place))
-        reading = segment_reading(source, None, extent, part, with_records=with_records, limit=DEFAULT_LIMIT)
+        reading = segment_reading(source, None, part, with_records=with_records, limit=DEFAULT_LIMIT)
         for _ in StatsReading(reading, part).items():
             pass
     # As it comes from a worker.
@@ -117,59 +115,33 @@ def rows(fold: StatsFold) -> dict[str, Any]:
 
 @given(seed=st.integers(0, 2**32), by=EVERY_BY, with_records=st.booleans(), few=st.sampled_from([1, 1 << 15]))
 @examples(60)
-def test_any_cuts_and_any_order(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, by: By, with_records: bool, few: int
-) -> None:
+def test_any_order(tmp_path_factory: pytest.TempPathFactory, seed: int, by: By, with_records: bool, few: int) -> None:
     """``few``: more rows are sorted in at once."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(tally, "_FEW_ROWS", few)
-        _check_any_cuts(tmp_path_factory.mktemp("t-0"), Random(seed), by, with_records=with_records)
+        _check_any_order(tmp_path_factory.mktemp("t-0"), Random(seed), by, with_records=with_records)
 
 
-def _check_any_cuts(folder: Path, random: Random, by: By, *, with_records: bool) -> None:
-    whole, parts = [], []
+def _check_any_order(folder: Path, random: Random, by: By, *, with_records: bool) -> None:
+    whole, others = [], []
     base_offset = 0
     for _ in range(random.randrange(1, 4)):
         entries = random_entries(random, random.randrange(1, 12))
         path = folder / f"{base_offset:020d}.log"
         path.write_bytes(b"".join(entries))
         base_offset += 1000
-        bounds = [0]
-        for entry in entries:
-            bounds.append(bounds[-1] + len(entry))
-        # What a wrapper's offsets follow on is part of an extent.
-        cuts = sorted(random.sample(bounds[1:-1], random.randrange(len(bounds) - 1)))
-        whole.append(folded(path, Extent(0, bounds[-1]), by, with_records=with_records))
-        for start, end in zip((0, *cuts), (*cuts, bounds[-1]), strict=True):
-            parts.append(repacked(folded(path, Extent(start, end), by, with_records=with_records)))
+        whole.append(folded(path, by, with_records=with_records))
+        others.append(repacked(folded(path, by, with_records=with_records)))
     at_once = whole[0]
     for fold in whole[1:]:
         at_once.merge(fold)
-    assert rows(merged(parts, random)) == rows(at_once)
-
-
-@pytest.mark.parametrize("by", list(By))
-@pytest.mark.parametrize("partition", ["damaged-crc-0", "v0-snappy-0", "v1-gzip-0", "v2-txn-0"])
-@pytest.mark.slow
-def test_splits(partition: str, by: By) -> None:
-    """As an engine cuts and packs them."""
-    logs = find_logs([str(FIXTURES / "segments" / partition)], lambda error: None)
-    options = StatsOptions(by)
-    figures = []
-    for split_bytes in (1000, 1 << 14, 1 << 27):
-        tasks = plan(logs, split_bytes=split_bytes)
-        folds = [repacked(fold_split(split, options)) for task in tasks for split in task]
-        figures.append(rows(merged(folds, Random(split_bytes))))
-        if split_bytes == 1000:
-            assert len(folds) > len(logs)
-    assert figures[0] == figures[1] == figures[2]
+    assert rows(merged(others, random)) == rows(at_once)
 
 
 def test_groups_become_one() -> None:
     """The total is the fold of one group for all."""
     (log, *_) = find_logs([str(FIXTURES / "segments" / "v2-txn-0")], lambda error: None)
-    ((split,),) = plan([log])
-    by_codec, by_partition = (repacked(fold_split(split, StatsOptions(by))) for by in (By.CODEC, By.PARTITION))
+    by_codec, by_partition = (repacked(fold_log(log, StatsOptions(by))) for by in (By.CODEC, By.PARTITION))
     by_partition.settle()
     (only,) = report(by_partition, {}, Damage()).groups
     by_codec.settle()

@@ -18,7 +18,7 @@ from kdump.format.control import ABORT, COMMIT
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats import tally
 from kdump.stats.grouping import Groups
-from kdump.stats.places import RangeStart
+from kdump.stats.places import LogPlace
 from kdump.stats.transactions import GroupOutcomes, TransactionRuns
 from kdump.verify.markers import NO_MARKER
 from kdump.verify.table import row_dtype
@@ -97,8 +97,8 @@ def expected(events: list[Event]) -> Counter[tuple[str, int, str]]:
 
 
 @given(st.lists(st.lists(EVENTS, max_size=4), max_size=4), st.sampled_from([1, 1 << 15]))
-def test_outcomes_do_not_depend_on_cuts(runs: list[list[list[Event]]], few: int) -> None:
-    """The runs of a log, each seen in some chunks and merged with other numbers of the groups."""
+def test_outcomes_do_not_depend_on_chunks_and_logs(runs: list[list[list[Event]]], few: int) -> None:
+    """The runs of a partition, each seen in some chunks and merged with other numbers of the groups."""
     found, numbered = [], 1
     whole = TransactionRuns()
     groups = Groups()
@@ -107,7 +107,7 @@ def test_outcomes_do_not_depend_on_cuts(runs: list[list[list[Event]]], few: int)
         patched.setattr(tally, "_FEW_ROWS", few)
         for position, chunks in enumerate(runs):
             part = TransactionRuns()
-            run = part.at(RangeStart("t-0", 0, "t-0/0.log", position))
+            run = part.at(LogPlace("t-0", position, f"t-0/{position}.log"))
             for events in filter(None, chunks):
                 groups.assign(np.arange(GROUPS))
                 assigned = groups.assign(np.array([event.group for event in events]))
@@ -123,7 +123,7 @@ def test_memory_of_a_transaction_per_batch() -> None:
     """A hundred thousand transactions, half of which have a marker, take some bytes each."""
     count, chunk = 100_000, 10_000
     groups, runs = Groups(), TransactionRuns()
-    run = runs.at(RangeStart("t-0", 0, "t-0/0.log", 0))
+    run = runs.at(LogPlace("t-0", 0, "t-0/0.log"))
     tracemalloc.start()
     try:
         for first in range(0, count, chunk):

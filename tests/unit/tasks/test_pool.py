@@ -17,7 +17,6 @@ from kdump.codes import Codes, KdumpError
 from kdump.tasks import pool
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.pool import ProcessPool
-from kdump.tasks.slots import SLOT_BYTES
 from kdump.tasks.work import Work, Workplace, in_process
 from tests.harness.examples import sparse
 
@@ -67,12 +66,6 @@ def large(item: int) -> Iterator[bytes]:
         yield bytes((item, number)) * (LARGE if number % 2 else 3)
 
 
-def longer_than_a_slot(item: int) -> Iterator[tuple[bytes, ...]]:
-    yield (b"first", b"a" * SLOT_BYTES, b"", b"second", *(b"b" * (SLOT_BYTES // 2 + item),) * 3)
-    yield (b"c" * (SLOT_BYTES + 1),)
-    yield (b"short",)
-
-
 class Counting:
     """Remembers how often it was called in its process."""
 
@@ -94,22 +87,13 @@ def test_in_the_order_of_the_items(jobs: int, size: int) -> None:
     assert list(ProcessPool(jobs)([[2]], work)) == [(2, 0), (2, 1)]
 
 
-@pytest.mark.parametrize("is_large", [False, True])
 @pytest.mark.parametrize("most_held", [1, 1 << 20])
-def test_large_results_wait_for_their_turn(is_large: bool, most_held: int) -> None:
-    work = Work(large, bytes, bytes, is_large=is_large)
+def test_large_results_wait_for_their_turn(most_held: int) -> None:
+    work = Work(large, bytes, bytes)
     found = ProcessPool(3, most_held=most_held)([[0, 1], [2], [3], [4]], work)
     first = next(found)
     time.sleep(0.3)
     assert [first, *found] == [result for item in range(5) for result in large(item)]
-
-
-def test_a_result_that_is_longer_than_a_slot_comes_in_blocks() -> None:
-    found = ProcessPool(2)([[0, 1], [2]], Work(longer_than_a_slot, tuple, bytes))
-    # Not as a list: a failure would show millions of bytes.
-    for item in range(3):
-        assert all(next(found) == b"".join(pieces) for pieces in longer_than_a_slot(item))
-    assert not list(found)
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -161,7 +145,7 @@ def test_progress_is_of_all_items() -> None:
     work = Work(counted, PLAIN.pack, PLAIN.unpack, size=lambda item: 10)
     pool = ProcessPool(2, progress=lambda what, done, size: seen.append((what, done, size)))
     list(pool([[1, 2], [3]], work))
-    assert {(what, size) for what, _, size in seen} == {("3 parts of logs", 30)}
+    assert {(what, size) for what, _, size in seen} == {("3 logs", 30)}
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tracemalloc
 import weakref
 from collections.abc import Iterator
 from functools import partial
@@ -20,14 +19,13 @@ from kdump.tasks.work import in_process
 from kdump.verify import judging, readings
 from kdump.verify.judging import DistributedCheck, has_small_logs, pooled_judge
 from kdump.verify.partition import Judgement, PartitionCheck
-from kdump.verify.readings import ReaderDied, ReadingEnd, ReadingPiece, groups_of, reading_work
+from kdump.verify.readings import ReadingEnd, groups_of, reading_work
 from kdump.verify.report import summary_line
 from kdump.verify.run import Judge, Verification
 from kdump.verify.segment import CheckOptions
 from kdump.verify.startups import StartOptions, start_all
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import FIXTURES
-from tests.harness.checked import MemorySource
 from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump
 
 
@@ -102,41 +100,18 @@ def test_relative_paths_and_a_rate(logs: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_who_dies_names_the_file_and_the_others_are_read(logs: Path) -> None:
-    """The second of three splits was being read."""
+    """The second of three logs was being read."""
     groups = [group for name in ("v2-txn-0", "damaged-crc-0") for group in readings.groups_of(str(logs / name))]
     [[first, second, *_]] = readings.plan_readings(groups)
     work = reading_work(CheckOptions())
     before = list(work.function(first))
     [lost] = work.lost(second, 3, KdumpError(Codes.UNREADABLE, "was killed"))
-    assert isinstance(lost.seen, ReaderDied)
-    assert (lost.group, lost.segment, lost.position, lost.number) == (0, 1, 0, 3)
+    assert isinstance(lost.seen, ReadingEnd)
+    assert (lost.group, lost.segment, lost.number) == (0, 1, 3)
     items = list(judging.judge(readings.absolute(groups), [*before, lost], CheckOptions()))
     assert [str(item) for _, item in items if isinstance(item, KdumpError)] == [f"{groups[0].segments[1]}: was killed"]
     # No other file of the group is left out: those without pieces are read by the judge.
     assert {number for number, _ in items} == {0}
-
-
-@pytest.mark.slow
-def test_many_findings_of_other_processes_take_little_memory() -> None:
-    """All pieces of a log are seen before the first one counts; as objects its findings took 300 bytes each."""
-    count = 50_000
-
-    def pieces() -> Iterator[ReadingPiece]:
-        for first in range(0, count, 1000):
-            found = [Finding(Codes.BATCH_CRC, f"the CRC is wrong: {n}", n, 1) for n in range(first, first + 1000)]
-            yield ReadingPiece(0, 0, 0, first, found)
-        yield ReadingPiece(0, 0, 0, count, ReadingEnd(in_gap=True, size=len(BATCH), file_number=None))
-
-    tracemalloc.start()
-    try:
-        reading = judging.StoredReading(pieces(), MemorySource(BATCH), lambda made: None)
-        size, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert size < 100 * count
-    assert reading.is_of_this_file
-    assert sum(isinstance(item, Finding) for item in reading.items()) == count
-    assert reading.ends_in_gap
 
 
 def test_starts(logs: Path) -> None:

@@ -1,4 +1,4 @@
-"""Looks at stretches and a judge elsewhere give what one pass over the partition gives."""
+"""Looks at logs and a judge elsewhere give what one pass over the partition gives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kdump.codes import Codes, Finding
 from kdump.format.batch import MAGIC_OFFSET
 from kdump.verify.judging import judge
 from kdump.verify.partition import Judgement, PartitionCheck
-from kdump.verify.readings import Group, ReadingPiece, plan_readings, read_piece
+from kdump.verify.readings import Group, ReadingPiece, plan_readings, read_pieces
 from kdump.verify.report import summary_line
 from kdump.verify.segment import CheckOptions
 from kdump.verify.summary import SegmentSummary
@@ -22,9 +22,8 @@ from tests.harness.captures import FIXTURES
 OPTIONS = CheckOptions()
 
 
-def looked(group: Group, split_bytes: int) -> list[ReadingPiece]:
-    tasks = [task for tasks in plan_readings([group], split_bytes=split_bytes) for task in tasks]
-    return [piece for task in tasks for piece in read_piece(task, OPTIONS)]
+def looked(group: Group) -> list[ReadingPiece]:
+    return [piece for tasks in plan_readings([group]) for task in tasks for piece in read_pieces(task, OPTIONS)]
 
 
 def at_once(group: Group) -> Iterator[Judgement]:
@@ -43,12 +42,11 @@ def group_of(folder: Path) -> Group:
 def test_the_same_as_at_once(partition: str) -> None:
     group = group_of(FIXTURES / "segments" / partition)
     expected = list(map(said, at_once(group)))
-    for size in (1000, 1 << 14, 1 << 27):
-        assert [said(item) for _, item in judge([group], looked(group, size), OPTIONS)] == expected
+    assert [said(item) for _, item in judge([group], looked(group), OPTIONS)] == expected
 
 
 def test_findings_of_two_kinds_stand_by_their_positions(tmp_path: Path) -> None:
-    """A batch that comes again is found by the ordered checks, the damage after it by the reading of another split."""
+    """A batch that comes again is found by the ordered checks, the damage after it by the reading."""
     damaged = bytearray(v2_batch(plain_rows(3), base_offset=9))
     damaged[MAGIC_OFFSET] = 3
     first = v2_batch(plain_rows(3), base_offset=0)
@@ -59,8 +57,7 @@ def test_findings_of_two_kinds_stand_by_their_positions(tmp_path: Path) -> None:
     expected = list(map(said, at_once(group)))
     codes = [item.code for item in at_once(group) if isinstance(item, Finding)]
     assert codes[:2] == [Codes.DUPLICATE_BATCH, Codes.MAGIC]
-    for size in (len(first), 2 * len(first), 1 << 14):
-        assert [said(item) for _, item in judge([group], looked(group, size), OPTIONS)] == expected
+    assert [said(item) for _, item in judge([group], looked(group), OPTIONS)] == expected
 
 
 def test_a_segment_alone_among_others(tmp_path: Path) -> None:
@@ -72,7 +69,7 @@ def test_a_segment_alone_among_others(tmp_path: Path) -> None:
     group = Group((str(path),), None)
     expected = list(map(said, at_once(group)))
     assert any(f"continue_at={int(following.stem)}," in line for line in expected)
-    assert [said(item) for _, item in judge([group], looked(group, 1 << 14), OPTIONS)] == expected
+    assert [said(item) for _, item in judge([group], looked(group), OPTIONS)] == expected
 
 
 def test_a_segment_that_has_come_since_the_looks_were_planned(tmp_path: Path) -> None:
@@ -83,6 +80,6 @@ def test_a_segment_that_has_come_since_the_looks_were_planned(tmp_path: Path) ->
         path = Path((group := group_of(folder)).segments[number])
         data = path.read_bytes()
         path.write_bytes(b"")
-        pieces = looked(group, 1 << 14)
+        pieces = looked(group)
         path.write_bytes(data)
         assert [said(item) for _, item in judge([group], pieces, OPTIONS)] == list(map(said, at_once(group)))

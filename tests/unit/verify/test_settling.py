@@ -16,7 +16,7 @@ from kdump.log.source import Source
 from kdump.verify import settling
 from kdump.verify.judging import judge
 from kdump.verify.partition import PartitionCheck
-from kdump.verify.readings import Group, plan_readings, read_piece
+from kdump.verify.readings import Group, plan_readings, read_pieces
 from kdump.verify.run import Verification
 from kdump.verify.segment import CheckOptions
 from kdump.verify.startups import KeepsChanging, StartOptions, start_all
@@ -314,7 +314,7 @@ def test_logs_that_other_processes_read(partitions: list[LivePartition]) -> None
     for partition in partitions:
         group = Group(tuple(str(partition.path(base, ".log")) for base in partition.bases), str(partition.directory))
         options = CheckOptions()
-        pieces = [piece for task in plan_readings([group]) for look in task for piece in read_piece(look, options)]
+        pieces = [piece for task in plan_readings([group]) for look in task for piece in read_pieces(look, options)]
         pieces.sort(key=lambda piece: piece[:-1])
         if partition is compacted:
             partition.compact(partition.bases[1:4])

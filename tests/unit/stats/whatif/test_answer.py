@@ -1,4 +1,4 @@
-"""The questions that are folds: message formats, codecs, batch sizes."""
+"""The questions that are folds: message formats, codecs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from kdump.fast import blocks
 from kdump.format import record as format_record
 from kdump.log.opening import open_source
 from kdump.stats.whatif.answer import Answer
-from kdump.stats.whatif.batchsize import BatchSizeQuestion
 from kdump.stats.whatif.codec import CodecQuestion
 from kdump.stats.whatif.magic import MagicQuestion
 from kdump.stats.whatif.sample import Sample
@@ -35,7 +34,6 @@ from tests.harness.batches import (
     wrapper,
 )
 from tests.harness.conversions import converted
-from tests.harness.examples import examples
 from tests.harness.fast_reference import Row, encode
 
 HEADER = 61
@@ -66,7 +64,7 @@ PIECE = 4
 
 @pytest.mark.parametrize("codec", [NONE, GZIP])
 @pytest.mark.parametrize("magic", [1, 2])
-@pytest.mark.parametrize("question", [MagicQuestion, CodecQuestion, BatchSizeQuestion])
+@pytest.mark.parametrize("question", [MagicQuestion, CodecQuestion])
 def test_an_entry_that_is_read_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: Any, magic: int, codec: int
 ) -> None:
@@ -224,64 +222,3 @@ def test_sample_is_not_the_beginning() -> None:
 
 
 # --- Batch sizes ---
-
-
-def reference(rows: list[Row], limit: int) -> tuple[int, int]:
-    """(bytes, batches) of rows put together one by one; their offsets are consecutive."""
-    batches: list[list[Row]] = []
-    size = total = 0
-    for row in rows:
-        first = batches[-1][0] if batches else row
-        encoded = _encoded(row, len(batches[-1]) if batches else 0, first)
-        if not batches or size + len(encoded) > limit:
-            batches.append([])
-            encoded = _encoded(row, 0, row)
-            size = HEADER
-            total += HEADER
-        batches[-1].append(row)
-        size += len(encoded)
-        total += len(encoded)
-    return total, len(batches)
-
-
-def _encoded(row: Row, number: int, first: Row) -> bytes:
-    return encode(Row(row.timestamp_delta - first.timestamp_delta, number, row.key, row.value, row.headers))
-
-
-RECORDS = st.lists(
-    st.builds(Row, st.integers(0, 9000), st.just(0), st.none() | st.binary(max_size=9), st.binary(max_size=150)),
-    min_size=1,
-    max_size=60,
-)
-
-
-@examples(40)
-@given(RECORDS, st.integers(70, 900), st.lists(st.integers(1, 9), min_size=1))
-def test_batch_sizes(tmp_path_factory: pytest.TempPathFactory, rows: list[Row], limit: int, cuts: list[int]) -> None:
-    batches, offset = [], 0
-    while offset < len(rows):
-        part = rows[offset : offset + cuts[len(batches) % len(cuts)]]
-        numbered = [Row(row.timestamp_delta, delta, row.key, row.value) for delta, row in enumerate(part)]
-        batches.append(v2_batch(numbered, base_offset=offset))
-        offset += len(part)
-    answer = asked(BatchSizeQuestion((limit,)), tmp_path_factory.mktemp("log"), b"".join(batches))
-    (row,) = answer.rows
-    assert (row["bytes"], row["batches"]) == reference(rows, limit)
-    assert (row["records"], row["batchesNow"], row["isEstimate"]) == (len(rows), len(batches), False)
-
-
-@pytest.mark.parametrize("codec", CODECS)
-def test_larger_batches_compress_better(tmp_path: Path, codec: int) -> None:
-    log = b"".join(v2_batch(plain_rows(5, size=300), codec=codec, base_offset=5 * number) for number in range(200))
-    answer = asked(BatchSizeQuestion(), tmp_path, log)
-    found = sizes(answer, "batchSize")
-    assert all(size < len(log) / 2 for size in found.values())
-    assert list(found.values()) == sorted(found.values(), reverse=True)
-    assert {row["isEstimate"] for row in answer.rows} == {True}
-
-
-def test_markers_stay_batches(tmp_path: Path) -> None:
-    marker = v2_batch([Row(0, 0, bytes(4), bytes(6))], base_offset=3, attributes=CONTROL, producer_id=1)
-    batch = v2_batch(plain_rows(3))
-    answer = asked(BatchSizeQuestion((1 << 20,)), tmp_path, batch + marker)
-    assert (answer.rows[0]["batches"], answer.rows[0]["bytes"]) == (2, len(batch + marker))

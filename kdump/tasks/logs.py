@@ -1,7 +1,6 @@
-"""Work on many logs, cut into pieces of similar size, and how a piece is read.
+"""Work on many logs: which ones there are, and which of them a task reads. A log is never cut.
 
-Planning uses names and sizes only. The worker that reads a piece finds out where it really begins (``log.extents``):
-the driver of a cluster must not read what its workers will read.
+Planning uses names and sizes only: the driver of a cluster must not read what its workers will read.
 """
 
 from __future__ import annotations
@@ -10,21 +9,19 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Final, Protocol, TypeVar
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.context import FileContext
-from kdump.log.extents import Extent, LogCuts, split_starts
 from kdump.log.named import is_named
-from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
 from kdump.log.paths import LogSegment, LogSegment07, OtherFile, PathDirectory, expanded, file_by_name, resolve
 from kdump.log.source import Source, keep_size
 from kdump.reading.selection import Range
 
-SPLIT_BYTES: Final = 128 << 20
+TASK_BYTES: Final = 128 << 20
+"""Small logs are put together until a task has so many bytes."""
 NO_LOG_CODES: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
 """Errors that do not count for a file that a pattern matches: nobody named it."""
 OPEN_COST: Final = 4 << 20
@@ -55,35 +52,15 @@ class LogFile:
             files.strip_credentials(self.path)
         return open_source(self.given or self.path)
 
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """The entries of ``log`` that start at file positions ``first`` to ``last`` (exclusive)."""
-
-    log: LogFile
-    first: int
-    last: int
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return self.last - self.first
-
-    def extent(self, source: Source) -> Extent:
-        """The range to read. KdumpError when the file cannot be read."""
-        if self.first == 0 and self.last >= self.log.size:
-            return Extent(0, self.log.size)
-        return LogCuts(rising_entries(self.log.path, self.log.base_offset)).extent(source, self.first, self.last)
-
-    def open(self) -> Source:
-        """The log, up to the size that it had when the split was planned. A live log has grown since.
+    def open_planned(self) -> Source:
+        """The log, up to the size that it had when it was planned. A live log has grown since.
 
         Raises:
             KdumpError: MISSING, UNREADABLE, also where the file has become shorter.
         """
-        source = self.log.open()
+        source = self.open()
         try:
-            keep_size(source, self.log.size)
+            keep_size(source, self.size)
         except KdumpError:
             source.close()
             raise
@@ -215,55 +192,46 @@ def plan(
     logs: Iterable[LogFile],
     wanted: Wanted | None = None,
     *,
-    split_bytes: int = SPLIT_BYTES,
-    min_partitions: int = 1,
+    task_bytes: int = TASK_BYTES,
+    min_tasks: int = 1,
     open_cost: int = OPEN_COST,
-) -> list[list[Split]]:
-    """Cut logs into splits and put these together, one list for each task.
+) -> list[list[LogFile]]:
+    """The logs that may hold what is wanted, one list for each task.
 
-    Large logs are cut, small ones put together until a task has ``split_bytes``, as Spark's file sources do. Each file
-    costs ``open_cost`` more. With ``min_partitions`` tasks become smaller until there are that many.
+    Small ones are put together until a task has ``task_bytes``, as Spark's file sources do. Each file costs
+    ``open_cost`` more. With ``min_tasks`` tasks become smaller until there are that many, or one for each log.
     """
     wanted = wanted or Wanted()
     chosen = [log for log in logs if log.size and _may_hold(log, wanted)]
-    total = sum(log.size for log in chosen)
-    split_bytes, open_cost = task_sizes(total, split_bytes, min_partitions, open_cost)
-    splits = [split for log in chosen for split in cut(log, split_bytes)]
-    return packed(splits, split_bytes=split_bytes, open_cost=open_cost)
+    task_bytes, open_cost = task_sizes(sum(log.size for log in chosen), task_bytes, min_tasks, open_cost)
+    return packed(chosen, task_bytes=task_bytes, open_cost=open_cost)
 
 
-def cut(log: LogFile, split_bytes: int) -> Iterator[Split]:
-    """The splits of a log (see ``split_starts``); an empty log has none."""
-    # Only the start of a log of Kafka 0.7 tells where its entries begin.
-    starts = split_starts(log.size, max(log.size, 1) if log.is_07 else split_bytes)
-    yield from (Split(log, first, last) for first, last in pairwise((*starts, log.size)))
+def task_sizes(total: int, task_bytes: int, min_tasks: int, open_cost: int = OPEN_COST) -> tuple[int, int]:
+    """``task_bytes`` and the cost of a file with which ``total`` bytes make at least so many tasks."""
+    if min_tasks > 1:
+        task_bytes = max(1, min(task_bytes, -(-total // min_tasks)))
+        open_cost = min(open_cost, task_bytes // 4)
+    return task_bytes, open_cost
 
 
-def task_sizes(total: int, split_bytes: int, min_partitions: int, open_cost: int = OPEN_COST) -> tuple[int, int]:
-    """``split_bytes`` and the cost of a file with which ``total`` bytes make at least so many tasks."""
-    if min_partitions > 1:
-        split_bytes = max(1, min(split_bytes, -(-total // min_partitions)))
-        open_cost = min(open_cost, split_bytes // 4)
-    return split_bytes, open_cost
-
-
-def packed(splits: Iterable[SizedT], *, split_bytes: int, open_cost: int) -> list[list[SizedT]]:
-    """Splits of at most ``split_bytes`` put together, one list a task."""
+def packed(items: Iterable[SizedT], *, task_bytes: int, open_cost: int) -> list[list[SizedT]]:
+    """Items put together until a task has ``task_bytes``, one list for each task."""
     # Largest first, so that the longest tasks begin first. Files of one size keep their order.
-    ordered = sorted(splits, key=lambda split: -split.size)
-    return packed_in_order(ordered, split_bytes=split_bytes, open_cost=open_cost)
+    ordered = sorted(items, key=lambda item: -item.size)
+    return packed_in_order(ordered, task_bytes=task_bytes, open_cost=open_cost)
 
 
-def packed_in_order(splits: Iterable[SizedT], *, split_bytes: int, open_cost: int = OPEN_COST) -> list[list[SizedT]]:
-    """Neighbouring splits of at most ``split_bytes`` put together, one list for each task, in their order."""
+def packed_in_order(items: Iterable[SizedT], *, task_bytes: int, open_cost: int = OPEN_COST) -> list[list[SizedT]]:
+    """Neighbouring items put together until a task has ``task_bytes``, one list for each task, in their order."""
     tasks: list[list[SizedT]] = []
     room = 0
-    for split in splits:
-        if not tasks or split.size > room:
+    for item in items:
+        if not tasks or item.size > room:
             tasks.append([])
-            room = split_bytes
-        tasks[-1].append(split)
-        room -= split.size + open_cost
+            room = task_bytes
+        tasks[-1].append(item)
+        room -= item.size + open_cost
     return tasks
 
 
