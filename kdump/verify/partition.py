@@ -30,7 +30,6 @@ from kdump.log.paths import PartitionFolder
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
 from kdump.log.source import Source
 from kdump.verify.batchtable import BatchTable
-from kdump.verify.cleanpartitions import CleanPartition
 from kdump.verify.gaps import NextSegment
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.logdir import PartitionExtent
@@ -82,7 +81,6 @@ class PartitionCheck:
         opened: opens a log; to be replaced to watch the reading.
         read: returns what a log holds; None: the log is read in this process.
         small: the small logs that ``read`` knows; they are opened by it.
-        see_clean: takes the partitions whose logs ``read`` is not asked for.
     """
 
     def __init__(
@@ -92,18 +90,16 @@ class PartitionCheck:
         opened: Callable[[str], Source] = open_source,
         read: SegmentReader | None = None,
         small: SmallLogs | None = None,
-        see_clean: Callable[[CleanPartition], None] = lambda partition: None,
     ) -> None:
         self._options = options or CheckOptions()
         self._small = SmallLogs(self._options, opened) if read is None else small
         self._open = opened if self._small is None else self._small.open
         self._read: SegmentReader = read or self._read_here
-        self._see_clean = see_clean
 
-    def expect(self, partitions: Sequence[PartitionFolder], *, is_live: bool = False) -> None:
+    def expect(self, partitions: Sequence[PartitionFolder]) -> None:
         """Note the next partitions, in their order: small ones are read together; see ``SmallLogs.expect``."""
         if self._small is not None:
-            self._small.expect(partitions, is_live=is_live)
+            self._small.expect(partitions)
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """Check the segments of one partition.
@@ -115,13 +111,8 @@ class PartitionCheck:
             segments: in offset order.
             folder: the directory, if they are all of its segments. Then its other files are checked too.
         """
-        clean = None if folder is None or self._small is None else self._small.clean(folder)
-        if clean is None:
-            found = self._checked(segments, folder)
-            yield from found if folder is None else with_start(folder, found)
-        else:
-            self._see_clean(clean)
-            yield from clean.items()
+        found = self._checked(segments, folder)
+        return found if folder is None else with_start(folder, found)
 
     def _checked(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         directory = files.directory_of(segments[0])

@@ -63,7 +63,7 @@ _ANNOUNCED: Final = 64
 class Judge(Protocol):
     """Checks partitions, as ``PartitionCheck`` does."""
 
-    def expect(self, partitions: Sequence[PartitionFolder], *, is_live: bool = False) -> None:
+    def expect(self, partitions: Sequence[PartitionFolder]) -> None:
         """See PartitionCheck."""
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
@@ -166,11 +166,10 @@ class Verification:
 
     def _announced(self, directory: str, partitions: Iterator[PartitionFolder]) -> Iterator[PartitionFolder]:
         """The partitions, some of which are listed before their turn. Beside a broker each is listed in its turn."""
-        is_live = is_held(directory)
-        most = 1 if is_live else _ANNOUNCED
+        most = 1 if is_held(directory) else _ANNOUNCED
         try:
             while group := list(islice(partitions, most)):
-                self._judge.expect(group, is_live=is_live)
+                self._judge.expect(group)
                 yield from group
         finally:
             self._judge.expect(())

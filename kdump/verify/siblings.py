@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeAlias
@@ -286,19 +286,8 @@ def check_partition_files(directory: str, summarize: Callable[[], LogSummary]) -
         if files.exists(directory):
             yield Finding(error.code, error.message, 0, path=directory)
         return
-    texts = text_files(directory, names)
-    yield from check_listed_files(directory, names, texts, summarize())
-
-
-def text_files(directory: str, names: Container[str]) -> dict[str, Content]:
-    """The text files among the ``names`` of a partition directory."""
-    return {name: _contents(os.path.join(directory, name)) for name in _TEXT_CHECKS if name in names}
-
-
-def check_listed_files(
-    directory: str, names: Collection[str], texts: Mapping[str, Content], log: LogSummary
-) -> Iterator[Finding]:
-    """Check the files ``names`` of a partition directory; ``texts``: see ``text_files``."""
+    texts = {name: _contents(os.path.join(directory, name)) for name in _TEXT_CHECKS if name in names}
+    log = summarize()
     for finding in check_names(names):
         yield replace(finding, path=os.path.join(directory, finding.path or ""))
     for name in sorted(names):
