@@ -48,7 +48,7 @@ from kdump.verify.settling import (
     settled_findings,
 )
 from kdump.verify.siblings import (
-    LogSummary,
+    PartitionFiles,
     SegmentFiles,
     check_partition_files,
     check_segment_files,
@@ -126,7 +126,8 @@ class PartitionCheck:
             lists_gaps=self._options.lists_gaps,
         )
         # Read before the logs, which may grow.
-        evidence = None if folder is None else PartitionEvidence.of_directory(folder)
+        beside = None if folder is None else PartitionFiles(folder)
+        evidence = None if beside is None else PartitionEvidence.of_files(beside)
         seen = PartitionSummary()
         exchanged = exchanged_logs(segments)
         seen.are_exchanged = bool(exchanged)
@@ -153,10 +154,10 @@ class PartitionCheck:
             # A transaction that is open at the end of one segment may end in the next.
             is_open = finding.code is Codes.TRANSACTION_OPEN and not is_whole
             yield replace(finding, graded=Severity.INFO) if is_open else finding
-        if folder is not None and evidence is not None:
+        if beside is not None and evidence is not None:
             if seen.is_known:
-                yield from _already_lost(folder, segments[-1], evidence, seen, watch)
-            yield from _check_files(folder, segments[-1], seen, watch)
+                yield from _already_lost(beside.directory, segments[-1], evidence, seen, watch)
+            yield from _check_files(beside, segments[-1], seen, watch)
         if folder is not None and topic == CLUSTER_METADATA:
             yield from _metadata_findings(folder)
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
@@ -329,20 +330,23 @@ def _already_lost(
     return iter(settled_findings(check, is_changing))
 
 
-def _check_files(folder: str, newest: str, seen: PartitionSummary, watch: Watch) -> Iterator[Finding]:
+def _check_files(beside: PartitionFiles, newest: str, seen: PartitionSummary, watch: Watch) -> Iterator[Finding]:
     """Check the files of a partition that belong to no segment; while they change, against the log as it is now."""
+    folder = beside.directory
     rounds = count()
 
-    def summarize() -> LogSummary:
+    def check() -> Iterator[Finding]:
+        current = beside
         if next(rounds):
+            current = PartitionFiles(folder)
             seen.reach(end_offset_of(list(segment_files(folder, lambda error: None))))
-        return seen.summary()
+        return check_partition_files(current, seen.summary())
 
     def is_changing() -> bool:
         # The segments may have been listed long ago.
         return watch.has_changed or bool(segments_after(newest)) or is_being_written(newest)
 
-    return iter(settled_findings(lambda: check_partition_files(folder, summarize), is_changing))
+    return iter(settled_findings(check, is_changing))
 
 
 def _is_cleaned_now(directory: str, watch: Watch) -> bool:

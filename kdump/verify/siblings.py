@@ -272,22 +272,39 @@ def _has_time_indexes(log_path: str) -> bool:
     return any(entry.name.endswith(Kind.TIME_INDEX.value) for entry in listing)
 
 
-def check_partition_files(directory: str, summarize: Callable[[], LogSummary]) -> Iterator[Finding]:
+class PartitionFiles:
+    """The names in a partition directory, and its text files, as they are when this object is made.
+
+    Nothing is wrong with a directory that is gone: it has no files.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.error: KdumpError | None = None
+        """Why it cannot be listed."""
+        self.names: Set[str] = frozenset()
+        try:
+            self.names = {entry.name for entry in files.listing(directory) if not entry.is_directory}
+        except KdumpError as error:
+            self.error = error if files.exists(directory) else None
+        self.texts = {name: _contents(os.path.join(directory, name)) for name in _TEXT_CHECKS if name in self.names}
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file. Raises KdumpError as ``read_beside``."""
+        known = self.texts.get(name)
+        return known if isinstance(known, bytes) else read_beside(os.path.join(self.directory, name))
+
+
+def check_partition_files(beside: PartitionFiles, log: LogSummary) -> Iterator[Finding]:
     """Check names, producer snapshots and text files of a partition directory; index files go with their segments.
 
     Args:
-        directory: that of the partition. Nothing is wrong with one that is gone.
-        summarize: returns what the files are compared with. It is called after the names and the text files were
-            read, so that the log covers what they name.
+        beside: the files. They were read before the log, so that the log covers what they name.
+        log: what they are compared with.
     """
-    try:
-        names = {entry.name for entry in files.listing(directory) if not entry.is_directory}
-    except KdumpError as error:
-        if files.exists(directory):
-            yield Finding(error.code, error.message, 0, path=directory)
-        return
-    texts = {name: _contents(os.path.join(directory, name)) for name in _TEXT_CHECKS if name in names}
-    log = summarize()
+    directory, names, texts = beside.directory, beside.names, beside.texts
+    if beside.error is not None:
+        yield Finding(beside.error.code, beside.error.message, 0, path=directory)
     for finding in check_names(names):
         yield replace(finding, path=os.path.join(directory, finding.path or ""))
     for name in sorted(names):
