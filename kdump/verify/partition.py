@@ -118,16 +118,16 @@ class PartitionCheck:
         directory = files.directory_of(segments[0])
         watch = Watch(directory, segments[-1])
         topic, _ = parse_partition_directory(os.path.basename(directory)) or ("", 0)
+        # Read before the logs, which may grow.
+        beside = None if folder is None else PartitionFiles(folder)
+        evidence = None if beside is None else PartitionEvidence.of_files(beside)
         ordered = OrderedChecks(
             is_compacted=was_cleaned(directory) or None,
-            producers=read_snapshot(segments[0]),
+            producers=read_snapshot(segments[0]) if beside is None or beside.has_snapshot(segments[0]) else (),
             is_coordinator=topic in _COORDINATOR_TOPICS,
             ending=ending_beside(directory),
             lists_gaps=self._options.lists_gaps,
         )
-        # Read before the logs, which may grow.
-        beside = None if folder is None else PartitionFiles(folder)
-        evidence = None if beside is None else PartitionEvidence.of_files(beside)
         seen = PartitionSummary()
         exchanged = exchanged_logs(segments)
         seen.are_exchanged = bool(exchanged)

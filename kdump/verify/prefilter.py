@@ -39,7 +39,7 @@ def prefilter(rows: NDArray[np.void], base_offset: int | None) -> Prefiltered:
     """Filter ``rows`` (shape (rows,), one or more, of ``table.row_dtype``); ``base_offset``: of the file name."""
     by_order = _out_of_order(rows, base_offset) | ~rows["is_valid"]
     is_asked, before, last = _by_producer(rows)
-    numbers = np.flatnonzero(by_order | is_asked)
+    numbers = (by_order | is_asked).nonzero()[0]
     steps = zip(
         numbers.tolist(),
         by_order[numbers].tolist(),
@@ -77,7 +77,7 @@ def _by_producer(rows: NDArray[np.void]) -> tuple[NDArray[np.bool_], NDArray[np.
     """
     suspect = np.zeros(rows.size, np.bool_)
     before = np.full(rows.size, -1, np.int64)
-    mine = np.flatnonzero(rows["is_valid"] & (rows["producer_id"] >= 0))
+    mine = (rows["is_valid"] & (rows["producer_id"] >= 0)).nonzero()[0]
     if not mine.size:
         return suspect, before, []
     mine = mine[np.argsort(rows["producer_id"][mine], kind="stable")]

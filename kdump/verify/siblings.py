@@ -294,6 +294,10 @@ class PartitionFiles:
         known = self.texts.get(name)
         return known if isinstance(known, bytes) else read_beside(os.path.join(self.directory, name))
 
+    def has_snapshot(self, log_path: str) -> bool:
+        """Whether there is a producer snapshot at the base offset of a log in it."""
+        return os.path.basename(sibling(log_path, Kind.SNAPSHOT)) in self.names
+
 
 def check_partition_files(beside: PartitionFiles, log: LogSummary) -> Iterator[Finding]:
     """Check names, producer snapshots and text files of a partition directory; index files go with their segments.
