@@ -112,10 +112,13 @@ def listing(directory: str) -> list[ListingEntry]:
         from kdump.log import stores
 
         return stores.listing(directory)
+    known, entries = _listings.get(directory, (None, []))
     try:
+        # It has not changed, nor is it a link now.
+        if known is not None and known == directory_state(directory, follows=False):
+            return list(entries)
         with opened_directory(directory) as opened:
             state = directory_state(opened)
-            known, entries = _listings.get(directory, (None, []))
             if known is None or known != state:
                 has_links = False
                 entries = []
@@ -134,15 +137,15 @@ def listing(directory: str) -> list[ListingEntry]:
         raise unreadable(directory, error) from error
 
 
-def directory_state(directory: str | int) -> DirectoryState | None:
+def directory_state(directory: str | int, *, follows: bool = True) -> DirectoryState | None:
     """What shows that a directory of this machine has other names in it; None where it has just changed.
 
-    ``directory``: its path or a descriptor.
+    ``directory``: its path or a descriptor. ``follows``: a link, to what it leads to.
 
     Raises:
         OSError: it cannot be asked.
     """
-    status = os.stat(directory)
+    status = os.stat(directory, follow_symlinks=follows or isinstance(directory, int))
     changed = max(status.st_mtime_ns, status.st_ctime_ns)
     is_settled = changed + _SETTLED_NS < time.time_ns()
     return (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns) if is_settled else None

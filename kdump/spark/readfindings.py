@@ -97,7 +97,7 @@ def _path_items(path: str) -> Iterator[Item | KdumpError]:
 class _Extents:
     """Tells which offsets segments cover, without findings; see ``verify.run.Judge``."""
 
-    def expect(self, partitions: Sequence[PartitionFolder], *, is_live: bool = False) -> None:
+    def expect(self, partitions: Sequence[PartitionFolder]) -> None:
         """See Judge."""
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:

@@ -29,7 +29,6 @@ from kdump.stats.offsettimes import CurveStep
 from kdump.stats.places import LogPlace
 from kdump.stats.reading import StatsReading, segment_reading
 from kdump.tasks.logs import LogFile
-from kdump.verify.cleanpartitions import CleanPartition
 from kdump.verify.gaps import NextSegment
 from kdump.verify.partition import Item, PartitionCheck, base_offset_of
 from kdump.verify.run import Judge
@@ -86,7 +85,7 @@ class StatsRun:
 
     def judge(self) -> Judge:
         """Checks partitions in this process, and folds their logs on the way."""
-        return PartitionCheck(self._options.checks, read=self.read, small=self._small, see_clean=self._see_clean)
+        return PartitionCheck(self._options.checks, read=self.read, small=self._small)
 
     def take_fold(self, log: str, fold: StatsFold) -> None:
         """Take the fold of a log that was looked at elsewhere; ``log``: its absolute path.
@@ -156,21 +155,6 @@ class StatsRun:
         part = fold.part(_part(context or FileContext.of(path), whole))
         seen = log_reading(source, following, part, self._options, known=known)
         return seen if fold is self._fold else _MergedReading(seen, fold, self._fold)
-
-    def _see_clean(self, partition: CleanPartition) -> None:
-        """Fold the logs of a partition that were not folded before."""
-        for path, size, rows, _, _, index_entries, time_index_entries in partition.logs:
-            whole = files.absolute(path)
-            if whole in self._folded:
-                continue
-            self._folded.add(whole)
-            part = self._fold.part(_part(FileContext.of(path), whole))
-            if index_entries is None:
-                _see_indexes(part, whole, size)
-            else:
-                part.see_indexes(size, index_entries, time_index_entries)
-            part.see_batches(rows, is_unbroken=True)
-            part.see_end(in_gap=False)
 
     def _outcome(self, file: str, producer_id: int, offset: int) -> str:
         """The outcome of a transaction that ends in no log of this run: a later segment may hold its marker."""

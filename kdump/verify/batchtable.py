@@ -107,9 +107,7 @@ class _TableColumns:
     @property
     def end(self) -> NDArray[np.int64]:
         """See IndexedBatches."""
-        end = self._column("position")
-        end += self._column("size")
-        return end
+        return self._column("position") + self._column("size")
 
     @property
     def base_offset(self) -> NDArray[np.int64]:
@@ -127,4 +125,6 @@ class _TableColumns:
         return self._column("max_timestamp")
 
     def _column(self, name: str) -> NDArray[np.int64]:
+        if len(self.parts) == 1:
+            return self.parts[0][name]
         return np.concatenate([np.empty(0, np.int64), *(part[name] for part in self.parts)])

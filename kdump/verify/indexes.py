@@ -280,7 +280,8 @@ def _txn_index_end(data: bytes, log: IndexedLog) -> int | None:
 
 def _joined(parts: Iterable[tuple[NDArray[np.bool_], ...]]) -> tuple[NDArray[np.bool_], ...]:
     """The masks of all blocks."""
-    return tuple(np.concatenate(masks) for masks in zip(*parts, strict=True))
+    first, *others = parts
+    return tuple(np.concatenate(masks) for masks in zip(first, *others, strict=True)) if others else first
 
 
 def _believed(
@@ -404,4 +405,4 @@ def _sparse(is_indexed: NDArray[np.bool_], log: IndexedLog) -> Iterator[Finding]
 def _findings(
     mask: NDArray[np.bool_], entry_size: int, code: Codes, describe: Callable[[int], str]
 ) -> Iterator[Finding]:
-    return grouped(np.flatnonzero(mask), entry_size, code, describe)
+    return grouped(mask.nonzero()[0], entry_size, code, describe)

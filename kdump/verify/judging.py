@@ -65,9 +65,9 @@ class DistributedCheck:
         self._coming = judge(self._groups)
         self._judged: dict[int, list[Judgement]] = {}
 
-    def expect(self, partitions: Sequence[PartitionFolder], *, is_live: bool = False) -> None:
+    def expect(self, partitions: Sequence[PartitionFolder]) -> None:
         """See PartitionCheck. Other processes read the logs of all other partitions."""
-        self._fallback.expect([one for one in partitions if one.path not in self._numbers], is_live=is_live)
+        self._fallback.expect([one for one in partitions if one.path not in self._numbers])
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """Check the segments of one partition; see PartitionCheck."""

@@ -30,7 +30,6 @@ from kdump.log.paths import PartitionFolder
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
 from kdump.log.source import Source
 from kdump.verify.batchtable import BatchTable
-from kdump.verify.cleanpartitions import CleanPartition
 from kdump.verify.gaps import NextSegment
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.logdir import PartitionExtent
@@ -49,7 +48,7 @@ from kdump.verify.settling import (
     settled_findings,
 )
 from kdump.verify.siblings import (
-    LogSummary,
+    PartitionFiles,
     SegmentFiles,
     check_partition_files,
     check_segment_files,
@@ -82,7 +81,6 @@ class PartitionCheck:
         opened: opens a log; to be replaced to watch the reading.
         read: returns what a log holds; None: the log is read in this process.
         small: the small logs that ``read`` knows; they are opened by it.
-        see_clean: takes the partitions whose logs ``read`` is not asked for.
     """
 
     def __init__(
@@ -92,18 +90,16 @@ class PartitionCheck:
         opened: Callable[[str], Source] = open_source,
         read: SegmentReader | None = None,
         small: SmallLogs | None = None,
-        see_clean: Callable[[CleanPartition], None] = lambda partition: None,
     ) -> None:
         self._options = options or CheckOptions()
         self._small = SmallLogs(self._options, opened) if read is None else small
         self._open = opened if self._small is None else self._small.open
         self._read: SegmentReader = read or self._read_here
-        self._see_clean = see_clean
 
-    def expect(self, partitions: Sequence[PartitionFolder], *, is_live: bool = False) -> None:
+    def expect(self, partitions: Sequence[PartitionFolder]) -> None:
         """Note the next partitions, in their order: small ones are read together; see ``SmallLogs.expect``."""
         if self._small is not None:
-            self._small.expect(partitions, is_live=is_live)
+            self._small.expect(partitions)
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """Check the segments of one partition.
@@ -115,27 +111,23 @@ class PartitionCheck:
             segments: in offset order.
             folder: the directory, if they are all of its segments. Then its other files are checked too.
         """
-        clean = None if folder is None or self._small is None else self._small.clean(folder)
-        if clean is None:
-            found = self._checked(segments, folder)
-            yield from found if folder is None else with_start(folder, found)
-        else:
-            self._see_clean(clean)
-            yield from clean.items()
+        found = self._checked(segments, folder)
+        return found if folder is None else with_start(folder, found)
 
     def _checked(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         directory = files.directory_of(segments[0])
         watch = Watch(directory, segments[-1])
         topic, _ = parse_partition_directory(os.path.basename(directory)) or ("", 0)
+        # Read before the logs, which may grow.
+        beside = None if folder is None else PartitionFiles(folder)
+        evidence = None if beside is None else PartitionEvidence.of_files(beside)
         ordered = OrderedChecks(
             is_compacted=was_cleaned(directory) or None,
-            producers=read_snapshot(segments[0]),
+            producers=read_snapshot(segments[0]) if beside is None or beside.has_snapshot(segments[0]) else (),
             is_coordinator=topic in _COORDINATOR_TOPICS,
             ending=ending_beside(directory),
             lists_gaps=self._options.lists_gaps,
         )
-        # Read before the logs, which may grow.
-        evidence = None if folder is None else PartitionEvidence.of_directory(folder)
         seen = PartitionSummary()
         exchanged = exchanged_logs(segments)
         seen.are_exchanged = bool(exchanged)
@@ -162,10 +154,10 @@ class PartitionCheck:
             # A transaction that is open at the end of one segment may end in the next.
             is_open = finding.code is Codes.TRANSACTION_OPEN and not is_whole
             yield replace(finding, graded=Severity.INFO) if is_open else finding
-        if folder is not None and evidence is not None:
+        if beside is not None and evidence is not None:
             if seen.is_known:
-                yield from _already_lost(folder, segments[-1], evidence, seen, watch)
-            yield from _check_files(folder, segments[-1], seen, watch)
+                yield from _already_lost(beside.directory, segments[-1], evidence, seen, watch)
+            yield from _check_files(beside, segments[-1], seen, watch)
         if folder is not None and topic == CLUSTER_METADATA:
             yield from _metadata_findings(folder)
         first_base, last_base = base_offset_of(segments[0]), base_offset_of(segments[-1])
@@ -338,20 +330,23 @@ def _already_lost(
     return iter(settled_findings(check, is_changing))
 
 
-def _check_files(folder: str, newest: str, seen: PartitionSummary, watch: Watch) -> Iterator[Finding]:
+def _check_files(beside: PartitionFiles, newest: str, seen: PartitionSummary, watch: Watch) -> Iterator[Finding]:
     """Check the files of a partition that belong to no segment; while they change, against the log as it is now."""
+    folder = beside.directory
     rounds = count()
 
-    def summarize() -> LogSummary:
+    def check() -> Iterator[Finding]:
+        current = beside
         if next(rounds):
+            current = PartitionFiles(folder)
             seen.reach(end_offset_of(list(segment_files(folder, lambda error: None))))
-        return seen.summary()
+        return check_partition_files(current, seen.summary())
 
     def is_changing() -> bool:
         # The segments may have been listed long ago.
         return watch.has_changed or bool(segments_after(newest)) or is_being_written(newest)
 
-    return iter(settled_findings(lambda: check_partition_files(folder, summarize), is_changing))
+    return iter(settled_findings(check, is_changing))
 
 
 def _is_cleaned_now(directory: str, watch: Watch) -> bool:

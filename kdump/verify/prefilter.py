@@ -38,8 +38,8 @@ class Prefiltered:
 def prefilter(rows: NDArray[np.void], base_offset: int | None) -> Prefiltered:
     """Filter ``rows`` (shape (rows,), one or more, of ``table.row_dtype``); ``base_offset``: of the file name."""
     by_order = _out_of_order(rows, base_offset) | ~rows["is_valid"]
-    is_asked, before, last = by_producer(rows)
-    numbers = np.flatnonzero(by_order | is_asked)
+    is_asked, before, last = _by_producer(rows)
+    numbers = (by_order | is_asked).nonzero()[0]
     steps = zip(
         numbers.tolist(),
         by_order[numbers].tolist(),
@@ -55,43 +55,29 @@ def prefilter(rows: NDArray[np.void], base_offset: int | None) -> Prefiltered:
 
 def _out_of_order(rows: NDArray[np.void], base_offset: int | None) -> NDArray[np.bool_]:
     """Whether each row does not just continue where the row before ended; True for the first one; shape (rows,)."""
-    suspect = rows["is_after_gap"] | out_of_range(rows, base_offset)
+    first, last = rows["base_offset"], rows["last_offset"]
+    suspect: NDArray[np.bool_] = rows["is_after_gap"].copy()
     suspect[0] = True
-    suspect[1:] |= ~continues(rows)
+    follows = np.where(first[1:] == UNKNOWN_OFFSET, last[1:] > last[:-1], first[1:] == last[:-1] + 1)
+    follows &= rows["magic"][1:] >= rows["magic"][:-1]
+    follows &= rows["leader_epoch"][1:] >= rows["leader_epoch"][:-1]
+    suspect[1:] |= ~follows
+    first = np.where(first == UNKNOWN_OFFSET, last, first)
+    suspect |= last < first
+    if base_offset is not None:
+        most = min(base_offset, _MAX_INT64 - MAX_INT32) + MAX_INT32
+        suspect |= (first < base_offset) | (last > most)
     return suspect
 
 
-def continues(rows: NDArray[np.void]) -> NDArray[np.bool_]:
-    """Whether each row but the first continues where the row before ended; shape (rows - 1,)."""
-    first, last = rows["base_offset"][1:], rows["last_offset"]
-    found: NDArray[np.bool_] = np.where(first == UNKNOWN_OFFSET, last[1:] > last[:-1], first == last[:-1] + 1)
-    found &= rows["magic"][1:] >= rows["magic"][:-1]
-    found &= rows["leader_epoch"][1:] >= rows["leader_epoch"][:-1]
-    return found
-
-
-def out_of_range(rows: NDArray[np.void], base_offset: int | NDArray[np.int64] | None) -> NDArray[np.bool_]:
-    """Whether the offsets of each row fall, or its log cannot hold them; shape (rows,).
-
-    ``base_offset``: of the log, or that of each row; None: it is not known.
-    """
-    first, last = rows["base_offset"], rows["last_offset"]
-    first = np.where(first == UNKNOWN_OFFSET, last, first)
-    found: NDArray[np.bool_] = last < first
-    if base_offset is not None:
-        most = np.minimum(base_offset, _MAX_INT64 - MAX_INT32) + MAX_INT32
-        found |= (first < base_offset) | (last > most)
-    return found
-
-
-def by_producer(rows: NDArray[np.void]) -> tuple[NDArray[np.bool_], NDArray[np.int64], list[int]]:
+def _by_producer(rows: NDArray[np.void]) -> tuple[NDArray[np.bool_], NDArray[np.int64], list[int]]:
     """Which rows are suspects, the row of the same producer before each, the last row of each producer.
 
     Rows before and last rows only count if they are no suspects themselves; -1: none.
     """
     suspect = np.zeros(rows.size, np.bool_)
     before = np.full(rows.size, -1, np.int64)
-    mine = np.flatnonzero(rows["is_valid"] & (rows["producer_id"] >= 0))
+    mine = (rows["is_valid"] & (rows["producer_id"] >= 0)).nonzero()[0]
     if not mine.size:
         return suspect, before, []
     mine = mine[np.argsort(rows["producer_id"][mine], kind="stable")]

@@ -38,9 +38,10 @@ from kdump.format.snapshot import parse_snapshot
 from kdump.kafka.remotesegments import remote_ranges
 from kdump.log import files
 from kdump.log.names import INDEX_KINDS, FileName, Kind, is_uri, parse_file_name, parse_partition_directory
-from kdump.log.siblings import checkpoint_offsets, parse_leader_epochs, read_beside
+from kdump.log.siblings import checkpoint_offsets, parse_leader_epochs
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.indexes import index_end, indexed_end, is_near, without_appended
+from kdump.verify.siblings import PartitionFiles
 
 _ON_ITS_WAY_OUT: Final = "-delete"
 
@@ -151,11 +152,12 @@ class PartitionEvidence:
     @classmethod
     def of_directory(cls, directory: str) -> PartitionEvidence:
         """Read a partition directory on disk or in a store; no evidence if it cannot be listed."""
-        try:
-            names = [entry.name for entry in files.listing(directory) if not entry.is_directory]
-        except KdumpError:
-            names = []
-        return cls(directory, names, lambda name: read_beside(os.path.join(directory, name)))
+        return cls.of_files(PartitionFiles(directory))
+
+    @classmethod
+    def of_files(cls, beside: PartitionFiles) -> PartitionEvidence:
+        """The evidence of a partition directory that was listed."""
+        return cls(beside.directory, beside.names, beside.read)
 
     def ends(self, end: int) -> Iterator[Witness]:
         """The files that name an offset above ``end`` and are no index files of a segment."""

@@ -43,6 +43,7 @@ from kdump.verify.reach import PartitionEvidence
 from kdump.verify.segment import CheckOptions
 from kdump.verify.siblings import (
     LogSummary,
+    PartitionFiles,
     check_names,
     check_partition_files,
     check_snapshot,
@@ -63,7 +64,7 @@ _ANNOUNCED: Final = 64
 class Judge(Protocol):
     """Checks partitions, as ``PartitionCheck`` does."""
 
-    def expect(self, partitions: Sequence[PartitionFolder], *, is_live: bool = False) -> None:
+    def expect(self, partitions: Sequence[PartitionFolder]) -> None:
         """See PartitionCheck."""
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
@@ -166,11 +167,10 @@ class Verification:
 
     def _announced(self, directory: str, partitions: Iterator[PartitionFolder]) -> Iterator[PartitionFolder]:
         """The partitions, some of which are listed before their turn. Beside a broker each is listed in its turn."""
-        is_live = is_held(directory)
-        most = 1 if is_live else _ANNOUNCED
+        most = 1 if is_held(directory) else _ANNOUNCED
         try:
             while group := list(islice(partitions, most)):
-                self._judge.expect(group, is_live=is_live)
+                self._judge.expect(group)
                 yield from group
         finally:
             self._judge.expect(())
@@ -276,6 +276,7 @@ def _without_logs(folder: str) -> Iterator[Finding]:
     """Check a partition directory whose logs are gone: files that belong to them are no findings."""
     if next(segment_files(folder, lambda error: None, all_files=True), None) is None:
         return
-    for lost in PartitionEvidence.of_directory(folder).already_lost([], None):
+    beside = PartitionFiles(folder)
+    for lost in PartitionEvidence.of_files(beside).already_lost([], None):
         yield already_lost_finding(lost, os.path.join(folder, lost.witnesses[0]))
-    yield from check_partition_files(folder, lambda: LogSummary(None))
+    yield from check_partition_files(beside, LogSummary(None))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeAlias
@@ -272,33 +272,43 @@ def _has_time_indexes(log_path: str) -> bool:
     return any(entry.name.endswith(Kind.TIME_INDEX.value) for entry in listing)
 
 
-def check_partition_files(directory: str, summarize: Callable[[], LogSummary]) -> Iterator[Finding]:
+class PartitionFiles:
+    """The names in a partition directory, and its text files, as they are when this object is made.
+
+    Nothing is wrong with a directory that is gone: it has no files.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.error: KdumpError | None = None
+        """Why it cannot be listed."""
+        self.names: Set[str] = frozenset()
+        try:
+            self.names = {entry.name for entry in files.listing(directory) if not entry.is_directory}
+        except KdumpError as error:
+            self.error = error if files.exists(directory) else None
+        self.texts = {name: _contents(os.path.join(directory, name)) for name in _TEXT_CHECKS if name in self.names}
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file. Raises KdumpError as ``read_beside``."""
+        known = self.texts.get(name)
+        return known if isinstance(known, bytes) else read_beside(os.path.join(self.directory, name))
+
+    def has_snapshot(self, log_path: str) -> bool:
+        """Whether there is a producer snapshot at the base offset of a log in it."""
+        return os.path.basename(sibling(log_path, Kind.SNAPSHOT)) in self.names
+
+
+def check_partition_files(beside: PartitionFiles, log: LogSummary) -> Iterator[Finding]:
     """Check names, producer snapshots and text files of a partition directory; index files go with their segments.
 
     Args:
-        directory: that of the partition. Nothing is wrong with one that is gone.
-        summarize: returns what the files are compared with. It is called after the names and the text files were
-            read, so that the log covers what they name.
+        beside: the files. They were read before the log, so that the log covers what they name.
+        log: what they are compared with.
     """
-    try:
-        names = {entry.name for entry in files.listing(directory) if not entry.is_directory}
-    except KdumpError as error:
-        if files.exists(directory):
-            yield Finding(error.code, error.message, 0, path=directory)
-        return
-    texts = text_files(directory, names)
-    yield from check_listed_files(directory, names, texts, summarize())
-
-
-def text_files(directory: str, names: Container[str]) -> dict[str, Content]:
-    """The text files among the ``names`` of a partition directory."""
-    return {name: _contents(os.path.join(directory, name)) for name in _TEXT_CHECKS if name in names}
-
-
-def check_listed_files(
-    directory: str, names: Collection[str], texts: Mapping[str, Content], log: LogSummary
-) -> Iterator[Finding]:
-    """Check the files ``names`` of a partition directory; ``texts``: see ``text_files``."""
+    directory, names, texts = beside.directory, beside.names, beside.texts
+    if beside.error is not None:
+        yield Finding(beside.error.code, beside.error.message, 0, path=directory)
     for finding in check_names(names):
         yield replace(finding, path=os.path.join(directory, finding.path or ""))
     for name in sorted(names):

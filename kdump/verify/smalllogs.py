@@ -7,8 +7,7 @@ all logs are clean may be clean as a whole (``verify.cleanpartitions``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -22,7 +21,6 @@ from kdump.log.opening import open_source
 from kdump.log.paths import PartitionFolder
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import Source
-from kdump.verify.cleanpartitions import CleanPartition, SmallLog, clean_partitions
 from kdump.verify.local import LocalChecks
 from kdump.verify.segment import CheckOptions, FinishedReading, Rows
 from kdump.verify.table import joined, read_rows
@@ -48,36 +46,17 @@ class SmallLogs:
         self._open = opened
         self._coming: Sequence[str] = ()
         self._numbers: dict[str, int] = {}
-        self._folders: dict[str, range] = {}
-        """The numbers of the logs of each directory that was not read."""
         self._opened: dict[str, Source] = {}
         self._clean: dict[Source, FinishedReading] = {}
-        self._clean_folders: dict[str, CleanPartition] = {}
         self._buffer = bytearray()
 
-    def expect(self, partitions: Sequence[PartitionFolder], *, is_live: bool = False) -> None:
-        """Note the partitions that come next, in their order. It forgets those that were expected before.
-
-        ``is_live``: a broker may write to them, so that each is to be checked by itself.
-        """
+    def expect(self, partitions: Sequence[PartitionFolder]) -> None:
+        """Note the partitions that come next, in their order. It forgets those that were expected before."""
         self._forget()
-        paths = [partition.paths for partition in partitions]
+        paths = [path for partition in partitions for path in partition.paths]
         # Reading them together takes modules that a check of a few small logs does not need.
-        self._coming = [path for own in paths for path in own] if sum(map(len, paths)) >= policy.CHECKED_LOGS else ()
+        self._coming = paths if len(paths) >= policy.CHECKED_LOGS else ()
         self._numbers = {path: number for number, path in enumerate(self._coming)}
-        self._folders = {}
-        if self._coming and not is_live:
-            ends = accumulate(map(len, paths))
-            for partition, own, end in zip(partitions, paths, ends, strict=True):
-                self._folders[partition.path] = range(end - len(own), end)
-
-    def clean(self, folder: str) -> CleanPartition | None:
-        """What was read of an expected partition, if it is clean; else its logs are to be opened."""
-        numbers = self._folders.get(folder)
-        if numbers:
-            self._forget()
-            self._read_together(numbers.start)
-        return self._clean_folders.pop(folder, None)
 
     def open(self, path: str) -> Source:
         """Open a log. If it was expected, it and those after it are read. Raises as ``open_source``."""
@@ -93,7 +72,7 @@ class SmallLogs:
     def _forget(self) -> None:
         for source in self._opened.values():
             source.close()
-        self._opened, self._clean, self._clean_folders = {}, {}, {}
+        self._opened, self._clean = {}, {}
 
     def _read_together(self, number: int) -> None:
         """Read the expected log of this number and some of those after it."""
@@ -102,12 +81,7 @@ class SmallLogs:
         if not self._buffer:
             self._buffer = bytearray(_TOGETHER)
         buffer = memoryview(self._buffer)
-        folders = {numbers.start: numbers.stop for numbers in self._folders.values()}
-        for coming, path in enumerate(self._coming[number : number + _MOST_LOGS], number):
-            # A partition is better read as a whole, next time.
-            after = folders.get(coming, 0) if coming > number else 0
-            if after > number + _MOST_LOGS or (after and bounds[-1] > _TOGETHER // 2):
-                break
+        for path in self._coming[number : number + _MOST_LOGS]:
             # It is opened once: whoever gets it opened again wants to see what it holds then.
             self._numbers.pop(path)
             try:
@@ -129,28 +103,9 @@ class SmallLogs:
                 bounds.append(start + size)
             if bounds[-1] > _TOGETHER - _SMALL:
                 break
-        read: dict[str, SmallLog] = {}
         for source, rows in zip(logs, self._clean_rows(buffer[: bounds[-1]], np.array(bounds)), strict=True):
             if rows is not None:
                 self._clean[source] = FinishedReading((rows,) if rows.size else ())
-                read[source.path] = SmallLog(source.path, source.size or 0, rows)
-        self._note_clean(read)
-
-    def _note_clean(self, read: Mapping[str, SmallLog]) -> None:
-        """Note the partitions that are clean. Nobody asks for their logs any more."""
-        found = []
-        for folder, numbers in list(self._folders.items()):
-            own = self._coming[numbers.start : numbers.stop]
-            if own and own[0] not in self._numbers:
-                del self._folders[folder]
-                if all(path in read for path in own):
-                    found.append((folder, [read[path] for path in own]))
-        for folder, clean in clean_partitions(found):
-            self._clean_folders[folder] = clean
-            for log in clean.logs:
-                source = self._opened.pop(log.path)
-                del self._clean[source]
-                source.close()
 
     def _clean_rows(self, data: memoryview, bounds: NDArray[np.int64]) -> Iterator[Rows | None]:
         """The rows of each log, None if it may not be clean.
