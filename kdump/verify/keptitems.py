@@ -9,6 +9,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
@@ -36,10 +37,27 @@ class KeptItems:
         """All of the items. Raises as they do."""
         kept = cls()
         for item in items:
-            kept._last.append(item)
-            if len(kept._last) == _BLOCK:
-                kept._pack()
+            kept.keep(item)
         return kept
+
+    def keep(self, item: Found) -> None:
+        """Add an item."""
+        self._last.append(item)
+        if len(self._last) == _BLOCK:
+            self._pack()
+
+    def __bool__(self) -> bool:
+        return bool(self._packed or self._last)
+
+    def findings(self) -> Iterator[Finding]:
+        """The findings alone."""
+        return (item for item in self if isinstance(item, Finding))
+
+    def rows(self) -> Iterator[Rows]:
+        """The rows alone: no finding is unpacked."""
+        for item in chain(self._packed, self._last):
+            if not isinstance(item, bytes | Finding):
+                yield item
 
     def __iter__(self) -> Iterator[Found]:
         for block in self._packed:
