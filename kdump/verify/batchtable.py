@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,17 +15,24 @@ from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.segment import Rows
 from kdump.verify.siblings import EpochRange
 from kdump.verify.table import cleaned, first_offset, read_rows, row_at
-from kdump.verify.validdata import torn_end
+from kdump.verify.validdata import TailEnd, tail_end
 
 
 class BatchTable:
-    """The rows of a segment, with the columns that the checks of its siblings need."""
+    """The rows of a segment, with the columns that the checks of its siblings need.
+
+    The sound part of a log ends with the last batch whose CRC is right. What follows is its tail: a recovery cuts it
+    (LogSegment.recover). ``end_offset`` comes after the highest offset of the sound batches, None without one.
+    ``sound_size`` is where the last of them ends in the file.
+    """
 
     def __init__(self) -> None:
         self._parts: list[Rows] = []
         self.count = 0
         self.first_offset: int | None = None
         self.last_offset: int | None = None
+        self.end_offset: int | None = None
+        self.sound_size = 0
 
     def add(self, rows: Rows) -> None:
         """Add the next rows in file order."""
@@ -36,12 +43,16 @@ class BatchTable:
         if self.first_offset is None:
             self.first_offset = first_offset(row_at(rows, 0))
         self.last_offset = int(rows["last_offset"][-1])
+        sound = _sound(rows)
+        if sound.size:
+            self.end_offset = max(self.end_offset or 0, int(sound["last_offset"].max()) + 1)
+            self.sound_size = _end(sound)
 
     def log_view(
         self, base_offset: int, size: int, gaps: list[tuple[int, int]], next_base: int | None = None
     ) -> IndexedLog:
         """The valid batches as the indexes see them; for the arguments see IndexedLog."""
-        parts = [part if part["is_valid"].all() else part[part["is_valid"]] for part in self._parts]
+        parts = [_sound(part) for part in self._parts]
         is_legacy = all((part["magic"] < 2).all() for part in parts)
         return IndexedLog(
             base_offset, size, _TableColumns(parts), sorted(gaps), is_legacy=is_legacy, next_base=next_base
@@ -51,11 +62,9 @@ class BatchTable:
         """Whether the log cleaner compacted the segment: some batch shows it, or a gap before the first batch."""
         return (self.first_offset or 0) > base_offset or any(cleaned(part).any() for part in self._parts)
 
-    def torn_end(self, source: Source, base_offset: int) -> int:
-        """The end offset of the log with the entry that the file cuts after the last row, if its header is believed."""
-        end = base_offset if self.last_offset is None else self.last_offset + 1
-        last = self._parts[-1][-1] if self._parts else None
-        return torn_end(source, 0 if last is None else int(last["position"] + last["size"]), end)
+    def tail_end(self, source: Source, base_offset: int) -> TailEnd:
+        """The end offset of the log with its tail."""
+        return tail_end(source, self.sound_size, max(base_offset, self.end_offset or 0))
 
     def epochs(self) -> Iterator[EpochRange]:
         """Runs of batches of magic 2 with the same leader epoch."""
@@ -82,6 +91,21 @@ class BatchTable:
             ends = [start - 1 for start in (*starts[1:], table.size)]
             for start, end in zip(starts, ends, strict=True):
                 yield EpochRange(int(epoch[start]), int(table["base_offset"][start]), int(table["last_offset"][end]))
+
+
+def sound_size(parts: Iterable[Rows]) -> int:
+    """As ``BatchTable.sound_size``, of the rows of a whole log."""
+    return max((_end(sound) for part in parts if (sound := _sound(part)).size), default=0)
+
+
+def _sound(rows: Rows) -> Rows:
+    """The rows of batches whose CRC is right."""
+    return rows if rows["is_valid"].all() else rows[rows["is_valid"]]
+
+
+def _end(rows: Rows) -> int:
+    """Where the last row ends in the file."""
+    return int(rows["position"][-1] + rows["size"][-1])
 
 
 def read_table(source: Source) -> BatchTable:

@@ -29,7 +29,7 @@ from kdump.log.partition import has_gone, segment_files, segments_after
 from kdump.log.paths import PartitionFolder
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
 from kdump.log.source import Source
-from kdump.verify.batchtable import BatchTable
+from kdump.verify.batchtable import BatchTable, sound_size
 from kdump.verify.gaps import NextSegment
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.logdir import PartitionExtent
@@ -183,38 +183,44 @@ class PartitionCheck:
         gaps: list[tuple[int, int]] = []
         recovery = None
         is_foreign = False
-        held: list[Finding] = []
+        tail: list[Finding] = []
         with ExitStack() as opened:
             reading, undecided = self._settled(path, following, opened)
             source, size = reading.source, reading.source.size
+            sound_end = (
+                None
+                if following or size is None
+                else sound_size(item for item in reading.items if not isinstance(item, Finding))
+            )
             for finding in check_segment(reading.seen, base_offset, source.path, ordered, on_rows=rows.add):
                 if finding.path in (None, path) and finding.length is not None:
                     start = gaps.pop()[0] if gaps and gaps[-1][1] == finding.position else finding.position
                     gaps.append((start, finding.position + finding.length))
                 is_foreign |= finding.code is Codes.FOREIGN_FILE
                 one = counted(graded(finding, undecided), path, counts)
-                if held or (not following and _is_tail(one, size)):
-                    # What is lost at the tail is known when all of the log is.
-                    held.append(one)
+                if sound_end is not None and _is_after(one, sound_end, path):
+                    # What is lost there is known when all of the log is.
+                    tail.append(one)
                 else:
                     yield one
             if counts[Severity.ERROR] and size is not None and base_offset is not None and not is_foreign:
                 producers = ProducerStates.from_snapshot(read_snapshot(path))
                 recovery = recover(source, base_offset, producers, want_indexes=False)
-            torn_end = rows.torn_end(source, base_offset) if held and base_offset is not None else 0
-            seen.add(path, rows, base_offset, is_foreign=is_foreign, torn_end=torn_end)
+            seen.add(path, rows, base_offset, is_foreign=is_foreign)
+            if tail and base_offset is not None:
+                seen.tail_end = rows.tail_end(source, base_offset)
             # Nothing can be compared with a file of another type.
             if size and base_offset is not None and reading.beside is not None and not is_foreign:
                 next_base = base_offset_of(following[0]) if following else None
                 log = seen.last_log = rows.log_view(base_offset, size, gaps, next_base)
-                if held:
-                    held[0] = seen.tail_finding(held[0], evidence or PartitionEvidence.of_directory(directory))
-                yield from held
-                held.clear()
+                if tail:
+                    evidence = evidence or PartitionEvidence.of_directory(directory)
+                    yield from seen.tail_findings(tail, evidence)
+                    tail = []
                 for finding in _check_beside(reading, log, ordered, is_closed=bool(following)):
                     seen.is_indexed_later |= finding.code is Codes.INDEX_BEYOND_LOG
                     yield counted(finding, path, counts)
-            yield from held
+            yield from tail
         yield SegmentSummary(path, size, rows.count, rows.first_offset, rows.last_offset, counts, recovery)
 
     def _settled(self, path: str, following: Sequence[str], opened: ExitStack) -> tuple[_Reading, Set[Key]]:
@@ -227,7 +233,7 @@ class PartitionCheck:
             seen = self._read(source, next_segment_of(path, following))
             if source.size is None:
                 # The findings of a stream come at once: it cannot be read again.
-                return _Reading(source, beside, seen, ())
+                return _Reading(source, beside, seen, [])
             found = seen.items()
             items = list(_within_limit(found if following or path == STDIN else _while_live(path, found)))
             return _Reading(source, beside, FinishedReading(items, seen.ends_in_gap), items)
@@ -268,7 +274,7 @@ class _Reading(NamedTuple):
     source: Source
     beside: SegmentFiles | None
     seen: SeenSegment
-    items: Iterable[Finding | Rows]
+    items: list[Finding | Rows]
 
     def serious(self) -> Iterator[Key]:
         """What identifies the errors and warnings so far."""
@@ -411,10 +417,10 @@ def _within_limit(items: Iterable[Finding | Rows]) -> Iterator[Finding | Rows]:
         yield Finding(Codes.LEFT_OUT, f"further findings are left out: {told}; {hint(FINDINGS)}", 0, graded=graded)
 
 
-def _is_tail(finding: Finding, size: int | None) -> bool:
-    """Whether it is damage up to the end of a log to which no running broker appends."""
-    is_last = finding.length is not None and finding.position + finding.length == size
-    return is_last and finding.last_offset is finding.continue_at is None and finding.severity is not Severity.INFO
+def _is_after(finding: Finding, position: int, path: str) -> bool:
+    """Whether it is damage at ``position`` or later in a log, and no append of a running broker."""
+    is_damage = finding.length is not None and finding.severity is not Severity.INFO
+    return is_damage and finding.path == path and finding.position >= position
 
 
 def _is_torn(finding: Finding) -> bool:
@@ -432,19 +438,20 @@ def end_offset_of(segments: Sequence[str]) -> int | None:
     if first_base is None or last_base is None:
         return None
     for path in reversed(segments):
-        last = _last_offset(path)
-        if last is not None:
-            return max(last_base, last + 1)
+        end = _sound_end(path)
+        if end is not None:
+            return max(last_base, end)
     return last_base
 
 
-def _last_offset(path: str) -> int | None:
+def _sound_end(path: str) -> int | None:
+    """After the last sound batch of a log; None without one."""
     table = BatchTable()
     with suppress(KdumpError), open_source(path) as source:
         for item in SegmentReading(source, options=_QUICK).items():
             if not isinstance(item, Finding):
                 table.add(item)
-    return table.last_offset
+    return table.end_offset
 
 
 def base_offset_of(path: str) -> int | None:

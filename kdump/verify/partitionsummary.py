@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from kdump.codes import Codes, Finding
 from kdump.log.names import INDEX_KINDS, Kind
@@ -12,6 +13,9 @@ from kdump.verify.batchtable import BatchTable
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.reach import AlreadyLost, LastSegment, PartitionEvidence, SegmentReach
 from kdump.verify.siblings import EpochRange, LogSummary
+from kdump.verify.validdata import TailEnd
+
+_NO_TAIL: Final = TailEnd(0, 0)
 
 
 class PartitionSummary:
@@ -33,7 +37,7 @@ class PartitionSummary:
         """The batches of the last segment; None for an empty one."""
         self.is_indexed_later = False
         """Whether an index of the last segment names offsets after its end."""
-        self._torn_end = 0
+        self.tail_end = _NO_TAIL
         """See ``LastSegment``."""
         self._was_cleaned: Callable[[], bool] = lambda: False
         """Whether the log cleaner compacted the last segment that is not empty."""
@@ -42,17 +46,16 @@ class PartitionSummary:
         """Leave out the next segment."""
         self.is_known = False
 
-    def add(self, path: str, rows: BatchTable, base_offset: int | None, *, is_foreign: bool, torn_end: int = 0) -> None:
-        """Add the next segment; one without batches ends at its base offset. ``torn_end``: see ``LastSegment``."""
+    def add(self, path: str, rows: BatchTable, base_offset: int | None, *, is_foreign: bool) -> None:
+        """Add the next segment; one without sound batches ends at its base offset."""
         self.is_end_known = not is_foreign
         self.is_known &= not is_foreign
         self._epochs += rows.epochs()
-        last = (base_offset or 0) - 1 if rows.last_offset is None else rows.last_offset
-        self.end_offset = end = max(self.end_offset or 0, last + 1)
+        self.end_offset = end = max(self.end_offset or 0, base_offset or 0, rows.end_offset or 0)
         if base_offset is not None:
             self._segments.append((path, SegmentReach(base_offset, rows.count == 0, lambda: end)))
         self.last_log = None
-        self._torn_end = torn_end
+        self.tail_end = _NO_TAIL
         if rows.count:
             self._was_cleaned = partial(rows.was_cleaned, base_offset or 0)
         self.is_indexed_later = False
@@ -68,17 +71,31 @@ class PartitionSummary:
             path = later[0] if later else self._segments[-1][0]
             yield already_lost_finding(lost, path)
 
-    def tail_finding(self, finding: Finding, evidence: PartitionEvidence) -> Finding:
-        """The finding of damage at the end of the log, with the offsets that are lost by all that the directory knows.
+    def tail_findings(self, found: Sequence[Finding], evidence: PartitionEvidence) -> Iterator[Finding]:
+        """The findings of what follows the sound part of the last log. Call it after that is added.
 
-        Call it after the last segment is added.
+        The first has all the offsets that are lost, by the best that the directory knows. The others have none: they
+        tell of the same loss. No consumer goes on after it.
+
+        Args:
+            found: in the order of the log.
+            evidence: of the directory.
         """
         first = self.end_offset
         known = self._known_end(self._lost(evidence) if self.is_known else ())
-        message = f"{finding.message}; the log ends here"
-        if first is None or known <= first:
-            return replace(finding, message=message)
-        return replace(finding, message=message, first_offset=first, last_offset=known - 1)
+        is_known = first is not None and known > first
+        last = known - 1 if is_known else max((one.last_offset or -1 for one in found), default=-1)
+        for number, finding in enumerate(found):
+            if number:
+                yield replace(finding, first_offset=None, last_offset=None, continue_at=None)
+                continue
+            yield replace(
+                finding,
+                message=f"{finding.message}; the log ends here",
+                first_offset=first if is_known else finding.first_offset,
+                last_offset=None if last < 0 else last,
+                continue_at=None,
+            )
 
     def _lost(self, evidence: PartitionEvidence) -> Sequence[AlreadyLost]:
         last = self.last_log
@@ -88,7 +105,7 @@ class PartitionSummary:
         last_segment = LastSegment(
             self._was_cleaned,
             lambda: () if last is None else evidence.index_ends(last, kinds),
-            lambda: self._torn_end,
+            lambda: self.tail_end,
         )
         segments = [segment for _, segment in self._segments]
         segments[-1:] = [segment._replace(end_offset=lambda: self.end_offset or 0) for segment in segments[-1:]]
@@ -96,7 +113,7 @@ class PartitionSummary:
 
     def _known_end(self, found: Sequence[AlreadyLost]) -> int:
         """The end of the log that the directory knows of."""
-        return max([self.end_offset or 0, self._torn_end, *(lost.last_offset + 1 for lost in found)])
+        return max([self.end_offset or 0, self.tail_end.torn, *(lost.last_offset + 1 for lost in found)])
 
     def reach(self, end_offset: int | None) -> None:
         """Note that the log has grown at least to ``end_offset`` since."""

@@ -42,6 +42,7 @@ from kdump.log.siblings import checkpoint_offsets, parse_leader_epochs
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.indexes import index_end, indexed_end, is_near, without_appended
 from kdump.verify.siblings import PartitionFiles
+from kdump.verify.validdata import TailEnd
 
 _ON_ITS_WAY_OUT: Final = "-delete"
 
@@ -93,12 +94,12 @@ class LastSegment(NamedTuple):
 
     ``was_cleaned``: whether the log cleaner compacted the last segment that is not empty.
     ``index_ends``: the result of ``PartitionEvidence.index_ends`` for the last segment.
-    ``torn_end``: the end offset with the entry that the file cuts, by its header; see ``BatchTable.torn_end``.
+    ``tail_end``: the result of ``BatchTable.tail_end``.
     """
 
     was_cleaned: Callable[[], bool]
     index_ends: Callable[[], Iterable[Witness]]
-    torn_end: Callable[[], int] = lambda: 0
+    tail_end: Callable[[], TailEnd] = lambda: TailEnd(0, 0)
 
 
 class PartitionEvidence:
@@ -268,7 +269,10 @@ class PartitionEvidence:
     def _after(
         self, end: int, gone: Mapping[int, Sequence[str]], last_segment: LastSegment | None
     ) -> Iterator[AlreadyLost]:
-        """What is lost after the last segment, whose last whole entry ends at ``end``."""
+        """What is lost after the last segment, whose sound part ends at ``end``.
+
+        Damaged batches that the file has whole are not gone before a start cuts them.
+        """
         witnesses = [*self.ends(end)]
         for base, names in gone.items():
             witnesses += [Witness(name, base) for name in names]
@@ -279,8 +283,10 @@ class PartitionEvidence:
         # A follower that truncates a compacted log may have to end in a segment that the cleaner compacted. Then there
         # are no records up to the end.
         if found and not (last_segment is not None and last_segment.was_cleaned()):
-            known = max(found[0].end_offset, 0 if last_segment is None else last_segment.torn_end())
-            yield AlreadyLost(end, known - 1, tuple(dict.fromkeys(one.file for one in found)))
+            tail = TailEnd(end, end) if last_segment is None else last_segment.tail_end()
+            if found[0].end_offset > tail.whole:
+                known = max(found[0].end_offset, tail.torn)
+                yield AlreadyLost(end, known - 1, tuple(dict.fromkeys(one.file for one in found)))
 
     def _start(self, first: int | None, gone: Mapping[int, Sequence[str]]) -> Witness | None:
         """Where the log begins if nothing is lost, and which file proves it; None: no file does.

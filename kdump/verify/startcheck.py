@@ -23,7 +23,7 @@ from kdump.kafka.startup.start import open_transactions, start
 from kdump.verify.batchtable import BatchTable, read_table
 from kdump.verify.reach import AlreadyLost, LastSegment, PartitionEvidence, SegmentReach, Witness
 from kdump.verify.swapped import OFFSET_BYTES, first_offset_of, swapped
-from kdump.verify.validdata import ValidData, torn_end, valid_data
+from kdump.verify.validdata import TailEnd, ValidData, tail_end, valid_data
 
 _NO_OFFSET: Final = 2**63
 """Greater than every offset."""
@@ -278,8 +278,8 @@ def _already_lost(directory: Directory, evidence: PartitionEvidence, end_before:
     Args:
         directory: as it is after the start.
         evidence: as it was before the start.
-        end_before: the log end offset before the start, with what is left of a cut entry; None if the log does not
-            start.
+        end_before: the log end offset before the start, with what is left of damaged batches at its end; None if the
+            log does not start.
     """
     logs = {
         base_offset: (name, content) for base_offset, name, content in sorted(_logs(directory), key=lambda log: log[0])
@@ -296,8 +296,7 @@ def _already_lost(directory: Directory, evidence: PartitionEvidence, end_before:
         # Most partitions lack nothing: their logs are not read again.
         if end_before is not None and base_offset == last_base and not is_named(end_before):
             return end_before
-        last_offset = table(base_offset).last_offset
-        return base_offset if last_offset is None else last_offset + 1
+        return max(base_offset, table(base_offset).end_offset or 0)
 
     @cache
     def is_indexed_later(end: int) -> bool:
@@ -306,9 +305,9 @@ def _already_lost(directory: Directory, evidence: PartitionEvidence, end_before:
     def is_named(end: int) -> bool:
         return any(True for _ in evidence.ends(end)) or is_indexed_later(end)
 
-    def torn_end() -> int:
+    def end_of_tail() -> TailEnd:
         with ContentSource(*logs[last_base]) as source:
-            return table(last_base).torn_end(source, last_base)
+            return table(last_base).tail_end(source, last_base)
 
     def was_cleaned() -> bool:
         bases = [*logs][-2:] if segments[-1].is_empty else [last_base]
@@ -319,7 +318,7 @@ def _already_lost(directory: Directory, evidence: PartitionEvidence, end_before:
             yield from evidence.index_ends(table(last_base).log_view(last_base, logs[last_base][1].size, []))
 
     segments = [SegmentReach(base, not content.size, partial(end_of, base)) for base, (_, content) in logs.items()]
-    return evidence.already_lost(segments, LastSegment(was_cleaned, index_ends, torn_end) if segments else None)
+    return evidence.already_lost(segments, LastSegment(was_cleaned, index_ends, end_of_tail) if segments else None)
 
 
 def _losses(directory: Directory, result: Start) -> Iterator[LostRange]:
@@ -366,7 +365,7 @@ def _cut(source: ContentSource, size: int, cut: RecoveredSegment) -> Iterator[Lo
         yield from _range(found, LossReason.EMPTIED)
         return
     good_records = found.records
-    torn = torn_end(source, size, cut.end_offset)
+    torn = tail_end(source, size, cut.end_offset, found.first_offset).torn
     if torn > cut.end_offset:
         found += ValidData(1, torn - cut.end_offset, cut.end_offset, torn - 1)
     for lost in _range(found, LossReason.CUT):

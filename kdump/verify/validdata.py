@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC_OFFSET, parse_header
 from kdump.log.gaps import Gap
@@ -48,20 +49,35 @@ def valid_data(source: Source, position: int = 0) -> ValidData:
     return found
 
 
-def torn_end(source: Source, position: int, next_offset: int) -> int:
-    """The end offset of the damaged batch at ``position``, as far as its header can be believed.
+class TailEnd(NamedTuple):
+    """The end offset of a log (exclusive) with the damaged batches at its end, as far as their headers are believed.
+
+    ``whole``: with those that the file has whole. ``torn``: also with one that the file cuts.
+    """
+
+    whole: int
+    torn: int
+
+
+def tail_end(source: Source, position: int, next_offset: int, first_after: int | None = None) -> TailEnd:
+    """Where the damaged batches from ``position`` on end.
 
     Args:
         source: a log.
         position: where its good part ends.
-        next_offset: the offset with which the batch must begin; the result if it does not.
+        next_offset: the offset with which the first of them must begin; the result if it does not.
+        first_after: the lowest offset of a good batch after them, None without one.
     """
-    data = source.read(position, HEADER_SIZE)
-    if len(data) == HEADER_SIZE and data[MAGIC_OFFSET] == 2:
+    size = source.size or 0
+    whole = next_offset
+    while len(data := source.read(position, HEADER_SIZE)) == HEADER_SIZE and data[MAGIC_OFFSET] == 2:
         header = parse_header(data)
-        if header.base_offset == next_offset and header.record_count == header.last_offset_delta + 1:
-            return header.last_offset + 1
-    return next_offset
+        is_next = header.base_offset == next_offset != first_after
+        if not is_next or not 0 < header.record_count == header.last_offset_delta + 1:
+            break
+        next_offset, position = header.last_offset + 1, position + max(header.size, HEADER_SIZE)
+        whole = next_offset if position <= size else whole
+    return TailEnd(whole, next_offset)
 
 
 def _of_chunk(chunk: CheckedChunk) -> ValidData:

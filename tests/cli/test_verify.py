@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as Xml
 
 import pytest
@@ -307,6 +308,8 @@ def test_the_first_damage_is_named_at_once(folder: Path) -> None:
 
 LAST_SEGMENT, LAST_SNAPSHOT = "00000000000000000397", "00000000000000000448.snapshot"
 """Of fixtures/segments/v2-txn-0. Its last 1,500 bytes are batches 436 to 447, and begin in the first of them."""
+BEFORE_LAST, LAST_BATCH = 6502, 7102
+"""Positions of the batches with offsets 442 to 445 and 446 to 447 in this log."""
 
 
 def _with_damaged_tail(folder: Path, *, left: int, zeros: int, without: tuple[str, ...], epochs: str) -> Path:
@@ -324,13 +327,20 @@ def _with_damaged_tail(folder: Path, *, left: int, zeros: int, without: tuple[st
     return partition
 
 
-def _losses(partition: Path) -> tuple[list[dict[str, object]], dict[str, list[dict[str, int]]]]:
-    """The findings of the last log and of what was lost, and what a start tells."""
+def _findings(partition: Path) -> list[dict[str, Any]]:
     run = kdump("verify", "--output", "jsonl", str(partition), cwd=partition)
-    rows = [json.loads(line) for line in run.stdout.splitlines()]
-    found = [row for row in rows if row["code"].startswith("KD10") or row["code"] == "KD416"]
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def _losses(partition: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The findings of the last log and of what was lost, and what a start tells."""
+    found = [row for row in _findings(partition) if row["code"].startswith("KD10") or row["code"] == "KD416"]
     (line,) = kdump("verify", "--startup", "--output", "jsonl", str(partition), cwd=partition).stdout.splitlines()
     return found, json.loads(line)
+
+
+def _ranges(start: dict[str, Any], key: str) -> list[tuple[int, int]]:
+    return [(one["firstOffset"], one["lastOffset"]) for one in start.get(key, ())]
 
 
 INDEXES = (".index", ".timeindex", ".txnindex")
@@ -347,17 +357,16 @@ def test_the_loss_at_a_damaged_tail_is_one_range(
 ) -> None:
     """Whatever tells where the log ended: a snapshot, the indexes, a leader epoch."""
     partition = _with_damaged_tail(tmp_path, left=5942, zeros=zeros, without=without, epochs=epochs)
-    (*damaged, tail, gone), start = _losses(partition)
-    assert (tail["code"], gone["code"]) == ("KD109" if zeros else "KD105", "KD416")
-    first = 438 if zeros else 436
+    (tail, *zeroed, gone), start = _losses(partition)
+    assert (tail["code"], gone["code"]) == ("KD108" if zeros else "KD105", "KD416")
     assert [(one["firstOffset"], one["lastOffset"], one["continueAt"]) for one in (tail, gone)] == [
-        (first, 447, None)
+        (436, 447, None)
     ] * 2
-    assert [(one["firstOffset"], one["lastOffset"]) for one in start["alreadyLost"]] == [(first, 447)]
-    assert [(one["firstOffset"], one["lastOffset"]) for one in damaged] == ([(436, 437)] if zeros else [])
-    assert [(one["firstOffset"], one["lastOffset"]) for one in start["lost"]] == ([(436, 437)] if zeros else [])
+    assert [(one["code"], one["firstOffset"]) for one in zeroed] == ([("KD109", None)] if zeros else [])
+    assert _ranges(start, "alreadyLost") == [(436, 447)]
+    assert not start["lost"]
     text = kdump("verify", str(partition), cwd=tmp_path).stdout.decode()
-    assert f"; the log ends here; offsets {first}..447 lost (at most)\n" in text
+    assert "; the log ends here; offsets 436..447 lost (at most)\n" in text
     assert "next readable offset" not in text
 
 
@@ -368,6 +377,57 @@ def test_the_header_of_a_cut_entry_tells_where_it_ends(tmp_path: Path) -> None:
     assert (tail["code"], tail["firstOffset"], tail["lastOffset"], tail["continueAt"]) == ("KD105", 436, 437, None)
     assert [(one["firstOffset"], one["lastOffset"]) for one in start["lost"]] == [(436, 437)]
     assert "alreadyLost" not in start
+
+
+@pytest.mark.parametrize(("left", "is_named"), [(57, True), (61, False)])
+def test_zeros_in_the_last_batch(left: int, is_named: bool, tmp_path: Path) -> None:
+    """With its header a start loses it. Where its count is zero, too, the snapshot tells that it was there."""
+    end = LAST_BATCH + left
+    partition = _with_damaged_tail(tmp_path, left=end, zeros=9000 - end, without=INDEXES, epochs=_NO_EPOCHS)
+    found, start = _losses(partition)
+    lost = [("KD108", 446, 447, None), ("KD109", None, None, None)]
+    gone = [("KD416", 446, 447, None)] * is_named
+    assert [(one["code"], one["firstOffset"], one["lastOffset"], one["continueAt"]) for one in found] == lost + gone
+    assert _ranges(start, "alreadyLost") == [(446, 447)] * is_named
+    assert _ranges(start, "lost") == [(446, 447)] * (not is_named)
+    assert kdump("verify", "--startup", str(partition), cwd=tmp_path).returncode == DAMAGE
+
+
+def test_damaged_batches_one_after_the_other_are_one_loss(tmp_path: Path) -> None:
+    partition = _with_damaged_tail(tmp_path, left=7442, zeros=0, without=(), epochs=_NO_EPOCHS)
+    log = partition / f"{LAST_SEGMENT}.log"
+    data = bytearray(log.read_bytes())
+    for position in (BEFORE_LAST, LAST_BATCH):
+        data[position + 70] ^= 1
+    log.write_bytes(data)
+    found, start = _losses(partition)
+    assert [(one["code"], one["firstOffset"], one["lastOffset"], one["continueAt"]) for one in found] == [
+        ("KD108", 442, 447, None),
+        ("KD108", None, None, None),
+    ]
+    assert _ranges(start, "lost") == [(442, 447)]
+    assert "alreadyLost" not in start
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code"), [(12, struct.pack(">i", -5), "KD217"), (0, struct.pack(">q", -1), "KD504")]
+)
+def test_the_log_does_not_end_before_a_batch_with_a_right_crc(
+    field: int, value: bytes, code: str, tmp_path: Path
+) -> None:
+    """Whatever else is wrong with it: no recovery cuts it for its CRC."""
+    partition = _with_damaged_tail(tmp_path, left=7442, zeros=0, without=INDEXES, epochs=_NO_EPOCHS)
+    log = partition / f"{LAST_SEGMENT}.log"
+    data = bytearray(log.read_bytes())
+    data[LAST_BATCH + field : LAST_BATCH + field + len(value)] = value
+    log.write_bytes(data)
+    rows = _findings(partition)
+    (found,) = (one for one in rows if one["code"] == code)
+    assert (found["position"], found["firstOffset"]) == (LAST_BATCH, None)
+    assert "the log ends here" not in found["message"]
+    # A batch before it keeps its offsets: what is lost begins after them.
+    gone = [one for one in rows if one["code"] == "KD416"]
+    assert [(one["firstOffset"], one["lastOffset"]) for one in gone] == [(446, 447)] * (code == "KD504")
 
 
 def test_a_log_that_is_cut_and_goes_on(tmp_path: Path) -> None:

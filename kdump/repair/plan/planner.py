@@ -33,7 +33,7 @@ from kdump.repair.plan.producersat import (
 from kdump.repair.plan.recovery import Recovered, recover_log
 from kdump.repair.salvage.pieces import JudgedBefore, RepairedLog, SalvageOptions
 from kdump.verify.siblings import refused_text_files
-from kdump.verify.validdata import ValidData, torn_end, valid_data
+from kdump.verify.validdata import ValidData, tail_end, valid_data
 
 if TYPE_CHECKING:
     from kdump.repair.salvage.replica import Replica
@@ -201,7 +201,8 @@ class Planner:
             if is_after_cut or not is_good:
                 good_after = valid_data(source, 0 if is_after_cut else recovery.end)
             last = recovery.next_offset - 1 if good_after.last_offset is None else good_after.last_offset
-            ends = (recovery.next_offset, torn_end(source, recovery.end, recovery.next_offset), last + 1)
+            tail = tail_end(source, recovery.end, recovery.next_offset, good_after.first_offset)
+            ends = (recovery.next_offset, tail.torn, last + 1)
             whole = self._salvage(source, before, end_before, missing, judged)
             salvaged, *further = (None,) if whole is None else whole.segments()
             repaired = self._recover_salvaged(path, fingerprint, base_offset, salvaged, before)
