@@ -18,6 +18,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.log.lock import is_held
 from kdump.log.metering import meter
 from kdump.log.named import STDIN, unreadable
+from kdump.system.paths import absolute_path
 
 LARGEST_HOLLOW: Final = 1 << 27
 """Bytes of an entry from which on it must be stored.
@@ -185,7 +186,7 @@ class FileSource(Source):
 
     def _give_back(self) -> None:
         start, end = self._read_from, self._read_to
-        if start < end and self.path != STDIN and _broker_runs(os.path.dirname(os.path.abspath(self.path))):
+        if start < end and self.path != STDIN and _broker_runs(os.path.dirname(absolute_path(self.path))):
             os.posix_fadvise(self._descriptor, start, end - start, os.POSIX_FADV_DONTNEED)
         self._read_from = self._read_to = 0
 

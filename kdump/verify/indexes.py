@@ -104,7 +104,30 @@ def check_time_index(data: bytes, log: IndexedLog, *, is_closed: bool = False) -
     entries = IndexColumns.of_file(Kind.TIME_INDEX, data, log.base_offset)
     largest = np.maximum.accumulate(log.max_timestamp)
     blocks = entries.blocks(before=(log.base_offset, -1))
-    unordered, beyond, elsewhere, of_append, wrong = _joined(_time_masks(block, log, largest) for block in blocks)
+    masks = _joined(_time_masks(block, log, largest) for block in blocks)
+    if np.array(masks).any():
+        yield from _time_findings(*masks, entries=entries, log=log, largest=largest)
+    # 0 also without an entry: an entry of timestamp 0 for the first offset looks like the zeros after the entries.
+    if is_closed and log.position.size and (indexed := entries.largest_other()) < largest[-1]:
+        yield Finding(
+            Codes.TIME_INDEX_SHORT,
+            f"the last entry has timestamp {indexed}, the log {largest[-1]}",
+            len(entries) * TIME_ENTRY_SIZE,
+        )
+
+
+def _time_findings(
+    unordered: NDArray[np.bool_],
+    beyond: NDArray[np.bool_],
+    elsewhere: NDArray[np.bool_],
+    of_append: NDArray[np.bool_],
+    wrong: NDArray[np.bool_],
+    *,
+    entries: IndexColumns,
+    log: IndexedLog,
+    largest: Column,
+) -> Iterator[Finding]:
+    """The findings of ``_time_masks``."""
 
     def timed(number: int) -> str:
         offset, timestamp = entries.entry(number)
@@ -125,19 +148,10 @@ def check_time_index(data: bytes, log: IndexedLog, *, is_closed: bool = False) -
             Codes.TIME_INDEX_ENTRY,
             lambda i: f"no batch holds offset {entries.entry(i)[0]}",
         )
-    if not log.position.size:
-        return
-    yield from _of_append(of_append)
-    yield from _findings(
-        wrong, TIME_ENTRY_SIZE, Codes.TIME_INDEX_ENTRY, lambda i: _other_time(*entries.entry(i), log, largest)
-    )
-    # 0 also without an entry: an entry of timestamp 0 for the first offset looks like the zeros after the entries.
-    indexed = entries.largest_other()
-    if is_closed and indexed < largest[-1]:
-        yield Finding(
-            Codes.TIME_INDEX_SHORT,
-            f"the last entry has timestamp {indexed}, the log {largest[-1]}",
-            len(entries) * TIME_ENTRY_SIZE,
+    if log.position.size:
+        yield from _of_append(of_append)
+        yield from _findings(
+            wrong, TIME_ENTRY_SIZE, Codes.TIME_INDEX_ENTRY, lambda i: _other_time(*entries.entry(i), log, largest)
         )
 
 

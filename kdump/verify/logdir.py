@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -52,7 +53,12 @@ class Checkpoints:
     def __init__(self, directory: str) -> None:
         self.directory = directory
         # A store is read once the log directory is known to be one; nobody writes there.
-        self._contents = {} if is_uri(directory) else {name: self._read(name) for name in _CHECKPOINTS}
+        self._contents: dict[str, bytes | KdumpError | None] = {}
+        if not is_uri(directory):
+            self._contents = dict.fromkeys(_CHECKPOINTS)
+            with suppress(KdumpError):
+                names = {entry.name for entry in files.listing(directory)} & _CHECKPOINTS.keys()
+                self._contents |= {name: self._read(name) for name in names}
 
     def content(self, name: str) -> bytes | KdumpError | None:
         """The bytes of a checkpoint, or the error; None if it was written after this object was made."""

@@ -48,7 +48,7 @@ from kdump.verify.settling import (
     settled_findings,
 )
 from kdump.verify.siblings import (
-    PartitionFiles,
+    PartitionListing,
     SegmentFiles,
     check_partition_files,
     check_segment_files,
@@ -119,7 +119,7 @@ class PartitionCheck:
         watch = Watch(directory, segments[-1])
         topic, _ = parse_partition_directory(os.path.basename(directory)) or ("", 0)
         # Read before the logs, which may grow.
-        beside = None if folder is None else PartitionFiles(folder)
+        beside = None if folder is None else PartitionListing(folder)
         evidence = None if beside is None else PartitionEvidence.of_files(beside)
         ordered = OrderedChecks(
             is_compacted=was_cleaned(directory) or None,
@@ -336,7 +336,7 @@ def _already_lost(
     return iter(settled_findings(check, is_changing))
 
 
-def _check_files(beside: PartitionFiles, newest: str, seen: PartitionSummary, watch: Watch) -> Iterator[Finding]:
+def _check_files(beside: PartitionListing, newest: str, seen: PartitionSummary, watch: Watch) -> Iterator[Finding]:
     """Check the files of a partition that belong to no segment; while they change, against the log as it is now."""
     folder = beside.directory
     rounds = count()
@@ -344,7 +344,7 @@ def _check_files(beside: PartitionFiles, newest: str, seen: PartitionSummary, wa
     def check() -> Iterator[Finding]:
         current = beside
         if next(rounds):
-            current = PartitionFiles(folder)
+            current = PartitionListing(folder)
             seen.reach(end_offset_of(list(segment_files(folder, lambda error: None))))
         return check_partition_files(current, seen.summary())
 

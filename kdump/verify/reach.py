@@ -41,7 +41,7 @@ from kdump.log.names import INDEX_KINDS, FileName, Kind, is_uri, parse_file_name
 from kdump.log.siblings import checkpoint_offsets, parse_leader_epochs
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.indexes import index_end, indexed_end, is_near, without_appended
-from kdump.verify.siblings import PartitionFiles
+from kdump.verify.siblings import PartitionListing
 from kdump.verify.validdata import TailEnd
 
 _ON_ITS_WAY_OUT: Final = "-delete"
@@ -153,10 +153,10 @@ class PartitionEvidence:
     @classmethod
     def of_directory(cls, directory: str) -> PartitionEvidence:
         """Read a partition directory on disk or in a store; no evidence if it cannot be listed."""
-        return cls.of_files(PartitionFiles(directory))
+        return cls.of_files(PartitionListing(directory))
 
     @classmethod
-    def of_files(cls, beside: PartitionFiles) -> PartitionEvidence:
+    def of_files(cls, beside: PartitionListing) -> PartitionEvidence:
         """The evidence of a partition directory that was listed."""
         return cls(beside.directory, beside.names, beside.read)
 

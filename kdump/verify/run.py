@@ -43,7 +43,7 @@ from kdump.verify.reach import PartitionEvidence
 from kdump.verify.segment import CheckOptions
 from kdump.verify.siblings import (
     LogSummary,
-    PartitionFiles,
+    PartitionListing,
     check_names,
     check_partition_files,
     check_snapshot,
@@ -276,7 +276,7 @@ def _without_logs(folder: str) -> Iterator[Finding]:
     """Check a partition directory whose logs are gone: files that belong to them are no findings."""
     if next(segment_files(folder, lambda error: None, all_files=True), None) is None:
         return
-    beside = PartitionFiles(folder)
+    beside = PartitionListing(folder)
     for lost in PartitionEvidence.of_files(beside).already_lost([], None):
         yield already_lost_finding(lost, os.path.join(folder, lost.witnesses[0]))
     yield from check_partition_files(beside, LogSummary(None))

@@ -272,7 +272,7 @@ def _has_time_indexes(log_path: str) -> bool:
     return any(entry.name.endswith(Kind.TIME_INDEX.value) for entry in listing)
 
 
-class PartitionFiles:
+class PartitionListing:
     """The names in a partition directory, and its text files, as they are when this object is made.
 
     Nothing is wrong with a directory that is gone: it has no files.
@@ -299,7 +299,7 @@ class PartitionFiles:
         return os.path.basename(sibling(log_path, Kind.SNAPSHOT)) in self.names
 
 
-def check_partition_files(beside: PartitionFiles, log: LogSummary) -> Iterator[Finding]:
+def check_partition_files(beside: PartitionListing, log: LogSummary) -> Iterator[Finding]:
     """Check names, producer snapshots and text files of a partition directory; index files go with their segments.
 
     Args:

@@ -25,7 +25,7 @@ from kdump.verify.indexes import check_offset_index, check_time_index
 from kdump.verify.siblings import (
     EpochRange,
     LogSummary,
-    PartitionFiles,
+    PartitionListing,
     SegmentFiles,
     check_leader_epochs,
     check_names,
@@ -429,7 +429,7 @@ def check_partition(directory: Path) -> list[Finding]:
             SegmentFiles(str(path)), segment, is_closed=is_closed, aborted=aborted, is_compacted=is_compacted
         )
         assert own.position.size == segment.position.size
-    findings += check_partition_files(PartitionFiles(str(directory)), LogSummary(end_offset, epochs))
+    findings += check_partition_files(PartitionListing(str(directory)), LogSummary(end_offset, epochs))
     return findings
 
 

@@ -6,7 +6,10 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -17,6 +20,9 @@ from kdump.fast import policy
 from kdump.log.opening import open_source
 from kdump.log.paths import PartitionFolder
 from kdump.log.source import Source
+from kdump.stats.grouping import By
+from kdump.stats.report import stats_json
+from kdump.stats.run import StatsOptions, StatsRun
 from kdump.verify.partition import PartitionCheck
 from kdump.verify.report import summary_line
 from kdump.verify.run import Verification
@@ -26,18 +32,49 @@ from tests.bench.manyfiles import write_log_directory
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import FIXTURES
 from tests.harness.cli_runs import BATCH, DAMAGED_BATCH, NAME
+from tests.harness.examples import sparse
+from tests.harness.random_partitions import partition
+from tests.harness.small_partitions import write_small_partitions
+from tests.harness.transaction_logs import random_partition
 
 DEEP, QUICK = CheckOptions(), CheckOptions(deep=False)
 
 
 def said(path: Path, options: CheckOptions, least: int) -> list[str]:
-    """What a run says, with logs read together from ``least`` on."""
+    """What ``verify`` and ``stats --quick`` say, with logs read together from ``least`` on."""
     errors: list[KdumpError] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(policy, "CHECKED_LOGS", least)
         items = list(Verification(PartitionCheck(options), on_error=errors.append).path(str(path)))
+        run = StatsRun(StatsOptions(By.PARTITION, with_records=False, with_curves=True))
+        for item in Verification(run.judge(), on_error=errors.append, options=QUICK).path(str(path)):
+            if isinstance(item, Finding):
+                run.see_finding(item)
+        figures = [stats_json(one, By.PARTITION) for one in run.report().groups]
+        curves = str(run.curves())
     texts = [repr(item) if isinstance(item, Finding) else summary_line(item) for item in items]
-    return [*texts, *map(str, errors)]
+    return [*texts, *map(str, errors), *figures, curves]
+
+
+@pytest.mark.parametrize("seed", sparse(range(12), fast=3))
+def test_what_brokers_write_is_clean(tmp_path: Path, seed: int) -> None:
+    write_small_partitions(tmp_path / "logs", Random(seed), 12)
+    alone = said(tmp_path / "logs", DEEP, sys.maxsize)
+    assert said(tmp_path / "logs", DEEP, 1) == alone
+    assert not [line for line in alone if line.startswith("Finding")]
+
+
+@pytest.mark.parametrize("seed", sparse(range(30), fast=6))
+def test_transactions_and_compaction(tmp_path: Path, seed: int) -> None:
+    write_small_partitions(tmp_path, Random(seed), 3)
+    random_partition(Random(seed), 40).write(tmp_path / "transactions-0")
+    for is_compacted in (False, True):
+        made = partition(seed, is_compacted=is_compacted)
+        folder = tmp_path / f"random-{int(is_compacted)}"
+        folder.mkdir()
+        for base, log in zip(made.bases, made.segments, strict=True):
+            (folder / f"{base:020}.log").write_bytes(log)
+    assert said(tmp_path, DEEP, 1) == said(tmp_path, DEEP, sys.maxsize)
 
 
 @pytest.mark.parametrize("options", [DEEP, QUICK], ids=["deep", "quick"])
@@ -58,27 +95,59 @@ def test_every_case(tmp_path: Path, options: CheckOptions) -> None:
     assert said(root, options, 1) == expected
 
 
-@given(data=st.data(), deep=st.booleans())
-def test_random_damage(data: st.DataObject, deep: bool) -> None:
+@given(seed=st.integers(0, 2**32), data=st.data(), deep=st.booleans())
+def test_random_damage(seed: int, data: st.DataObject, deep: bool) -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name) / "logs"
-        write_log_directory(root, 3, 2)
+        write_small_partitions(root, Random(seed), 3)
         files = sorted(path for path in root.rglob("*") if path.is_file())
         for path in data.draw(st.lists(st.sampled_from(files), min_size=1, max_size=3, unique=True)):
             held = path.read_bytes()
-            # The file may have hard links.
-            path.unlink()
-            match data.draw(st.sampled_from(["gone", "cut", "longer", "flipped"])):
+            match data.draw(st.sampled_from(["gone", "cut", "longer", "other", "shifted", "flipped"])):
+                case "gone":
+                    path.unlink()
                 case "cut":
                     path.write_bytes(held[: data.draw(st.integers(0, len(held)))])
                 case "longer":
                     path.write_bytes(held + data.draw(st.binary(min_size=1, max_size=80) | st.just(held)))
+                case "other":
+                    path.write_bytes(data.draw(st.sampled_from(files)).read_bytes())
+                case "shifted":
+                    path.rename(path.with_name(path.name.replace("0000", "0001", 1)))
                 case "flipped" if held:
                     changed = bytearray(held)
                     changed[data.draw(st.integers(0, len(held) - 1))] ^= data.draw(st.integers(1, 255))
                     path.write_bytes(changed)
+            files = [path for path in files if path.exists()]
         options = CheckOptions(deep=deep)
         assert said(root, options, 1) == said(root, options, sys.maxsize)
+
+
+def test_each_file_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition is listed once, too. Only the .txnindex is looked for beside its log, whatever was listed before."""
+    write_log_directory(tmp_path / "logs", 1, 1)
+    folder = tmp_path / "logs" / "topic-0"
+    # As if it had not changed lately.
+    monkeypatch.setattr("kdump.log.files._SETTLED_NS", -(10**9))
+    opened: Counter[str] = Counter()
+    listed: Counter[str] = Counter()
+    open_file, scan = os.open, os.scandir
+
+    def noted_open(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        opened[os.path.basename(path)] += 1
+        return open_file(path, flags, mode, dir_fd=dir_fd)
+
+    def noted_scan(path: str | int) -> Iterator[os.DirEntry[str]]:
+        listed[os.path.realpath(path if isinstance(path, str) else f"/proc/self/fd/{path}")] += 1
+        return scan(path)
+
+    monkeypatch.setattr(os, "open", noted_open)
+    monkeypatch.setattr(os, "scandir", noted_scan)
+    assert not [item for item in Verification().path(str(folder.parent)) if isinstance(item, Finding)]
+    names = {path.name for path in folder.iterdir()}
+    assert {name: opened[name] for name in names} == dict.fromkeys(names, 1)
+    assert {name for name in opened if name[0] == "0"} - names == {f"{0:020}.txnindex"}
+    assert listed[str(folder)] == 1
 
 
 def test_only_clean_logs_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
