@@ -1,4 +1,4 @@
-"""The columnar forms of the columns of batches and records: many values at once, not yet written as text or Arrow.
+"""Rows of batches and records, many at once: their values by column, not yet written as text or Arrow.
 
 Source: docs/contract.md#23-rows. Offsets and sequences wrap as in the compatible batch line
 (docs/spec/dump-output.md#42-batch-line-of-magic-2). ``rows.tables`` declares how each column is made.
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,7 @@ from kdump.fast.recordheaders import HeaderColumns
 from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import RecordValues
 from kdump.fast.sequences import last_sequences
-from kdump.fast.text import RaggedText
-from kdump.format.batch import CONTROL
+from kdump.format.batch import CONTROL, LOG_APPEND_TIME, TIMESTAMP_TYPES
 from kdump.log.context import FileContext
 from kdump.payloads.decoded import RecordDecoder
 from kdump.reading.outcomes import STATES
@@ -35,6 +34,10 @@ class Constant:
 
     value: str | int | None
 
+    def part(self, rows: slice) -> Constant:
+        """Of some rows that follow one another."""
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
@@ -43,20 +46,21 @@ class Numbers:
     values: NDArray[np.integer]
     is_set: NDArray[np.bool_] | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """Booleans, shape (elements,)."""
-
-    values: NDArray[np.bool_]
+    def part(self, rows: slice) -> Numbers:
+        """Of some rows that follow one another."""
+        return Numbers(self.values[rows], None if self.is_set is None else self.is_set[rows])
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Texts: ``index`` of shape (elements,) into ``options``."""
+    """Texts or booleans: ``index`` of shape (elements,) into ``options``."""
 
     index: NDArray[np.integer | np.bool_]
-    options: tuple[str | None, ...]
+    options: tuple[str | bool | None, ...]
+
+    def part(self, rows: slice) -> Choices:
+        """Of some rows that follow one another."""
+        return Choices(self.index[rows], self.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,10 @@ class Strings:
     start: NDArray[np.int64]
     size: NDArray[np.integer]
 
+    def part(self, rows: slice) -> Strings:
+        """Of some rows that follow one another."""
+        return Strings(self.arena, self.start[rows], self.size[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class JsonTexts:
@@ -75,6 +83,10 @@ class JsonTexts:
     data: NDArray[np.uint8]
     start: NDArray[np.int64]
     size: NDArray[np.int64]
+
+    def part(self, rows: slice) -> JsonTexts:
+        """Of some rows that follow one another."""
+        return JsonTexts(self.data, self.start[rows], self.size[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,29 +99,77 @@ class HeaderLists:
     with_values: bool
     """False: only their keys."""
 
+    def part(self, rows: slice) -> HeaderLists:
+        """Of some rows that follow one another."""
+        return HeaderLists(self.arena, self.headers, self.bounds[rows.start : rows.stop + 1], self.with_values)
 
-BatchValue: TypeAlias = Constant | Numbers | Flags | Choices
-RowValue: TypeAlias = Constant | Numbers | Strings | JsonTexts | HeaderLists
+
+Value: TypeAlias = Constant | Numbers | Choices | Strings | JsonTexts | HeaderLists
 
 
-class ColumnarBatches:
-    """The batches of a block, for the columnar forms of columns.
+class ManyRows:
+    """What ``Column.of_many`` takes: the batches of a block, or their records.
 
     Args:
         block: one batch or more.
         row_type: the value of the column ``type``.
         context: where they come from.
+        records: those of the block that are shown; None: the rows are batches.
         txn_state: shape (batches,), indexes into reading.outcomes.STATES; None: null for all.
+        decoder: of keys and values; None: nothing is decoded.
     """
 
     def __init__(
-        self, block: BatchBlock, row_type: str, context: FileContext, txn_state: NDArray[np.int8] | None = None
+        self,
+        block: BatchBlock,
+        row_type: str,
+        context: FileContext,
+        records: RecordColumns | None = None,
+        *,
+        txn_state: NDArray[np.int8] | None = None,
+        decoder: RecordDecoder | None = None,
     ) -> None:
         self.position: NDArray[np.int64] = block.position
         self.is_valid: NDArray[np.bool_] = block.is_valid
+        self.are_messages = False
+        """They are of magic 0 and 1."""
         self._headers = block.headers
+        self._records = records
+        self._arena = block.arena
         self._txn_state = txn_state
+        self._decoder = decoder
         self._constants = {"type": row_type, **context.columns()}
+
+    @property
+    def count(self) -> int:
+        """How many batches."""
+        return self._headers.size
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return self.count if self._records is None else self._records.batch.size
+
+    def spread(self, of_batches: NDArray[Any]) -> NDArray[Any]:
+        """The value of each row, from that of each batch."""
+        return of_batches if self._records is None else of_batches.repeat(self._records.row_count)
+
+    @property
+    def records(self) -> RecordColumns:
+        """The records. ValueError where the rows are batches."""
+        if self._records is None:
+            raise ValueError("the rows are batches")
+        return self._records
+
+    @cached_property
+    def values(self) -> RecordValues:
+        """What consumers see of the records."""
+        return RecordValues(self._headers, self.records)
+
+    @cached_property
+    def decoded(self) -> DecodedJson | None:
+        """The decoded keys and values; None without a decoder."""
+        return None if self._decoder is None else decoded_json(self._decoder, contents_of(self._arena, self.records))
 
     def header(self, name: str) -> NDArray[np.int64]:
         """A field of ``format.batch.BatchHeader``."""
@@ -120,15 +180,6 @@ class ColumnarBatches:
         mask: NDArray[np.bool_] = self._headers["attributes"] & attribute != 0
         return mask
 
-    def last_sequences(self) -> NDArray[np.int64]:
-        """The sequences of the last offsets."""
-        return last_sequences(self.header("base_sequence"), self.header("last_offset_delta"))
-
-    def txn_states(self) -> BatchValue:
-        """The outcomes of the batches' transactions."""
-        states = self._txn_state
-        return Constant(None) if states is None or not states.any() else Choices(states, STATES)
-
     def constant(self, name: str) -> Constant:
         """A column of ``tables.FILE``."""
         return Constant(self._constants[name])
@@ -137,68 +188,66 @@ class ColumnarBatches:
         """Null for all."""
         return Constant(None)
 
-    def stored(self, name: str) -> Numbers:
-        """A header field as it is stored."""
-        return Numbers(self.header(name))
-
-    def numbers(self, values: NDArray[np.int64], is_set: NDArray[np.bool_] | None = None) -> Numbers:
+    def numbers(self, values: NDArray[np.integer], is_set: NDArray[np.bool_] | None = None) -> Numbers:
         """See Numbers."""
         return Numbers(values, is_set)
-
-    def flags(self, values: NDArray[np.bool_]) -> Flags:
-        """See Flags."""
-        return Flags(values)
 
     def choices(self, index: NDArray[np.integer | np.bool_], options: tuple[str | None, ...]) -> Choices:
         """See Choices."""
         return Choices(index, options)
 
-
-class ColumnarRecords:
-    """The records of a block, for the columnar forms of columns that differ from record to record.
-
-    Args:
-        block: where the records are.
-        records: those of the block that are shown.
-        decoder: of keys and values; None: nothing is decoded.
-    """
-
-    def __init__(self, block: BatchBlock, records: RecordColumns, decoder: RecordDecoder | None = None) -> None:
-        self.records: RecordColumns = records
-        self.values: RecordValues = RecordValues(block.headers, records)
-        self._arena = block.arena
-        self._decoder = decoder
-
-    @cached_property
-    def decoded(self) -> DecodedJson | None:
-        """The decoded keys and values; None without a decoder."""
-        return None if self._decoder is None else decoded_json(self._decoder, contents_of(self._arena, self.records))
-
-    def numbers(self, values: NDArray[np.integer]) -> Numbers:
-        """See Numbers."""
-        return Numbers(values)
+    def flags(self, values: NDArray[np.bool_]) -> Choices:
+        """Booleans."""
+        return Choices(values, (False, True))
 
     def strings(self, start: NDArray[np.int64], size: NDArray[np.integer]) -> Strings:
         """See Strings."""
         return Strings(self._arena, start, size)
 
-    def json(self, texts: RaggedText | None, rows: slice) -> Constant | JsonTexts:
-        """A JSON text of each row, null where there are none."""
-        if texts is None:
+    def json(self, part: Literal["key", "value"]) -> Constant | JsonTexts:
+        """The decoded keys or values."""
+        if self.decoded is None:
             return Constant(None)
-        bounds = texts.bounds[rows.start : rows.stop + 1]
-        return JsonTexts(texts.data, bounds[:-1], np.diff(bounds))
+        texts = self.decoded.key if part == "key" else self.decoded.value
+        return JsonTexts(texts.data, texts.bounds[:-1], np.diff(texts.bounds))
 
-    def headers(self, rows: slice, *, with_values: bool) -> HeaderLists:
+    def headers(self, *, with_values: bool) -> HeaderLists:
         """Each row's headers."""
-        bounds = self._header_bounds[rows.start : rows.stop + 1]
+        bounds = np.append(0, np.cumsum(self.records.header_count, dtype=np.int64))
         return HeaderLists(self._arena, self.records.headers, bounds, with_values)
 
-    @cached_property
-    def _header_bounds(self) -> NDArray[np.int64]:
-        bounds = np.zeros(self.records.batch.size + 1, np.int64)
-        np.cumsum(self.records.header_count, out=bounds[1:])
-        return bounds
+    def stored(self, name: str) -> Value:
+        """A header field as it is stored."""
+        return Numbers(self.header(name))
+
+    def attribute(self, bit: int) -> Value:
+        """Whether batches have an attribute."""
+        return self.flags(self.has(bit))
+
+    def timestamp_types(self) -> Value:
+        """Whose time the records have."""
+        return Choices(self.has(LOG_APPEND_TIME), TIMESTAMP_TYPES)
+
+    def timestamps(self) -> Value:
+        """Of records, as consumers see them."""
+        return Numbers(self.values.timestamps())
+
+    def largest_timestamps(self) -> Value:
+        """Of batches."""
+        return self.stored("max_timestamp")
+
+    def sequences(self) -> Value:
+        """Of records."""
+        return Numbers(self.values.sequences())
+
+    def last_sequences(self) -> Value:
+        """The sequences of the last offsets of batches."""
+        return Numbers(last_sequences(self.header("base_sequence"), self.header("last_offset_delta")))
+
+    def txn_states(self) -> Value:
+        """The outcomes of the batches' transactions."""
+        states = self._txn_state
+        return Constant(None) if states is None or not states.any() else Choices(states, STATES)
 
 
 def undecoded_batches(block: BatchBlock, decoder: RecordDecoder | None) -> NDArray[np.bool_] | None:
