@@ -20,7 +20,7 @@ from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row, malformed
 from kdump.rows.schema import Row, Table
-from kdump.rows.tables import BATCH, RECORD_DECODED, WRONG_CRC
+from kdump.rows.tables import BATCH, RECORD_DECODED
 from kdump.rows.tables07 import table_07
 from kdump.wire.utf8 import decode_utf8
 
@@ -156,7 +156,7 @@ class _ObjectBlocks:
         from kdump.rows.columnar import ManyRows, kept_batches
 
         if not block.is_valid.all():
-            block = block.select(kept_batches(block, np.ones(block.headers.size, np.bool_), self._is_kept))
+            block = block.select(kept_batches(block, np.ones(block.headers.size, np.bool_), self._printer.on_malformed))
         if not block.headers.size:
             return ()
         of, contents = ManyRows(block, BATCH.type, self._printer.context), _Contents(block.arena)
@@ -174,7 +174,7 @@ class _ObjectBlocks:
 
         if block.records is None or not block.headers.size:
             return
-        shown = shown_records(block, block.records, self.leaves(block), self._is_kept)
+        shown = shown_records(block, block.records, self.leaves(block), self._printer.on_malformed)
         printer = self._printer
         of = ManyRows(
             block,
@@ -193,15 +193,15 @@ class _ObjectBlocks:
             if part is None:
                 yield BatchRun(first, last, None)
                 continue
-            counts = of.records.row_count[first:last].tolist()
+            batches = (
+                slice(*of.records.batch[[part.start, part.stop - 1]] + (0, 1)) if part.stop > part.start else slice(0)
+            )
+            counts = of.records.row_count[batches].tolist()
             columns = [_values(value.part(part), contents, part.stop - part.start) for value in values]
-            columns.insert(_ORIGIN_AT, chain.from_iterable(map(repeat, origins[first:last], counts)))
+            columns.insert(_ORIGIN_AT, chain.from_iterable(map(repeat, origins[batches], counts)))
             # Faster than map(), which would make a tuple of the arguments for each record.
             made = starmap(tuple.__new__, zip(repeat(LogRecord), zip(*columns, strict=True), strict=False))
             yield BatchRun(first, last, made)
-
-    def _is_kept(self, position: int) -> bool:
-        return self._printer.on_malformed(position, Codes.BATCH_CRC, WRONG_CRC)
 
 
 def _numbers(numbers: NDArray[np.integer], is_set: NDArray[np.bool_] | None) -> Iterable[int | None]:

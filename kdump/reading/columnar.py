@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kdump.fast.blocks import BatchBlock, BlockReader, EntryRange
 from kdump.fast.headers import native_column
+from kdump.fast.legacymessages import message_blocks
 from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import record_offsets
 from kdump.format.batch import CONTROL
@@ -27,7 +28,7 @@ class ColumnarView(Generic[RowsT]):
     """Shows chunks. What ``fast`` refuses goes to ``scalar``, in its place.
 
     ``scalar`` shows entries first to last (exclusive) of a chunk one by one. ``on_damage`` is called for a batch with a
-    wrong CRC.
+    wrong CRC. ``limit``, ``only_valid``: as of BlockReader.
     """
 
     printer: BlockPrinter[RowsT]
@@ -39,13 +40,15 @@ class ColumnarView(Generic[RowsT]):
     scalar: Callable[[Chunk, int, int], Iterator[None]]
     on_damage: Callable[[], None]
     reader: BlockReader
+    limit: int
+    only_valid: bool
 
     def show(self, chunk: Chunk) -> Iterator[None]:
         """Show all entries of a chunk, in a step for each piece; DamageError as the scalar path raises it."""
         bounds = [*chunk.starts, chunk.end]
         wanted = None if self.selection.is_everything else self._wanted
         damaged = chunk.damaged if isinstance(chunk, CheckedChunk) else None
-        for part in self.reader.read(chunk.data, bounds, chunk.position, wanted, damaged):
+        for part in self._parts(chunk, self.reader.read(chunk.data, bounds, chunk.position, wanted, damaged)):
             if isinstance(part, EntryRange):
                 yield from self.scalar(chunk, part.first, part.last)
             elif part.records is None:
@@ -56,6 +59,24 @@ class ColumnarView(Generic[RowsT]):
                 yield from self._show_within_budget(chunk, part, part.records)
             if self.budget.is_spent:
                 return
+
+    def _parts(self, chunk: Chunk, parts: Iterator[BatchBlock | EntryRange]) -> Iterator[BatchBlock | EntryRange]:
+        """The parts with messages of magic 0 and 1 as blocks."""
+        for part in parts:
+            # Which messages overlap a range depends on the entry before each.
+            if isinstance(part, EntryRange) and (self.with_records or self.selection.is_everything):
+                bounds = np.array(chunk.bounds(part.first, part.last), np.int64)
+                yield from message_blocks(
+                    chunk.data,
+                    bounds,
+                    part.first,
+                    chunk.position,
+                    self.limit,
+                    with_records=self.with_records,
+                    only_valid=self.only_valid,
+                )
+            else:
+                yield part
 
     def _wanted(self, headers: NDArray[np.void]) -> NDArray[np.bool_]:
         if self.with_records:

@@ -287,6 +287,7 @@ class LogView(Generic[RowT, RowsT]):
         from kdump.fast.blocks import BlockReader
         from kdump.reading.columnar import ColumnarView
 
+        limit, only_valid = self._options.max_decompressed_size, self._options.only_valid
         return ColumnarView(
             printer,
             self._selection,
@@ -296,11 +297,9 @@ class LogView(Generic[RowT, RowsT]):
             with_records=self._with_records,
             scalar=self._scalar,
             on_damage=self._mark_damaged,
-            reader=BlockReader(
-                self._options.max_decompressed_size,
-                with_records=self._with_records,
-                only_valid=self._options.only_valid,
-            ),
+            reader=BlockReader(limit, with_records=self._with_records, only_valid=only_valid),
+            limit=limit,
+            only_valid=only_valid,
         )
 
     def _mark_damaged(self) -> None:

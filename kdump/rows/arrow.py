@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from kdump.codes import Codes
 from kdump.fast.blocks import BatchBlock
 from kdump.fast.records import RecordColumns
+from kdump.fast.text import Bytes, assemble
 from kdump.format.batch import NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
@@ -50,7 +51,6 @@ from kdump.rows.columnar import (
 )
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row, malformed
 from kdump.rows.schema import Column, ColumnType, Meaning, Row, Table
-from kdump.rows.tables import WRONG_CRC
 from kdump.wire.utf8 import decode_utf8
 
 ArrowRows: TypeAlias = "pa.RecordBatch | list[Row]"
@@ -253,7 +253,7 @@ class _ArrowBlocks:
     def batches(self, block: BatchBlock) -> ArrowRows:
         """See BlockPrinter."""
         if not block.is_valid.all():
-            block = block.select(kept_batches(block, np.ones(block.headers.size, np.bool_), self._is_kept))
+            block = block.select(kept_batches(block, np.ones(block.headers.size, np.bool_), self._printer.on_malformed))
         if not block.headers.size:
             return []
         return self._made(block, None, None)
@@ -267,7 +267,7 @@ class _ArrowBlocks:
         records = block.records
         if records is None or not block.headers.size:
             return
-        shown = shown_records(block, records, self.leaves(block), self._is_kept)
+        shown = shown_records(block, records, self.leaves(block), self._printer.on_malformed)
         outcomes = self._printer.outcomes
         made = self._made(block, shown.records, None if outcomes is None else outcomes.column(block.headers))
         for first, last, part in shown.runs:
@@ -281,9 +281,6 @@ class _ArrowBlocks:
         arrays = _Arrays(of, printer.table, is_plain=printer.is_plain)
         return pa.RecordBatch.from_arrays([arrays.array(field) for field in printer.schema], schema=printer.schema)
 
-    def _is_kept(self, position: int) -> bool:
-        return self._printer.on_malformed(position, Codes.BATCH_CRC, WRONG_CRC)
-
 
 class _Arrays:
     """The columns of many rows as Arrow arrays, made when needed."""
@@ -296,9 +293,7 @@ class _Arrays:
 
     @cached_property
     def _milliseconds(self) -> Numbers:
-        made = self._of.timestamps()
-        assert isinstance(made, Numbers)
-        return made
+        return self._of.timestamps()
 
     @cached_property
     def _overflows(self) -> NDArray[np.bool_]:
@@ -348,7 +343,7 @@ class _Arrays:
             case Numbers(numbers, is_set):
                 return self._numbers(column, numbers.astype(_NUMBERS[field.type], copy=False), is_set)
             case Strings(arena, start, size):
-                return _binaries(pa.py_buffer(arena), start, size)
+                return _binaries(arena, start, size)
             case JsonTexts(data, start, size):
                 bounds = np.append(start, start[-1:] + size[-1:]) if size.size else np.zeros(1, np.int64)
                 return _json(data, bounds)
@@ -369,7 +364,7 @@ class _Arrays:
 
 
 def _header_arrays(lists: HeaderLists, kind: pa.DataType) -> pa.Array:
-    arena, headers = pa.py_buffer(lists.arena), lists.headers
+    arena, headers = lists.arena, lists.headers
     bounds = number_array(lists.bounds.astype(np.int32))
     keys = _texts(_binaries(arena, headers.key_start, headers.key_size))
     if not lists.with_values:
@@ -379,19 +374,23 @@ def _header_arrays(lists: HeaderLists, kind: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(bounds, pairs, type=HEADERS_TYPE)
 
 
-def _binaries(arena: pa.Buffer, start: NDArray[np.int64], size: NDArray[np.integer]) -> pa.Array:
-    """``arena[start[i]:][:size[i]]`` of every row, null for a size below 0. The ranges rise and do not overlap.
+def _binaries(arena: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer]) -> pa.Array:
+    """``arena[start[i]:][:size[i]]`` of every row, null for a size below 0. The ranges do not overlap.
 
     All of them and what lies between are one array over the arena, of which every second element is taken.
     """
     if not start.size:
         return value_array([], pa.binary())
+    if (start[1:] < start[:-1]).any():
+        # Messages inside wrappers lie after those outside of any.
+        text = assemble([Bytes(arena, start, size)], start.size)
+        arena, start = text.data, text.bounds[:-1]
     bounds = np.empty(2 * start.size + 1, np.int32)
     bounds[:-1:2] = start
     np.maximum(size, 0, out=bounds[1::2])
     bounds[1::2] += bounds[:-1:2]
     bounds[-1] = bounds[-2]
-    pieces = pa.BinaryArray.from_buffers(pa.binary(), 2 * start.size, [None, pa.py_buffer(bounds), arena])
+    pieces = pa.BinaryArray.from_buffers(pa.binary(), 2 * start.size, [None, pa.py_buffer(bounds), pa.py_buffer(arena)])
     chosen = np.arange(0, 2 * start.size, 2, dtype=np.int32)
     is_null = size < 0
     return pc.take(pieces, number_array(chosen, ~is_null if is_null.any() else None), boundscheck=False)

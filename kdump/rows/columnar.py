@@ -7,24 +7,27 @@ Source: docs/contract.md#23-rows. Offsets and sequences wrap as in the compatibl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kdump.codes import Codes
 from kdump.fast.blocks import BatchBlock
 from kdump.fast.headers import native_column
+from kdump.fast.legacymessages import stored_crcs
 from kdump.fast.recordheaders import HeaderColumns
 from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import RecordValues
 from kdump.fast.sequences import last_sequences
-from kdump.format.batch import CONTROL, LOG_APPEND_TIME, TIMESTAMP_TYPES
+from kdump.format.batch import CONTROL, LOG_APPEND_TIME, NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES
 from kdump.log.context import FileContext
 from kdump.payloads.decoded import RecordDecoder
 from kdump.reading.outcomes import STATES
+from kdump.reading.printing import WRONG_CRC, WRONG_MESSAGE_CRC
 from kdump.rows.decoded import DecodedJson, contents_of, decoded_json
 
 
@@ -129,11 +132,23 @@ class ManyRows:
         txn_state: NDArray[np.int8] | None = None,
         decoder: RecordDecoder | None = None,
     ) -> None:
-        self.position: NDArray[np.int64] = block.position
-        self.is_valid: NDArray[np.bool_] = block.is_valid
-        self.are_messages = False
-        """They are of magic 0 and 1."""
-        self._headers = block.headers
+        self.are_messages: bool = block.holds_messages
+        headers = block.headers
+        place: NDArray[np.integer] | slice = slice(None)
+        if records is not None and self.are_messages:
+            # Each record of a wrapper has a CRC of its own: it stands for a batch.
+            headers, place = _own_headers(block, records), records.batch
+            every = np.arange(records.batch.size)
+            records = replace(
+                records,
+                accepted=np.ones(every.size, np.bool_),
+                first_row=every,
+                row_count=np.ones(every.size, np.int64),
+                batch=every.astype(np.int32),
+            )
+        self.position: NDArray[np.int64] = block.position[place]
+        self.is_valid: NDArray[np.bool_] = block.is_valid[place]
+        self._headers = headers
         self._records = records
         self._arena = block.arena
         self._txn_state = txn_state
@@ -217,37 +232,58 @@ class ManyRows:
         return HeaderLists(self._arena, self.records.headers, bounds, with_values)
 
     def stored(self, name: str) -> Value:
-        """A header field as it is stored."""
-        return Numbers(self.header(name))
+        """A header field as it is stored; null where messages do not have it."""
+        return Constant(None) if self.are_messages and name not in _OF_MESSAGES else Numbers(self.header(name))
 
     def attribute(self, bit: int) -> Value:
-        """Whether batches have an attribute."""
-        return self.flags(self.has(bit))
+        """Whether batches have an attribute. Messages do not have it."""
+        return Constant(None) if self.are_messages else self.flags(self.has(bit))
 
     def timestamp_types(self) -> Value:
         """Whose time the records have."""
-        return Choices(self.has(LOG_APPEND_TIME), TIMESTAMP_TYPES)
+        index = self.has(LOG_APPEND_TIME) + 1
+        return Choices(
+            index if self._has_time is None else index * self._has_time, (NO_TIMESTAMP_TYPE, *TIMESTAMP_TYPES)
+        )
 
-    def timestamps(self) -> Value:
+    def timestamps(self) -> Numbers:
         """Of records, as consumers see them."""
-        return Numbers(self.values.timestamps())
+        return Numbers(self.values.timestamps(), self._has_time)
 
-    def largest_timestamps(self) -> Value:
+    def largest_timestamps(self) -> Numbers:
         """Of batches."""
-        return self.stored("max_timestamp")
+        return Numbers(self.header("max_timestamp"), self._has_time)
+
+    @cached_property
+    def _has_time(self) -> NDArray[np.bool_] | None:
+        """Batches with a timestamp, which magic 0 does not have; None: all."""
+        return self.header("magic") > 0 if self.are_messages else None
 
     def sequences(self) -> Value:
         """Of records."""
-        return Numbers(self.values.sequences())
+        return Constant(None) if self.are_messages else Numbers(self.values.sequences())
 
     def last_sequences(self) -> Value:
         """The sequences of the last offsets of batches."""
+        if self.are_messages:
+            return Constant(None)
         return Numbers(last_sequences(self.header("base_sequence"), self.header("last_offset_delta")))
 
     def txn_states(self) -> Value:
         """The outcomes of the batches' transactions."""
         states = self._txn_state
         return Constant(None) if states is None or not states.any() else Choices(states, STATES)
+
+
+_OF_MESSAGES: Final = ("magic", "crc")
+"""Header fields that messages of magic 0 and 1 have as they are stored."""
+
+
+def _own_headers(block: BatchBlock, records: RecordColumns) -> NDArray[np.void]:
+    """The header of each record of a block of messages, with its own CRC."""
+    headers: NDArray[np.void] = block.headers[records.batch]
+    headers["crc"] = stored_crcs(block.arena, records.key_start, native_column(headers, "magic"))
+    return headers
 
 
 def undecoded_batches(block: BatchBlock, decoder: RecordDecoder | None) -> NDArray[np.bool_] | None:
@@ -271,7 +307,7 @@ def shown_records(
     block: BatchBlock,
     records: RecordColumns,
     undecoded: NDArray[np.bool_] | None,
-    is_kept: Callable[[int], bool],
+    on_malformed: OnMalformed,
 ) -> ShownRecords:
     """Which records of a block are made as columns: neither those of control batches nor what ``fast`` refused.
 
@@ -279,12 +315,12 @@ def shown_records(
         block: one batch or more.
         records: all of the block.
         undecoded: see ``undecoded_batches``.
-        is_kept: takes the position of a batch with a wrong CRC; False leaves out its records.
+        on_malformed: see ``kept_batches``.
     """
     is_alone = ~records.accepted | (block.headers["attributes"] & CONTROL != 0)
     if undecoded is not None:
         is_alone |= undecoded
-    kept = ~is_alone & kept_batches(block, ~is_alone, is_kept)
+    kept = ~is_alone & kept_batches(block, ~is_alone, on_malformed)
     shown = records if kept.all() else records.select(kept[records.batch], np.ones(kept.size, np.bool_))
     bounds = np.append(shown.first_row, shown.batch.size)
     cuts = np.flatnonzero(np.diff(is_alone, prepend=not is_alone[0], append=not is_alone[-1])).tolist()
@@ -297,9 +333,16 @@ def shown_records(
     )
 
 
-def kept_batches(block: BatchBlock, among: NDArray[np.bool_], is_kept: Callable[[int], bool]) -> NDArray[np.bool_]:
-    """The batches that are shown; shape (batches,). ``is_kept`` is asked of those ``among`` which the CRC is wrong."""
+OnMalformed: TypeAlias = Callable[[int, Codes, str], bool]
+
+
+def kept_batches(block: BatchBlock, among: NDArray[np.bool_], on_malformed: OnMalformed) -> NDArray[np.bool_]:
+    """The batches that are shown; shape (batches,).
+
+    ``on_malformed``, see ArrowPrinter, is asked of those ``among`` which the CRC is wrong.
+    """
     kept = block.is_valid | ~among
+    what = WRONG_CRC if block.records is None or not block.holds_messages else WRONG_MESSAGE_CRC
     for number in np.flatnonzero(~kept).tolist():
-        kept[number] = is_kept(int(block.position[number]))
+        kept[number] = on_malformed(int(block.position[number]), Codes.BATCH_CRC, what)
     return kept

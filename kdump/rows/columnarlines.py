@@ -210,7 +210,7 @@ def _header_lists(lists: HeaderLists, syntax: Syntax) -> list[Column]:
 def _merged(pieces: RaggedText) -> Literal | RaggedText:
     """The text of all pieces if they are equal."""
     size = np.diff(pieces.bounds)
-    if size.min() == size.max():
+    if size.size and size.min() == size.max():
         lines = pieces.data.reshape(size.size, -1)
         if (lines == lines[0]).all():
             return Literal(lines[0].tobytes())

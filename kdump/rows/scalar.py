@@ -16,8 +16,8 @@ from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Headers, Record
 from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.payloads.message_json import json_value, known_version, message_json
+from kdump.reading.printing import WRONG_CRC, WRONG_MESSAGE_CRC
 from kdump.rows.schema import Row, Table
-from kdump.rows.tables import WRONG_CRC, WRONG_MESSAGE_CRC
 
 _CONTROL_TYPES: Final = {
     control.ABORT: "ABORT",

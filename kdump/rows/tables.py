@@ -17,14 +17,11 @@ from kdump.format.batch import (
     LOG_OVERHEAD,
     TRANSACTIONAL,
 )
+from kdump.reading.printing import WRONG_CRC, WRONG_MESSAGE_CRC
 from kdump.rows.schema import FILE, Column, ColumnType, Meaning, Table
 
 NEXT_OFFSET: Final = "nextOffset"
 """The column that only logs of Kafka 0.7 have; see ``rows.tables07``."""
-WRONG_CRC: Final = "the CRC of the batch is wrong"
-"""``problem`` of records that are shown although the CRC of their batch is wrong."""
-WRONG_MESSAGE_CRC: Final = "the CRC of the message is wrong"
-"""The same of a message of magic 0 or 1."""
 
 _INT32, _INT64, _BOOLEAN, _TEXT = ColumnType.INT32, ColumnType.INT64, ColumnType.BOOLEAN, ColumnType.TEXT
 
