@@ -65,6 +65,7 @@ class _TextBlocks:
         from kdump.dump.text.columnlines import RecordTextOptions
 
         metadata = not options.skip_record_metadata
+        self._last_position = -1
         self._options = RecordTextOptions(metadata, options.print_data_log, decoding, after_crc.encode())
 
     def batches(self, block: BatchBlock) -> TextBytes:
@@ -86,6 +87,10 @@ class _TextBlocks:
         if block.records is None:
             return
         batches = batch_text(block.headers, block.position, block.is_valid)
+        if block.position[0] == self._last_position:
+            # Slices of a large batch: its line is there already.
+            batches.bounds[0] = batches.bounds[1]
+        self._last_position = int(block.position[-1])
         is_valid = block.is_valid if block.holds_messages else None
         for run in dump_runs(block.arena, block.records, block.headers, self._options, batches, is_valid=is_valid):
             yield BatchRun(run.first_batch, run.last_batch, None if run.text is None else run.text.data)
