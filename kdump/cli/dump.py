@@ -31,7 +31,7 @@ from kdump.cli.params import ClockRange, FilePosition
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import Target, found_targets, target_by_java_name
+from kdump.dump.targets import Target, bytes_of, found_targets, listed_targets, target_by_java_name
 from kdump.dump.text.dialect import KAFKA_4_3, Dialect, TooNewError
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
@@ -208,7 +208,10 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
     finder = None if wanted is None else PartitionFinder(wanted, given.partitions)
 
     def execute(emit: Callable[[Any], None], reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> DumpRun:
-        run = DumpRun(options, emit, reporter, budget=budget)
+        found: list[Target | KdumpError] = []
+        if given.files is None and not follow:
+            found = listed_targets(map(strip_credentials, paths), all_files=given.all_files, is_07=given.is_07)
+        run = DumpRun(options, emit, reporter, budget=budget, size=bytes_of(found))
 
         def dump_one(target: Target) -> None:
             before = budget.seen
@@ -233,11 +236,11 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
             except KdumpError as error:
                 run.fail(error)
         else:
-            for target in found_targets(
-                map(strip_credentials, paths), run.fail, all_files=given.all_files, is_07=given.is_07
-            ):
-                if finder is None or finder.wants(target, map(strip_credentials, paths)):
-                    dump_one(target)
+            for one in found:
+                if isinstance(one, KdumpError):
+                    run.fail(one)
+                elif finder is None or finder.wants(one, map(strip_credentials, paths)):
+                    dump_one(one)
         return run
 
     # Counting rows shows where the records of a group are, and an unlimited budget does not count.

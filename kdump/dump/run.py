@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kdump.codes import INPUT_CODES, Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOptions
 from kdump.dump.targets import Target
+from kdump.fast.policy import ShownRows
 from kdump.log.gaps import Gap
 from kdump.log.partition import has_gone
 from kdump.log.source import Source
@@ -54,6 +55,7 @@ class DumpRun:
         reporter: takes what goes to stderr.
         budget: how many batches or records are shown.
         is_first: nothing was written before this run.
+        size: bytes of all logs, as far as they are known.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class DumpRun:
         *,
         budget: RowBudget | None = None,
         is_first: bool = True,
+        size: int = 0,
     ) -> None:
         self.reporter = reporter
         self.damaged = False
@@ -72,6 +75,7 @@ class DumpRun:
         self._options = options
         self._budget = budget or RowBudget()
         self._output = options.output(options, emit, reporter, self._budget, is_first)
+        self._shown_rows = ShownRows(size)
         self._reported_open: set[tuple[str, int, int]] = set()
 
     def dump(self, target: Target) -> None:
@@ -191,6 +195,7 @@ class DumpRun:
             on_first=output.begin_entries,
             reporter=self.reporter,
             on_finding=skip,
+            shown_rows=self._shown_rows,
         )
 
     def _stop(self, target: Target, error: DamageError, source: Source) -> None:

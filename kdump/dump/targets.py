@@ -6,12 +6,14 @@ Source: docs/contract.md#11-paths, docs/spec/dump-output.md#3-per-file-dispatch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from kdump.codes import Codes, KdumpError
+from kdump.log import files
 from kdump.log.growing import GrowingFile
-from kdump.log.names import Kind
+from kdump.log.names import Kind, is_uri
 from kdump.log.opening import open_source
 from kdump.log.paths import (
     LogSegment,
@@ -124,6 +126,23 @@ def found_targets(
                 yield target_of(found)
         except KdumpError as error:
             on_error(error)
+
+
+def listed_targets(paths: Iterable[str], *, all_files: bool, is_07: bool) -> list[Target | KdumpError]:
+    """All of ``found_targets``; what is wrong with a PATH is in its place."""
+    found: list[Target | KdumpError] = []
+    found.extend(found_targets(paths, found.append, all_files=all_files, is_07=is_07))
+    return found
+
+
+def bytes_of(targets: Iterable[Target | KdumpError]) -> int:
+    """Bytes of the logs on this machine that can be read now."""
+    total = 0
+    for target in targets:
+        if isinstance(target, Target) and target.is_log and not target.unnamed and not is_uri(target.path):
+            with suppress(KdumpError):
+                total += files.size(target.path)
+    return total
 
 
 def _no_segment_file(file: OtherFile) -> KdumpError:

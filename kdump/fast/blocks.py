@@ -23,6 +23,7 @@ from kdump.format.batch import (
     CODEC_MASK,
     CODEC_NAMES,
     HEADER_SIZE,
+    MAGIC,
     MAGIC_OFFSET,
     batch_crc,
 )
@@ -67,6 +68,11 @@ class BatchBlock:
     body_start: NDArray[np.int64]
     """Shape (batches,): where each batch's records, uncompressed, begin in the arena."""
     body_end: NDArray[np.int64]
+
+    @property
+    def holds_messages(self) -> bool:
+        """The batches are entries of magic 0 and 1; see ``legacymessages.message_blocks``."""
+        return bool(self.headers["magic"][:1] < MAGIC)
 
     def select(self, batches: NDArray[np.bool_], rows: NDArray[np.bool_] | None = None) -> BatchBlock:
         """The block with some ``batches`` (shape (batches,)), and of their records some ``rows`` (shape (rows,))."""

@@ -8,18 +8,29 @@ possible timestamp type. ``kdump.format.legacy`` reads any other entry.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import DamageError
+from kdump.fast.blocks import BatchBlock, EntryRange
 from kdump.fast.ragged import windows
 from kdump.fast.recordheaders import HeaderColumns
+from kdump.fast.records import RecordColumns
 from kdump.fast.recordtable import RecordGroups, RecordTable
 from kdump.fast.writemessages import message_crcs
-from kdump.format.batch import CODEC_MASK, LOG_APPEND_TIME, LOG_OVERHEAD, MIN_ENTRY_LENGTH
+from kdump.format.batch import (
+    CODEC_MASK,
+    CODEC_NAMES,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MIN_ENTRY_LENGTH,
+    header_dtype,
+)
 from kdump.format.legacy import NO_TIMESTAMP, head_dtype
 from kdump.wire import compression
 from kdump.wire.checksum import Buffer
@@ -28,6 +39,8 @@ _HEAD: Final = head_dtype(1)
 """As large as the smallest entry; in magic 0 the timestamp's place holds other fields."""
 _KEY_POSITION: Final = np.array([18, 26])
 """By magic."""
+_SHARED: Final = CODEC_MASK | LOG_APPEND_TIME
+"""Attributes that messages of magic 1 share with batches."""
 _SMALLEST: Final = LOG_OVERHEAD + MIN_ENTRY_LENGTH
 _ARENA_SIZE: Final = 8 << 20
 """Bytes of decompressed wrappers that are decoded together."""
@@ -124,6 +137,92 @@ def read_messages(
     for first, last, contents in _contents(view, entries, codec, wrappers, limit):
         part = slice(first, last)
         yield MessagePart(first, last, *_read_part(view, entries.take(part), codec[part], accepted[part], contents))
+
+
+def message_blocks(
+    view: memoryview,
+    bounds: NDArray[np.int64],
+    first: int,
+    position: int,
+    limit: int,
+    *,
+    with_records: bool,
+    only_valid: bool,
+) -> Iterator[BatchBlock | EntryRange]:
+    """Legacy entries in the form of batches, in order. Those that have no columns are refused or in a range.
+
+    The headers have what a message has too; ``crc`` is its CRC-32, and of magic 0 ``max_timestamp`` is -1.
+
+    Args:
+        view: the chunk.
+        bounds: where each entry begins in it, and where the last one ends.
+        first: number of the first entry in the chunk.
+        position: of the chunk in the file.
+        limit: see ``read_messages``.
+        with_records: decode the records too; wrappers with a wrong CRC are refused then.
+        only_valid: refuse all entries with a wrong CRC.
+    """
+    arena = np.frombuffer(view, np.uint8)
+    starts, ends = bounds[:-1], bounds[1:]
+    entries = _Messages.read(arena, starts, ends)
+    is_valid = message_crcs(arena, starts, ends) == entries.crc
+    codec = entries.attributes & CODEC_MASK
+    eligible = (arena[starts + MAGIC_OFFSET] <= 1) & (codec < len(CODEC_NAMES))
+    eligible &= is_valid | ((codec == 0) | (not with_records)) & (not only_valid)
+    # What is refused is judged by the scalar decoder.
+    is_valid |= ~eligible
+    headers = np.zeros(starts.size, header_dtype())
+    headers["base_offset"], headers["crc"], headers["magic"] = entries.offset, entries.crc, entries.magic
+    headers["batch_length"] = ends - starts - LOG_OVERHEAD
+    headers["max_timestamp"] = entries.timestamp
+    headers["attributes"] = np.where(eligible, entries.attributes & np.where(entries.magic, _SHARED, CODEC_MASK), 0)
+    numbers = np.arange(first, first + starts.size)
+
+    def block(part: slice, arena: NDArray[np.uint8], records: RecordColumns | None) -> BatchBlock:
+        places = starts[part], ends[part]
+        return BatchBlock(numbers[part], headers[part], places[0] + position, is_valid[part], arena, records, *places)
+
+    if with_records:
+        for found in read_messages(view, starts, ends, limit):
+            part = slice(found.first, found.last)
+            accepted = found.accepted & eligible[part]
+            records = _as_records(found, entries.offset[part])
+            if accepted.all():
+                yield block(part, found.groups.table.arena, records)
+            else:
+                records = replace(records, accepted=accepted).select(accepted[records.batch], np.ones_like(accepted))
+                yield block(part, found.groups.table.arena, records)
+        return
+    cuts = np.flatnonzero(np.diff(eligible, prepend=not eligible[0], append=not eligible[-1])).tolist()
+    for begin, end in pairwise(cuts):
+        yield block(slice(begin, end), arena, None) if eligible[begin] else EntryRange(first + begin, first + end)
+
+
+def _as_records(part: MessagePart, base_offset: NDArray[np.int64]) -> RecordColumns:
+    """The records of a part; ``base_offset``, shape (entries,), is that of the entries."""
+    table, rows = part.groups.table, part.groups.rows
+    batch = np.repeat(np.arange(rows.size, dtype=np.int32), rows)
+    return RecordColumns(
+        part.accepted,
+        part.groups.bounds[:-1],
+        rows,
+        table.headers,
+        batch,
+        table.timestamp,
+        table.offset - base_offset.take(batch),
+        table.key_start,
+        table.key_size,
+        table.value_start,
+        table.value_size,
+        table.header_count,
+    )
+
+
+def stored_crcs(arena: NDArray[np.uint8], key_start: NDArray[np.int64], magic: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The CRCs that messages have whose keys begin there; shapes (messages,)."""
+    at = key_start - (_KEY_POSITION + 4)[magic] + LOG_OVERHEAD
+    crcs: NDArray[np.int64] = windows(arena, 4)[at].view(">u4").astype(np.int64)
+    return crcs
 
 
 def _read_part(

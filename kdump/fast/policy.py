@@ -1,20 +1,19 @@
 """From how many rows on columns are faster than single rows. All such numbers are here.
 
-The numbers of a log include the import of numpy (about 0.1 s). Those of a chunk are about the cost of its numpy calls.
-Both paths give the same results, so a number decides only about time. This module imports nothing, as every command
-imports it.
+The numbers of a run or a log include the import of numpy (about 0.1 s). Those of a chunk are about the cost of its
+numpy calls. Both paths give the same results, so a number decides only about time. This module imports nothing that is
+slow, as every command imports it.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
-SHOWN_BATCHES: Final = 60_000
-"""Batches of a log that a reader shows by their headers."""
-SHOWN_RECORDS: Final = 15_000
-"""Records of a log that a reader shows."""
-SHOWN_IN_CHUNK: Final = 500
-"""Rows of a chunk that a reader shows."""
+SHOWN: Final = 15_000
+"""Batches or records that a run shows. Row by row they take longer than the import of numpy."""
+SHOWN_IN_CHUNK: Final = 200
+"""Rows of a chunk that a reader shows. For fewer, numpy calls take longer than the rows: some ms for each small log."""
 
 CHECKED_BATCHES: Final = 3000
 """Batches of a segment that is verified."""
@@ -44,3 +43,23 @@ def expected(rows: int, chunk_size: int, log_size: int | None) -> int:
     ``log_size``: bytes; None: a stream, whose size is unknown.
     """
     return rows * max(1, _STREAM_CHUNKS if log_size is None else log_size // chunk_size)
+
+
+class ShownRows:
+    """Whether a run shows rows as columns: where it has enough of them, or numpy is loaded. It is decided once.
+
+    Args:
+        size: bytes of all logs of the run, as far as they are known.
+    """
+
+    def __init__(self, size: int = 0) -> None:
+        self._size = size
+        self.is_decided = False
+
+    def are_columns(self, rows: int, chunk_size: int, log_size: int | None) -> bool:
+        """Of the next chunk, which has ``rows`` in ``chunk_size`` bytes; ``log_size``: see ``expected``."""
+        if rows < SHOWN_IN_CHUNK:
+            return False
+        size = None if log_size is None else max(log_size, self._size)
+        self.is_decided |= "numpy" in sys.modules or expected(rows, chunk_size, size) >= SHOWN
+        return self.is_decided

@@ -7,7 +7,7 @@ anything is written, so every piece goes straight to its place in one buffer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final
@@ -20,6 +20,8 @@ from kdump.fast.ragged import LARGEST_WINDOW, copy_ranges, copy_windows, windows
 
 _WIDEST_FIELD: Final = 64
 """Columns of one size up to this many bytes become part of the fixed text around them."""
+_FEW_ROWS: Final = 64
+"""Up to this many rows are joined one by one: for each column numpy calls take 20 us, and a value 0.2 us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,9 @@ _Part = _Fixed | _Pieces
 def assemble(columns: Sequence[Column], rows: int) -> RaggedText:
     """Write ``rows`` lines made of ``columns``. The end of a line is a column like any other."""
     if not rows:
-        return RaggedText(np.empty(0, np.uint8), np.zeros(1, np.int64))
+        return RaggedText.join([])
+    if rows <= _FEW_ROWS:
+        return RaggedText.join(list(map(b"".join, zip(*[_texts(column, rows) for column in columns], strict=True))))
     parts = _parts(columns)
     if len(parts) == 1 and isinstance(parts[0], _Fixed):
         bounds = np.arange(rows + 1, dtype=np.int64) * parts[0].size
@@ -170,6 +174,22 @@ def assemble(columns: Sequence[Column], rows: int) -> RaggedText:
         room -= part.smallest
         part.write(target, at, room)
     return RaggedText(target, bounds)
+
+
+def _texts(column: Column, rows: int) -> Iterable[bytes]:
+    """The text of one column in each row."""
+    match column:
+        case Literal(text):
+            return [text] * rows
+        case Integer(values):
+            return [b"%d" % value for value in values.tolist()]
+        case Choice(index, options):
+            return [options[number] for number in index.tolist()]
+        case Bytes(source, start, size):
+            end = np.where(size > 0, start + size, 0)
+            if end.max() > source.size:
+                raise IndexError(f"a piece leaves its source of {source.size} bytes")
+            return [source[first:last].tobytes() for first, last in zip(start.tolist(), end.tolist(), strict=True)]
 
 
 def _parts(columns: Sequence[Column]) -> list[_Part]:

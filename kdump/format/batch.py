@@ -110,6 +110,11 @@ class BatchHeader(NamedTuple):
         return self.attributes & CODEC_MASK
 
     @property
+    def codec_name(self) -> str:
+        """The codec as rows have it."""
+        return codec_name(self.codec)
+
+    @property
     def is_log_append_time(self) -> bool:
         """The timestamp of every record is max_timestamp."""
         return bool(self.attributes & LOG_APPEND_TIME)

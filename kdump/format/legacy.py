@@ -19,6 +19,7 @@ from kdump.format.batch import (
     NO_SEQUENCE,
     NO_TIMESTAMP_TYPE,
     TIMESTAMP_TYPES,
+    codec_name,
     wrap_int64,
 )
 from kdump.format.record import Record
@@ -75,6 +76,11 @@ class Message(NamedTuple):
     def codec(self) -> int:
         """Codec id, 0-7; 4 (zstd) and above are invalid here."""
         return self.attributes & CODEC_MASK
+
+    @property
+    def codec_name(self) -> str:
+        """The codec as rows have it."""
+        return codec_name(self.codec)
 
     @property
     def is_log_append_time(self) -> bool:

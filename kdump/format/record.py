@@ -38,6 +38,16 @@ class Record(NamedTuple):
     value: bytes | None
     headers: Headers
 
+    @property
+    def key_size(self) -> int:
+        """Bytes of the key, -1 for null."""
+        return -1 if self.key is None else len(self.key)
+
+    @property
+    def value_size(self) -> int:
+        """Bytes of the value, -1 for null."""
+        return -1 if self.value is None else len(self.value)
+
 
 def most_headers(limit: int) -> int:
     """Headers that one record may have: each takes 512 bytes of the limit of a decompressed batch, and 1,000 are free.

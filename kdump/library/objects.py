@@ -20,7 +20,7 @@ from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row, malformed
 from kdump.rows.schema import Row, Table
-from kdump.rows.tables import BATCH, RECORD_DECODED, WRONG_CRC
+from kdump.rows.tables import BATCH, RECORD_DECODED
 from kdump.rows.tables07 import table_07
 from kdump.wire.utf8 import decode_utf8
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kdump.fast.blocks import BatchBlock
-    from kdump.rows.columnar import ColumnarBatches, ColumnarRecords, RowValue
+    from kdump.rows.columnar import Value
 
 
 def snake_case(name: str) -> str:
@@ -153,13 +153,14 @@ class _ObjectBlocks:
         """See BlockPrinter."""
         import numpy as np
 
-        from kdump.rows.columnar import ColumnarBatches, kept_batches
+        from kdump.rows.columnar import ManyRows, kept_batches
 
         if not block.is_valid.all():
-            block = block.select(kept_batches(block, np.ones(block.headers.size, np.bool_), self._is_kept))
-        of = ColumnarBatches(block, BATCH.type, self._printer.context)
-        columns = [_of_batches(of, BATCH, name) for name in _BATCH_COLUMNS]
-        return map(LogBatch, *columns) if block.headers.size else ()
+            block = block.select(kept_batches(block, np.ones(block.headers.size, np.bool_), self._printer.on_malformed))
+        if not block.headers.size:
+            return ()
+        of, contents = ManyRows(block, BATCH.type, self._printer.context), _Contents(block.arena)
+        return map(LogBatch, *(_values(BATCH.column(name).many(of), contents, of.rows) for name in _BATCH_COLUMNS))
 
     def leaves(self, block: BatchBlock) -> NDArray[np.bool_] | None:
         """See BlockPrinter."""
@@ -169,51 +170,38 @@ class _ObjectBlocks:
 
     def records(self, block: BatchBlock) -> Iterator[BatchRun[Iterable[LogRecord]]]:
         """See BlockPrinter. The records of a run are made while they are iterated over."""
-        from kdump.rows.columnar import ColumnarBatches, ColumnarRecords, shown_records
+        from kdump.rows.columnar import ManyRows, shown_records
 
         if block.records is None or not block.headers.size:
             return
-        shown = shown_records(block, block.records, self.leaves(block), self._is_kept)
-        rows = ColumnarRecords(block, shown.records, self._printer.decoder)
-        of = ColumnarBatches(block, _TABLE.type, self._printer.context, self._printer.outcomes.column(block.headers))
-        origins = list(map(RecordOrigin, *(_of_batches(of, _TABLE, name) for name in _ORIGIN_COLUMNS)))
+        shown = shown_records(block, block.records, self.leaves(block), self._printer.on_malformed)
+        printer = self._printer
+        of = ManyRows(
+            block,
+            _TABLE.type,
+            printer.context,
+            shown.records,
+            txn_state=printer.outcomes.column(block.headers),
+            decoder=printer.decoder,
+        )
         contents = _Contents(block.arena)
+        origins = list(
+            map(RecordOrigin, *(_values(_TABLE.column(name).many(of), contents, of.count) for name in _ORIGIN_COLUMNS))
+        )
+        values = [_TABLE.column(name).many(of) for name in _OWN_COLUMNS]
         for first, last, part in shown.runs:
             if part is None:
                 yield BatchRun(first, last, None)
                 continue
-            counts = shown.records.row_count[first:last].tolist()
-            columns = [self._of_records(rows, name, part, contents) for name in _OWN_COLUMNS]
-            columns.insert(_ORIGIN_AT, chain.from_iterable(map(repeat, origins[first:last], counts)))
+            batches = (
+                slice(*of.records.batch[[part.start, part.stop - 1]] + (0, 1)) if part.stop > part.start else slice(0)
+            )
+            counts = of.records.row_count[batches].tolist()
+            columns = [_values(value.part(part), contents, part.stop - part.start) for value in values]
+            columns.insert(_ORIGIN_AT, chain.from_iterable(map(repeat, origins[batches], counts)))
             # Faster than map(), which would make a tuple of the arguments for each record.
             made = starmap(tuple.__new__, zip(repeat(LogRecord), zip(*columns, strict=True), strict=False))
             yield BatchRun(first, last, made)
-
-    def _of_records(self, rows: ColumnarRecords, name: str, part: slice, contents: _Contents) -> Iterable[Any]:
-        column = _TABLE.column(name)
-        assert column.of_records is not None
-        return _values(column.of_records(rows, part), contents, part.stop - part.start)
-
-    def _is_kept(self, position: int) -> bool:
-        return self._printer.on_malformed(position, Codes.BATCH_CRC, WRONG_CRC)
-
-
-def _of_batches(batches: ColumnarBatches, table: Table, name: str) -> Iterable[Any]:
-    """The values of a column of batches, in order; those of a constant column do not end."""
-    from kdump.rows.columnar import Choices, Constant, Flags, Numbers
-
-    made = table.column(name).of_batches
-    assert made is not None
-    match made(batches):
-        case Constant(constant):
-            return repeat(constant)
-        case Flags(flags):
-            known: list[bool] = flags.tolist()
-            return known
-        case Choices(index, options):
-            return map(options.__getitem__, index.tolist())
-        case Numbers(numbers, is_set):
-            return _numbers(numbers, is_set)
 
 
 def _numbers(numbers: NDArray[np.integer], is_set: NDArray[np.bool_] | None) -> Iterable[int | None]:
@@ -226,15 +214,17 @@ def _numbers(numbers: NDArray[np.integer], is_set: NDArray[np.bool_] | None) -> 
     return (value if known else None for value, known in zip(numbers.data, is_set.data, strict=True))
 
 
-def _values(value: RowValue, contents: _Contents, count: int) -> Iterable[Any]:
-    """The values of a column of ``count`` records; strings are cut out while they are iterated over."""
+def _values(value: Value, contents: _Contents, count: int) -> Iterable[Any]:
+    """The ``count`` values of a column; strings are cut out while they are iterated over."""
     import numpy as np
 
-    from kdump.rows.columnar import Constant, HeaderLists, JsonTexts, Numbers, Strings
+    from kdump.rows.columnar import Choices, Constant, HeaderLists, JsonTexts, Numbers, Strings
 
     match value:
         case Constant(constant):
             return repeat(constant, count)
+        case Choices(index, options):
+            return map(options.__getitem__, index.tolist())
         case Numbers(numbers, None):
             if (numbers == numbers[:1]).all():
                 return repeat(int(numbers[0]) if count else 0, count)

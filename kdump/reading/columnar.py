@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kdump.codes import DamageError
 from kdump.fast.blocks import BatchBlock, BlockReader, EntryRange
 from kdump.fast.headers import native_column
-from kdump.fast.records import RecordColumns
+from kdump.fast.legacymessages import message_blocks
+from kdump.fast.records import RecordColumns, decode_slices
 from kdump.fast.recordvalues import record_offsets
-from kdump.format.batch import CONTROL
+from kdump.format.batch import CONTROL, parse_header
+from kdump.format.record import batch_body, most_headers
 from kdump.log.resync import CheckedChunk
 from kdump.log.walk import Chunk
 from kdump.reading import masks
@@ -27,7 +30,7 @@ class ColumnarView(Generic[RowsT]):
     """Shows chunks. What ``fast`` refuses goes to ``scalar``, in its place.
 
     ``scalar`` shows entries first to last (exclusive) of a chunk one by one. ``on_damage`` is called for a batch with a
-    wrong CRC.
+    wrong CRC. ``limit``, ``only_valid``: as of BlockReader.
     """
 
     printer: BlockPrinter[RowsT]
@@ -39,13 +42,15 @@ class ColumnarView(Generic[RowsT]):
     scalar: Callable[[Chunk, int, int], Iterator[None]]
     on_damage: Callable[[], None]
     reader: BlockReader
+    limit: int
+    only_valid: bool
 
     def show(self, chunk: Chunk) -> Iterator[None]:
         """Show all entries of a chunk, in a step for each piece; DamageError as the scalar path raises it."""
         bounds = [*chunk.starts, chunk.end]
         wanted = None if self.selection.is_everything else self._wanted
         damaged = chunk.damaged if isinstance(chunk, CheckedChunk) else None
-        for part in self.reader.read(chunk.data, bounds, chunk.position, wanted, damaged):
+        for part in self._parts(chunk, self.reader.read(chunk.data, bounds, chunk.position, wanted, damaged)):
             if isinstance(part, EntryRange):
                 yield from self.scalar(chunk, part.first, part.last)
             elif part.records is None:
@@ -56,6 +61,63 @@ class ColumnarView(Generic[RowsT]):
                 yield from self._show_within_budget(chunk, part, part.records)
             if self.budget.is_spent:
                 return
+
+    def _parts(self, chunk: Chunk, parts: Iterator[BatchBlock | EntryRange]) -> Iterator[BatchBlock | EntryRange]:
+        """The parts with messages of magic 0 and 1 as blocks."""
+        for part in parts:
+            # Which messages overlap a range depends on the entry before each.
+            if isinstance(part, EntryRange) and (self.with_records or self.selection.is_everything):
+                bounds = np.array(chunk.bounds(part.first, part.last), np.int64)
+                yield from message_blocks(
+                    chunk.data,
+                    bounds,
+                    part.first,
+                    chunk.position,
+                    self.limit,
+                    with_records=self.with_records,
+                    only_valid=self.only_valid,
+                )
+            elif isinstance(part, BatchBlock) and part.records is not None and not part.records.accepted.all():
+                yield from self._with_slices(chunk, part, part.records)
+            else:
+                yield part
+
+    def _with_slices(self, chunk: Chunk, block: BatchBlock, records: RecordColumns) -> Iterator[BatchBlock]:
+        """A block in which batches too large for it come in blocks of their own, some thousand records at a time."""
+        numbers = np.arange(block.headers.size)
+        first = 0
+        for number in np.flatnonzero(~records.accepted).tolist():
+            one = block.select(numbers == number)
+            # Damage is told after all that comes before it: a batch with damage goes the scalar path from its start.
+            if not all(map(self._is_shown, self._slices(chunk, one))):
+                continue
+            if first < number:
+                yield block.select((first <= numbers) & (numbers < number))
+            yield from self._slices(chunk, one)
+            first = number + 1
+        if first < numbers.size:
+            yield block.select(first <= numbers) if first else block
+
+    def _slices(self, chunk: Chunk, block: BatchBlock) -> Iterator[BatchBlock]:
+        """The one batch of a block in slices. Where it is not as it should be, one of them is refused."""
+        start, end = chunk.entry(int(block.numbers[0]))
+        header = parse_header(chunk.data, start)
+        try:
+            body = np.frombuffer(batch_body(header, chunk.data[start:end], self.limit), np.uint8)
+        except DamageError:
+            yield block
+            return
+        if header.record_count <= 0 or (self.only_valid and not block.is_valid[0]):
+            yield block
+            return
+        for _, columns in decode_slices(body, 0, body.size, header.record_count, most_headers(self.limit)):
+            yield replace(block, arena=body, records=columns)
+
+    def _is_shown(self, block: BatchBlock) -> bool:
+        """Nothing of the block goes the scalar path."""
+        left = self.printer.leaves(block)
+        is_accepted = block.records is not None and not _left_to_scalar(block, block.records).any()
+        return is_accepted and (left is None or not left.any())
 
     def _wanted(self, headers: NDArray[np.void]) -> NDArray[np.bool_]:
         if self.with_records:

@@ -51,13 +51,15 @@ def _offsets_overlap(headers: NDArray[np.void], selection: Selection) -> NDArray
 
 def accepts_records(block: BatchBlock, records: RecordColumns, selection: Selection) -> NDArray[np.bool_]:
     """``Selection.accepts_record`` of every record of batches that may hold any; shape (rows,)."""
-    mask = np.ones(records.batch.size, np.bool_)
+    mask = np.full(records.batch.size, selection.accepts_messages or not block.holds_messages)
     if not selection.offsets.is_open:
         offsets = record_offsets(block.headers, records)
         mask &= within(selection.offsets, offsets)
     if not selection.times.is_open:
         timestamps = record_timestamps(block.headers, records)
         mask &= within(selection.times, timestamps)
+        # Magic 0 has no timestamps: any range of times leaves it out.
+        mask &= block.headers["magic"].take(records.batch) > 0
     if selection.key is not None:
         _search(mask, block.arena, records.key_start, records.key_size, selection.key)
     if selection.coordinated is not None:

@@ -27,6 +27,10 @@ TextBytes: TypeAlias = "bytes | memoryview"
 Emit = Callable[[TextBytes], None]
 AnyRecord: TypeAlias = Record | LegacyRecord
 
+WRONG_CRC: Final = "the CRC of the batch is wrong"
+"""``problem`` of records that are shown although the CRC of their batch is wrong."""
+WRONG_MESSAGE_CRC: Final = "the CRC of the message is wrong"
+"""The same of a message of magic 0 or 1."""
 MOST_ROWS: Final = 256
 """Rows made one by one that are emitted together."""
 LONG: Final = 1 << 16

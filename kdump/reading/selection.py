@@ -137,7 +137,7 @@ class Selection:
 
         A wrapper can hold any offset after the entry before it, up to its own, and any timestamp up to its own.
         """
-        if not self._accepts_legacy():
+        if not self.accepts_messages:
             return False
         if not entry.codec:
             return entry.offset in self.offsets and self._accepts_time(entry.magic, entry.timestamp)
@@ -147,7 +147,7 @@ class Selection:
     def accepts_legacy_record(self, record: LegacyRecord, entry: Message) -> bool:
         """A record of a legacy entry is accepted."""
         return (
-            self._accepts_legacy()
+            self.accepts_messages
             and record.offset in self.offsets
             and self._accepts_time(entry.magic, record.timestamp)
             and (not self.by_contents or self._accepts_contents(record.message.key(), record.message.value(), ()))
@@ -157,7 +157,9 @@ class Selection:
         # Magic 0 has no timestamps: any range of times leaves it out.
         return self.times.is_open or (magic > 0 and timestamp in self.times)
 
-    def _accepts_legacy(self) -> bool:
+    @property
+    def accepts_messages(self) -> bool:
+        """Messages of magic 0 and 1, which have no producers and are no control records, can be accepted."""
         return not self.producer_ids and self.control is not True
 
     def _accepts_header(self, header: BatchHeader) -> bool:

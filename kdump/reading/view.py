@@ -1,6 +1,6 @@
 """One log on its way to a reader: walked, decoded, selected, and handed to a printer in pieces.
 
-The view knows no output format. By the size of the file it decides whether batches are decoded as columns (``fast``) or
+The view knows no output format. The run decides (``fast.policy``) whether batches are decoded as columns (``fast``) or
 one by one (``format``). Both give the printer the same rows in the same order.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Generic
 
 from kdump.codes import Codes, DamageError, Finding
@@ -45,7 +45,7 @@ class DecodePath(Enum):
     """Which decoder a view uses. Both give the same rows."""
 
     AUTO = auto()
-    """By the size of the file."""
+    """As the run decides."""
     SCALAR = auto()
     COLUMNAR = auto()
 
@@ -85,6 +85,7 @@ class LogView(Generic[RowT, RowsT]):
         on_first: is called with the first chunk, before its rows.
         reporter: takes how far the log is read, and how, where that differs from what was asked.
         on_finding: with ``resync``, takes the damage that was skipped, in its place among the rows.
+        shown_rows: decides for the run whether rows are made as columns.
 
     After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
     after it), ``bytes_read``, ``is_columnar``.
@@ -106,6 +107,7 @@ class LogView(Generic[RowT, RowsT]):
         on_first: Callable[[Chunk], None] | None = None,
         reporter: Reporter | None = None,
         on_finding: Callable[[Finding], None] | None = None,
+        shown_rows: policy.ShownRows | None = None,
     ) -> None:
         self._source = source
         self._printer = printer
@@ -120,9 +122,9 @@ class LogView(Generic[RowT, RowsT]):
         self._on_first = on_first
         self._reporter = reporter
         self._on_finding = on_finding or (lambda finding: None)
+        self._shown_rows = shown_rows or policy.ShownRows()
         self._previous_offset = -1
         self._has_begun = False
-        self._columns: ColumnarView[RowsT] | None = None
         self.damaged = False
         self.trailing = 0
         self.end = 0
@@ -188,16 +190,13 @@ class LogView(Generic[RowT, RowsT]):
             self._has_begun = True
             if self._on_first is not None:
                 self._on_first(chunk)
-            self._columns = self._columnar(chunk)
-        elif self._source.size is None and self._columns is None:
-            # A stream may begin slowly.
-            self._columns = self._columnar(chunk)
         self.bytes_read += chunk.end - chunk.starts[0]
-        self.is_columnar |= self._columns is not None
-        if self._columns is None:
+        columns = self._columns if self._has_columns(chunk) else None
+        self.is_columnar |= columns is not None
+        if columns is None:
             yield from self._scalar(chunk, 0, len(chunk.starts))
         else:
-            yield from self._columns.show(chunk)
+            yield from columns.show(chunk)
         if self._reporter is not None:
             self._reporter.progress(self._source.path, chunk.position + chunk.end, self._source.size)
         yield
@@ -219,35 +218,39 @@ class LogView(Generic[RowT, RowsT]):
 
         return span_of(self._source, self._selection, self._reporter.note if self._reporter else lambda line: None)
 
-    def _columnar(self, chunk: Chunk) -> ColumnarView[RowsT] | None:
-        """The columnar path, where the first chunk shows that the file has enough rows to pay for importing numpy."""
+    def _has_columns(self, chunk: Chunk) -> bool:
+        """The rows of a chunk are made as columns, as the run decides."""
         path = self._options.path
-        if path is DecodePath.SCALAR:
-            return None
-        with_records = self._options.with_records
-        rows_here = chunk.declared_records() if with_records else len(chunk.starts)
-        expected = policy.expected(rows_here, chunk.end - chunk.starts[0], self._source.size)
-        enough = policy.SHOWN_RECORDS if with_records else policy.SHOWN_BATCHES
-        if path is DecodePath.AUTO and (expected < enough or rows_here < policy.SHOWN_IN_CHUNK):
-            return None
+        if path is DecodePath.AUTO:
+            rows = len(chunk.starts)
+            if self._with_records and not (self._shown_rows.is_decided and rows >= policy.SHOWN_IN_CHUNK):
+                rows = chunk.declared_records()
+            if not self._shown_rows.are_columns(rows, chunk.end - chunk.starts[0], self._source.size):
+                return False
+        return path is not DecodePath.SCALAR and self._columns is not None
+
+    @cached_property
+    def _columns(self) -> ColumnarView[RowsT] | None:
+        """None: the format has no columns for what is asked."""
         printer = self._printer.columns()
         if printer is None:
             return None
         from kdump.fast.blocks import BlockReader
         from kdump.reading.columnar import ColumnarView
 
+        limit, only_valid = self._options.max_decompressed_size, self._options.only_valid
         return ColumnarView(
             printer,
             self._selection,
             self._budget,
             self._emit,
             self._observer,
-            with_records=with_records,
+            with_records=self._with_records,
             scalar=self._scalar,
             on_damage=self._mark_damaged,
-            reader=BlockReader(
-                self._options.max_decompressed_size, with_records=with_records, only_valid=self._options.only_valid
-            ),
+            reader=BlockReader(limit, with_records=self._with_records, only_valid=only_valid),
+            limit=limit,
+            only_valid=only_valid,
         )
 
     def _mark_damaged(self) -> None:

@@ -20,7 +20,6 @@ from kdump.reading.view import LogView
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.reading.columnar import ColumnarView
     from kdump.reading.printing import AnyRecord
 
 
@@ -47,8 +46,8 @@ class LogView07(LogView[RowT, RowsT]):
         """From the first entry on: nothing but the walk tells where an entry begins."""
         return 0, None
 
-    def _columnar(self, chunk: Chunk) -> ColumnarView[RowsT] | None:
-        return None
+    def _has_columns(self, chunk: Chunk) -> bool:
+        return False
 
     def _show_entry(self, data: memoryview, start: int, end: int, position: int, rows: list[RowT]) -> Iterable[None]:
         message = parse_message(data[start:end], self._base_offset + position)

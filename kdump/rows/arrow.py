@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 
 from kdump.codes import Codes
 from kdump.fast.blocks import BatchBlock
+from kdump.fast.records import RecordColumns
+from kdump.fast.text import Bytes, assemble
 from kdump.format.batch import NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
@@ -36,22 +38,19 @@ from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
 from kdump.rows.arrowarrays import constant_array, number_array, value_array
 from kdump.rows.columnar import (
     Choices,
-    ColumnarBatches,
-    ColumnarRecords,
     Constant,
-    Flags,
     HeaderLists,
     JsonTexts,
+    ManyRows,
     Numbers,
-    RowValue,
     Strings,
+    Value,
     kept_batches,
     shown_records,
     undecoded_batches,
 )
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row, malformed
 from kdump.rows.schema import Column, ColumnType, Meaning, Row, Table
-from kdump.rows.tables import WRONG_CRC
 from kdump.wire.utf8 import decode_utf8
 
 ArrowRows: TypeAlias = "pa.RecordBatch | list[Row]"
@@ -254,16 +253,10 @@ class _ArrowBlocks:
     def batches(self, block: BatchBlock) -> ArrowRows:
         """See BlockPrinter."""
         if not block.is_valid.all():
-            block = block.select(kept_batches(block, np.ones(block.headers.size, np.bool_), self._is_kept))
+            block = block.select(kept_batches(block, np.ones(block.headers.size, np.bool_), self._printer.on_malformed))
         if not block.headers.size:
             return []
-        table = self._printer.table
-        batches = ColumnarBatches(block, table.type, self._printer.context)
-        every = np.ones(block.headers.size, np.int64)
-        return pa.RecordBatch.from_arrays(
-            [_of_batches(table.column(field.name), batches, every, field) for field in self._printer.schema],
-            schema=self._printer.schema,
-        )
+        return self._made(block, None, None)
 
     def leaves(self, block: BatchBlock) -> NDArray[np.bool_] | None:
         """See BlockPrinter."""
@@ -274,115 +267,104 @@ class _ArrowBlocks:
         records = block.records
         if records is None or not block.headers.size:
             return
-        shown = shown_records(block, records, self.leaves(block), self._is_kept)
-        rows = ColumnarRecords(block, shown.records, self._printer.decoder)
-        columns = _RecordArrays(rows, self._batches(block), self._printer.table, is_plain=self._printer.is_plain)
-        made = columns.batch(self._printer.schema)
+        shown = shown_records(block, records, self.leaves(block), self._printer.on_malformed)
+        outcomes = self._printer.outcomes
+        made = self._made(block, shown.records, None if outcomes is None else outcomes.column(block.headers))
         for first, last, part in shown.runs:
             yield BatchRun(first, last, None if part is None else made.slice(part.start, part.stop - part.start))
 
-    def _batches(self, block: BatchBlock) -> ColumnarBatches:
-        outcomes = self._printer.outcomes
-        states = None if outcomes is None else outcomes.column(block.headers)
-        return ColumnarBatches(block, self._printer.table.type, self._printer.context, states)
+    def _made(
+        self, block: BatchBlock, records: RecordColumns | None, states: NDArray[np.int8] | None
+    ) -> pa.RecordBatch:
+        printer = self._printer
+        of = ManyRows(block, printer.table.type, printer.context, records, txn_state=states, decoder=printer.decoder)
+        arrays = _Arrays(of, printer.table, is_plain=printer.is_plain)
+        return pa.RecordBatch.from_arrays([arrays.array(field) for field in printer.schema], schema=printer.schema)
 
-    def _is_kept(self, position: int) -> bool:
-        return self._printer.on_malformed(position, Codes.BATCH_CRC, WRONG_CRC)
 
+class _Arrays:
+    """The columns of many rows as Arrow arrays, made when needed."""
 
-class _RecordArrays:
-    """The columns of the records of a block as Arrow arrays, made when needed."""
-
-    def __init__(self, rows: ColumnarRecords, batches: ColumnarBatches, table: Table, *, is_plain: bool) -> None:
-        self._rows = rows
-        self._batches = batches
+    def __init__(self, of: ManyRows, table: Table, *, is_plain: bool) -> None:
+        self._of = of
         self._table = table
+        self._rows = of.rows
         self._is_plain = is_plain
 
     @cached_property
-    def _milliseconds(self) -> NDArray[np.int64]:
-        return self._rows.values.timestamps()
+    def _milliseconds(self) -> Numbers:
+        return self._of.timestamps()
 
     @cached_property
     def _overflows(self) -> NDArray[np.bool_]:
         """Records whose time does not fit in microseconds; shape (rows,)."""
         # Not with abs(): the least int64 is its own absolute value.
-        return (self._milliseconds > MOST_MILLISECONDS) | (self._milliseconds < -MOST_MILLISECONDS)
-
-    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
-        """All columns of a schema."""
-        return pa.RecordBatch.from_arrays([self.array(field) for field in schema], schema=schema)
+        values = self._milliseconds.values
+        return (values > MOST_MILLISECONDS) | (values < -MOST_MILLISECONDS)
 
     def array(self, field: pa.Field) -> pa.Array:
         """The column of a field."""
-        column, count = self._table.column(field.name), self._rows.records.batch.size
+        column = self._table.column(field.name)
         if column.meaning is Meaning.RECORD_TIME and not self._is_plain:
             return self._timestamps()
-        if column.of_records is not None:
-            return _array(column.of_records(self._rows, slice(0, count)), field, count)
-        array = _of_batches(column, self._batches, self._rows.records.row_count, field)
+        array = self._array(column.many(self._of), column, field)
         return self._with_overflows(array) if column.name == "problem" and not self._is_plain else array
 
     def _timestamps(self) -> pa.Array:
-        microseconds = np.where(self._overflows, 0, self._milliseconds) * 1000
-        return number_array(microseconds, ~self._overflows if self._overflows.any() else None).view(_TIMESTAMP)
+        values, is_set = self._milliseconds.values, self._milliseconds.is_set
+        microseconds = np.where(self._overflows, 0, values) * 1000
+        if self._overflows.any():
+            is_set = ~self._overflows if is_set is None else is_set & ~self._overflows
+        return number_array(microseconds, is_set).view(_TIMESTAMP)
 
     def _with_overflows(self, problems: pa.Array) -> pa.Array:
         if not self._overflows.any():
             return problems
         texts = problems.to_pylist()
         for row in np.flatnonzero(self._overflows).tolist():
-            texts[row] = _with_overflow(texts[row], int(self._milliseconds[row]))
+            texts[row] = _with_overflow(texts[row], int(self._milliseconds.values[row]))
         return value_array(texts, pa.string())
 
+    def _array(self, value: Value, column: Column, field: pa.Field) -> pa.Array:
+        match value:
+            case Constant(constant):
+                return constant_array(constant, field.type, self._rows)
+            case Choices(index, options):
+                if column.meaning is Meaning.TIMESTAMP_TYPE and field.type == pa.int32():
+                    codes = [_TIMESTAMP_TYPES[str(option)] for option in options]
+                    return self._numbers(column, np.array(codes, np.int32).take(index.astype(np.intp)))
+                if index.size and (index == index[0]).all():
+                    return constant_array(options[int(index[0])], field.type, self._rows)
+                if field.type == pa.bool_():
+                    return number_array(self._of_rows(column, index))
+                return value_array(options, field.type).take(
+                    number_array(self._of_rows(column, index.astype(np.int32)))
+                )
+            case Numbers(numbers, is_set):
+                return self._numbers(column, numbers.astype(_NUMBERS[field.type], copy=False), is_set)
+            case Strings(arena, start, size):
+                return _binaries(arena, start, size)
+            case JsonTexts(data, start, size):
+                bounds = np.append(start, start[-1:] + size[-1:]) if size.size else np.zeros(1, np.int64)
+                return _json(data, bounds)
+            case HeaderLists():
+                return _header_arrays(value, field.type)
 
-def _of_batches(column: Column, batches: ColumnarBatches, count: NDArray[np.int64], field: pa.Field) -> pa.Array:
-    """A column of batches for rows; ``count``, shape (batches,), is how many rows each batch has."""
-    if column.of_batches is None:
-        raise ValueError(f"no column {column.name} of batches")
-    match column.of_batches(batches):
-        case Constant(constant):
-            return constant_array(constant, field.type, int(count.sum()))
-        case Flags(flags):
-            return _repeated(flags, count, field)
-        case Choices(index, options):
-            if column.meaning is Meaning.TIMESTAMP_TYPE and field.type == pa.int32():
-                codes = np.array([_TIMESTAMP_TYPES[option or ""] for option in options], np.int32)
-                return _repeated(codes.take(index.astype(np.intp)), count, field)
-            if index.size and (index == index[0]).all():
-                return constant_array(options[int(index[0])], field.type, int(count.sum()))
-            return value_array(options, field.type).take(number_array(index.astype(np.int32).repeat(count)))
-        case Numbers(numbers, is_set):
-            if is_set is None:
-                return _repeated(numbers.astype(_NUMBERS[field.type]), count, field)
-            return number_array(numbers.astype(_NUMBERS[field.type]).repeat(count), is_set.repeat(count))
+    def _numbers(
+        self, column: Column, values: NDArray[np.integer], is_set: NDArray[np.bool_] | None = None
+    ) -> pa.Array:
+        if column.is_shared and is_set is None and values.size and (values == values[0]).all():
+            # Mostly it is the same for all batches.
+            return constant_array(values[0].item(), pa.from_numpy_dtype(values.dtype), self._rows)
+        return number_array(self._of_rows(column, values), None if is_set is None else self._of_rows(column, is_set))
 
-
-def _repeated(values: NDArray[Any], count: NDArray[np.int64], field: pa.Field) -> pa.Array:
-    """The value of each batch for all its rows. Mostly it is the same for all."""
-    if values.size and (values == values[0]).all():
-        return constant_array(values[0].item(), field.type, int(count.sum()))
-    return number_array(values.repeat(count))
-
-
-def _array(value: RowValue, field: pa.Field, count: int) -> pa.Array:
-    """A column of ``count`` records."""
-    match value:
-        case Constant(constant):
-            return constant_array(constant, field.type, count)
-        case Numbers(numbers, is_set):
-            return number_array(numbers.astype(_NUMBERS[field.type], copy=False), is_set)
-        case Strings(arena, start, size):
-            return _binaries(pa.py_buffer(arena), start, size)
-        case JsonTexts(data, start, size):
-            bounds = np.append(start, start[-1:] + size[-1:]) if size.size else np.zeros(1, np.int64)
-            return _json(data, bounds)
-        case HeaderLists():
-            return _header_arrays(value, field.type)
+    def _of_rows(self, column: Column, values: NDArray[Any]) -> NDArray[Any]:
+        """The value of each row, from that of each batch where the column is shared."""
+        return self._of.spread(values) if column.is_shared else values
 
 
 def _header_arrays(lists: HeaderLists, kind: pa.DataType) -> pa.Array:
-    arena, headers = pa.py_buffer(lists.arena), lists.headers
+    arena, headers = lists.arena, lists.headers
     bounds = number_array(lists.bounds.astype(np.int32))
     keys = _texts(_binaries(arena, headers.key_start, headers.key_size))
     if not lists.with_values:
@@ -392,19 +374,23 @@ def _header_arrays(lists: HeaderLists, kind: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(bounds, pairs, type=HEADERS_TYPE)
 
 
-def _binaries(arena: pa.Buffer, start: NDArray[np.int64], size: NDArray[np.integer]) -> pa.Array:
-    """``arena[start[i]:][:size[i]]`` of every row, null for a size below 0. The ranges rise and do not overlap.
+def _binaries(arena: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer]) -> pa.Array:
+    """``arena[start[i]:][:size[i]]`` of every row, null for a size below 0. The ranges do not overlap.
 
     All of them and what lies between are one array over the arena, of which every second element is taken.
     """
     if not start.size:
         return value_array([], pa.binary())
+    if (start[1:] < start[:-1]).any():
+        # Messages inside wrappers lie after those outside of any.
+        text = assemble([Bytes(arena, start, size)], start.size)
+        arena, start = text.data, text.bounds[:-1]
     bounds = np.empty(2 * start.size + 1, np.int32)
     bounds[:-1:2] = start
     np.maximum(size, 0, out=bounds[1::2])
     bounds[1::2] += bounds[:-1:2]
     bounds[-1] = bounds[-2]
-    pieces = pa.BinaryArray.from_buffers(pa.binary(), 2 * start.size, [None, pa.py_buffer(bounds), arena])
+    pieces = pa.BinaryArray.from_buffers(pa.binary(), 2 * start.size, [None, pa.py_buffer(bounds), pa.py_buffer(arena)])
     chosen = np.arange(0, 2 * start.size, 2, dtype=np.int32)
     is_null = size < 0
     return pc.take(pieces, number_array(chosen, ~is_null if is_null.any() else None), boundscheck=False)

@@ -1,4 +1,4 @@
-"""The columnar forms of the columns of batches and records: many values at once, not yet written as text or Arrow.
+"""Rows of batches and records, many at once: their values by column, not yet written as text or Arrow.
 
 Source: docs/contract.md#23-rows. Offsets and sequences wrap as in the compatible batch line
 (docs/spec/dump-output.md#42-batch-line-of-magic-2). ``rows.tables`` declares how each column is made.
@@ -7,25 +7,27 @@ Source: docs/contract.md#23-rows. Offsets and sequences wrap as in the compatibl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kdump.codes import Codes
 from kdump.fast.blocks import BatchBlock
 from kdump.fast.headers import native_column
+from kdump.fast.legacymessages import stored_crcs
 from kdump.fast.recordheaders import HeaderColumns
 from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import RecordValues
 from kdump.fast.sequences import last_sequences
-from kdump.fast.text import RaggedText
-from kdump.format.batch import CONTROL
+from kdump.format.batch import CONTROL, LOG_APPEND_TIME, NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES
 from kdump.log.context import FileContext
 from kdump.payloads.decoded import RecordDecoder
 from kdump.reading.outcomes import STATES
+from kdump.reading.printing import WRONG_CRC, WRONG_MESSAGE_CRC
 from kdump.rows.decoded import DecodedJson, contents_of, decoded_json
 
 
@@ -35,6 +37,10 @@ class Constant:
 
     value: str | int | None
 
+    def part(self, rows: slice) -> Constant:
+        """Of some rows that follow one another."""
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
@@ -43,20 +49,21 @@ class Numbers:
     values: NDArray[np.integer]
     is_set: NDArray[np.bool_] | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """Booleans, shape (elements,)."""
-
-    values: NDArray[np.bool_]
+    def part(self, rows: slice) -> Numbers:
+        """Of some rows that follow one another."""
+        return Numbers(self.values[rows], None if self.is_set is None else self.is_set[rows])
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Texts: ``index`` of shape (elements,) into ``options``."""
+    """Texts or booleans: ``index`` of shape (elements,) into ``options``."""
 
     index: NDArray[np.integer | np.bool_]
-    options: tuple[str | None, ...]
+    options: tuple[str | bool | None, ...]
+
+    def part(self, rows: slice) -> Choices:
+        """Of some rows that follow one another."""
+        return Choices(self.index[rows], self.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,10 @@ class Strings:
     start: NDArray[np.int64]
     size: NDArray[np.integer]
 
+    def part(self, rows: slice) -> Strings:
+        """Of some rows that follow one another."""
+        return Strings(self.arena, self.start[rows], self.size[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class JsonTexts:
@@ -75,6 +86,10 @@ class JsonTexts:
     data: NDArray[np.uint8]
     start: NDArray[np.int64]
     size: NDArray[np.int64]
+
+    def part(self, rows: slice) -> JsonTexts:
+        """Of some rows that follow one another."""
+        return JsonTexts(self.data, self.start[rows], self.size[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,29 +102,89 @@ class HeaderLists:
     with_values: bool
     """False: only their keys."""
 
+    def part(self, rows: slice) -> HeaderLists:
+        """Of some rows that follow one another."""
+        return HeaderLists(self.arena, self.headers, self.bounds[rows.start : rows.stop + 1], self.with_values)
 
-BatchValue: TypeAlias = Constant | Numbers | Flags | Choices
-RowValue: TypeAlias = Constant | Numbers | Strings | JsonTexts | HeaderLists
+
+Value: TypeAlias = Constant | Numbers | Choices | Strings | JsonTexts | HeaderLists
 
 
-class ColumnarBatches:
-    """The batches of a block, for the columnar forms of columns.
+class ManyRows:
+    """What ``Column.of_many`` takes: the batches of a block, or their records.
 
     Args:
         block: one batch or more.
         row_type: the value of the column ``type``.
         context: where they come from.
+        records: those of the block that are shown; None: the rows are batches.
         txn_state: shape (batches,), indexes into reading.outcomes.STATES; None: null for all.
+        decoder: of keys and values; None: nothing is decoded.
     """
 
     def __init__(
-        self, block: BatchBlock, row_type: str, context: FileContext, txn_state: NDArray[np.int8] | None = None
+        self,
+        block: BatchBlock,
+        row_type: str,
+        context: FileContext,
+        records: RecordColumns | None = None,
+        *,
+        txn_state: NDArray[np.int8] | None = None,
+        decoder: RecordDecoder | None = None,
     ) -> None:
-        self.position: NDArray[np.int64] = block.position
-        self.is_valid: NDArray[np.bool_] = block.is_valid
-        self._headers = block.headers
+        self.are_messages: bool = block.holds_messages
+        headers = block.headers
+        place: NDArray[np.integer] | slice = slice(None)
+        if records is not None and self.are_messages:
+            # Each record of a wrapper has a CRC of its own: it stands for a batch.
+            headers, place = _own_headers(block, records), records.batch
+            every = np.arange(records.batch.size)
+            records = replace(
+                records,
+                accepted=np.ones(every.size, np.bool_),
+                first_row=every,
+                row_count=np.ones(every.size, np.int64),
+                batch=every.astype(np.int32),
+            )
+        self.position: NDArray[np.int64] = block.position[place]
+        self.is_valid: NDArray[np.bool_] = block.is_valid[place]
+        self._headers = headers
+        self._records = records
+        self._arena = block.arena
         self._txn_state = txn_state
+        self._decoder = decoder
         self._constants = {"type": row_type, **context.columns()}
+
+    @property
+    def count(self) -> int:
+        """How many batches."""
+        return self._headers.size
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return self.count if self._records is None else self._records.batch.size
+
+    def spread(self, of_batches: NDArray[Any]) -> NDArray[Any]:
+        """The value of each row, from that of each batch."""
+        return of_batches if self._records is None else of_batches.repeat(self._records.row_count)
+
+    @property
+    def records(self) -> RecordColumns:
+        """The records. ValueError where the rows are batches."""
+        if self._records is None:
+            raise ValueError("the rows are batches")
+        return self._records
+
+    @cached_property
+    def values(self) -> RecordValues:
+        """What consumers see of the records."""
+        return RecordValues(self._headers, self.records)
+
+    @cached_property
+    def decoded(self) -> DecodedJson | None:
+        """The decoded keys and values; None without a decoder."""
+        return None if self._decoder is None else decoded_json(self._decoder, contents_of(self._arena, self.records))
 
     def header(self, name: str) -> NDArray[np.int64]:
         """A field of ``format.batch.BatchHeader``."""
@@ -120,15 +195,6 @@ class ColumnarBatches:
         mask: NDArray[np.bool_] = self._headers["attributes"] & attribute != 0
         return mask
 
-    def last_sequences(self) -> NDArray[np.int64]:
-        """The sequences of the last offsets."""
-        return last_sequences(self.header("base_sequence"), self.header("last_offset_delta"))
-
-    def txn_states(self) -> BatchValue:
-        """The outcomes of the batches' transactions."""
-        states = self._txn_state
-        return Constant(None) if states is None or not states.any() else Choices(states, STATES)
-
     def constant(self, name: str) -> Constant:
         """A column of ``tables.FILE``."""
         return Constant(self._constants[name])
@@ -137,68 +203,87 @@ class ColumnarBatches:
         """Null for all."""
         return Constant(None)
 
-    def stored(self, name: str) -> Numbers:
-        """A header field as it is stored."""
-        return Numbers(self.header(name))
-
-    def numbers(self, values: NDArray[np.int64], is_set: NDArray[np.bool_] | None = None) -> Numbers:
+    def numbers(self, values: NDArray[np.integer], is_set: NDArray[np.bool_] | None = None) -> Numbers:
         """See Numbers."""
         return Numbers(values, is_set)
-
-    def flags(self, values: NDArray[np.bool_]) -> Flags:
-        """See Flags."""
-        return Flags(values)
 
     def choices(self, index: NDArray[np.integer | np.bool_], options: tuple[str | None, ...]) -> Choices:
         """See Choices."""
         return Choices(index, options)
 
-
-class ColumnarRecords:
-    """The records of a block, for the columnar forms of columns that differ from record to record.
-
-    Args:
-        block: where the records are.
-        records: those of the block that are shown.
-        decoder: of keys and values; None: nothing is decoded.
-    """
-
-    def __init__(self, block: BatchBlock, records: RecordColumns, decoder: RecordDecoder | None = None) -> None:
-        self.records: RecordColumns = records
-        self.values: RecordValues = RecordValues(block.headers, records)
-        self._arena = block.arena
-        self._decoder = decoder
-
-    @cached_property
-    def decoded(self) -> DecodedJson | None:
-        """The decoded keys and values; None without a decoder."""
-        return None if self._decoder is None else decoded_json(self._decoder, contents_of(self._arena, self.records))
-
-    def numbers(self, values: NDArray[np.integer]) -> Numbers:
-        """See Numbers."""
-        return Numbers(values)
+    def flags(self, values: NDArray[np.bool_]) -> Choices:
+        """Booleans."""
+        return Choices(values, (False, True))
 
     def strings(self, start: NDArray[np.int64], size: NDArray[np.integer]) -> Strings:
         """See Strings."""
         return Strings(self._arena, start, size)
 
-    def json(self, texts: RaggedText | None, rows: slice) -> Constant | JsonTexts:
-        """A JSON text of each row, null where there are none."""
-        if texts is None:
+    def json(self, part: Literal["key", "value"]) -> Constant | JsonTexts:
+        """The decoded keys or values."""
+        if self.decoded is None:
             return Constant(None)
-        bounds = texts.bounds[rows.start : rows.stop + 1]
-        return JsonTexts(texts.data, bounds[:-1], np.diff(bounds))
+        texts = self.decoded.key if part == "key" else self.decoded.value
+        return JsonTexts(texts.data, texts.bounds[:-1], np.diff(texts.bounds))
 
-    def headers(self, rows: slice, *, with_values: bool) -> HeaderLists:
+    def headers(self, *, with_values: bool) -> HeaderLists:
         """Each row's headers."""
-        bounds = self._header_bounds[rows.start : rows.stop + 1]
+        bounds = np.append(0, np.cumsum(self.records.header_count, dtype=np.int64))
         return HeaderLists(self._arena, self.records.headers, bounds, with_values)
 
+    def stored(self, name: str) -> Value:
+        """A header field as it is stored; null where messages do not have it."""
+        return Constant(None) if self.are_messages and name not in _OF_MESSAGES else Numbers(self.header(name))
+
+    def attribute(self, bit: int) -> Value:
+        """Whether batches have an attribute. Messages do not have it."""
+        return Constant(None) if self.are_messages else self.flags(self.has(bit))
+
+    def timestamp_types(self) -> Value:
+        """Whose time the records have."""
+        index = self.has(LOG_APPEND_TIME) + 1
+        return Choices(
+            index if self._has_time is None else index * self._has_time, (NO_TIMESTAMP_TYPE, *TIMESTAMP_TYPES)
+        )
+
+    def timestamps(self) -> Numbers:
+        """Of records, as consumers see them."""
+        return Numbers(self.values.timestamps(), self._has_time)
+
+    def largest_timestamps(self) -> Numbers:
+        """Of batches."""
+        return Numbers(self.header("max_timestamp"), self._has_time)
+
     @cached_property
-    def _header_bounds(self) -> NDArray[np.int64]:
-        bounds = np.zeros(self.records.batch.size + 1, np.int64)
-        np.cumsum(self.records.header_count, out=bounds[1:])
-        return bounds
+    def _has_time(self) -> NDArray[np.bool_] | None:
+        """Batches with a timestamp, which magic 0 does not have; None: all."""
+        return self.header("magic") > 0 if self.are_messages else None
+
+    def sequences(self) -> Value:
+        """Of records."""
+        return Constant(None) if self.are_messages else Numbers(self.values.sequences())
+
+    def last_sequences(self) -> Value:
+        """The sequences of the last offsets of batches."""
+        if self.are_messages:
+            return Constant(None)
+        return Numbers(last_sequences(self.header("base_sequence"), self.header("last_offset_delta")))
+
+    def txn_states(self) -> Value:
+        """The outcomes of the batches' transactions."""
+        states = self._txn_state
+        return Constant(None) if states is None or not states.any() else Choices(states, STATES)
+
+
+_OF_MESSAGES: Final = ("magic", "crc")
+"""Header fields that messages of magic 0 and 1 have as they are stored."""
+
+
+def _own_headers(block: BatchBlock, records: RecordColumns) -> NDArray[np.void]:
+    """The header of each record of a block of messages, with its own CRC."""
+    headers: NDArray[np.void] = block.headers[records.batch]
+    headers["crc"] = stored_crcs(block.arena, records.key_start, native_column(headers, "magic"))
+    return headers
 
 
 def undecoded_batches(block: BatchBlock, decoder: RecordDecoder | None) -> NDArray[np.bool_] | None:
@@ -222,7 +307,7 @@ def shown_records(
     block: BatchBlock,
     records: RecordColumns,
     undecoded: NDArray[np.bool_] | None,
-    is_kept: Callable[[int], bool],
+    on_malformed: OnMalformed,
 ) -> ShownRecords:
     """Which records of a block are made as columns: neither those of control batches nor what ``fast`` refused.
 
@@ -230,12 +315,12 @@ def shown_records(
         block: one batch or more.
         records: all of the block.
         undecoded: see ``undecoded_batches``.
-        is_kept: takes the position of a batch with a wrong CRC; False leaves out its records.
+        on_malformed: see ``kept_batches``.
     """
     is_alone = ~records.accepted | (block.headers["attributes"] & CONTROL != 0)
     if undecoded is not None:
         is_alone |= undecoded
-    kept = ~is_alone & kept_batches(block, ~is_alone, is_kept)
+    kept = ~is_alone & kept_batches(block, ~is_alone, on_malformed)
     shown = records if kept.all() else records.select(kept[records.batch], np.ones(kept.size, np.bool_))
     bounds = np.append(shown.first_row, shown.batch.size)
     cuts = np.flatnonzero(np.diff(is_alone, prepend=not is_alone[0], append=not is_alone[-1])).tolist()
@@ -248,9 +333,16 @@ def shown_records(
     )
 
 
-def kept_batches(block: BatchBlock, among: NDArray[np.bool_], is_kept: Callable[[int], bool]) -> NDArray[np.bool_]:
-    """The batches that are shown; shape (batches,). ``is_kept`` is asked of those ``among`` which the CRC is wrong."""
+OnMalformed: TypeAlias = Callable[[int, Codes, str], bool]
+
+
+def kept_batches(block: BatchBlock, among: NDArray[np.bool_], on_malformed: OnMalformed) -> NDArray[np.bool_]:
+    """The batches that are shown; shape (batches,).
+
+    ``on_malformed``, see ArrowPrinter, is asked of those ``among`` which the CRC is wrong.
+    """
     kept = block.is_valid | ~among
+    what = WRONG_CRC if block.records is None or not block.holds_messages else WRONG_MESSAGE_CRC
     for number in np.flatnonzero(~kept).tolist():
-        kept[number] = is_kept(int(block.position[number]))
+        kept[number] = on_malformed(int(block.position[number]), Codes.BATCH_CRC, what)
     return kept

@@ -7,9 +7,9 @@ refuses are left to the scalar path.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,21 +22,8 @@ from kdump.format.batch import CONTROL
 from kdump.log.context import FileContext
 from kdump.payloads.decoded import RecordDecoder
 from kdump.reading.printing import BatchRun, TextBytes
-from kdump.rows.columnar import (
-    BatchValue,
-    Choices,
-    ColumnarBatches,
-    ColumnarRecords,
-    Constant,
-    Flags,
-    HeaderLists,
-    JsonTexts,
-    Numbers,
-    RowValue,
-    Strings,
-)
+from kdump.rows.columnar import Choices, Constant, HeaderLists, JsonTexts, ManyRows, Numbers, Strings, Value
 from kdump.rows.scalarlines import Output
-from kdump.rows.schema import Column as Declared
 from kdump.rows.schema import Table
 from kdump.rows.syntax import Syntax, syntax_of
 from kdump.rows.tables import BATCH, RECORD
@@ -44,8 +31,7 @@ from kdump.rows.tables import BATCH, RECORD
 _BLOCK_ROWS: Final = 4096
 _BLOCK_BYTES: Final = 1 << 20
 """Rows, and bytes of their records, that are assembled at a time: half a megabyte of text, or a few."""
-_OfRecords: TypeAlias = Callable[[ColumnarRecords, slice], RowValue]
-_BOOLEANS: Final = (b"false", b"true")
+_BOOLEANS: Final = {False: b"false", True: b"true"}
 
 
 def batch_rows(
@@ -56,13 +42,11 @@ def batch_rows(
     count = block.headers.size
     if not count:
         return memoryview(b"")
-    batches = ColumnarBatches(block, table.type, context)
+    of = ManyRows(block, table.type, context)
     columns: list[Column] = []
     for number, name in enumerate(syntax.columns(fields)):
-        columns += [
-            Literal(syntax.before(name, is_first=not number)),
-            *_of_batches(table.column(name), batches, syntax),
-        ]
+        before = Literal(syntax.before(name, is_first=not number))
+        columns += [before, *_spelled(table.column(name).many(of), syntax)]
     return assemble([*columns, Literal(syntax.end)], count).data.data
 
 
@@ -100,12 +84,12 @@ def record_runs(
     left_out = ~records.accepted | is_control
     if is_control.any():
         records = records.select(~is_control[records.batch], np.ones(is_control.size, np.bool_))
-    rows = ColumnarRecords(block, records, decoder)
-    if rows.decoded is not None and rows.decoded.failed.any():
-        left_out[records.batch[rows.decoded.failed]] = True
+    of = ManyRows(block, table.type, context, records, txn_state=txn_state, decoder=decoder)
+    if of.decoded is not None and of.decoded.failed.any():
+        left_out[records.batch[of.decoded.failed]] = True
         records = records.select(~left_out[records.batch], np.ones(left_out.size, np.bool_))
-        rows = ColumnarRecords(block, records, decoder)
-    lines = _RecordTexts(rows, ColumnarBatches(block, table.type, context, txn_state), table, syntax, fields)
+        of = ManyRows(block, table.type, context, records, txn_state=txn_state, decoder=decoder)
+    lines = _RecordTexts(of, table, syntax, fields)
     row_bounds = np.append(records.first_row, records.batch.size)
     cuts = np.flatnonzero(np.diff(left_out)) + 1
     first_batch = 0
@@ -141,28 +125,25 @@ def _row_blocks(records: RecordColumns) -> Iterator[tuple[int, int]]:
 class _RecordTexts:
     """Assembles ranges of rows of a block."""
 
-    def __init__(
-        self, rows: ColumnarRecords, batches: ColumnarBatches, table: Table, syntax: Syntax, fields: Sequence[str]
-    ) -> None:
-        self._rows = rows
+    def __init__(self, of: ManyRows, table: Table, syntax: Syntax, fields: Sequence[str]) -> None:
+        self._batch = of.records.batch
         self._syntax = syntax
-        count = rows.records.accepted.size
         # Columns of records, and between them the text that all records of a batch share.
-        self._parts: list[_OfRecords | Literal | RaggedText] = []
-        of_batch: list[Column] = []
+        self._parts: list[Value | Literal | RaggedText] = []
+        shared: list[Column] = []
         for number, name in enumerate(syntax.columns(fields)):
-            of_batch.append(Literal(syntax.before(name, is_first=not number)))
+            shared.append(Literal(syntax.before(name, is_first=not number)))
             column = table.column(name)
-            if column.of_records is None:
-                of_batch += _of_batches(column, batches, syntax)
+            if column.is_shared:
+                shared += _spelled(column.many(of), syntax)
             else:
-                self._parts += [_merged(assemble(of_batch, count)), column.of_records]
-                of_batch = []
-        self._parts.append(_merged(assemble([*of_batch, Literal(syntax.end)], count)))
+                self._parts += [_merged(assemble(shared, of.count)), column.many(of)]
+                shared = []
+        self._parts.append(_merged(assemble([*shared, Literal(syntax.end)], of.count)))
 
     def text(self, first: int, last: int) -> RaggedText:
         """Rows ``first`` to ``last`` (exclusive), a piece a row."""
-        batch = self._rows.records.batch[first:last]
+        batch = self._batch[first:last]
         columns: list[Column] = []
         for part in self._parts if batch.size else []:
             match part:
@@ -170,26 +151,18 @@ class _RecordTexts:
                     columns.append(part)
                 case RaggedText(data, bounds):
                     columns.append(Bytes(data, bounds.take(batch), np.diff(bounds).take(batch)))
-                case of_records:
-                    columns += _spelled(of_records(self._rows, slice(first, last)), self._syntax)
+                case value:
+                    columns += _spelled(value.part(slice(first, last)), self._syntax)
         return assemble(columns, last - first)
 
 
-def _of_batches(column: Declared, batches: ColumnarBatches, syntax: Syntax) -> list[Column]:
-    if column.of_batches is None:
-        raise ValueError(f"no column {column.name} of batches")
-    return _spelled(column.of_batches(batches), syntax)
-
-
-def _spelled(value: BatchValue | RowValue, syntax: Syntax) -> list[Column]:
+def _spelled(value: Value, syntax: Syntax) -> list[Column]:
     """A value as text columns, as ``syntax`` writes it."""
     match value:
         case Constant(constant):
             return [Literal(b"%d" % constant if isinstance(constant, int) else _text(constant, syntax))]
         case Choices(index, options):
             return [Choice(index, tuple(_text(option, syntax) for option in options))]
-        case Flags(values):
-            return [Choice(values, _BOOLEANS)]
         case Numbers(numbers, is_set):
             column = Integer(numbers.astype(np.int64, copy=False))
             return [column] if is_set is None else _nullable(column, is_set, syntax)
@@ -202,7 +175,9 @@ def _spelled(value: BatchValue | RowValue, syntax: Syntax) -> list[Column]:
             return _header_lists(value, syntax)
 
 
-def _text(value: str | None, syntax: Syntax) -> bytes:
+def _text(value: str | bool | None, syntax: Syntax) -> bytes:
+    if isinstance(value, bool):
+        return _BOOLEANS[value]
     return syntax.null if value is None else syntax.text(value)
 
 
@@ -235,7 +210,7 @@ def _header_lists(lists: HeaderLists, syntax: Syntax) -> list[Column]:
 def _merged(pieces: RaggedText) -> Literal | RaggedText:
     """The text of all pieces if they are equal."""
     size = np.diff(pieces.bounds)
-    if size.min() == size.max():
+    if size.size and size.min() == size.max():
         lines = pieces.data.reshape(size.size, -1)
         if (lines == lines[0]).all():
             return Literal(lines[0].tobytes())

@@ -1,4 +1,4 @@
-"""The scalar forms of the columns of batches and records: one batch or record at a time.
+"""Rows of batches and records, one at a time.
 
 Source: docs/contract.md#23-rows. Keys and values stay bytes. A field that a format does not have is None.
 ``rows.tables`` declares how each column is made.
@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
 from kdump.format import control
-from kdump.format.batch import BatchHeader
+from kdump.format.batch import NO_TIMESTAMP_TYPE, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
-from kdump.format.record import Record
+from kdump.format.record import Headers, Record
 from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.payloads.message_json import json_value, known_version, message_json
+from kdump.reading.printing import WRONG_CRC, WRONG_MESSAGE_CRC
 from kdump.rows.schema import Row, Table
-from kdump.rows.tables import WRONG_CRC
 
 _CONTROL_TYPES: Final = {
     control.ABORT: "ABORT",
@@ -30,60 +30,65 @@ _CONTROL_TYPES: Final = {
 }
 
 
-class Batch(NamedTuple):
-    """What ``Column.of_batch`` takes: a v2 batch."""
-
-    header: BatchHeader
-    position: int
-    is_valid: bool
-    txn_state: str | None = None
-
-
 class Control(NamedTuple):
     """What a control record says, and what is wrong with a record."""
 
-    type: str | None
-    value: Row | None
-    problem: str | None
+    type: str | None = None
+    value: Row | None = None
+    problem: str | None = None
 
 
-class BatchRecord(NamedTuple):
-    """What ``Column.of_row`` takes of a record of a v2 batch."""
+class MessageRow:
+    """A message of magic 0 or 1, or a record of it, with the names that batches and their records have.
 
-    record: Record
-    control: Control
-
-    @property
-    def header_keys(self) -> list[bytes]:
-        """The keys of the record's headers."""
-        return [key for key, _ in self.record.headers]
-
-
-class Legacy(NamedTuple):
-    """What ``Column.of_legacy`` takes: an entry of magic 0 or 1, or a record of it.
-
-    ``is_valid`` belongs to the row: to the entry, or to the record itself.
+    None: it has no such field. DamageError when the record is malformed.
     """
 
-    header: Message
+    base_offset = record_count = base_sequence = last_sequence = sequence = None
+    producer_id = producer_epoch = partition_leader_epoch = is_transactional = is_control = delete_horizon_ms = None
+    headers: Headers = ()
+
+    def __init__(self, entry: Message, record: LegacyRecord | None) -> None:
+        self.source = record or entry
+        """What has the fields that only 0.7 has."""
+        has_time = entry.timestamp_type != NO_TIMESTAMP_TYPE
+        self.last_offset = entry.offset
+        self.size, self.magic, self.codec_name = entry.size, entry.magic, entry.codec_name
+        self.timestamp_type = entry.timestamp_type
+        self.max_timestamp = entry.timestamp if has_time else None
+        self.crc = entry.crc
+        if record is not None:
+            message = record.message
+            self.crc = message.crc
+            self.offset = record.offset
+            self.timestamp = record.timestamp if has_time else None
+            self.key, self.value = message.key(), message.value()
+            self.key_size, self.value_size = message.key_size(), message.value_size()
+
+
+class OneRow(NamedTuple):
+    """What ``Column.of_row`` takes: a batch, a message, or a record of one, of any magic.
+
+    ``is_valid`` belongs to the row: to the batch, to the message, or to the record of a message itself.
+    """
+
+    header: BatchHeader | MessageRow
     position: int
     is_valid: bool
-    record: LegacyRecord | None = None
+    record: Record | MessageRow | None = None
+    control: Control = Control()
+    txn_state: str | None = None
 
 
 def batch_row(table: Table, header: BatchHeader, position: int, is_valid: bool) -> Row:
     """The row of a v2 batch, from its header."""
-    batch = Batch(header, position, is_valid)
-    return {name: get(batch) for name, get in table.of_batch}
+    return table.row(OneRow(header, position, is_valid))
 
 
 def legacy_row(table: Table, entry: Message, position: int, is_valid: bool, record: LegacyRecord | None = None) -> Row:
     """The row of a legacy entry, or of a record of it. DamageError when the record is malformed."""
-    source = Legacy(entry, position, is_valid, record)
-    row = table.not_of_legacy.copy()
-    for name, get in table.of_legacy:
-        row[name] = get(source)
-    return row
+    of = MessageRow(entry, record)
+    return table.row(OneRow(of, position, is_valid, of, Control(problem=None if is_valid else WRONG_MESSAGE_CRC)))
 
 
 class RecordRows:
@@ -91,23 +96,24 @@ class RecordRows:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._batch: Batch | None = None
+        self._of: tuple[BatchHeader | None, int] = (None, 0)
         self._common: Row = {}
-        self._no_control = Control(None, None, None)
 
     def row(
         self, header: BatchHeader, position: int, is_valid: bool, record: Record, txn_state: str | None = None
     ) -> Row:
         """The row of a record. ``problem`` says where a control record does not decode."""
-        batch = self._batch
-        if batch is None or batch.header is not header or batch.position != position:
-            batch = self._batch = Batch(header, position, is_valid, txn_state)
-            self._common = {name: get(batch) for name, get in self._table.of_batch}
-            self._no_control = Control(None, None, None if is_valid else WRONG_CRC)
-        source = BatchRecord(record, _control(record, is_valid) if header.is_control else self._no_control)
+        if header.is_control:
+            # The columns of these are shared by the records of other batches only.
+            return self._table.row(OneRow(header, position, is_valid, record, _control(record, is_valid), txn_state))
+        of = OneRow(header, position, is_valid, record)
+        if self._of[0] is not header or self._of[1] != position:
+            self._of = header, position
+            whole = of._replace(control=Control(problem=None if is_valid else WRONG_CRC), txn_state=txn_state)
+            self._common = {name: get(whole) for name, get in self._table.shared}
         row = self._common.copy()
-        for name, get in self._table.of_row:
-            row[name] = get(source)
+        for name, get in self._table.own:
+            row[name] = get(of)
         return row
 
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from kdump.rows.columnar import BatchValue, ColumnarBatches, ColumnarRecords, RowValue
+    from kdump.rows.columnar import ManyRows, Value
 
 Row: TypeAlias = dict[str, Any]
 """Values by column name, without the columns of FILE. Keys and values stay bytes; null is None."""
@@ -51,20 +51,15 @@ class Meaning(Enum):
 
 
 class Column:
-    """One column of a table.
-
-    A column of batches needs ``of_batch`` and ``of_batches``. A column of records needs ``of_batch`` or ``of_row``, and
-    ``of_batches`` or ``of_records``: a value that all records of a batch share is made once for each batch.
+    """One column of a table, in two forms: of one row, and of many.
 
     Args:
         name: in the outputs.
         type: what its values are.
         meaning: what some outputs show in their own way.
-        of_batch: scalar; takes a ``scalar.Batch``.
-        of_row: scalar; takes a ``scalar.BatchRecord``, or in tables of other files an entry of the file.
-        of_legacy: scalar; takes a ``scalar.Legacy``. None: messages of magic 0 and 1 do not have it.
-        of_batches: columnar, one element for each batch.
-        of_records: columnar, one element for each record of a range.
+        of_row: takes a ``scalar.OneRow``, or in tables of other files an entry of the file.
+        of_many: takes a ``columnar.ManyRows``. Its elements are those of all rows; with ``is_shared`` of all batches.
+        is_shared: the records of a batch share the value, so it is made once for each batch.
         verbs: letters of ``--format`` that stand for the column.
         decodes: the column of bytes that is not shown where this one is.
     """
@@ -72,12 +67,10 @@ class Column:
     # No named tuple and no dataclass: these compile code when the module is loaded, for every command.
     __slots__ = (
         "decodes",
+        "is_shared",
         "meaning",
         "name",
-        "of_batch",
-        "of_batches",
-        "of_legacy",
-        "of_records",
+        "of_many",
         "of_row",
         "type",
         "verbs",
@@ -89,24 +82,26 @@ class Column:
         type: ColumnType,
         meaning: Meaning = Meaning.PLAIN,
         *,
-        of_batch: Getter | None = None,
         of_row: Getter | None = None,
-        of_legacy: Getter | None = None,
-        of_batches: Callable[[ColumnarBatches], BatchValue] | None = None,
-        of_records: Callable[[ColumnarRecords, slice], RowValue] | None = None,
+        of_many: Callable[[ManyRows], Value] | None = None,
+        is_shared: bool = False,
         verbs: str = "",
         decodes: str | None = None,
     ) -> None:
         self.name = name
         self.type = type
         self.meaning = meaning
-        self.of_batch = of_batch
         self.of_row = of_row
-        self.of_legacy = of_legacy
-        self.of_batches = of_batches
-        self.of_records = of_records
+        self.of_many = of_many
+        self.is_shared = is_shared
         self.verbs = verbs
         self.decodes = decodes
+
+    def many(self, of: ManyRows) -> Value:
+        """Its values in many rows. ValueError where it has none."""
+        if self.of_many is None:
+            raise ValueError(f"no column {self.name} of many rows")
+        return self.of_many(of)
 
 
 class Table:
@@ -142,25 +137,19 @@ class Table:
         return {column.name: column for column in (*self.columns, *self.others)}
 
     @cached_property
-    def of_batch(self) -> list[tuple[str, Getter]]:
-        """Names and scalar forms of the columns that are made once for each batch."""
-        return [(name, column.of_batch) for name, column in self._by_name.items() if column.of_batch is not None]
-
-    @cached_property
     def of_row(self) -> list[tuple[str, Getter]]:
-        """Names and scalar forms of the columns that are made once for each row."""
+        """Names and forms of one row of all columns that have one."""
         return [(name, column.of_row) for name, column in self._by_name.items() if column.of_row is not None]
 
     @cached_property
-    def of_legacy(self) -> list[tuple[str, Getter]]:
-        """Names and scalar forms of the columns that messages of magic 0 and 1 have."""
-        return [(name, column.of_legacy) for name, column in self._by_name.items() if column.of_legacy is not None]
+    def shared(self) -> list[tuple[str, Getter]]:
+        """Those of ``of_row`` that the records of a batch share."""
+        return [(name, get) for name, get in self.of_row if self._by_name[name].is_shared]
 
     @cached_property
-    def not_of_legacy(self) -> Row:
-        """Null for each column that messages of magic 0 and 1 do not have."""
-        names = {name for name, _ in (*self.of_batch, *self.of_row)} - {name for name, _ in self.of_legacy}
-        return dict.fromkeys(sorted(names))
+    def own(self) -> list[tuple[str, Getter]]:
+        """Those of ``of_row`` that each record has for itself."""
+        return [(name, get) for name, get in self.of_row if not self._by_name[name].is_shared]
 
     @property
     def is_decoded(self) -> bool:
@@ -174,7 +163,7 @@ class Table:
         return self._by_name[name]
 
     def row(self, entry: object) -> Row:
-        """The row of one entry of an index, a snapshot or a text file, or of a finding."""
+        """The row of a batch or record, of an entry of an index, a snapshot or a text file, or of a finding."""
         return {name: get(entry) for name, get in self.of_row}
 
     def rows(self, entries: Iterator[object]) -> Iterator[Row]:
@@ -198,8 +187,11 @@ def _declared(home: str, name: str) -> object:
     return getattr(import_module(home), name)
 
 
-TYPE: Final = Column("type", ColumnType.TEXT, of_batches=lambda of: of.constant("type"))
-FILE_NAME: Final = Column("file", ColumnType.TEXT, of_batches=lambda of: of.constant("file"), verbs="f")
-_TOPIC: Final = Column("topic", ColumnType.TEXT, of_batches=lambda of: of.constant("topic"), verbs="t")
-_PARTITION: Final = Column("partition", ColumnType.INT32, of_batches=lambda of: of.constant("partition"), verbs="p")
-FILE: Final = (TYPE, FILE_NAME, _TOPIC, _PARTITION)
+def _of_file(name: str, kind: ColumnType, verbs: str = "") -> Column:
+    """A column that all rows of a file share. ``FileContext`` has its value for single rows."""
+    return Column(name, kind, of_many=lambda of: of.constant(name), is_shared=True, verbs=verbs)
+
+
+TYPE: Final = _of_file("type", ColumnType.TEXT)
+FILE_NAME: Final = _of_file("file", ColumnType.TEXT, "f")
+FILE: Final = (TYPE, FILE_NAME, _of_file("topic", ColumnType.TEXT, "t"), _of_file("partition", ColumnType.INT32, "p"))

@@ -13,23 +13,14 @@ from typing import Final
 from kdump.rows.schema import Column, ColumnType, Getter, Table
 from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
 
-
-def _null(source: object) -> None:
-    return None
-
-
 _OF_RECORD: Final[dict[str, Getter]] = {
-    "timestamp": _null,
     # A message inside a wrapper may have another magic.
-    "magic": attrgetter("record.message.magic"),
-    "compression": attrgetter("header.codec_name"),
-    NEXT_OFFSET: attrgetter("record.next_offset"),
+    "magic": attrgetter("record.source.message.magic"),
+    NEXT_OFFSET: attrgetter("record.source.next_offset"),
 }
 _OF_BATCH: Final[dict[str, Getter]] = {
-    "baseOffset": attrgetter("header.offset"),
-    "maxTimestamp": _null,
-    "compression": attrgetter("header.codec_name"),
-    NEXT_OFFSET: attrgetter("header.next_offset"),
+    "baseOffset": attrgetter("header.source.offset"),
+    NEXT_OFFSET: attrgetter("header.source.next_offset"),
 }
 
 
@@ -39,26 +30,14 @@ def _table(of: Table, after: str, changed: dict[str, Getter], shown: tuple[str, 
 
 
 def _columns(columns: tuple[Column, ...], after: str, changed: dict[str, Getter]) -> Iterator[Column]:
-    """The columns, some with other scalar forms; ``nextOffset`` stands after the column ``after``."""
+    """The columns, some with another value; ``nextOffset`` stands after the column ``after``."""
     for column in columns:
         if column.name == NEXT_OFFSET:
             continue
         get = changed.get(column.name)
-        yield (
-            column
-            if get is None
-            else Column(
-                column.name,
-                column.type,
-                column.meaning,
-                of_row=column.of_row,
-                of_batch=column.of_batch,
-                of_legacy=get,
-                verbs=column.verbs,
-            )
-        )
+        yield column if get is None else Column(column.name, column.type, column.meaning, of_row=get)
         if column.name == after:
-            yield Column(NEXT_OFFSET, ColumnType.INT64, of_legacy=changed[NEXT_OFFSET])
+            yield Column(NEXT_OFFSET, ColumnType.INT64, of_row=changed[NEXT_OFFSET])
 
 
 _SHOWN: Final = ("offset", "nextOffset", "value", "magic", "compression", "problem")

@@ -17,7 +17,7 @@ from kdump.payloads.choice import DecoderChoice
 from kdump.reading.outcomes import LateOutcomes
 from kdump.reading.selection import Range, Selection
 from kdump.reading.transactionreader import TransactionReader
-from kdump.reading.view import DecodePath, LogView, ViewOptions
+from kdump.reading.view import LogView, ViewOptions
 from kdump.reading.view07 import LogView07
 from kdump.rows.arrow import ArrowPrinter, ArrowRows, row_batch
 from kdump.rows.arrowparts import ArrowParts
@@ -121,7 +121,6 @@ def _read(
                 with_records=options.table.type == RECORD.type,
                 selection=Selection(offsets=options.wanted.offsets_of(log.context), times=options.times),
                 max_decompressed_size=options.max_decompressed_size,
-                path=DecodePath.COLUMNAR,
                 resync=True,
                 seek=False,
                 start=start,

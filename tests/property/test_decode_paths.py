@@ -11,8 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.dump.output import DumpOptions
+from kdump.fast import blocks
+from kdump.fast import records as fast_records
 from kdump.log.files import strip_credentials
-from kdump.reading.view import DecodePath
+from kdump.reading.selection import Range, Selection
+from kdump.reading.view import DecodePath, ViewOptions
+from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
 from tests.harness.batches import (
     CODECS,
     CONTROL,
@@ -28,6 +32,7 @@ from tests.harness.dumpoptions import text_dump
 from tests.harness.examples import examples
 from tests.harness.fast_reference import INT32, INT64, ROWS, Row
 from tests.harness.inprocess import Door, Way, run_in_process
+from tests.harness.row_runs import BOTH_PATHS, run_rows
 
 OPTIONS = [
     text_dump(),
@@ -79,6 +84,42 @@ def test_paths_agree(
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(data)
     assert outcome(path, options, DecodePath.SCALAR) == outcome(path, options, DecodePath.COLUMNAR)
+
+
+@given(st.lists(ENTRIES, max_size=8), st.none() | st.randoms(use_true_random=False), st.booleans())
+@examples(60)
+def test_rows_agree(tmp_path: Path, entries: list[bytes], damage: Random | None, resync: bool) -> None:
+    """Messages of magic 0 and 1 fill columns as batches do, with what is wrong with them."""
+    data = bytearray(b"".join(entries))
+    if damage and data:
+        data[damage.randrange(len(data))] ^= 1 << damage.randrange(8)
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(data)
+    view = ViewOptions(resync=resync)
+    for table in (RECORD, RECORD_METADATA, BATCH):
+        alone, many = (run_rows([path], table, path=decode_path, view=view) for decode_path in BOTH_PATHS)
+        assert alone == many
+
+
+@given(st.lists(ENTRIES, max_size=6), st.none() | st.randoms(use_true_random=False), st.sampled_from(OPTIONS[1:4]))
+@examples(40)
+def test_large_batches_come_in_slices(
+    tmp_path: Path, entries: list[bytes], damage: Random | None, options: DumpOptions
+) -> None:
+    data = bytearray(b"".join(entries))
+    if damage and data:
+        data[damage.randrange(len(data))] ^= 1 << damage.randrange(8)
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_LARGEST_BODY", 10)
+        patch.setattr(fast_records, "_SLICE_ROWS", 2)
+        assert outcome(path, options, DecodePath.SCALAR) == outcome(path, options, DecodePath.COLUMNAR)
+        alone, many = (run_rows([path], path=decode_path) for decode_path in BOTH_PATHS)
+        assert alone == many
+        selection = Selection(offsets=Range(2, 30))
+        alone, many = (run_rows([path], selection=selection, take=3, path=decode_path) for decode_path in BOTH_PATHS)
+        assert alone == many
 
 
 @pytest.mark.parametrize("lines", ["batches", "records"])

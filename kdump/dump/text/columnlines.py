@@ -1,15 +1,15 @@
-"""The text of DumpLogSegments 4.3.1 for many v2 batches at once.
+"""The text of DumpLogSegments 4.3.1 for many batches at once, and for many messages of magic 0 and 1.
 
-Source: docs/spec/dump-output.md#42-batch-line-of-magic-2, docs/spec/dump-output.md#5-records. Control batches and
+Source: docs/spec/dump-output.md#4-logs-and-checkpoints, docs/spec/dump-output.md#5-records. Control batches and
 batches that ``fast.records`` refuses are left to the scalar path.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kdump.dump.text.decoders import DELETED, ContentsDecoder, TextDecoding
 from kdump.dump.text.lines import contents_text
 from kdump.fast.headers import native_column
+from kdump.fast.legacymessages import stored_crcs
 from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import RecordValues
 from kdump.fast.sequences import last_sequences
@@ -29,6 +30,8 @@ from kdump.format.batch import (
     DELETE_HORIZON,
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
+    MAGIC,
+    NO_TIMESTAMP_TYPE,
     TIMESTAMP_TYPES,
     TRANSACTIONAL,
 )
@@ -37,8 +40,9 @@ from kdump.rows.decoded import contents_of, json_groups, merged
 
 _BLOCK_ROWS: Final = 8192
 """Record lines assembled at a time."""
-_TIMESTAMP_TYPES: Final = tuple(name.encode() for name in TIMESTAMP_TYPES)
+_TIMESTAMP_TYPES: Final = tuple(name.encode() for name in (NO_TIMESTAMP_TYPE, *TIMESTAMP_TYPES))
 _BOOLEANS: Final = (b"false", b"true")
+_Labelled: TypeAlias = tuple[bytes | Column, Column]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class RecordTextOptions:
     """True: ``--print-data-log``, keys and payloads as UTF-8 text."""
     decoding: TextDecoding | None = None
     """Given: keys and payloads are what it makes of them."""
+    after_crc: bytes = b""
+    """After the CRC of a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +72,9 @@ class TextRun:
 def batch_text(headers: NDArray[np.void], position: NDArray[np.int64], is_valid: NDArray[np.bool_]) -> RaggedText:
     """The batch line of every batch.
 
-    ``headers``: structured, shape (batches,), magic 2 or above. ``position``: of the batch in the file. ``is_valid``:
-    size and CRC are right. ValueError when a codec id is none of Kafka's: the Java tool aborts within that line.
+    ``headers``: structured, shape (batches,), all of messages of magic 0 and 1 or none. ``position``: of the batch in
+    the file. ``is_valid``: size and CRC are right. ValueError when a codec id is none of Kafka's: the Java tool aborts
+    within that line.
     """
     count = headers.size
     if not count:
@@ -77,11 +84,23 @@ def batch_text(headers: NDArray[np.void], position: NDArray[np.int64], is_valid:
     if codec.max() >= len(CODEC_NAMES):
         raise ValueError(f"codec id {codec.max()} has no name")
     base_offset = native_column(headers, "base_offset")
+    time = Choice(_timestamp_type(headers), _TIMESTAMP_TYPES), Integer(native_column(headers, "max_timestamp"))
+    size = b"size", Integer(native_column(headers, "batch_length") + LOG_OVERHEAD)
+    magic = native_column(headers, "magic")
+    ending: tuple[_Labelled, ...] = (
+        (b"magic", Integer(magic)),
+        (b"compresscodec", Choice(codec, tuple(name.encode() for name in CODEC_NAMES))),
+        (b"crc", Integer(native_column(headers, "crc"))),
+        (b"isvalid", Choice(is_valid, _BOOLEANS)),
+    )
+    if magic[0] < MAGIC:
+        return _labelled(
+            ((b"offset", Integer(base_offset)), (b"position", Integer(position)), time, size, *ending), count
+        )
     base_sequence = native_column(headers, "base_sequence")
     last_offset_delta = native_column(headers, "last_offset_delta")
     horizon = _horizon_text(native_column(headers, "base_timestamp"), attributes & DELETE_HORIZON != 0)
-    columns: list[Column] = []
-    for label, column in (
+    own: tuple[_Labelled, ...] = (
         (b"baseOffset", Integer(base_offset)),
         (b"lastOffset", Integer(base_offset + last_offset_delta)),
         (b"count", Integer(native_column(headers, "record_count"))),
@@ -94,13 +113,20 @@ def batch_text(headers: NDArray[np.void], position: NDArray[np.int64], is_valid:
         (b"isControl", Choice(attributes & CONTROL != 0, _BOOLEANS)),
         (b"deleteHorizonMs", horizon),
         (b"position", Integer(position)),
-        (Choice(attributes & LOG_APPEND_TIME != 0, _TIMESTAMP_TYPES), Integer(native_column(headers, "max_timestamp"))),
-        (b"size", Integer(native_column(headers, "batch_length") + LOG_OVERHEAD)),
-        (b"magic", Integer(native_column(headers, "magic"))),
-        (b"compresscodec", Choice(codec, tuple(name.encode() for name in CODEC_NAMES))),
-        (b"crc", Integer(native_column(headers, "crc"))),
-        (b"isvalid", Choice(is_valid, _BOOLEANS)),
-    ):
+    )
+    return _labelled((*own, time, size, *ending), count)
+
+
+def _timestamp_type(headers: NDArray[np.void]) -> NDArray[np.integer]:
+    """The index of each batch in _TIMESTAMP_TYPES."""
+    is_append_time = headers["attributes"] & LOG_APPEND_TIME != 0
+    return np.where(headers["magic"] == 0, 0, 1 + is_append_time)
+
+
+def _labelled(fields: Sequence[_Labelled], count: int) -> RaggedText:
+    """Lines of fields, each with its label."""
+    columns: list[Column] = []
+    for label, column in fields:
         columns += [Literal(label) if isinstance(label, bytes) else label, Literal(b": "), column, Literal(b" ")]
     columns[-1] = Literal(b"\n")
     return assemble(columns, count)
@@ -123,16 +149,19 @@ def dump_runs(
     headers: NDArray[np.void],
     options: RecordTextOptions,
     batches: RaggedText,
+    *,
+    is_valid: NDArray[np.bool_] | None = None,
 ) -> Iterator[TextRun]:
     """The text of all batches in order: each batch's line from ``batches``, then its record lines.
 
-    ``arena`` and ``columns`` as for :func:`kdump.fast.records.decode_records`; ``headers``, ``batches``: a row a batch.
+    ``arena`` and ``columns`` as for :func:`kdump.fast.records.decode_records`; ``headers``, ``batches``, ``is_valid``:
+    a row a batch; the last is needed for messages of magic 0 and 1.
     Every batch is in exactly one run. A text is about half a megabyte to a few, or a batch if that is larger.
     """
     refused = ~columns.accepted | left_to_scalar(columns, headers, options)
     is_empty = ~refused & (columns.row_count == 0)
     kind = np.where(refused, 0, np.where(is_empty, 1, 2))
-    lines = _RecordLines(arena, columns, headers, options)
+    lines = _RecordLines(arena, columns, headers, options, is_valid)
     for first, last in _blocks(columns.row_count):
         text = lines.block(first, last, batches, kind[first:last] == 2)
         cuts = np.flatnonzero(np.diff(kind[first:last], prepend=-1, append=-1)) + first
@@ -191,8 +220,11 @@ class _RecordLines:
         columns: RecordColumns,
         headers: NDArray[np.void],
         options: RecordTextOptions,
+        is_valid: NDArray[np.bool_] | None = None,
     ) -> None:
         self._arena = arena
+        self._headers = headers
+        self._is_valid = is_valid
         self._records = columns
         self._options = options
         self._problems: list[tuple[int, int, PayloadError]] = []
@@ -242,19 +274,27 @@ class _RecordLines:
             Literal(b"| offset: "),
             Integer(self._values.offsets(rows)),
             Literal(b" "),
-            Choice(self._values.are_log_append_time(rows), _TIMESTAMP_TYPES),
+            Choice(_timestamp_type(self._headers)[records.batch[rows]], _TIMESTAMP_TYPES),
             Literal(b": "),
             Integer(self._values.timestamps(rows)),
             Literal(b" keySize: "),
             Integer(records.key_size[rows].astype(np.int64)),
             Literal(b" valueSize: "),
             Integer(records.value_size[rows].astype(np.int64)),
-            Literal(b" sequence: "),
-            Integer(self._values.sequences(rows)),
-            Literal(b" headerKeys: ["),
-            self._header_keys(rows),
-            Literal(b"]"),
+            *(self._of_batches(rows) if self._is_valid is None else self._of_messages(rows, self._is_valid)),
         ]
+
+    def _of_batches(self, rows: slice) -> list[Column]:
+        sequences = Integer(self._values.sequences(rows))
+        return [Literal(b" sequence: "), sequences, Literal(b" headerKeys: ["), self._header_keys(rows), Literal(b"]")]
+
+    def _of_messages(self, rows: slice, is_valid: NDArray[np.bool_]) -> list[Column]:
+        batch = self._records.batch[rows]
+        crcs = stored_crcs(
+            self._arena, self._records.key_start[rows], native_column(self._headers, "magic").take(batch)
+        )
+        valid = Choice(is_valid.take(batch), _BOOLEANS)
+        return [Literal(b" isValid: "), valid, Literal(b" crc: "), Integer(crcs), Literal(self._options.after_crc)]
 
     def _header_keys(self, rows: slice) -> Column:
         """The header keys of each row with commas between them."""

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 class TextPrinter(TextRows):
     """Lines of DumpLogSegments: a line a batch and, in a view of records, below it a line a record."""
 
+    _after_crc = ""
+    """What comes after the CRC of a message."""
+
     def __init__(self, options: TextOptions, decoding: TextDecoding | None = None) -> None:
         self._options = options
         self._decoding = decoding
@@ -52,14 +55,18 @@ class TextPrinter(TextRows):
         if self._decoding is not None and not self._decoding.decoder.in_columns:
             return None
         # The decoder of an internal topic goes before the decoder classes.
-        return _TextBlocks(self._options, self._decoding) if self._decoding or self._options.prints_text else None
+        if not (self._decoding or self._options.prints_text):
+            return None
+        return _TextBlocks(self._options, self._decoding, self._after_crc)
 
 
 class _TextBlocks:
-    def __init__(self, options: TextOptions, decoding: TextDecoding | None) -> None:
+    def __init__(self, options: TextOptions, decoding: TextDecoding | None, after_crc: str) -> None:
         from kdump.dump.text.columnlines import RecordTextOptions
 
-        self._options = RecordTextOptions(not options.skip_record_metadata, options.print_data_log, decoding)
+        metadata = not options.skip_record_metadata
+        self._last_position = -1
+        self._options = RecordTextOptions(metadata, options.print_data_log, decoding, after_crc.encode())
 
     def batches(self, block: BatchBlock) -> TextBytes:
         """See BlockPrinter."""
@@ -80,5 +87,10 @@ class _TextBlocks:
         if block.records is None:
             return
         batches = batch_text(block.headers, block.position, block.is_valid)
-        for run in dump_runs(block.arena, block.records, block.headers, self._options, batches):
+        if block.position[0] == self._last_position:
+            # Slices of a large batch: its line is there already.
+            batches.bounds[0] = batches.bounds[1]
+        self._last_position = int(block.position[-1])
+        is_valid = block.is_valid if block.holds_messages else None
+        for run in dump_runs(block.arena, block.records, block.headers, self._options, batches, is_valid=is_valid):
             yield BatchRun(run.first_batch, run.last_batch, None if run.text is None else run.text.data)

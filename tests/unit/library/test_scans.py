@@ -233,7 +233,7 @@ def test_columns_give_the_same(captures: Captures, partition: str, monkeypatch: 
     turns: list[dict[str, Any]] = [{}, *(arguments for arguments, _ in FILTERS)]
     arguments = turns[names_with_logs().index(partition) % len(turns)]
     expected = passes(path, arguments)
-    for name in ("SHOWN_RECORDS", "SHOWN_BATCHES", "SHOWN_IN_CHUNK"):
+    for name in ("SHOWN", "SHOWN_IN_CHUNK"):
         monkeypatch.setattr(policy, name, 0)
     assert passes(path, arguments) == expected
 

@@ -206,7 +206,7 @@ def test_pandas_is_imported_only_when_asked_for(log: Path, is_columnar: bool) ->
 import sys, kdump
 from kdump.fast import policy
 if {is_columnar}:
-    policy.SHOWN_RECORDS = policy.SHOWN_IN_CHUNK = 0
+    policy.SHOWN = policy.SHOWN_IN_CHUNK = 0
 scan = kdump.scan(sys.argv[1], columns=[*kdump.scan(sys.argv[1]).schema.names, "headerKeys", "nextOffset"])
 print(scan.to_arrow().num_rows, "pandas" in sys.modules)
 """

@@ -29,14 +29,15 @@ DELTA = Column(
     "offsetDelta",
     ColumnType.INT32,
     of_row=lambda of: of.record.offset - 5,
-    of_records=lambda of, rows: of.numbers(of.records.offset_delta[rows]),
+    of_many=lambda of: of.numbers(of.records.offset_delta),
     verbs="D",
 )
 ATTRIBUTES = Column(
     "attributes",
     ColumnType.INT32,
-    of_batch=lambda of: of.header.attributes,
-    of_batches=lambda of: of.stored("attributes"),
+    of_row=lambda of: of.header.attributes,
+    of_many=lambda of: of.stored("attributes"),
+    is_shared=True,
     verbs="A",
 )
 RECORDS = Table("record", (*RECORD.columns, DELTA, ATTRIBUTES))
@@ -117,8 +118,8 @@ def test_frames() -> None:
 def test_every_column_has_both_forms() -> None:
     for table in (RECORD, BATCH):
         for column in table.columns[4:]:
-            assert column.of_batch is not None or column.of_row is not None, column.name
-            assert column.of_batches is not None or column.of_records is not None, column.name
+            assert column.of_row is not None, column.name
+            assert column.of_many is not None, column.name
 
 
 @pytest.mark.parametrize("table", [RECORD, BATCH, FINDING])
