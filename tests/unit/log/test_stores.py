@@ -259,8 +259,9 @@ def test_requests_of_a_verified_partition(store: CountingStore, folder: Path) ->
     list(verify(f"{BUCKET}/orders-0"))
     assert store.listed == ["orders-0"]
     assert sorted(store.opened) == sorted(f"orders-0/{3 * number:020}.log" for number in range(5))
-    # Each is read twice: recovery of what is damaged is modelled too.
-    assert len(store.ranges) <= 10
+    # Each is read twice: recovery of what is damaged is modelled too. The last one once more: its damaged batch tells up
+    # to which offset the log went.
+    assert len(store.ranges) <= 11
 
 
 def test_names_that_have_to_be_encoded(store: CountingStore) -> None:
