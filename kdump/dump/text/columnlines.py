@@ -120,7 +120,7 @@ def batch_text(headers: NDArray[np.void], position: NDArray[np.int64], is_valid:
 def _timestamp_type(headers: NDArray[np.void]) -> NDArray[np.integer]:
     """The index of each batch in _TIMESTAMP_TYPES."""
     is_append_time = headers["attributes"] & LOG_APPEND_TIME != 0
-    return np.where(headers["magic"] == 0, 0, 1 + is_append_time)
+    return np.where(headers["magic"] == 0, 0, 1 + is_append_time).astype(np.int8)
 
 
 def _labelled(fields: Sequence[_Labelled], count: int) -> RaggedText:
@@ -225,6 +225,7 @@ class _RecordLines:
         self._arena = arena
         self._headers = headers
         self._is_valid = is_valid
+        self._timestamp_type = _timestamp_type(headers)
         self._records = columns
         self._options = options
         self._problems: list[tuple[int, int, PayloadError]] = []
@@ -274,7 +275,7 @@ class _RecordLines:
             Literal(b"| offset: "),
             Integer(self._values.offsets(rows)),
             Literal(b" "),
-            Choice(_timestamp_type(self._headers)[records.batch[rows]], _TIMESTAMP_TYPES),
+            Choice(self._timestamp_type.take(records.batch[rows]), _TIMESTAMP_TYPES),
             Literal(b": "),
             Integer(self._values.timestamps(rows)),
             Literal(b" keySize: "),
