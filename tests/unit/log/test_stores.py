@@ -259,8 +259,8 @@ def test_requests_of_a_verified_partition(store: CountingStore, folder: Path) ->
     list(verify(f"{BUCKET}/orders-0"))
     assert store.listed == ["orders-0"]
     assert sorted(store.opened) == sorted(f"orders-0/{3 * number:020}.log" for number in range(5))
-    # Each is read twice: recovery of what is damaged is modelled too. The last one once more: its damaged batch tells up
-    # to which offset the log went.
+    # Each is read twice: recovery of what is damaged is modelled too. The last one is read once more: its damaged batch
+    # tells up to which offset the log went.
     assert len(store.ranges) <= 11
 
 
