@@ -1,8 +1,7 @@
 """Many small logs read together: a step by columns costs as much for one small log as for a hundred.
 
 The logs are put one after the other, and the checks of a segment run once over all of them. It only accepts: a log in
-which they find something, or that they cannot prove clean, is read by itself (``verify.segment``). Partitions of which
-all logs are clean may be clean as a whole (``verify.cleanpartitions``).
+which they find something, or that they cannot prove clean, is read by itself (``verify.segment``).
 """
 
 from __future__ import annotations
