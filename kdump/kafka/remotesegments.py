@@ -49,7 +49,7 @@ def remote_ranges(partition_directory: str) -> Sequence[RemoteRange]:
     if parsed is None or is_uri(directory):
         return ()
     log_directory = os.path.dirname(directory)
-    logs = _metadata_logs(log_directory)
+    logs = _metadata_logs(_metadata_folders(log_directory, files.file_state(log_directory)))
     topic_id = read_topic_id(directory) if logs else None
     if topic_id is None:
         return ()
@@ -57,13 +57,20 @@ def remote_ranges(partition_directory: str) -> Sequence[RemoteRange]:
     return _known(logs, tuple(map(files.file_state, logs))).get((topic_id, parsed[1]), ())
 
 
-def _metadata_logs(log_directory: str) -> tuple[str, ...]:
+@lru_cache(maxsize=4)
+def _metadata_folders(log_directory: str, state: files.FileState | None) -> tuple[str, ...]:
+    """The directories of the topic in a log directory that has not changed: thousands of partitions ask."""
     try:
         named = [(parse_partition_directory(entry.name), entry) for entry in files.listing(log_directory)]
-        folders = [entry.path for name, entry in named if entry.is_directory and name and name[0] == REMOTE_METADATA]
-        return tuple(path for folder in sorted(folders) for path in segment_files(folder, lambda error: None))
     except KdumpError:
         return ()
+    return tuple(
+        sorted(entry.path for name, entry in named if entry.is_directory and name and name[0] == REMOTE_METADATA)
+    )
+
+
+def _metadata_logs(folders: Sequence[str]) -> tuple[str, ...]:
+    return tuple(path for folder in folders for path in segment_files(folder, lambda error: None))
 
 
 @lru_cache(maxsize=4)

@@ -6,7 +6,7 @@ The coordinator of a transactional id is the leader of one partition of ``__tran
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache, partial
 
 from kdump.codes import Finding, KdumpError
@@ -106,7 +106,9 @@ def coordinators_of(directory: str, *others: str) -> TransactionCoordinators:
     path = files.absolute(directory)
     form = STRAY if path.endswith(STRAY) else ""
     log_directories = dict.fromkeys((files.directory_of(path), *map(files.absolute, others)))
-    partitions = [one for log_directory in log_directories for one in _partitions(log_directory, form)]
+    partitions = [
+        one for path in log_directories if not is_uri(path) for one in _partitions(path, form, files.file_state(path))
+    ]
     return _coordinators(tuple((one, tuple(map(_state, _listing(one)))) for one in partitions))
 
 
@@ -132,12 +134,18 @@ def _state(entry: ListingEntry) -> tuple[str, FileState | None]:
     return entry.name, files.file_state(entry.path)
 
 
-def _partitions(log_directory: str, form: str) -> Iterator[str]:
-    """The directories of the coordinators' topic, whose names have this form (see ``parse_folder``)."""
-    for entry in () if is_uri(log_directory) else _listing(log_directory):
+@lru_cache(maxsize=16)
+def _partitions(log_directory: str, form: str, state: FileState | None) -> tuple[str, ...]:
+    """The directories of the coordinators' topic, whose names have this form (see ``parse_folder``).
+
+    ``state``: of the log directory. Where it has not changed, the directories are those of before.
+    """
+    found = []
+    for entry in _listing(log_directory):
         folder = parse_folder(entry.name) if entry.is_directory else None
         if folder is not None and folder[0][0] == _TOPIC and folder[1] == form:
-            yield entry.path
+            found.append(entry.path)
+    return tuple(found)
 
 
 def _listing(directory: str) -> list[ListingEntry]:
