@@ -18,7 +18,7 @@ from kdump.format.record import read_records
 from kdump.log import files
 from kdump.log.names import is_uri, parse_partition_directory
 from kdump.log.opening import open_source
-from kdump.log.partition import segment_files
+from kdump.log.partition import segment_files, topic_directories
 from kdump.log.siblings import read_topic_id
 from kdump.log.walk import Walk
 from kdump.payloads.decoded import PayloadError
@@ -49,28 +49,13 @@ def remote_ranges(partition_directory: str) -> Sequence[RemoteRange]:
     if parsed is None or is_uri(directory):
         return ()
     log_directory = os.path.dirname(directory)
-    logs = _metadata_logs(_metadata_folders(log_directory, files.file_state(log_directory)))
+    folders = topic_directories(log_directory, REMOTE_METADATA)
+    logs = tuple(path for folder in folders for path in segment_files(folder, lambda error: None))
     topic_id = read_topic_id(directory) if logs else None
     if topic_id is None:
         return ()
     # Thousands of partitions ask.
     return _known(logs, tuple(map(files.file_state, logs))).get((topic_id, parsed[1]), ())
-
-
-@lru_cache(maxsize=4)
-def _metadata_folders(log_directory: str, state: files.FileState | None) -> tuple[str, ...]:
-    """The directories of the topic in a log directory that has not changed: thousands of partitions ask."""
-    try:
-        named = [(parse_partition_directory(entry.name), entry) for entry in files.listing(log_directory)]
-    except KdumpError:
-        return ()
-    return tuple(
-        sorted(entry.path for name, entry in named if entry.is_directory and name and name[0] == REMOTE_METADATA)
-    )
-
-
-def _metadata_logs(folders: Sequence[str]) -> tuple[str, ...]:
-    return tuple(path for folder in folders for path in segment_files(folder, lambda error: None))
 
 
 @lru_cache(maxsize=4)

@@ -76,6 +76,8 @@ _PARTITION: Final = re.compile(
     r"(?P<topic>.+)-(?P<partition>\d{1,1024})(?:\.[0-9A-Za-z_-]+-(?:delete|future|stray))?", re.DOTALL
 )
 """Also a topic with a line feed, which a broker takes as one."""
+NO_PARTITIONS: Final = frozenset({"remote-log-index-cache"})
+"""Directories of the broker among the partitions."""
 WITHOUT_LINES: Final = ("-delete", "-stray")
 """Ends of the names of partition directories of which a broker writes no lines into checkpoints."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
@@ -54,6 +55,24 @@ def log_directory_above(path: str) -> str | None:
         if above == path:
             return None
         path = above
+
+
+def topic_directories(log_directory: str, topic: str) -> tuple[str, ...]:
+    """The partition directories of a topic in a log directory, sorted; none where it cannot be listed.
+
+    Thousands of partitions ask: a log directory that has not changed is not searched again.
+    """
+    return _topic_directories(log_directory, topic, files.file_state(log_directory))
+
+
+@lru_cache(maxsize=16)
+def _topic_directories(log_directory: str, topic: str, state: files.FileState | None) -> tuple[str, ...]:
+    try:
+        entries = files.listing(log_directory)
+    except KdumpError:
+        return ()
+    named = [(parse_partition_directory(entry.name), entry) for entry in entries if entry.is_directory]
+    return tuple(sorted(entry.path for name, entry in named if name is not None and name[0] == topic))
 
 
 def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all_files: bool = False) -> Iterator[str]:

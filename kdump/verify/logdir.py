@@ -17,11 +17,10 @@ from typing import Final, NamedTuple
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format import checkpoint
 from kdump.kafka.image.names import TopicNames
-from kdump.kafka.startup.logdirectory import NO_PARTITIONS
 from kdump.log import files
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.lock import is_held
-from kdump.log.names import LOCK_FILE, is_uri, parse_partition_directory
+from kdump.log.names import LOCK_FILE, NO_PARTITIONS, is_uri, parse_partition_directory
 from kdump.log.opening import read_whole
 from kdump.log.partition import has_gone
 from kdump.verify.siblings import beyond_end

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 from kdump.codes import HOSTILE_CODES, Codes, Finding, KdumpError, Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
+from kdump.kafka.transactionends import CoordinatorAnswer, EndingOf
 from kdump.limits import FINDINGS, hint, most
 from kdump.log import files
 from kdump.log.lock import is_held
@@ -57,7 +58,6 @@ from kdump.verify.smalllogs import SmallLogs
 from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.verify.swapped import exchanged_logs, swapped_finding
-from kdump.verify.transactioncoordinator import ending_beside
 
 _COORDINATOR_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _TORN_TAIL: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT})
@@ -125,7 +125,7 @@ class PartitionCheck:
             is_compacted=was_cleaned(directory) or None,
             producers=read_snapshot(segments[0]) if beside is None or beside.has_snapshot(segments[0]) else (),
             is_coordinator=topic in _COORDINATOR_TOPICS,
-            ending=ending_beside(directory),
+            ending=_ending_beside(directory),
             lists_gaps=self._options.lists_gaps,
         )
         seen = PartitionSummary()
@@ -464,3 +464,17 @@ def _later_segments(path: str) -> list[str]:
     """The segments after a single file in its directory."""
     name = None if path == STDIN else parse_file_name(path)
     return segments_after(path) if name is not None and not name.state else []
+
+
+def _ending_beside(directory: str) -> EndingOf:
+    """``ending_beside``, whose modules take their time: few partitions ask."""
+    known: list[EndingOf] = []
+
+    def ending(producer_id: int, epoch: int) -> CoordinatorAnswer:
+        if not known:
+            from kdump.verify.transactioncoordinator import ending_beside
+
+            known.append(ending_beside(directory))
+        return known[0](producer_id, epoch)
+
+    return ending

@@ -10,11 +10,6 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.logdirectory import partition_settings, read_log_directory
-from kdump.kafka.startup.names import INDEX
-from kdump.kafka.startup.start import start
 from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.names import METADATA_DIRECTORY, parse_file_name
@@ -51,6 +46,13 @@ def _is_loaded(folder: str) -> bool:
 
 def _start_finding(folder: str) -> list[Finding]:
     """The failure of a start, as far as it is for what is in the directory."""
+    # Most directories need no model of a start, whose modules take their time.
+    from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
+    from kdump.kafka.startup.directory import Directory
+    from kdump.kafka.startup.logdirectory import partition_settings, read_log_directory
+    from kdump.kafka.startup.names import INDEX
+    from kdump.kafka.startup.start import start
+
     watch = Watch(folder)
     above = os.path.dirname(files.absolute(folder))
 

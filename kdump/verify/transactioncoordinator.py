@@ -11,7 +11,7 @@ from functools import cache, lru_cache, partial
 
 from kdump.codes import Finding, KdumpError
 from kdump.kafka.coordinatorstate import TRANSACTION_LOG, CoordinatorState, Undecoded
-from kdump.kafka.startup.logdirectory import STRAY, parse_folder
+from kdump.kafka.startup.logdirectory import DELETE, FUTURE, STRAY, parse_folder
 from kdump.kafka.transactionends import (
     CoordinatedTransaction,
     CoordinatorAnswer,
@@ -24,6 +24,7 @@ from kdump.log import files
 from kdump.log.files import FileState
 from kdump.log.listing import ListingEntry
 from kdump.log.names import is_uri
+from kdump.log.partition import topic_directories
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.verify.partitionentries import Partition, PartitionEntries
 from kdump.verify.reach import PartitionEvidence
@@ -104,10 +105,13 @@ def coordinators_of(directory: str, *others: str) -> TransactionCoordinators:
     producers from 0.
     """
     path = files.absolute(directory)
-    form = STRAY if path.endswith(STRAY) else ""
     log_directories = dict.fromkeys((files.directory_of(path), *map(files.absolute, others)))
     partitions = [
-        one for path in log_directories if not is_uri(path) for one in _partitions(path, form, files.file_state(path))
+        partition
+        for log_directory in log_directories
+        if not is_uri(log_directory)
+        for partition in topic_directories(log_directory, _TOPIC)
+        if partition.endswith(STRAY) == path.endswith(STRAY) and not partition.endswith((DELETE, FUTURE))
     ]
     return _coordinators(tuple((one, tuple(map(_state, _listing(one)))) for one in partitions))
 
@@ -132,20 +136,6 @@ def _coordinators(partitions: tuple[tuple[str, tuple[object, ...]], ...]) -> Tra
 
 def _state(entry: ListingEntry) -> tuple[str, FileState | None]:
     return entry.name, files.file_state(entry.path)
-
-
-@lru_cache(maxsize=16)
-def _partitions(log_directory: str, form: str, state: FileState | None) -> tuple[str, ...]:
-    """The directories of the coordinators' topic, whose names have this form (see ``parse_folder``).
-
-    ``state``: of the log directory. Where it has not changed, the directories are those of before.
-    """
-    found = []
-    for entry in _listing(log_directory):
-        folder = parse_folder(entry.name) if entry.is_directory else None
-        if folder is not None and folder[0][0] == _TOPIC and folder[1] == form:
-            found.append(entry.path)
-    return tuple(found)
 
 
 def _listing(directory: str) -> list[ListingEntry]:

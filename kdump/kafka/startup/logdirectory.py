@@ -25,14 +25,12 @@ from kdump.kafka.startup.checkpointfile import checkpoint_words
 from kdump.kafka.startup.errors import NUMBER_FORMAT, StartFailureError
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.log import files
-from kdump.log.names import CLUSTER_METADATA, is_uri
+from kdump.log.names import CLUSTER_METADATA, NO_PARTITIONS, is_uri
 from kdump.log.opening import read_whole
 from kdump.payloads.java import parse_int, parse_long
 
 Partition = tuple[str, int]
 
-NO_PARTITIONS: Final = frozenset({"remote-log-index-cache"})
-"""Directories of the broker among the partitions."""
 DELETE, FUTURE, STRAY = _FORMS = ("-delete", "-future", "-stray")
 _LONG_NAME: Final = re.compile(r"\S+-\S+\.\S+", re.ASCII)
 """Stands before the suffix of a directory."""
