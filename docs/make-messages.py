@@ -1,4 +1,4 @@
-"""Write kdump/format/messages.json, the table of Kafka's message definitions, or check it against another list.
+"""Write kdump/format/messages.json and requests.json, the tables of Kafka's message definitions, or check the first.
 
     python docs/make-messages.py make JARS VERSION   from the jars of a Kafka release (the directory ``libs``)
     python docs/make-messages.py check RECORDS_JSON  every field that kdump reads, against a list of definitions
@@ -18,11 +18,11 @@ import json
 import re
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from kdump.format.message import TABLE, Field, Schema, Versions, default_of, schemas
+from kdump.format.message import REQUESTS_TABLE, TABLE, Field, Schema, Versions, default_of, schemas
 
 GROUPS = {
     "kafka-clients": {
@@ -41,6 +41,15 @@ GROUPS = {
 }  # fmt: skip
 """Which definitions of which jar are wanted, by the group they get; no names: those that are records of a topic."""
 
+REQUESTS = (
+    "Produce", "Fetch", "ListOffsets", "Metadata", "OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup",
+    "Heartbeat", "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "SaslHandshake", "ApiVersions",
+    "CreateTopics", "DeleteTopics", "DeleteRecords", "InitProducerId", "OffsetForLeaderEpoch", "DescribeConfigs",
+    "AlterConfigs", "DescribeLogDirs", "SaslAuthenticate", "CreatePartitions", "DeleteGroups",
+    "IncrementalAlterConfigs", "OffsetDelete", "DescribeCluster", "DescribeTopicPartitions",
+)  # fmt: skip
+"""The requests that ``kdump serve`` answers, each with its response."""
+
 RECORD_TYPES = ("coordinator-key", "coordinator-value", "metadata")
 _DEFINITION = re.compile(r"(?:common/)?(?:message|metadata)/\w+\.json")
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*')
@@ -51,17 +60,22 @@ Definition = dict[str, Any]
 def definitions(jars: Path) -> Iterator[Definition]:
     """All wanted definitions of a release, with their ``group``; SystemExit when a jar or a definition is missing."""
     for jar, groups in GROUPS.items():
-        files = [path for path in jars.glob(f"{jar}-[0-9]*.jar") if "test" not in path.name]
-        if len(files) != 1:
-            sys.exit(f"{jars}: {len(files)} files {jar}-<version>.jar")
-        found = {entry["name"]: entry for entry in _definitions_in(files[0])}
+        path = _jar(jars, jar)
+        found = {entry["name"]: entry for entry in _definitions_in(path)}
         for group, names in groups.items():
             rest = {name for wanted in groups.values() for name in wanted}
             records = (name for name, entry in found.items() if entry["type"] in RECORD_TYPES and name not in rest)
             for name in names or sorted(records, key=lambda name: _order(found[name])):
                 if name not in found:
-                    sys.exit(f"{files[0]}: no definition {name}")
+                    sys.exit(f"{path}: no definition {name}")
                 yield {**found[name], "group": group}
+
+
+def _jar(jars: Path, name: str) -> Path:
+    files = [path for path in jars.glob(f"{name}-[0-9]*.jar") if "test" not in path.name]
+    if len(files) != 1:
+        sys.exit(f"{jars}: {len(files)} files {name}-<version>.jar")
+    return files[0]
 
 
 def _order(entry: Definition) -> tuple[int, str]:
@@ -105,9 +119,19 @@ def _words(field: Definition, structs: dict[str, list[str]]) -> str:
     return " ".join(words)
 
 
-def make(jars: Path, version: str) -> str:
-    """The text of the table: a line a message."""
-    lines = [json.dumps(compact(entry), separators=(",", ":")) for entry in definitions(jars)]
+def requests(jars: Path) -> Iterator[Definition]:
+    """The definitions of the requests and responses that are wanted; SystemExit when the jar or one is missing."""
+    found = {entry["name"]: entry for entry in _definitions_in(_jar(jars, "kafka-clients"))}
+    for name in REQUESTS:
+        for kind in ("Request", "Response"):
+            if name + kind not in found:
+                sys.exit(f"{jars}: no definition {name}{kind}")
+            yield {**found[name + kind], "group": "requests"}
+
+
+def make(wanted: Iterable[Definition], version: str) -> str:
+    """The text of a table: a line for each message."""
+    lines = [json.dumps(compact(entry), separators=(",", ":")) for entry in wanted]
     return f'{{"kafkaVersion":"{version}","messages":[\n' + ",\n".join(lines) + "\n]}\n"
 
 
@@ -166,7 +190,8 @@ def main(words: list[str]) -> int:
     """See above."""
     match words:
         case ["make", jars, version]:
-            TABLE.write_text(make(Path(jars), version))
+            TABLE.write_text(make(definitions(Path(jars)), version))
+            REQUESTS_TABLE.write_text(make(requests(Path(jars)), version))
             return 0
         case ["check", path]:
             differences = check(Path(path))

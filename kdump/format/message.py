@@ -1,8 +1,8 @@
 """Messages with a schema, as Kafka's generated classes encode them, read by one table of schemas.
 
 Source: docs/spec/formats.md#10-messages-with-a-schema (KIP-482 for flexible versions and tagged fields).
-``messages.json`` beside this module holds the schemas of all messages that Kafka 4.3.1 stores.
-``docs/make-messages.py`` makes it from the jars of a release.
+``messages.json`` beside this module holds the schemas of all messages that Kafka 4.3.1 stores, ``requests.json`` those
+of the requests that ``kdump serve`` answers. ``docs/make-messages.py`` makes both from the jars of a release.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from kdump.format.messagereader import (
 from kdump.wire.cursor import Cursor
 
 TABLE: Final = Path(__file__).with_name("messages.json")
+REQUESTS_TABLE: Final = Path(__file__).with_name("requests.json")
 ZERO_UUID: Final = "A" * 22
 
 
@@ -112,8 +113,18 @@ class Schema:
 
 @cache
 def schemas() -> Mapping[str, Schema]:
-    """The table by message name."""
-    return {entry["name"]: _schema(entry) for entry in json.loads(TABLE.read_text("utf-8"))["messages"]}
+    """The table of stored messages by message name."""
+    return _table(TABLE)
+
+
+@cache
+def request_schemas() -> Mapping[str, Schema]:
+    """The table of requests and responses by message name."""
+    return _table(REQUESTS_TABLE)
+
+
+def _table(path: Path) -> Mapping[str, Schema]:
+    return {entry["name"]: _schema(entry) for entry in json.loads(path.read_text("utf-8"))["messages"]}
 
 
 @cache

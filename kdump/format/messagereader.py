@@ -32,7 +32,7 @@ WholeReader: TypeAlias = "Callable[[bytes, int], dict[str, Value] | None]"
 _Reader: TypeAlias = "Callable[[Buffer, int, int], tuple[Value, int]]"
 """Reads one value at a position; gives it and the position after it."""
 
-_FIXED: Final = {
+FIXED: Final = {
     "int8": "b",
     "int16": "h",
     "int32": "i",
@@ -43,7 +43,7 @@ _FIXED: Final = {
     "float64": "d",
 }
 """Types of a fixed size, as ``struct`` names them."""
-FIXED_SIZES: Final = {name: struct.calcsize(f">{code}") for name, code in _FIXED.items()}
+FIXED_SIZES: Final = {name: struct.calcsize(f">{code}") for name, code in FIXED.items()}
 """Their sizes in bytes."""
 UUID_SIZE: Final = 16
 HEAD_TYPES: Final = frozenset({*FIXED_SIZES, "uuid"})
@@ -130,7 +130,7 @@ def whole_reader(head: Sequence[tuple[str, str]], read_rest: StructReader) -> Wh
     """
     names = [name for name, _ in head]
     uuids = [name for name, type_name in head if type_name == "uuid"]
-    layout = struct.Struct(">" + "".join(_FIXED.get(type_name, f"{UUID_SIZE}s") for _, type_name in head))
+    layout = struct.Struct(">" + "".join(FIXED.get(type_name, f"{UUID_SIZE}s") for _, type_name in head))
 
     def rest(data: bytes) -> dict[str, Value] | None:
         begin_message()
@@ -160,7 +160,7 @@ def whole_reader(head: Sequence[tuple[str, str]], read_rest: StructReader) -> Wh
 def fixed_step(fields: Sequence[tuple[str, str]]) -> Step:
     """Reads fields of fixed size, given by (name, type), that follow one another."""
     names = [name for name, _ in fields]
-    layout = struct.Struct(">" + "".join(_FIXED[type_name] for _, type_name in fields))
+    layout = struct.Struct(">" + "".join(FIXED[type_name] for _, type_name in fields))
     size = layout.size
 
     def step(data: Buffer, at: int, end: int, values: dict[str, Value]) -> int:
@@ -187,7 +187,7 @@ def array_step(field: FieldKind, is_flexible: bool) -> Step:
     """Reads an array."""
     name = field.name
     read_element = _reader(field._replace(is_nullable=False, is_tagged=False), f"{name} element", is_flexible)
-    code, size = _FIXED.get(field.type), FIXED_SIZES.get(field.type, 0)
+    code, size = FIXED.get(field.type), FIXED_SIZES.get(field.type, 0)
 
     def step(data: Buffer, at: int, end: int, values: dict[str, Value]) -> int:
         count, at = _length(data, at, end, "[]", is_flexible)
@@ -239,7 +239,7 @@ def _reader(field: FieldKind, name: str, is_flexible: bool) -> _Reader:
             return _bytes_reader(field, name, is_flexible)
         case "uuid":
             return _read_uuid
-    fixed = struct.Struct(">" + _FIXED[field.type])
+    fixed = struct.Struct(">" + FIXED[field.type])
     return lambda data, at, end: (_unpack(fixed, data, at, end), at + fixed.size)
 
 
