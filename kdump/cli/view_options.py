@@ -21,6 +21,7 @@ from kdump.reading.selection import Range, Selection
 from kdump.rows.filetables import CHECKPOINT, EPOCH, NODE, PROPERTY, SESSION, TRANSACTION
 from kdump.rows.schema import Column, ColumnType, Table
 from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
+from kdump.worlds import log_titles
 
 if TYPE_CHECKING:
     from kdump.log.context import FileContext
@@ -279,7 +280,7 @@ def list_fields() -> str:
     for shown in (BATCH, RECORD):
         lines += [f"{shown.type}:", *(f"  {column.name} ({column.type.name.lower()})" for column in shown.columns)]
     lines.append("decodedKey, decodedValue besides: records with a decoder")
-    lines.append(f"{NEXT_OFFSET} besides: logs of Kafka 0.7")
+    lines.append(f"{NEXT_OFFSET} besides: logs of {log_titles()}")
     return "\n".join([*lines, "headerKeys instead of key, value and headers: records with --deep-iteration"])
 
 

@@ -107,23 +107,6 @@ FINDING: Final = Table(
     ),
 )
 
-FRAME: Final = Table(
-    "frame",
-    (
-        *FILE,
-        Column("frame", _TEXT, of_row=attrgetter("frame")),
-        Column("isRequest", ColumnType.BOOLEAN, of_row=attrgetter("is_request")),
-        Column("offset", _INT64, of_row=attrgetter("part.offset")),
-        Column("errorCode", _INT32, of_row=attrgetter("part.error_code")),
-        Column("error", _TEXT, of_row=attrgetter("error")),
-        Column("size", _INT32, of_row=attrgetter("size")),
-        Column("partialSize", _INT32, of_row=attrgetter("partial_size")),
-        Column("fields", ColumnType.OBJECT, of_row=attrgetter("fields")),
-    ),
-    shown=("frame", "isRequest", "offset", "errorCode", "error", "size", "partialSize", "fields"),
-)
-"""The part of a saved request or response that is about one partition; its messages or batches follow as rows."""
-
 
 def _named(**types: ColumnType) -> tuple[Column, ...]:
     """Columns whose values a report gives."""

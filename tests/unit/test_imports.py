@@ -12,7 +12,7 @@ import kdump
 ROOT = Path(kdump.__file__).parent
 
 RANKS = [
-    {"codes", "limits"},
+    {"codes", "limits", "worlds"},
     {"system"},
     {"wire"},
     {"format"},
@@ -23,7 +23,7 @@ RANKS = [
     {"dump", "verify"},
     {"diff"},
     {"convert", "stats", "repair"},
-    {"restore", "spark", "library"},
+    {"restore", "spark", "library", "kafka07"},
     {"cli", "testing"},
 ]
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
