@@ -43,7 +43,7 @@ from kdump.payloads.java import split_commas
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range, RowBudget
 from kdump.reading.view import ViewOptions
-from kdump.worlds import log_titles
+from kdump.worlds import log_titles, world_of_path
 
 if TYPE_CHECKING:
     from kdump.kafka.image.names import TopicNames
@@ -135,10 +135,11 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     options_given.check(DUMP)
     if given.explain is not None:
         return _explain(given.explain, given)
-    if options_given.first(("a file of ZooKeeper",)) is not None:
-        from kdump.cli.zookeeper import dump_zookeeper
+    world = None if given.files is not None else world_of_path(paths[0])
+    if world is not None:
+        from kdump.cli.otherworld import dump_world
 
-        return dump_zookeeper(given)
+        return dump_world(given, world)
     console = Console(
         color=given.color,
         output=given.output,

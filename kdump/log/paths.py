@@ -35,7 +35,6 @@ from kdump.log.names import (
 from kdump.log.opening import open_source
 from kdump.log.partition import files_by_partition, is_log_directory, segment_files
 from kdump.log.source import Source
-from kdump.log.zookeepernames import VERSION_DIRECTORY, parse_zookeeper_name
 from kdump.worlds import World, world_of_log
 
 
@@ -281,26 +280,6 @@ def topic_of(path: str, kind: Kind | None) -> str | None:
 def is_text_file(path: str) -> bool:
     """By its name a text file of a broker, which is dumped when it is named, and not where a directory is."""
     return PurePosixPath(path).name in TEXT_FILES
-
-
-def is_zookeeper(path: str) -> bool:
-    """By its name a snapshot or a log of ZooKeeper, or a directory of this machine that holds some.
-
-    A directory with the name of a partition is not looked into.
-    """
-    name = PurePosixPath(path).name
-    if name == VERSION_DIRECTORY or parse_zookeeper_name(name) is not None:
-        return True
-    if is_uri(path) or parse_partition_directory(name) is not None or not os.path.isdir(path):
-        return False
-    try:
-        entries = files.listing(path)
-    except KdumpError:
-        return False
-    return any(
-        entry.name == VERSION_DIRECTORY or (not entry.is_directory and parse_zookeeper_name(entry.name) is not None)
-        for entry in entries
-    )
 
 
 def expanded(path: str, on_error: Callable[[KdumpError], None]) -> list[str]:

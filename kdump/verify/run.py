@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
 from kdump.kafka.image.names import TopicNames
@@ -28,7 +28,6 @@ from kdump.log.paths import (
     Stream,
     WorldLog,
     as_log_of,
-    is_zookeeper,
     resolve,
 )
 from kdump.log.siblings import owns_lines
@@ -53,10 +52,7 @@ from kdump.verify.siblings import (
 from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.wire.compression import DEFAULT_LIMIT
-from kdump.worlds import World, world_of_log
-
-if TYPE_CHECKING:
-    from kdump.zookeeper.datafiles import DataSet
+from kdump.worlds import World, world_of_log, world_of_path
 
 _ANNOUNCED: Final = 64
 """Partitions that are listed together."""
@@ -85,6 +81,13 @@ class WorldChecks(Protocol):
             named: the names are those of the logs of a partition; False: a stream, or files of any name.
             see: is shown the path of each log, and its entries.
         """
+
+
+class WorldPathChecks(Protocol):
+    """What is wrong with a PATH of another world: the module ``verify`` of its package."""
+
+    def check(self, path: str, beside: Sequence[str]) -> Iterator[Item]:
+        """Check what a PATH means; ``beside``: other PATHs of the run. Raises KdumpError where it cannot be read."""
 
 
 class Judge(Protocol):
@@ -134,8 +137,9 @@ class Verification:
             KdumpError: MISSING, UNREADABLE, NO_SEGMENTS or NOT_A_SEGMENT_FILE.
         """
         self._failed.clear()
-        if is_zookeeper(path):
-            yield from _zookeeper(path, self._beside)
+        if (world := world_of_path(path)) is not None:
+            checks: WorldPathChecks = world.answer("verify")
+            yield from checks.check(path, self._beside)
             return
         match as_log_of(self._world, resolve(path)):
             case PathDirectory() as directory:
@@ -272,22 +276,6 @@ def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Ite
     for item in Verification(check).path(files.strip_credentials(os.fspath(path))):
         if isinstance(item, Finding):
             yield item
-
-
-def _zookeeper(path: str, beside: Sequence[str]) -> Iterator[Item]:
-    """Check a data directory of ZooKeeper, or one of its files.
-
-    Where one PATH holds the snapshots and another one the logs, what is restored is told of the first of them.
-    """
-    from kdump.verify.zookeeperdata import check_zookeeper
-    from kdump.zookeeper.datafiles import data_sets
-
-    for found in data_sets([path]):
-        server: DataSet | None = found if files.is_directory(path) else None
-        if server is not None and not (found.snapshots and found.logs):
-            sets = data_sets(other for other in beside if files.is_directory(other) and is_zookeeper(other))
-            server = next((one for one in sets if set(found.files) < set(one.files)), found)
-        yield from check_zookeeper(found, server if server is None or server.path == path else None)
 
 
 def checked_log(file: Sibling) -> str | None:
