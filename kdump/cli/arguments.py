@@ -224,6 +224,23 @@ class ConvertArguments(LogArguments, JobsArguments):
     max_decompressed_size: int
 
 
+class ServeArguments(Arguments):
+    """Options of ``kdump serve``."""
+
+    paths: tuple[str, ...]
+    topics: tuple[str, ...]
+    until: int | None
+    until_offsets: tuple[tuple[tuple[str, int], int], ...]
+    group_offsets: str
+    listen: tuple[str, int]
+    ready_file: str | None
+    tls_cert: str | None
+    tls_key: str | None
+    sasl: tuple[tuple[str, str], ...]
+    insecure: bool
+    report: str | None
+
+
 class RepairArguments(LogArguments):
     """Options of ``kdump repair``."""
 

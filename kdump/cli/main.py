@@ -27,6 +27,7 @@ _COMMANDS = {
     "stats": "Count what is in segments: what takes the space, and what is unusual.",
     "repair": "Repair damaged logs; print a plan and its cost first.",
     "convert": "Convert message format, compression or file type.",
+    "serve": "Serve logs to every Kafka client, read-only.",
     "explain": "Explain the bytes at a position or of an offset, field by field.",
     "man": "Show a page of the manual.",
     "completion": "Print the completion script of a shell.",

@@ -19,6 +19,7 @@ from kdump.codes import Codes, DamageError
 from kdump.format.messagereader import (
     FIXED_SIZES,
     HEAD_TYPES,
+    MOST_ELEMENTS,
     FieldKind,
     Step,
     StructReader,
@@ -259,13 +260,15 @@ def _member(field: Field, version: int, is_flexible: bool, refused: int | None) 
     )
 
 
-def read_message(schema: Schema, version: int, cursor: Cursor) -> dict[str, Value]:
+def read_message(schema: Schema, version: int, cursor: Cursor, most_elements: int = MOST_ELEMENTS) -> dict[str, Value]:
     """Read one message; absent fields have their defaults, unknown tagged fields are skipped.
+
+    ``most_elements``: of all its arrays.
 
     Raises:
         MessageError: the bytes end early, or something stands where it may not.
     """
-    begin_message()
+    begin_message(most_elements)
     try:
         values, cursor.position = schema.layout(version).read(cursor.buffer, cursor.position, cursor.end)
     except UnreadableError as error:

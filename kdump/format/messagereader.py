@@ -75,9 +75,9 @@ class _ElementsLeft(threading.local):
 _elements_left: Final = _ElementsLeft()
 
 
-def begin_message() -> None:
+def begin_message(most_elements: int = MOST_ELEMENTS) -> None:
     """To be called before each message is read."""
-    _elements_left.count = MOST_ELEMENTS
+    _elements_left.count = most_elements
 
 
 class FieldKind(NamedTuple):
@@ -201,7 +201,7 @@ def array_step(field: FieldKind, is_flexible: bool) -> Step:
             raise UnreadableError(cause)
         _elements_left.count -= count
         if _elements_left.count < 0:
-            raise UnreadableError(f"its arrays have more than {MOST_ELEMENTS:,} elements, the most that kdump reads")
+            raise UnreadableError("its arrays have more elements than kdump reads")
         if code is not None and count * size <= end - at:
             values[name] = list(struct.unpack_from(f">{count}{code}", data, at))
             return at + count * size

@@ -77,7 +77,6 @@ class Partition:
         self._end: int | None = None
         self._last_stable: int | None = None
         self._epochs: list[EpochEntry] | None = None
-        self._tail_epoch = 0
         self._hints: dict[tuple[int, int], int] = {}
 
     @property
@@ -105,11 +104,9 @@ class Partition:
 
     @property
     def leader_epoch(self) -> int:
-        """The newest leader epoch that is known."""
-        with self._lock:
-            end, epochs = self.end_offset, self._epoch_entries()
-            known = [entry.epoch for entry in epochs if entry.start_offset <= end]
-            return max([self._tail_epoch, *known])
+        """The newest leader epoch in the checkpoint, 0 without one. No log is read for it: metadata asks for all."""
+        epochs = self._epoch_entries()
+        return epochs[-1].epoch if epochs else 0
 
     def epoch_at_start(self) -> int:
         """The leader epoch of the start of the log, -1: not known."""
@@ -193,7 +190,7 @@ class Partition:
                 if len(self._hints) > _MOST_HINTS:
                     del self._hints[next(iter(self._hints))]
                 return Fetched(stretch, self._aborted(number, stretch) if committed else ())
-            return Fetched(_filler(offset, limit, self._tail_epoch), ())
+            return Fetched(_filler(offset, limit, self.leader_epoch), ())
 
     def _aborted(self, number: int, stretch: Stretch) -> list[tuple[int, int]]:
         """The aborted transactions in a stretch of a segment, by their first offsets."""
@@ -211,7 +208,7 @@ class Partition:
                         if end[1]:
                             found.add((first, producer))
                         break
-        return [(producer, max(first, 0)) for first, producer in sorted(found)]
+        return [(producer, first) for first, producer in sorted(found)]
 
     def _apply_cut(self) -> None:
         """Forget the segments after the cut."""
@@ -240,14 +237,12 @@ class Partition:
         if last not in self._segments and self._cut == Cut():
             found = self._end_by_index(self._logs[last])
         if found is None:
-            segment = self._segment(last)
-            found = segment.end_offset, segment.epochs[-1][0] if segment.epochs else 0
-        self._tail_epoch = max(found[1], 0)
-        return found[0]
+            found = self._segment(last).end_offset
+        return found
 
     @staticmethod
-    def _end_by_index(log: LogFile) -> tuple[int, int] | None:
-        """(end offset, leader epoch) of a log by the batches after its last index entry; None: one is not sound."""
+    def _end_by_index(log: LogFile) -> int | None:
+        """The end offset of a log by the batches after its last index entry; None: one is not sound."""
         with suppress(KdumpError), open_source(log.path) as source:
             data = read_index(sibling(log.path, Kind.INDEX), OFFSET_ENTRY_SIZE)
             entries = [entry for _, entry in used_entries(parse_offset_index(data, log.base_offset), log.base_offset)]
@@ -264,7 +259,7 @@ class Partition:
                 if entry.last_offset < (last if before is None else before.last_offset):
                     return None
             if entry is not None and after == len(tail):
-                return entry.last_offset + 1, entry.leader_epoch
+                return entry.last_offset + 1
         return None
 
     def _largest_timestamp(self, number: int) -> int:

@@ -95,7 +95,7 @@ class Timed(NamedTuple):
 
 
 class Aborted(NamedTuple):
-    """An aborted transaction. ``first_offset``: the first one in its segment; -1 where all of it lies before."""
+    """An aborted transaction. ``first_offset``: the first one in its segment; ``last_offset``: that of the marker."""
 
     producer_id: int
     first_offset: int
@@ -156,8 +156,6 @@ class Segment:
         self.is_cut = False
         """The view ends in this segment."""
         self.max_timestamp = NO_TIMESTAMP
-        self.epochs: list[tuple[int, int]] = []
-        """Leader epochs and their first offsets here, rising."""
         self.aborted: list[Aborted] = []
         self.first_ends: dict[int, tuple[int, bool]] = {}
         """By producer id: the offset of its first marker here, and whether it aborts."""
@@ -181,7 +179,7 @@ class Segment:
     def _add(self, chunk: CheckedChunk) -> bool:
         """Add the entries of a chunk; returns whether the view ends in it."""
         starts, ends = np.array(chunk.starts, np.int64), np.array(chunk.bounds()[1:], np.int64)
-        base, last, stamps, epochs = _columns(chunk.data, starts)
+        base, last, stamps = _columns(chunk.data, starts)
         count = self._cut.of(last, stamps)
         is_cut, number = count is not None, starts.size if count is None else count
         if is_cut:
@@ -191,7 +189,7 @@ class Segment:
         before = 0
         for one in (*damaged, number):
             if before < one:
-                self._add_sound(chunk, slice(before, one), starts, ends, (base, last, stamps, epochs))
+                self._add_sound(chunk, [column[before:one] for column in (starts, ends, last, stamps)])
             if one < number:
                 self._add_damaged(chunk, one, int(base[one]), int(last[one]))
             before = one + 1
@@ -206,16 +204,9 @@ class Segment:
         if is_plausible:
             self.end_offset = last + 1
 
-    def _add_sound(
-        self,
-        chunk: CheckedChunk,
-        rows: slice,
-        starts: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        columns: tuple[NDArray[np.int64], ...],
-    ) -> None:
-        base, last, stamps, epochs = (column[rows] for column in columns)
-        starts, ends = starts[rows], ends[rows]
+    def _add_sound(self, chunk: CheckedChunk, columns: list[NDArray[np.int64]]) -> None:
+        """Add sound entries side by side; ``columns``: their starts, ends, last offsets and largest timestamps."""
+        starts, ends, last, stamps = columns
         highest = np.maximum.accumulate(last)
         position, end = chunk.position + int(starts[0]), chunk.position + int(ends[-1])
         self._positions.append(position)
@@ -225,9 +216,6 @@ class Segment:
         self.max_timestamp = max(self.max_timestamp, self._stamps[-1])
         self.sound_end = max(self.sound_end, int(highest[-1]) + 1)
         self.end_offset = max(self.end_offset, self.sound_end)
-        for number in np.flatnonzero(np.diff(epochs, prepend=-1)).tolist():
-            if epochs[number] > (self.epochs[-1][0] if self.epochs else -1):
-                self.epochs.append((int(epochs[number]), int(base[number])))
         magics = np.frombuffer(chunk.data, np.uint8)[starts + MAGIC_OFFSET]
         attributes = np.frombuffer(chunk.data, np.uint8)[np.minimum(starts + ATTRIBUTES_LOW_BYTE, len(chunk.data) - 1)]
         for number in np.flatnonzero((magics == 2) & (attributes & TRANSACTIONAL != 0)).tolist():
@@ -244,24 +232,28 @@ class Segment:
         with suppress(InvalidRecordError, KafkaFailureError):
             marker = read_marker(header, batch)
         if marker is not None:
-            self._end(producer, None, header.base_offset, is_abort=marker.is_abort)
+            self._end(producer, header.base_offset, is_abort=marker.is_abort)
 
-    def _end(self, producer: int, first: int | None, offset: int, *, is_abort: bool) -> None:
-        """A marker of a producer at an offset; ``first``: where its transaction began, None: what was seen tells it."""
-        seen = self.open.pop(producer, None)
+    def _end(self, producer: int, offset: int, *, is_abort: bool) -> None:
+        """A marker of a producer at an offset."""
+        first = self.open.pop(producer, None)
         self.first_ends.setdefault(producer, (offset, is_abort))
-        if is_abort:
-            known = seen if first is None else first
-            self.aborted.append(Aborted(producer, -1 if known is None else known, offset))
+        if is_abort and first is not None:
+            self.aborted.append(Aborted(producer, first, offset))
 
     def _add_lost_markers(self) -> None:
         """Damage may have taken markers that the transaction index names."""
         known = {(one.producer_id, one.last_offset) for one in self.aborted}
         with suppress(KdumpError):
             for one in parse_txn_index(read_whole(sibling(self.path, Kind.TXN_INDEX))):
-                is_before_end = one.last_offset < self.end_offset
-                if is_before_end and (one.producer_id, one.last_offset) not in known:
-                    self._end(one.producer_id, one.first_offset, one.last_offset, is_abort=True)
+                producer, last = one.producer_id, one.last_offset
+                if last >= self.end_offset or (producer, last) in known:
+                    continue
+                self.aborted.append(Aborted(producer, one.first_offset, last))
+                if self.open.get(producer, last) < last:
+                    del self.open[producer]
+                if producer not in self.first_ends or last < self.first_ends[producer][0]:
+                    self.first_ends[producer] = last, True
             self.aborted.sort(key=attrgetter("last_offset"))
 
     def read(self, offset: int, end_offset: int, size: int, *, at_least_one: bool, hint: int = -1) -> Stretch | None:
@@ -417,18 +409,18 @@ def _times(data: memoryview, entry: Entry) -> Iterator[tuple[int, int]]:
 
 
 def _columns(data: memoryview, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Base offsets, last offsets, largest timestamps and leader epochs of entries of any magic."""
+    """Base offsets, last offsets and largest timestamps of entries of any magic."""
     octets = np.frombuffer(data, np.uint8)
     magic = octets[starts + MAGIC_OFFSET]
     base = _field(octets, starts, ">i8")
-    last, stamps, epochs = base.copy(), np.full(starts.size, NO_TIMESTAMP), np.full(starts.size, -1)
+    last, stamps = base.copy(), np.full(starts.size, NO_TIMESTAMP)
     is_batch = (magic >= 2) & (magic < 128)
     headers = read_headers(octets, starts[is_batch])
     last[is_batch] += headers["last_offset_delta"]
-    stamps[is_batch], epochs[is_batch] = headers["max_timestamp"], headers["partition_leader_epoch"]
+    stamps[is_batch] = headers["max_timestamp"]
     is_timed = magic == 1
     stamps[is_timed] = _field(octets, starts[is_timed] + _LEGACY_TIMESTAMP, ">i8")
-    return base, last, stamps, epochs
+    return base, last, stamps
 
 
 def _field(octets: NDArray[np.uint8], starts: NDArray[np.int64], kind: str) -> NDArray[np.int64]:

@@ -23,6 +23,8 @@ _HEAD: Final = struct.Struct(">hhi")
 _INT32: Final = struct.Struct(">i")
 HEAD_SIZE: Final = _HEAD.size
 _MOST_TAGS: Final = 64
+_MOST_ELEMENTS: Final = 20_000
+"""Of all arrays of a request: a Fetch has two for each topic with one partition."""
 
 
 class Error(IntEnum):
@@ -32,6 +34,7 @@ class Error(IntEnum):
     OFFSET_OUT_OF_RANGE = 1
     UNKNOWN_TOPIC_OR_PARTITION = 3
     LEADER_NOT_AVAILABLE = 5
+    OFFSET_METADATA_TOO_LARGE = 12
     COORDINATOR_NOT_AVAILABLE = 15
     INVALID_TOPIC = 17
     ILLEGAL_GENERATION = 22
@@ -130,11 +133,9 @@ def read_request(data: bytes, host: str) -> Request:
             for _ in range(min(cursor.unsigned_varint(), _MOST_TAGS)):
                 cursor.unsigned_varint()
                 cursor.take(cursor.unsigned_varint())
-        values = read_message(api.request, version, cursor)
+        values = read_message(api.request, version, cursor, _MOST_ELEMENTS)
     except (DamageError, struct.error) as error:
         raise RequestError(str(error)) from None
-    if cursor.remaining:
-        raise RequestError(f"{cursor.remaining} bytes are left")
     return Request(api, version, correlation_id, client_id, host, values)
 
 
