@@ -128,7 +128,7 @@ Examples:
     help="Listen on another address than this machine's own without TLS and passwords.",
 )
 @option(
-    OptionGroup.OUTPUT, "--report", metavar="FILE", help="Write damage that is left out into this file, as JSON lines."
+    OptionGroup.OUTPUT, "--report", metavar="FILE", help="Write damage that is met into this file, as JSON lines."
 )
 @reading_options
 @common_options
@@ -145,7 +145,9 @@ def serve(**given: Any) -> int:
     try:
         _serve(arguments, console, status)
     except KdumpError as error:
-        status.fail(error)
+        # Why nothing is there was said already.
+        if error.code is not Codes.NO_SEGMENTS or not status.unreadable:
+            status.fail(error)
     return status.code
 
 
@@ -171,7 +173,7 @@ def _serve(arguments: ServeArguments, console: Console, status: RunStatus) -> No
         arguments.group_offsets != "none",
         arguments.report,
     )
-    service = Service(paths, options, status.fail, lambda line: console.note(line))
+    service = Service(paths, options, status.fail, console.note)
     try:
         topics = service.view.topics.values()
         count = sum(len(topic.partitions) for topic in topics)
