@@ -37,6 +37,8 @@ _TOPIC_DEFAULTS: Final = {
     "retention.ms": "604800000",
     "segment.bytes": "1073741824",
 }
+_NO_OTHERS: Final[dict[str, list[int]]] = {"eligibleLeaderReplicas": [], "lastKnownElr": []}
+"""Clients take no null for them."""
 _BROKER_DEFAULTS: Final = {"auto.create.topics.enable": "false", "delete.topic.enable": "false"}
 
 
@@ -186,7 +188,7 @@ def _partitions(topic: Topic, numbers: Iterable[int]) -> Iterator[dict[str, Any]
     for number in numbers:
         partition = topic.partitions.get(number)
         if partition is None:
-            yield {"errorCode": Error.LEADER_NOT_AVAILABLE, "partitionIndex": number, "leaderId": -1}
+            yield {"errorCode": Error.LEADER_NOT_AVAILABLE, "partitionIndex": number, "leaderId": -1, **_NO_OTHERS}
         else:
             yield {
                 "partitionIndex": number,
@@ -194,6 +196,7 @@ def _partitions(topic: Topic, numbers: Iterable[int]) -> Iterator[dict[str, Any]
                 "leaderEpoch": partition.leader_epoch,
                 "replicaNodes": [NODE_ID],
                 "isrNodes": [NODE_ID],
+                **_NO_OTHERS,
             }
 
 
