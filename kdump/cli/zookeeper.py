@@ -1,14 +1,14 @@
-"""Files of ZooKeeper: ``kdump stats --at`` and ``--at-zxid``, and what ``kdump dump`` shows of them."""
+"""Files of ZooKeeper: what ``kdump state`` and ``kdump dump`` show of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from kdump.cli.arguments import DumpArguments, StatsArguments
+from kdump.cli.arguments import DumpArguments, StateArguments
 from kdump.cli.common import begin
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.whatif_options import NO_CHANGE, NOW
+from kdump.cli.state_options import NO_CHANGE, NOW
 from kdump.codes import DamageError, KdumpError, Severity
 from kdump.log.files import strip_credentials
 from kdump.reading.selection import RowBudget
@@ -17,13 +17,11 @@ from kdump.zookeeper.datafiles import DataSet, data_sets
 from kdump.zookeeper.restore import RestoredTree, last_zxid_at, restore, tree_at
 
 
-def answer_zookeeper(given: StatsArguments, console: Console) -> int:
-    """Show the tree of each server among the paths, and give the exit status."""
-    from kdump.stats.state.zookeeperstate import node_records, zookeeper_page, zookeeper_rows
+def show_zookeeper(given: StateArguments, console: Console, status: RunStatus) -> None:
+    """Show the tree of each server among the paths, or what changed in it."""
+    from kdump.state.zookeeperstate import node_records, zookeeper_page, zookeeper_rows
     from kdump.verify.report import finding_json, finding_line
     from kdump.verify.zookeeperdata import restored_findings
-
-    status = RunStatus(console.show_error)
 
     def write(text: str) -> None:
         console.out.write(text.encode("utf-8", "surrogateescape"))
@@ -56,13 +54,11 @@ def answer_zookeeper(given: StatsArguments, console: Console) -> int:
                 write(finding_json(finding))
             else:
                 console.complain(f"kdump: {finding_line(finding, color=False).rstrip()}")
-    console.close()
-    return status.code
 
 
-def _show_changes(files: DataSet, given: StatsArguments, write: Callable[[str], None], console: Console) -> None:
+def _show_changes(files: DataSet, given: StateArguments, write: Callable[[str], None], console: Console) -> None:
     """Show the changes of nodes that ``--between`` and ``--history`` ask for. Raises KdumpError."""
-    from kdump.stats.state.zookeeperchanges import change_rows, change_text
+    from kdump.state.zookeeperchanges import change_rows, change_text
 
     wanted = None if given.history is None else (given.history.kind, given.history.name)
     span = (None, None) if given.between is None else (given.between.first, given.between.end)
@@ -118,7 +114,7 @@ def _sets(paths: tuple[str, ...], limit: int, on_error: Callable[[KdumpError], N
         return []
 
 
-def _restored(files: DataSet, given: StatsArguments) -> RestoredTree:
+def _restored(files: DataSet, given: StateArguments) -> RestoredTree:
     if given.at_zxid is not None:
         return tree_at(files, given.at_zxid)
     assert given.at is not None

@@ -23,6 +23,7 @@ RANKS = [
     {"dump", "verify"},
     {"diff"},
     {"convert", "stats", "repair"},
+    {"state"},
     {"restore", "spark", "library"},
     {"cli", "testing"},
 ]

@@ -655,7 +655,7 @@ def test_two_logs_of_one_base_offset(tmp_path: Path, name: str, codec: tuple[str
     """They would have one name. A hidden file that existed was named."""
     source = plain_source(tmp_path)
     shutil.copy(source / f"{10:020}.log", source / name)
-    words = ["convert", "--for-broker", "--topic", "t", "--topic-id", ID, "-o", str(tmp_path / "new"), str(source)]
+    words = ["restore", "--topic", "t", "--topic-id", ID, "-o", str(tmp_path / "new"), str(source)]
     run = kdump(*words, *codec, cwd=tmp_path)
     assert run.returncode == DAMAGE
     assert "two logs of it begin at offset 10: move one of them away, or --renumber them" in run.stderr.decode()

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kdump.stats.state import zookeeperstate
-from kdump.stats.state.zookeeperstate import zookeeper_page
+from kdump.state import zookeeperstate
+from kdump.state.zookeeperstate import zookeeper_page
 from kdump.zookeeper.datafiles import DataSet
 from kdump.zookeeper.restore import RestoredTree
 from kdump.zookeeper.tree import Release, ZNode, ZNodeTree
