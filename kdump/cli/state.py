@@ -28,7 +28,6 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
 from kdump.log.files import strip_credentials
-from kdump.log.paths import is_zookeeper
 from kdump.log.topics import fits
 from kdump.payloads.choice import DecoderChoice
 from kdump.rows.scalarlines import csv_line, json_line
@@ -36,6 +35,7 @@ from kdump.state.changes import ChangeSelection, write_changes
 from kdump.state.metadatarows import Row, StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
 from kdump.verify.metadatalog import replay_findings
+from kdump.worlds import world_of_path
 
 if TYPE_CHECKING:
     from kdump.verify.partitionentries import PartitionEntries
@@ -90,10 +90,10 @@ def state(paths: tuple[str, ...], **others: Any) -> int:
     status = RunStatus(console.show_error)
     given.paths = named_paths(given.paths, (), status.fail)
     tell_brokers(given.paths, console)
-    if is_zookeeper(given.paths[0]):
-        from kdump.cli.zookeeper import show_zookeeper
+    if (world := world_of_path(given.paths[0])) is not None:
+        from kdump.cli.otherworld import show_world
 
-        show_zookeeper(given, console, status)
+        show_world(world, given, console, status)
     elif given.history is not None and given.history.kind == "group":
         raise click.UsageError("--history group=NAME goes with files of ZooKeeper")
     else:

@@ -133,7 +133,7 @@ def _count(given: StatsArguments, console: Console, status: RunStatus) -> None:
         status.fail(error)
         return
     verification = Verification(
-        judge, on_error=status.fail, options=options.checks, is_07=given.is_07, see_07=run.see_07
+        judge, on_error=status.fail, options=options.checks, world=given.world, see=run.see_entries
     )
     said = FindingDeduplicator()
     for path in dict.fromkeys(given.paths):
@@ -218,7 +218,7 @@ def _write(report: FiguresReport, options: StatsOptions, given: StatsArguments, 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
     """What checks the partitions, and has their logs folded into ``run``. Raises as ``choose_engine``."""
     paths = given.paths
-    if given.is_07:
+    if given.world is not None:
         return run.judge()
     engine = choose_engine(given, paths, console)
     if engine.spark is not None:
