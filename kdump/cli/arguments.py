@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from kdump.inputs import Input
 from kdump.worlds import World, world_of_format
 
 if TYPE_CHECKING:
@@ -54,9 +55,10 @@ class JobsArguments(EngineArguments):
 
 
 class DumpArguments(LogArguments, EngineArguments):
-    """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
+    """Options of ``kdump dump``. Times are ms since 1970, sizes bytes; ``inputs``: what the PATHs mean."""
 
     paths: tuple[str, ...]
+    inputs: list[Input]
     topics: tuple[str, ...]
     files: str | None
     all_files: bool
@@ -163,9 +165,10 @@ class DiffArguments(JobsArguments):
 
 
 class StatsArguments(LogArguments, JobsArguments):
-    """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
+    """Options of ``kdump stats``. Times are ms since 1970, sizes bytes; ``inputs``: what the PATHs mean."""
 
     paths: tuple[str, ...]
+    inputs: list[Input]
     by: str
     quick: bool
     output: str
@@ -190,9 +193,10 @@ class StatsArguments(LogArguments, JobsArguments):
 
 
 class ConvertArguments(LogArguments, JobsArguments):
-    """Options of ``kdump convert``."""
+    """Options of ``kdump convert``; ``input``: what SRC means."""
 
     source: str
+    input: Input
     destination: str
     offset_map: bool
     to_magic: int | None

@@ -15,6 +15,7 @@ from kdump.cli.exit_status import RunStatus
 from kdump.codes import REFUSALS, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.checkpoint import is_topic_id
+from kdump.inputs import PathDirectory
 from kdump.kafka.startup.logdirectory import FUTURE
 from kdump.log.names import CLUSTER_METADATA, is_topic_name
 from kdump.log.siblings import read_topic_id
@@ -98,8 +99,7 @@ def _plans(
 ) -> Iterator[RestorePlan | LeftPartition]:
     """The plans of all partitions, and those for which there is no place. Raises KdumpError, click.UsageError."""
     if given.from_log_dir is None:
-        assert given.source is not None
-        source = read_source(given.source, given.max_decompressed_size)
+        source = read_source(given.input, given.max_decompressed_size)
         ending = ending_beside(source.place.directory)
         yield plan_restore(source, _target(given, cluster, source), options, ending)
         return
@@ -121,7 +121,7 @@ def _plans(
             yield LeftPartition(name, directory, RestoreNote(NoteKind.SEVERAL_SOURCES, message))
         else:
             try:
-                source = read_source(directory, given.max_decompressed_size)
+                source = read_source(PathDirectory(directory), given.max_decompressed_size)
                 yield plan_restore(source, target, options, ending_beside(directory))
             except KdumpError as error:
                 yield LeftPartition(name, directory, RestoreNote(NoteKind.UNREADABLE, str(error)))

@@ -11,9 +11,9 @@ from kdump.cli.exit_status import RunStatus
 from kdump.cli.view_options import check_decoder
 from kdump.cli.whatif_options import NO_CHANGE, NOW
 from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.inputs import fits
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
-from kdump.log.topics import fits
 from kdump.payloads.choice import DecoderChoice
 from kdump.rows.scalarlines import csv_line, json_line
 from kdump.stats.state.changes import ChangeSelection, write_changes
@@ -148,7 +148,7 @@ class _StateRun:
             self._console.note(f"{path}: skipped {finding.skipped}")
 
         limit = self._given.max_decompressed_size
-        return PartitionEntries(self._given.paths, on_error=on_error, on_damage=skip, limit=limit)
+        return PartitionEntries(self._given.inputs, on_error=on_error, on_damage=skip, limit=limit)
 
     def _show(self, kind: str, rows: Collection[Row]) -> None:
         from kdump.stats.state.coordinatorpage import state_table

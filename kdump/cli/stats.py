@@ -16,7 +16,6 @@ from kdump.cli.common import (
     common_options,
     limit_option,
     log_format_option,
-    named_paths,
     reading_options,
     topic_option,
 )
@@ -28,6 +27,7 @@ from kdump.cli.html_page import HtmlPage
 from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import ByParam, OutputFormat
 from kdump.codes import Codes, Finding, KdumpError
+from kdump.inputs import Input, inputs_of
 from kdump.log.files import strip_credentials
 from kdump.system.units import counted
 from kdump.worlds import world_of_path
@@ -104,11 +104,11 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
-    paths = given.paths = _paths(given, status)
-    tell_brokers(paths, console)
+    inputs = _inputs(given, status)
+    tell_brokers(given.paths, console)
     asked = _answer(given)
     if asked is not None:
-        choose_engine(given, paths, console, only_here=asked[0])
+        choose_engine(given, inputs, console, only_here=asked[0])
         return asked[1](given, console)
     from kdump.stats.grouping import grouping_of
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
@@ -125,18 +125,16 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     )
     run = StatsRun(options)
     try:
-        page = None if given.html is None else HtmlPage(given.html, paths)
+        page = None if given.html is None else HtmlPage(given.html, given.paths)
         judge = _judge(options, run, given, console)
     except KdumpError as error:
         status.fail(error)
         return status.code
-    verification = Verification(
-        judge, on_error=status.fail, options=options.checks, world=given.world, see=run.see_entries
-    )
+    verification = Verification(judge, on_error=status.fail, options=options.checks, see=run.see_entries)
     said = FindingDeduplicator()
-    for path in dict.fromkeys(paths):
+    for found in dict.fromkeys(inputs):
         try:
-            for item in verification.path(path) if len(paths) == 1 else said.of(verification.path(path)):
+            for item in said.of(verification.items(found)) if len(inputs) > 1 else verification.items(found):
                 if page is not None:
                     page.see(item)
                 if isinstance(item, Finding):
@@ -149,7 +147,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
                     depth = "headers" if given.quick else "every record"
                     reporter.note(f"{item.path}: {counted(item.batches, 'batch', 'batches')}, {depth}")
         except KdumpError as error:
-            status.fail(error.located(path))
+            status.fail(error.located(found.path))
     report = run.report()
     _write(report, options, given, console)
     if page is not None:
@@ -167,10 +165,13 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
 _STATE_OPTIONS: Final = ("at", "at_offset", "at_zxid", "between", "between_offsets", "history", "offsets_for")
 
 
-def _paths(given: StatsArguments, status: RunStatus) -> tuple[str, ...]:
-    """The PATHs to read. In a question about the state of the cluster ``--topic`` chooses from that."""
+def _inputs(given: StatsArguments, status: RunStatus) -> list[Input]:
+    """What is read. In a question about the state of the cluster ``--topic`` chooses from that."""
     is_of_state = not given.what_if and any(getattr(given, name) is not None for name in _STATE_OPTIONS)
-    return named_paths(given.paths, () if is_of_state else given.topics, status.fail)
+    topics, asks = () if is_of_state else given.topics, is_of_state or bool(given.what_if)
+    given.inputs = inputs_of(given.paths, status.fail, topics=topics, world=given.world, with_patterns=asks)
+    given.paths = tuple(found.path for found in given.inputs)
+    return given.inputs
 
 
 def _answer(given: StatsArguments) -> tuple[str, Callable[[StatsArguments, Console], int]] | None:
@@ -217,20 +218,20 @@ def _write(report: FiguresReport, options: StatsOptions, given: StatsArguments, 
 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
     """What checks the partitions, and has their logs folded into ``run``. Raises as ``choose_engine``."""
-    paths = given.paths
+    inputs = given.inputs
     if given.world is not None:
         return run.judge()
-    engine = choose_engine(given, paths, console)
+    engine = choose_engine(given, inputs, console)
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge
         from kdump.stats.tasks import take_folds
 
-        take_folds(paths, options, run, engine.run)
-        return SparkJudge(engine.spark, paths, options.checks, here=run.judge())
+        take_folds(inputs, options, run, engine.run)
+        return SparkJudge(engine.spark, inputs, options.checks, here=run.judge())
     if engine.pool is None:
         return run.judge()
     from kdump.stats.tasks import folding_judge
 
     # Only the pool keeps to a rate together with its processes.
     takes_small = given.rate is not None
-    return folding_judge(paths, options, run, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)
+    return folding_judge(inputs, options, run, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)
