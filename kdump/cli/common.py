@@ -95,16 +95,28 @@ def reading_options(function: _Function) -> _Function:
     return function
 
 
-def topic_option(what: str = "") -> Callable[[_Function], _Function]:
-    """``--topic``, as ``topics``; ``what`` else it chooses."""
+def topic_option(function: _Function) -> _Function:
+    """``--topic``, as ``topics``."""
     return option(
         OptionGroup.READ,
         "--topic",
         "topics",
         multiple=True,
         metavar="NAME|GLOB",
-        help=f"Of log directories only the partitions of this topic{what}; may be repeated.",
-    )
+        help="Of log directories only the partitions of this topic; may be repeated.",
+    )(function)
+
+
+def offset_map_option(function: _Function) -> _Function:
+    """``--offset-map``, as ``offset_map``."""
+    return option(
+        OptionGroup.QUESTIONS,
+        "--offset-map",
+        multiple=True,
+        type=click.Path(),
+        metavar="FILE",
+        help="With --output reset-csv: offsets as they are in logs that convert --renumber has made.",
+    )(function)
 
 
 def begin(given: Arguments, console: Console) -> None:

@@ -89,7 +89,7 @@ Examples:
     metavar="A,B,...",
     help="Comma-separated files, taken as DumpLogSegments takes them; PATHs are then ignored, as there.",
 )
-@topic_option()
+@topic_option
 @log_format_option
 @option(
     OptionGroup.READ,

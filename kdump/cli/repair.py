@@ -121,14 +121,8 @@ Examples:
     metavar="MANIFEST",
     help="Undo the repair in place that wrote this manifest.",
 )
-@topic_option()
+@topic_option
 @log_format_option
-@option(
-    OptionGroup.MODE,
-    "--adopt",
-    is_flag=True,
-    help="Print a plan to bring the PATHs, log directories without their cluster, into a new one.",
-)
 @option(
     OptionGroup.WRITE,
     "--finish",
@@ -189,9 +183,9 @@ Examples:
     OptionGroup.OUTPUT,
     "--output",
     "output_format",
-    type=OutputFormat(["text", "jsonl", "commands"]),
+    type=OutputFormat(["text", "jsonl"]),
     default="text",
-    help="Text for people, or one JSON object per partition; with --adopt also the commands to run.",
+    help="Text for people, or one JSON object per partition.",
 )
 @option(
     OptionGroup.WRITE,
@@ -243,12 +237,6 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
     begin(given, console)
     reporter = console.reporter(verbose=given.verbose)
     status = RunStatus(console.show_error)
-    if given.adopt:
-        from kdump.cli.adopt import adopt  # a repair needs none of it
-
-        adopt(given, console, status)
-        console.close()
-        return status.code
     told: set[str] = set()
 
     def fail(error: KdumpError) -> None:

@@ -51,7 +51,7 @@ Examples:
   zstdcat X.log.zst | kdump verify -            a segment from a pipe""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@topic_option()
+@topic_option
 @log_format_option
 @option(
     OptionGroup.CHECK,

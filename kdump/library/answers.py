@@ -123,7 +123,7 @@ class RepairPlan(JsonValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOffset(JsonValue):
-    """The committed offset of a group in a partition: a line of ``kdump stats --at --output jsonl``."""
+    """The committed offset of a group in a partition: a line of ``kdump state --output jsonl``."""
 
     group: str
     topic: str
@@ -266,7 +266,7 @@ def repair_plan(
 def group_offsets(
     path: Paths, *, at: Time = None, group: str | None = None, max_decompressed_size: int = DEFAULT_LIMIT
 ) -> list[GroupOffset]:
-    """What consumer groups had committed at a time, as ``kdump stats --at`` gives it.
+    """What consumer groups had committed at a time, as ``kdump state`` gives it.
 
     Args:
         path: partitions of ``__consumer_offsets``, or a log directory with some of them; one or many.
@@ -279,7 +279,7 @@ def group_offsets(
         KdumpError: a path cannot be read, or holds no partition of ``__consumer_offsets``.
     """
     from kdump.kafka.image.names import TopicNames
-    from kdump.stats.state.coordinators import KnownTopics, coordinator_rows
+    from kdump.state.coordinators import KnownTopics, coordinator_rows
     from kdump.verify.partitionentries import PartitionEntries
 
     inputs = inputs_of(dict.fromkeys(paths_of(path)), fail, with_patterns=True)

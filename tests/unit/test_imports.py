@@ -24,6 +24,7 @@ RANKS = [
     {"dump", "verify"},
     {"diff"},
     {"convert", "stats", "repair"},
+    {"state"},
     {"restore", "spark", "library", "kafka07", "zookeeper"},
     {"cli", "testing"},
 ]

@@ -400,7 +400,9 @@ def test_what_is_larger_than_a_producer_may_write(tmp_path: Path) -> None:
     size = (source / f"{13:020}.log").stat().st_size
     (source / f"{13:020}.log").write_bytes(v2_batch(plain_rows(3, size=40), base_offset=13))
     plan = plan_restore(
-        read_source(resolve(str(source))), TargetPartition("t", 0, ID, max_message_bytes=size), RestoreOptions()
+        read_source(resolve(str(source))),
+        TargetPartition("t", 0, ID, max_message_bytes=size),
+        RestoreOptions(),
     )
     found = [(note.first_offset, note.is_loss) for note in plan.notes if note.kind is NoteKind.LARGE_BATCH]
     assert found == [(15, False)]
@@ -658,7 +660,7 @@ def test_two_logs_of_one_base_offset(tmp_path: Path, name: str, codec: tuple[str
     """They would have one name. A hidden file that existed was named."""
     source = plain_source(tmp_path)
     shutil.copy(source / f"{10:020}.log", source / name)
-    words = ["convert", "--for-broker", "--topic", "t", "--topic-id", ID, "-o", str(tmp_path / "new"), str(source)]
+    words = ["restore", "--topic", "t", "--topic-id", ID, "-o", str(tmp_path / "new"), str(source)]
     run = kdump(*words, *codec, cwd=tmp_path)
     assert run.returncode == DAMAGE
     assert "two logs of it begin at offset 10: move one of them away, or --renumber them" in run.stderr.decode()

@@ -12,7 +12,7 @@ from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataIm
 from kdump.kafka.image.metadataversion import FEATURE, LEVELS
 from kdump.kafka.image.partitions import LOST, MIGRATING, RECOVERY_STATES, UNASSIGNED, PartitionRegistration
 from kdump.kafka.image.topics import TopicImage
-from kdump.stats.state.secrets import redacted
+from kdump.state.secrets import redacted
 
 _RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
 _PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")

@@ -29,7 +29,7 @@ from kdump.log.names import parse_partition_directory
 from kdump.payloads.internal import DecodedMessage
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.reading.selection import Range
-from kdump.stats.state.metadatarows import Row, StateSelection, acl_row
+from kdump.state.metadatarows import Row, StateSelection, acl_row
 
 _MEMBERS: Final = (
     "change", "topic", "topicId", "partition", "broker", "resourceType", "resourceName", "name", "before", "after",
