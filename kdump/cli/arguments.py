@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from kdump.inputs import Input
 from kdump.worlds import World, world_of_format
 
 if TYPE_CHECKING:
@@ -54,9 +55,10 @@ class JobsArguments(EngineArguments):
 
 
 class DumpArguments(LogArguments, EngineArguments):
-    """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
+    """Options of ``kdump dump``. Times are ms since 1970, sizes bytes; ``inputs``: what the PATHs mean."""
 
     paths: tuple[str, ...]
+    inputs: list[Input]
     topics: tuple[str, ...]
     files: str | None
     all_files: bool
@@ -163,9 +165,10 @@ class DiffArguments(JobsArguments):
 
 
 class StatsArguments(LogArguments, JobsArguments):
-    """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
+    """Options of ``kdump stats``. Times are ms since 1970, sizes bytes; ``inputs``: what the PATHs mean."""
 
     paths: tuple[str, ...]
+    inputs: list[Input]
     by: str
     quick: bool
     output: str
@@ -180,9 +183,10 @@ class StatsArguments(LogArguments, JobsArguments):
 
 
 class StateArguments(Arguments):
-    """Options of ``kdump state``. Times are ms since 1970, sizes bytes."""
+    """Options of ``kdump state``. Times are ms since 1970, sizes bytes; ``inputs``: what the PATHs mean."""
 
     paths: tuple[str, ...]
+    inputs: list[Input]
     output: str
     at: int | None
     at_offset: int | None
@@ -220,9 +224,10 @@ class ConversionArguments(Arguments):
 
 
 class ConvertArguments(ConversionArguments, LogArguments, JobsArguments):
-    """Options of ``kdump convert``."""
+    """Options of ``kdump convert``; ``input``: what SRC means."""
 
     source: str
+    input: Input
     destination: str
     offset_map: bool
     form: Literal["jsonl", "csv", "parquet"] | None
@@ -232,9 +237,10 @@ class ConvertArguments(ConversionArguments, LogArguments, JobsArguments):
 
 
 class RestoreArguments(ConversionArguments):
-    """Options of ``kdump restore``."""
+    """Options of ``kdump restore``; ``inputs``: what the PATHs mean."""
 
     paths: tuple[str, ...]
+    inputs: list[Input]
     destination: str
     topic: str | None
     topic_id: str | None

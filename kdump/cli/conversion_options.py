@@ -13,6 +13,7 @@ from kdump.cli.options import OptionGroup, option
 from kdump.cli.params import ClockRange, OffsetRange, TimeRange
 from kdump.convert.conversion import Conversion
 from kdump.format.batch import CODEC_NAMES, MAGIC
+from kdump.inputs import Input
 from kdump.log.names import MAX_OFFSET
 from kdump.reading.selection import Range
 from kdump.wire.compression import LEVELS
@@ -93,7 +94,7 @@ def conversion_options(function: _Function) -> _Function:
     return function
 
 
-def conversion_of(given: ConversionArguments, sources: Sequence[str], note: Callable[[str], None]) -> Conversion:
+def conversion_of(given: ConversionArguments, sources: Sequence[Input], note: Callable[[str], None]) -> Conversion:
     """What is asked for. UsageError for times without a day, where the logs of ``sources`` do not tell it."""
     times = given.times
     if isinstance(times, ClockRange):

@@ -26,6 +26,7 @@ from kdump.convert.export import export_text
 from kdump.convert.report import converted_lines, converted_row, loss_lines, loss_rows, marker_rows
 from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_in_order
 from kdump.convert.segment import SegmentResult
+from kdump.inputs import input_of
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
 from kdump.log.names import is_uri
@@ -133,7 +134,12 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
     console = Console(show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
-    conversion = replace(conversion_of(given, (source,), console.note), skip_damaged=given.skip_damaged)
+    try:
+        given.input = input_of(source, given.world)
+    except KdumpError as error:
+        status.fail(error.located(source))
+        return status.code
+    conversion = replace(conversion_of(given, [given.input], console.note), skip_damaged=given.skip_damaged)
     if given.destination == _STDOUT:
         _engine(given, 1, options, console)
         _to_stdout(conversion, given, console, status)
@@ -152,12 +158,12 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
 
 
 def _plan(conversion: Conversion, given: ConvertArguments) -> Sequence[Job]:
-    source, destination = given.source, given.destination
+    found, destination = given.input, given.destination
     if given.form is not None:
-        return plan_export(source, destination, given.form, conversion, is_safe=given.csv_safe, world=given.world)
+        return plan_export(found, destination, given.form, conversion, is_safe=given.csv_safe)
     if given.input_form is not None:
-        return plan_import(source, destination, conversion)
-    return plan_conversion(source, destination, conversion, world=given.world, maps_offsets=given.offset_map)
+        return plan_import(found, destination, conversion)
+    return plan_conversion(found, destination, conversion, maps_offsets=given.offset_map)
 
 
 def _engine(given: ConvertArguments, count: int, options: GivenOptions, console: Console) -> Engine:
@@ -165,7 +171,7 @@ def _engine(given: ConvertArguments, count: int, options: GivenOptions, console:
     only_here = options.first(CONVERT_LOCAL_ONLY)
     if only_here is None and count == 1 and given.engine != "spark" and not given.master:
         only_here = "one segment"
-    return choose_engine(given, (given.source,), console, only_here=only_here)
+    return choose_engine(given, [given.input], console, only_here=only_here)
 
 
 def _run(jobs: Sequence[Job], console: Console, given: ConvertArguments, engine: Engine, status: RunStatus) -> None:
@@ -244,7 +250,7 @@ def _to_stdout(conversion: Conversion, given: ConvertArguments, console: Console
     """Records as text on standard output, messages on standard error."""
     assert given.form is not None
     try:
-        jobs = plan_export(given.source, "", given.form, conversion, is_safe=given.csv_safe, world=given.world)
+        jobs = plan_export(given.input, "", given.form, conversion, is_safe=given.csv_safe)
     except KdumpError as error:
         status.fail(error)
         return

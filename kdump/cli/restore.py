@@ -22,6 +22,7 @@ from kdump.cli.signals import unwound
 from kdump.codes import REFUSALS, Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.checkpoint import is_topic_id
+from kdump.inputs import PathDirectory, inputs_of
 from kdump.kafka.startup.logdirectory import FUTURE
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
@@ -207,7 +208,8 @@ def _show_plan(given: RestoreArguments, console: Console, status: RunStatus) -> 
 
 def _restore(given: RestoreArguments, console: Console, status: RunStatus) -> None:
     """Restore what ``given`` names; errors go to ``status``. Raises click.UsageError."""
-    conversion = conversion_of(given, given.paths, console.note)
+    given.inputs = inputs_of(given.paths, status.fail)
+    conversion = conversion_of(given, given.inputs, console.note)
     words = [one.rpartition("=") for one in (given.open_transactions or "").split(",")]
     needs_markers = any(word in ("abort", "refuse") for _, _, word in words)
     if needs_markers and not (conversion.keeps_markers or conversion.read_committed):
@@ -259,9 +261,10 @@ def _named_plans(
 ) -> Iterator[RestorePlan]:
     """The plan of each PATH; errors go to ``status``. Raises click.UsageError."""
     targets: dict[str, str] = {}
-    for path in given.paths:
+    for found in given.inputs:
+        path = found.path
         try:
-            source = read_source(path, given.max_decompressed_size)
+            source = read_source(found, given.max_decompressed_size)
             target = _target(given, cluster, source)
             other = targets.setdefault(target.name, path)
             if other != path:
@@ -292,7 +295,7 @@ def _plans_of_all(
             yield LeftPartition(name, directory, RestoreNote(NoteKind.SEVERAL_SOURCES, message))
         else:
             try:
-                source = read_source(directory, given.max_decompressed_size)
+                source = read_source(PathDirectory(directory), given.max_decompressed_size)
                 yield plan_restore(source, target, options, ending_beside(directory))
             except KdumpError as error:
                 yield LeftPartition(name, directory, RestoreNote(NoteKind.UNREADABLE, str(error)))

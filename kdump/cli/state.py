@@ -13,7 +13,6 @@ from kdump.cli.common import (
     color_option,
     common_options,
     limit_option,
-    named_paths,
     reading_options,
 )
 from kdump.cli.conflicts import STATE, STATE_QUESTIONS, GivenOptions, zookeeper_facts
@@ -25,10 +24,10 @@ from kdump.cli.params import OutputFormat
 from kdump.cli.state_options import NO_CHANGE, NOW, state_options
 from kdump.cli.view_options import check_decoder
 from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.inputs import fits, inputs_of
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
 from kdump.log.files import strip_credentials
-from kdump.log.topics import fits
 from kdump.payloads.choice import DecoderChoice
 from kdump.rows.scalarlines import csv_line, json_line
 from kdump.state.changes import ChangeSelection, write_changes
@@ -88,7 +87,8 @@ def state(paths: tuple[str, ...], **others: Any) -> int:
     console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
-    given.paths = named_paths(given.paths, (), status.fail)
+    given.inputs = inputs_of(given.paths, status.fail, with_patterns=True)
+    given.paths = tuple(found.path for found in given.inputs)
     tell_brokers(given.paths, console)
     if (world := world_of_path(given.paths[0])) is not None:
         from kdump.cli.otherworld import show_world
@@ -246,7 +246,7 @@ class _StateRun:
             self._console.note(f"{path}: skipped {finding.skipped}")
 
         limit = self._given.max_decompressed_size
-        return PartitionEntries(self._given.paths, on_error=on_error, on_damage=skip, limit=limit)
+        return PartitionEntries(self._given.inputs, on_error=on_error, on_damage=skip, limit=limit)
 
     def _show(self, kind: str, rows: Collection[Row]) -> None:
         show_rows(kind, rows, self._given, self._console, self.status)

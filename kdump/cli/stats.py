@@ -15,7 +15,6 @@ from kdump.cli.common import (
     common_options,
     limit_option,
     log_format_option,
-    named_paths,
     reading_options,
     topic_option,
 )
@@ -27,6 +26,7 @@ from kdump.cli.html_page import HtmlPage
 from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import ByParam, OutputFormat
 from kdump.codes import Codes, Finding, KdumpError
+from kdump.inputs import inputs_of
 from kdump.log.files import strip_credentials
 from kdump.system.units import counted
 
@@ -100,9 +100,12 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
-    given.paths = named_paths(given.paths, given.topics, status.fail)
+    # A question takes patterns.
+    asks = bool(given.what_if) or given.offsets_for is not None
+    given.inputs = inputs_of(given.paths, status.fail, topics=given.topics, world=given.world, with_patterns=asks)
+    given.paths = tuple(found.path for found in given.inputs)
     tell_brokers(given.paths, console)
-    if given.what_if or given.offsets_for is not None:
+    if asks:
         _answer(given, console, status)
     else:
         _count(given, console, status)
@@ -132,13 +135,12 @@ def _count(given: StatsArguments, console: Console, status: RunStatus) -> None:
     except KdumpError as error:
         status.fail(error)
         return
-    verification = Verification(
-        judge, on_error=status.fail, options=options.checks, world=given.world, see=run.see_entries
-    )
+    verification = Verification(judge, on_error=status.fail, options=options.checks, see=run.see_entries)
     said = FindingDeduplicator()
-    for path in dict.fromkeys(given.paths):
+    for found in dict.fromkeys(given.inputs):
         try:
-            for item in verification.path(path) if len(given.paths) == 1 else said.of(verification.path(path)):
+            items = verification.items(found)
+            for item in items if len(given.inputs) == 1 else said.of(items):
                 if page is not None:
                     page.see(item)
                 if isinstance(item, Finding):
@@ -151,7 +153,7 @@ def _count(given: StatsArguments, console: Console, status: RunStatus) -> None:
                     depth = "headers" if given.quick else "every record"
                     reporter.note(f"{item.path}: {counted(item.batches, 'batch', 'batches')}, {depth}")
         except KdumpError as error:
-            status.fail(error.located(path))
+            status.fail(error.located(found.path))
     report = run.report()
     _write(report, options, given, console)
     if page is not None:
@@ -166,7 +168,7 @@ def _count(given: StatsArguments, console: Console, status: RunStatus) -> None:
 
 def _answer(given: StatsArguments, console: Console, status: RunStatus) -> None:
     """Answer what is asked in place of the figures."""
-    choose_engine(given, given.paths, console, only_here="--what-if" if given.what_if else "--offsets-for")
+    choose_engine(given, given.inputs, console, only_here="--what-if" if given.what_if else "--offsets-for")
     if given.offsets_for is not None:
         _offsets_for(given, given.offsets_for, console, status)
         return
@@ -185,7 +187,7 @@ def _offsets_for(given: StatsArguments, timestamp: int, console: Console, status
         status.add(damaged=True)
         console.note(f"{path}: skipped {finding.skipped}")
 
-    logs = PartitionEntries(given.paths, on_error=status.fail, on_damage=skip, limit=given.max_decompressed_size)
+    logs = PartitionEntries(given.inputs, on_error=status.fail, on_damage=skip, limit=given.max_decompressed_size)
     rows = offset_rows(logs, timestamp, status.fail)
     if not (rows or status.unreadable):
         what = "no partition, by the names of the directories"
@@ -217,20 +219,20 @@ def _write(report: FiguresReport, options: StatsOptions, given: StatsArguments, 
 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
     """What checks the partitions, and has their logs folded into ``run``. Raises as ``choose_engine``."""
-    paths = given.paths
+    inputs = given.inputs
     if given.world is not None:
         return run.judge()
-    engine = choose_engine(given, paths, console)
+    engine = choose_engine(given, inputs, console)
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge
         from kdump.stats.tasks import take_folds
 
-        take_folds(paths, options, run, engine.run)
-        return SparkJudge(engine.spark, paths, options.checks, here=run.judge())
+        take_folds(inputs, options, run, engine.run)
+        return SparkJudge(engine.spark, inputs, options.checks, here=run.judge())
     if engine.pool is None:
         return run.judge()
     from kdump.stats.tasks import folding_judge
 
     # Only the pool keeps to a rate together with its processes.
     takes_small = given.rate is not None
-    return folding_judge(paths, options, run, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)
+    return folding_judge(inputs, options, run, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)

@@ -17,6 +17,7 @@ RANKS = [
     {"wire"},
     {"format"},
     {"fast", "log", "payloads"},
+    {"inputs"},
     {"reading"},
     {"rows", "kafka", "explain"},
     {"tasks"},
