@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 
 from kdump.cli.arguments import ServeArguments
-from kdump.cli.common import begin, common_options, named_paths, reading_options, topic_option
+from kdump.cli.common import begin, common_options, reading_options, topic_option
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.html_page import write_file
@@ -21,7 +21,7 @@ from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import Moment
 from kdump.cli.report_place import check_report_place
 from kdump.codes import Codes, KdumpError
-from kdump.log.files import strip_credentials
+from kdump.inputs import inputs_of
 from kdump.log.names import parse_partition_directory
 
 _REPORT_BEGINS: Final = b'{"type":"finding"'
@@ -81,7 +81,7 @@ Examples:
   kdump serve DIR --until 2026-03-01T12:00    as it was at a time""",
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path())
-@topic_option()
+@topic_option
 @option(
     OptionGroup.CHOICE,
     "--until",
@@ -127,9 +127,7 @@ Examples:
     is_flag=True,
     help="Listen on another address than this machine's own without TLS and passwords.",
 )
-@option(
-    OptionGroup.OUTPUT, "--report", metavar="FILE", help="Write damage that is met into this file, as JSON lines."
-)
+@option(OptionGroup.OUTPUT, "--report", metavar="FILE", help="Write damage that is met into this file, as JSON lines.")
 @reading_options
 @common_options
 def serve(**given: Any) -> int:
@@ -162,7 +160,7 @@ def _serve(arguments: ServeArguments, console: Console, status: RunStatus) -> No
     users: Mapping[str, str] = {user: _password(file) for user, file in arguments.sasl}
     if arguments.report is not None:
         check_report_place(arguments.report, _REPORT_BEGINS)
-    paths = named_paths([strip_credentials(path) for path in arguments.paths], arguments.topics, status.fail)
+    inputs = inputs_of(arguments.paths, status.fail, topics=arguments.topics)
     host, port = arguments.listen
     options = ServeOptions(
         host,
@@ -173,7 +171,7 @@ def _serve(arguments: ServeArguments, console: Console, status: RunStatus) -> No
         arguments.group_offsets != "none",
         arguments.report,
     )
-    service = Service(paths, options, status.fail, console.note)
+    service = Service(inputs, options, status.fail, console.note)
     try:
         topics = service.view.topics.values()
         count = sum(len(topic.partitions) for topic in topics)

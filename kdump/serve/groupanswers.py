@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kdump.codes import KdumpError
+from kdump.inputs import inputs_of
 from kdump.kafka.coordinatorstate import OFFSETS
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.serve.groups import Committed, Groups, GroupState, KnownGroup
@@ -129,7 +130,8 @@ def groups_in_logs(view: View, on_error: Callable[[KdumpError], None]) -> dict[s
     topic = view.topics.get(INTERNAL_TOPICS[OFFSETS])
     if topic is None:
         return {}
-    logs = PartitionEntries([one.directory for one in topic.partitions.values()], on_error=on_error)
+    directories = inputs_of([one.directory for one in topic.partitions.values()], on_error)
+    logs = PartitionEntries(directories, on_error=on_error)
     at = None if view.until_time is None else view.until_time - 1
     offsets: dict[str, dict[tuple[str, int], Committed]] = {}
     states: dict[str, tuple[str, str]] = {}

@@ -6,14 +6,14 @@ import json
 import os
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TextIO
 
 from kdump.codes import Codes, Finding, KdumpError
+from kdump.inputs import Input, inputs_of
 from kdump.log.context import FileContext
-from kdump.log.files import strip_credentials
 from kdump.serve.groupanswers import groups_in_logs
 from kdump.serve.groups import KnownGroup
 from kdump.serve.server import Safety, Server
@@ -44,7 +44,7 @@ class Service:
     """A server that listens. ``address``: ``host:port``.
 
     Args:
-        paths: as ``files.strip_credentials`` gave them.
+        inputs: what is served.
         options: see there.
         on_error: takes what cannot be read, once; may be called by several threads.
         tell: takes lines about damage; the same.
@@ -55,7 +55,7 @@ class Service:
 
     def __init__(
         self,
-        paths: Sequence[str],
+        inputs: Iterable[Input],
         options: ServeOptions,
         on_error: Callable[[KdumpError], None],
         tell: Callable[[str], None],
@@ -66,7 +66,7 @@ class Service:
         self._report: TextIO | None = None
         self._lock = threading.Lock()
         self.view = View(
-            paths,
+            inputs,
             on_error=self._show_error,
             on_damage=self._show_damage,
             until=options.until,
@@ -155,8 +155,9 @@ def serving(*paths: str | os.PathLike[str], until: Mapping[tuple[str, int], int]
         KdumpError: a path cannot be read.
     """
     errors: list[KdumpError] = []
-    given = [strip_credentials(os.fspath(path)) for path in paths]
-    service = Service(given, ServeOptions(until=until or {}), errors.append, lambda line: None)
+    service = Service(
+        inputs_of(paths, errors.append), ServeOptions(until=until or {}), errors.append, lambda line: None
+    )
     try:
         if errors:
             raise errors[0]

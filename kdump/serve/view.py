@@ -12,10 +12,10 @@ from typing import Final
 
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.format.checkpoint import parse_meta_properties, parse_offset_checkpoint, parse_partition_metadata
+from kdump.inputs import Input, LogSegment, OtherFile, PathDirectory, file_by_name
 from kdump.log import files
-from kdump.log.names import META_PROPERTIES, base_of, parse_partition_directory
+from kdump.log.names import META_PROPERTIES, parse_partition_directory
 from kdump.log.opening import read_whole
-from kdump.log.paths import LogSegment, PathDirectory, resolve
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.serve.partition import LogFile, Partition
 from kdump.serve.segment import Cut
@@ -45,10 +45,10 @@ class Topic:
 
 
 class View:
-    """The topics of some paths.
+    """The topics of some inputs.
 
     Args:
-        paths: partition directories, log directories and .log files, as ``files.strip_credentials`` gave them.
+        inputs: partition directories, log directories and .log files.
         on_error: takes what cannot be read.
         on_damage: takes damage with its path, when it is met.
         until: where the view of each partition ends, by topic and partition.
@@ -57,7 +57,7 @@ class View:
 
     def __init__(
         self,
-        paths: Sequence[str],
+        inputs: Iterable[Input],
         *,
         on_error: Callable[[KdumpError], None],
         on_damage: Callable[[str, Finding], None],
@@ -72,12 +72,12 @@ class View:
         self._on_damage = on_damage
         self._until = until or {}
         self._log_starts: dict[str, dict[tuple[str, int], int]] = {}
-        for path in paths:
+        for given in inputs:
             try:
-                for directory, logs, is_given in _partitions(path, on_error):
+                for directory, logs, is_given in _partitions(given, on_error):
                     self._add(directory, logs, is_given=is_given)
             except KdumpError as error:
-                on_error(error.located(path))
+                on_error(error.located(given.path))
         self.topics = dict(sorted(self.topics.items()))
 
     def partition(self, topic: str, number: int) -> Partition | None:
@@ -85,7 +85,7 @@ class View:
         found = self.topics.get(topic)
         return None if found is None else found.partitions.get(number)
 
-    def _add(self, directory: str, logs: Sequence[str], *, is_given: bool) -> None:
+    def _add(self, directory: str, logs: Sequence[LogSegment], *, is_given: bool) -> None:
         path = directory if "://" in directory else files.absolute(directory)
         name = parse_partition_directory(os.path.basename(path.rstrip("/")))
         if name is None:
@@ -98,7 +98,9 @@ class View:
             raise KdumpError(Codes.UNREADABLE, f"is left out: {what}", path=directory)
         above = os.path.dirname(path)
         cut = Cut(self._until.get(name), self.until_time)
-        found = [LogFile(log, base_of(log)) for log in logs]
+        found = [LogFile(log.path, log.base_offset) for log in logs if log.base_offset is not None and not log.state]
+        if not found:
+            raise KdumpError(Codes.NO_SEGMENTS, "no .log with an offset in its name", path=directory)
         partition = Partition(directory, found, self._log_start(above, *name), cut, self._on_damage)
         topic = self.topics.get(name[0])
         if topic is None:
@@ -121,20 +123,22 @@ class View:
         return self._log_starts[above].get((topic, number), 0)
 
 
-def _partitions(path: str, on_error: Callable[[KdumpError], None]) -> Iterable[tuple[str, Sequence[str], bool]]:
+def _partitions(
+    given: Input, on_error: Callable[[KdumpError], None]
+) -> Iterable[tuple[str, Sequence[LogSegment], bool]]:
     """(directory, logs, whether the user named it) of the partitions that a PATH stands for."""
-    found = resolve(path)
-    if isinstance(found, PathDirectory):
-        for folder in found.partitions(on_error):
-            if folder.names:
-                yield folder.path, folder.paths, folder.is_given
-    elif isinstance(found, LogSegment):
-        if not files.exists(path):
-            raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=path)
-        yield os.path.dirname(files.absolute(path)), [path], True
+    if isinstance(given, PathDirectory):
+        for folder in given.partitions(on_error):
+            logs = [file for file in map(file_by_name, folder.paths) if isinstance(file, LogSegment)]
+            if logs:
+                yield folder.path, logs, folder.is_given
+    elif isinstance(given, LogSegment) and files.exists(given.path):
+        yield os.path.dirname(files.absolute(given.path)), [given], True
+    elif isinstance(given, OtherFile):
+        raise given.error
     else:
-        code = Codes.NOT_A_SEGMENT_FILE if files.exists(path) else Codes.MISSING
-        raise KdumpError(code, code.value.title, path=path)
+        code = Codes.NOT_A_SEGMENT_FILE if files.exists(given.path) else Codes.MISSING
+        raise KdumpError(code, code.value.title, path=given.path)
 
 
 def _topic_id(directory: str, name: str) -> str:
