@@ -173,7 +173,7 @@ class Partition:
             if not self.log_start <= offset <= end:
                 raise OutOfRangeError
             limit = self.last_stable_offset if committed else end
-            if offset >= limit:
+            if offset >= limit or (size <= 0 and not at_least_one):
                 return Fetched(_nothing(offset), ())
             first = max(bisect_right(self._logs, offset, key=lambda log: log.base_offset) - 1, 0)
             for number in range(first, len(self._logs)):

@@ -295,7 +295,7 @@ class Segment:
         """
         first, last_at, at, has_zstd = None, 0, 0, False
         unpack, size = _FRAME.unpack_from, len(data)
-        while at + HEADER_SIZE_UP_TO_MAGIC < size:
+        while at + _FRAME.size <= size:
             base, length, legacy_crc, magic, crc = unpack(data, at)
             after = at + LOG_OVERHEAD + length
             if after > size or base >= end_offset:

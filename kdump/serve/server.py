@@ -156,7 +156,9 @@ class Server:
                 connection = self._safety.tls.wrap_socket(plain, server_side=True)
             try:
                 _Session(self, connection, host, self._safety.users).run()
-            except (LookupError, TypeError, ArithmeticError, AssertionError, MemoryError) as error:
+            except (OSError, _ClosedError, RequestError):
+                raise
+            except Exception as error:
                 what = f"internal error: {type(error).__name__}: {error}; the connection of {host} is closed"
                 self._on_error(KdumpError(Codes.UNREADABLE, what))
         with suppress(OSError):
@@ -324,23 +326,14 @@ class _Session:
     def _send(self, parts: Sequence[Buffer]) -> None:
         """Send a response; _ClosedError when the client does not take it in time."""
         until = time.monotonic() + _SLOW
-        small = bytearray()
         for part in parts:
-            if len(small) + len(part) <= _PIECE:
-                small += part
-                continue
-            self._send_all(memoryview(small), until)
-            small = bytearray()
-            self._send_all(memoryview(part), until)
-        self._send_all(memoryview(small), until)
-
-    def _send_all(self, data: memoryview, until: float) -> None:
-        for start in range(0, len(data), _PIECE):
-            left = until - time.monotonic()
-            if left <= 0:
-                raise _ClosedError
-            self._connection.settimeout(left)
-            self._connection.sendall(data[start : start + _PIECE])
+            data = memoryview(part)
+            for start in range(0, len(data), _PIECE):
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise _ClosedError
+                self._connection.settimeout(left)
+                self._connection.sendall(data[start : start + _PIECE])
 
 
 def _raise_descriptors() -> int:

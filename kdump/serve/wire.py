@@ -21,6 +21,8 @@ from kdump.wire.cursor import Cursor
 _HEAD: Final = struct.Struct(">hhi")
 """Number of the request, version, correlation id."""
 _INT32: Final = struct.Struct(">i")
+_SMALL: Final = 1 << 16
+"""Bytes of a part of a response that is copied and joined with its neighbours."""
 HEAD_SIZE: Final = _HEAD.size
 _MOST_TAGS: Final = 64
 _MOST_ELEMENTS: Final = 20_000
@@ -140,8 +142,16 @@ def read_request(data: bytes, host: str) -> Request:
 
 
 def write_response(api: Api, version: int, correlation_id: int, values: Mapping[str, Any]) -> list[Buffer]:
-    """The frame of a response, in parts."""
+    """The frame of a response, in a few parts: one with thousands of partitions may wait long to be sent."""
     is_flexible = api.header_is_flexible(version) and api.key != API_VERSIONS
     parts: list[Buffer] = [_INT32.pack(correlation_id) + (b"\0" if is_flexible else b"")]
     parts += write_message(api.response, version, values)
-    return [_INT32.pack(sum(map(len, parts))), *parts]
+    found: list[Buffer] = []
+    small = bytearray(_INT32.pack(sum(map(len, parts))))
+    for part in parts:
+        if len(part) <= _SMALL:
+            small += part
+        else:
+            found += (small, part)
+            small = bytearray()
+    return [*found, small]
