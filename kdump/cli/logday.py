@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import click
 
-from kdump.cli.engine_options import logs_of
+from kdump.cli.engine import logs_of
 from kdump.cli.params import ClockRange
 from kdump.log.days import days_of_logs
 from kdump.reading.selection import Range
