@@ -134,11 +134,7 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
     console = Console(show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
-    try:
-        given.input = input_of(source, given.world)
-    except KdumpError as error:
-        status.fail(error.located(source))
-        return status.code
+    given.input = input_of(source, given.world)
     conversion = replace(conversion_of(given, [given.input], console.note), skip_damaged=given.skip_damaged)
     if given.destination == _STDOUT:
         _engine(given, 1, options, console)

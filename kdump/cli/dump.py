@@ -19,7 +19,7 @@ from kdump.cli.common import (
     reading_options,
     topic_option,
 )
-from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions, zookeeper_facts
+from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions, world_facts
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine_options import choose_engine, no_jobs_option, spark_options
@@ -277,7 +277,7 @@ def _facts(given: DumpArguments) -> dict[str, str | bool | None]:
         "text files only": text_file if not names_files and all(map(is_text_file, paths)) else None,
         "a stream": next(filter(reads_once, paths), None),
         "a URI": any(map(is_uri, paths)),
-        **zookeeper_facts(() if given.files is not None else paths),
+        **world_facts(() if given.files is not None else paths),
     }
 
 

@@ -18,7 +18,7 @@ from kdump.cli.common import (
     reading_options,
     topic_option,
 )
-from kdump.cli.conflicts import STATS, GivenOptions, zookeeper_facts
+from kdump.cli.conflicts import STATS, GivenOptions, world_facts
 from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine, engine_options, tell_brokers
 from kdump.cli.exit_status import RunStatus
@@ -96,7 +96,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
         raise click.UsageError("no PATH given (kdump stats --help)")
     given = StatsArguments({"paths": tuple(map(strip_credentials, paths)), **others})
     by_contents = given.by if given.by.startswith(("key", "header:")) else None
-    GivenOptions({"contents": by_contents, **zookeeper_facts(given.paths)}).check(STATS)
+    GivenOptions({"contents": by_contents, **world_facts(given.paths)}).check(STATS)
     console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
