@@ -149,6 +149,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
                     reporter.note(f"{item.path}: {counted(item.batches, 'batch', 'batches')}, {depth}")
         except KdumpError as error:
             status.fail(error.located(path))
+    _see_left_out(run, console)
     report = run.report()
     _write(report, options, given, console)
     if page is not None:
@@ -197,6 +198,12 @@ def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
     if finding.code is Codes.FOREIGN_FILE:
         # The figures have nothing of the file, and the page only counts findings.
         console.note(f"{finding.path}: {finding.message}")
+
+
+def _see_left_out(run: StatsRun, console: Console) -> None:
+    for finding in run.left_out():
+        run.see_finding(finding)
+        console.note(f"{finding.code.value.code} {finding.message}")
 
 
 def _write(report: FiguresReport, options: StatsOptions, given: StatsArguments, console: Console) -> None:
