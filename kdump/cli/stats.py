@@ -149,8 +149,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
                     reporter.note(f"{item.path}: {counted(item.batches, 'batch', 'batches')}, {depth}")
         except KdumpError as error:
             status.fail(error.located(path))
-    _see_left_out(run, console)
-    report = run.report()
+    report = _report(run, console)
     _write(report, options, given, console)
     if page is not None:
         # The report may go to the same place.
@@ -200,10 +199,12 @@ def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
         console.note(f"{finding.path}: {finding.message}")
 
 
-def _see_left_out(run: StatsRun, console: Console) -> None:
+def _report(run: StatsRun, console: Console) -> FiguresReport:
+    """The figures, after what kdump does not keep of them was told."""
     for finding in run.left_out():
         run.see_finding(finding)
         console.note(f"{finding.code.value.code} {finding.message}")
+    return run.report()
 
 
 def _write(report: FiguresReport, options: StatsOptions, given: StatsArguments, console: Console) -> None:

@@ -237,7 +237,7 @@ class _RecordLines:
         rows = slice(first_record, first_record + count)
         if not count:
             return RaggedText(np.empty(0, np.uint8), np.zeros(last - first + 1, np.int64))
-        columns = [_prefix(batches, np.flatnonzero(with_line) + first, row_bounds[:-1][with_line], count)]
+        columns: list[Column] = [_prefix(batches, np.flatnonzero(with_line) + first, row_bounds[:-1][with_line], count)]
         if self._options.metadata:
             columns += self._metadata(rows)
         columns += self._contents(rows)
