@@ -14,6 +14,7 @@ from kdump.log.names import is_uri
 from kdump.log.paths import expanded
 from kdump.system.priority import be_idle
 from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.worlds import WORLDS, log_formats
 
 if TYPE_CHECKING:
     from kdump.cli.arguments import Arguments
@@ -55,8 +56,13 @@ def log_format_option(function: _Function) -> _Function:
     return option(
         OptionGroup.READ,
         "--log-format",
-        type=click.Choice(["0.7"]),
-        help="0.7: the files are logs of Kafka 0.7, whatever their names; by themselves only .kafka files are.",
+        type=click.Choice(log_formats()),
+        help=" ".join(
+            f"{world.log_format}: the files are logs of {world.title}, whatever their names; by themselves only "
+            f"{world.log_suffix} files are."
+            for world in WORLDS
+            if world.log_format
+        ),
     )(function)
 
 
@@ -93,16 +99,28 @@ def reading_options(function: _Function) -> _Function:
     return function
 
 
-def topic_option(what: str = "") -> Callable[[_Function], _Function]:
-    """``--topic``, as ``topics``; ``what`` else it chooses."""
+def topic_option(function: _Function) -> _Function:
+    """``--topic``, as ``topics``."""
     return option(
         OptionGroup.READ,
         "--topic",
         "topics",
         multiple=True,
         metavar="NAME|GLOB",
-        help=f"Of log directories only the partitions of this topic{what}; may be repeated.",
-    )
+        help="Of log directories only the partitions of this topic; may be repeated.",
+    )(function)
+
+
+def offset_map_option(function: _Function) -> _Function:
+    """``--offset-map``, as ``offset_map``."""
+    return option(
+        OptionGroup.QUESTIONS,
+        "--offset-map",
+        multiple=True,
+        type=click.Path(),
+        metavar="FILE",
+        help="With --output reset-csv: offsets as they are in logs that convert --renumber has made.",
+    )(function)
 
 
 def named_paths(paths: Iterable[str], topics: Sequence[str], on_error: Callable[[KdumpError], None]) -> tuple[str, ...]:

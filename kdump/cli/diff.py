@@ -49,7 +49,7 @@ Examples:
   kdump diff orders.manifest orders-0              what changed since kdump verify --manifest""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@topic_option()
+@topic_option
 @option(OptionGroup.OUTPUT, "--records", is_flag=True, help="Show the records that differ, key and value of each copy.")
 @option(
     OptionGroup.COMPARE,

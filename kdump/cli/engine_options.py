@@ -1,6 +1,6 @@
 """``--engine``, ``--jobs``, ``--master`` and ``--conf``: where a command works.
 
-Source: docs/contract.md#8-engines.
+Source: docs/contract.md#10-engines.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def choose_engine(
 def _choice(given: EngineArguments, paths: Sequence[str], only_here: str | None) -> tuple[bool, int, str]:
     """Whether to take Spark, else in how many processes to work, and why.
 
-    Source: docs/contract.md#8-engines.
+    Source: docs/contract.md#10-engines.
     """
     if only_here is not None:
         return False, 1, f"{only_here} is for one process"

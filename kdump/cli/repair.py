@@ -27,14 +27,13 @@ from kdump.repair.plan.location import PartitionLocation
 from kdump.repair.plan.plan import RepairMode, RepairSettings
 from kdump.repair.report import plan_lines
 from kdump.repair.resultjson import repair_json
-from kdump.repair.run import Repair, Repaired, RepairOptions
+from kdump.repair.run import Repair, Repaired, RepairOptions, WorldRepaired
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_text
 from kdump.system.blocks import escaped
 
 if TYPE_CHECKING:
     from kdump.reading.reporter import Reporter
-    from kdump.repair.log07 import Repaired07
 
 
 def repair_lines(repaired: Repaired, *, color: bool) -> Iterator[str]:
@@ -121,14 +120,8 @@ Examples:
     metavar="MANIFEST",
     help="Undo the repair in place that wrote this manifest.",
 )
-@topic_option()
+@topic_option
 @log_format_option
-@option(
-    OptionGroup.MODE,
-    "--adopt",
-    is_flag=True,
-    help="Print a plan to bring the PATHs, log directories without their cluster, into a new one.",
-)
 @option(
     OptionGroup.WRITE,
     "--finish",
@@ -189,9 +182,9 @@ Examples:
     OptionGroup.OUTPUT,
     "--output",
     "output_format",
-    type=OutputFormat(["text", "jsonl", "commands"]),
+    type=OutputFormat(["text", "jsonl"]),
     default="text",
-    help="Text for people, or one JSON object per partition; with --adopt also the commands to run.",
+    help="Text for people, or one JSON object per partition.",
 )
 @option(
     OptionGroup.WRITE,
@@ -243,12 +236,6 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
     begin(given, console)
     reporter = console.reporter(verbose=given.verbose)
     status = RunStatus(console.show_error)
-    if given.adopt:
-        from kdump.cli.adopt import adopt  # a repair needs none of it
-
-        adopt(given, console, status)
-        console.close()
-        return status.code
     told: set[str] = set()
 
     def fail(error: KdumpError) -> None:
@@ -281,7 +268,7 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
 
 
 def _shown(
-    repaired: Repaired | Repaired07, given: RepairArguments, console: Console, reporter: Reporter, told: set[str]
+    repaired: Repaired | WorldRepaired, given: RepairArguments, console: Console, reporter: Reporter, told: set[str]
 ) -> Iterator[bytes]:
     """What is printed of a partition, in blocks; for ``told`` see ``_once``."""
     is_text = given.output_format == "text"
@@ -321,7 +308,7 @@ def _options(given: RepairArguments) -> RepairOptions:
         ),
         decides_transactions=given.txn is not None,
         allow_worse_start=given.allow_worse_start,
-        is_07=given.is_07,
+        world=given.world,
         overwrites=given.overwrite,
     )
 

@@ -122,7 +122,7 @@ class RepairPlan(JsonValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOffset(JsonValue):
-    """The committed offset of a group in a partition: a line of ``kdump stats --at --output jsonl``."""
+    """The committed offset of a group in a partition: a line of ``kdump state --output jsonl``."""
 
     group: str
     topic: str
@@ -256,7 +256,7 @@ def repair_plan(
         found = []
         for repaired in job.path(given):
             if not isinstance(repaired, Repaired):
-                what = "a log of Kafka 0.7, of which there is no plan as a value: kdump repair shows it"
+                what = f"a log of {repaired.title}, of which there is no plan as a value: kdump repair shows it"
                 raise KdumpError(Codes.REPAIR_REFUSED, what, path=given)
             found.append(RepairPlan.of(b"".join(repair_json(repaired)).decode()))
         return found
@@ -265,7 +265,7 @@ def repair_plan(
 def group_offsets(
     path: Paths, *, at: Time = None, group: str | None = None, max_decompressed_size: int = DEFAULT_LIMIT
 ) -> list[GroupOffset]:
-    """What consumer groups had committed at a time, as ``kdump stats --at`` gives it.
+    """What consumer groups had committed at a time, as ``kdump state`` gives it.
 
     Args:
         path: partitions of ``__consumer_offsets``, or a log directory with some of them; one or many.
@@ -278,7 +278,7 @@ def group_offsets(
         KdumpError: a path cannot be read, or holds no partition of ``__consumer_offsets``.
     """
     from kdump.kafka.image.names import TopicNames
-    from kdump.stats.state.coordinators import KnownTopics, coordinator_rows
+    from kdump.state.coordinators import KnownTopics, coordinator_rows
     from kdump.verify.partitionentries import PartitionEntries
 
     paths = list(named(paths_of(path)))

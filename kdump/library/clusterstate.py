@@ -250,7 +250,7 @@ _KINDS: Final[Mapping[str, type[JsonValue]]] = {
 
 
 class ClusterState(JsonRows):
-    """What ``kdump stats --at`` tells of a cluster, each kind of thing in a list of its own."""
+    """What ``kdump state`` tells of a cluster, each kind of thing in a list of its own."""
 
     @property
     def metadata(self) -> list[MetadataHead]:
@@ -351,7 +351,7 @@ def cluster_state(
     show_secrets: bool = False,
     max_decompressed_size: int = DEFAULT_LIMIT,
 ) -> ClusterState:
-    """What a cluster knew at a time, as ``kdump stats --at`` gives it: its metadata, its groups, its transactions.
+    """What a cluster knew at a time, as ``kdump state`` gives it: its metadata, its groups, its transactions.
 
     The last value of each key of a partition, which the command also shows, is left out.
 
@@ -388,8 +388,8 @@ def _metadata(
     """For each cluster the number of its transaction coordinators' partitions, and the rows."""
     from kdump.kafka.image.copies import by_cluster, find_copies
     from kdump.kafka.image.replay import StatePoint
-    from kdump.stats.state.metadatarows import StateSelection, image_rows
-    from kdump.stats.state.metadatastate import MetadataState
+    from kdump.state.metadatarows import StateSelection, image_rows
+    from kdump.state.metadatastate import MetadataState
 
     selected = StateSelection(show_secrets=show_secrets)
     for copies in by_cluster(find_copies(paths, fail)):
@@ -403,7 +403,7 @@ def _coordinators(
     paths: Sequence[str], at: int | None, transaction_partitions: int | None, *, is_alone: bool, limit: int
 ) -> Iterator[JsonRow]:
     from kdump.kafka.image.names import TopicNames
-    from kdump.stats.state.coordinators import KnownTopics, coordinator_rows
+    from kdump.state.coordinators import KnownTopics, coordinator_rows
     from kdump.verify.partitionentries import PartitionEntries
 
     # A path may hold a metadata log and nothing else.

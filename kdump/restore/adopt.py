@@ -100,7 +100,7 @@ class AdoptionPlan:
         topics: sorted by name, without those that brokers make themselves.
         partitions: sorted.
         left: partitions that cannot be restored from any directory.
-        offsets: committed offsets of groups, the columns of ``stats --at``.
+        offsets: committed offsets of groups, the columns of ``kdump state``.
         has_metadata: the metadata of the cluster is among the paths.
         unknown: topics of the metadata of which no directory is left.
     """
@@ -240,7 +240,7 @@ class _Found:
 
 
 _OPTIONS: Final = RestoreOptions(forgets_producers=True)
-_NO_NAME: Final = "no topic can have this name; kdump convert --for-broker --topic restores it under another one"
+_NO_NAME: Final = "no topic can have this name; kdump restore -o --topic restores it under another one"
 
 
 def _adopted(name: PartitionName, found: _Found, image: MetadataImage | None) -> Iterator[AdoptedPartition]:

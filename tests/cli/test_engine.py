@@ -157,7 +157,7 @@ def test_one_process_beside_a_broker_unless_asked_for(started: list[Any], held: 
 
 
 @pytest.mark.parametrize(
-    "words", [["verify"], ["stats"], ["stats", "--at", "now"], ["verify", "--startup"]], ids=" ".join
+    "words", [["verify"], ["stats"], ["state", "--at", "now"], ["verify", "--startup"]], ids=" ".join
 )
 def test_who_is_told_that_a_broker_runs(tmp_path: Path, words: list[str]) -> None:
     log = tmp_path / "t-0" / NAME

@@ -97,7 +97,7 @@ def test_a_directory_holds_what_is_no_file(tmp_path: Path, what: str) -> None:
 
 
 def test_only_for_the_reset_tool(tmp_path: Path) -> None:
-    assert kdump("stats", "--at", "now", "--offset-map", "x", ".", cwd=tmp_path).returncode == USAGE
+    assert kdump("state", "--at", "now", "--offset-map", "x", ".", cwd=tmp_path).returncode == USAGE
 
 
 TITLE = "topic,partition,offset,newTopic,newPartition,newOffset"

@@ -14,8 +14,8 @@ from kdump.codes import Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.batch import parse_header
 from kdump.format.checkpoint import parse_leader_epoch_checkpoint, parse_offset_checkpoint, parse_partition_metadata
-from kdump.format.message07 import write_message
 from kdump.format.snapshot import parse_snapshot
+from kdump.kafka07.message import write_message
 from kdump.log.lock import DirectoryLock
 from kdump.reading.selection import Range
 from kdump.repair.begun import undo_repair
@@ -655,7 +655,7 @@ def test_two_logs_of_one_base_offset(tmp_path: Path, name: str, codec: tuple[str
     """They would have one name. A hidden file that existed was named."""
     source = plain_source(tmp_path)
     shutil.copy(source / f"{10:020}.log", source / name)
-    words = ["convert", "--for-broker", "--topic", "t", "--topic-id", ID, "-o", str(tmp_path / "new"), str(source)]
+    words = ["restore", "--topic", "t", "--topic-id", ID, "-o", str(tmp_path / "new"), str(source)]
     run = kdump(*words, *codec, cwd=tmp_path)
     assert run.returncode == DAMAGE
     assert "two logs of it begin at offset 10: move one of them away, or --renumber them" in run.stderr.decode()

@@ -17,8 +17,8 @@ from kdump.kafka.image.metadatalog import MetadataBatch, MetadataLog
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.kafka.image.snapshotrecords import snapshot_records
 from kdump.payloads.internal import DecodedMessage
-from kdump.stats.state.metadatacommands import metadata_commands
-from kdump.stats.state.metadatarows import StateSelection, image_rows
+from kdump.state.metadatacommands import metadata_commands
+from kdump.state.metadatarows import StateSelection, image_rows
 from kdump.verify.metadatalog import check_metadata_log
 from tests.harness.archives import unpack_cases
 from tests.harness.examples import sparse
