@@ -154,7 +154,7 @@ def _count(given: StatsArguments, console: Console, status: RunStatus) -> None:
                     reporter.note(f"{item.path}: {counted(item.batches, 'batch', 'batches')}, {depth}")
         except KdumpError as error:
             status.fail(error.located(found.path))
-    report = run.report()
+    report = _report(run, console)
     _write(report, options, given, console)
     if page is not None:
         # The report may go to the same place.
@@ -200,6 +200,14 @@ def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
     if finding.code is Codes.FOREIGN_FILE:
         # The figures have nothing of the file, and the page only counts findings.
         console.note(f"{finding.path}: {finding.message}")
+
+
+def _report(run: StatsRun, console: Console) -> FiguresReport:
+    """The figures, after what kdump does not keep of them was told."""
+    for finding in run.left_out():
+        run.see_finding(finding)
+        console.note(f"{finding.code.value.code} {finding.message}")
+    return run.report()
 
 
 def _write(report: FiguresReport, options: StatsOptions, given: StatsArguments, console: Console) -> None:

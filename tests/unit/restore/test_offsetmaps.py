@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -141,21 +140,6 @@ def test_logs_that_end_at_the_largest_offset(tmp_path: Path) -> None:
     maps = OffsetMaps([str(path)])
     assert new_offset(maps, last) == ("t", 2147483647, last - 7)
     assert [new_offset(maps, offset)[2] for offset in (-1, last - 2)] == [last - 9] * 2
-
-
-def test_a_map_is_held_in_columns(tmp_path: Path) -> None:
-    """Some 50 bytes a line; objects of Python took 270."""
-    path = tmp_path / "x.offsets.csv"
-    count = 20_000
-    path.write_text("".join([TITLE, *(f"\nold,1,{2 * line},t,0,{line}" for line in range(1000, 1000 + count))]))
-    tracemalloc.start()
-    try:
-        maps = OffsetMaps([str(path)])
-        held = tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-    assert held < 64 * count
-    assert new_offset(maps, 2 * 1500 + 1) == ("t", 0, 1501)
 
 
 def test_the_number_of_partitions_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
