@@ -12,7 +12,7 @@ import kdump
 ROOT = Path(kdump.__file__).parent
 
 RANKS = [
-    {"codes", "limits"},
+    {"codes", "limits", "releases"},
     {"system"},
     {"wire"},
     {"format"},
