@@ -31,7 +31,7 @@ from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
 from kdump.dump.targets import Target, bytes_of, listed_targets, target_by_java_name, targets_of
-from kdump.dump.text.dialect import KAFKA_4_3, Dialect, TooNewError
+from kdump.dump.text.dialect import NEWEST_DIALECT, Dialect, TooNewError
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
 from kdump.inputs import Input, input_of, inputs_of, is_text_file
@@ -294,7 +294,7 @@ def _explain(position: int, given: DumpArguments) -> int:
     return status.code
 
 
-def _text(given: DumpArguments, dialect: Dialect = KAFKA_4_3) -> TextOptions:
+def _text(given: DumpArguments, dialect: Dialect = NEWEST_DIALECT) -> TextOptions:
     """What the compatible text shows."""
     decoders = given.key_decoder_class, given.value_decoder_class
     return TextOptions(
