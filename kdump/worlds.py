@@ -71,7 +71,7 @@ def log_titles() -> str:
 
 
 def path_titles() -> str:
-    """The worlds that have files of their own, for people."""
+    """The worlds that have PATHs of their own, for people."""
     return " or ".join(world.title for world in WORLDS if world.has_paths)
 
 

@@ -14,7 +14,9 @@ from kdump.cli.common import show_log
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.options.declaring import Option, OptionGroup
-from kdump.cli.options.shared import BRIEF, CommonArguments, ReadingArguments
+from kdump.cli.options.shared import BRIEF, CommonArguments, LogArguments, ReadingArguments, TopicArguments
+from kdump.codes import KdumpError
+from kdump.inputs import Input, inputs_of
 from kdump.log.metering import metered
 from kdump.system.priority import be_idle
 
@@ -56,6 +58,21 @@ class Run(Generic[A]):
             except OSError as error:
                 self.console.note(f"--idle: {error.strerror or error}")
         click.get_current_context().with_resource(metered(given.rate, self.console.progress))
+
+    def find_inputs(
+        self, on_error: Callable[[KdumpError], None] | None = None, *, with_patterns: bool = False
+    ) -> list[Input]:
+        """What the PATHs mean, see ``inputs_of``; errors go to the status, or where ``on_error`` takes them."""
+        given = self.given
+        given.inputs = inputs_of(
+            given.paths,
+            on_error or self.status.fail,
+            topics=given.topics if isinstance(given, TopicArguments) else (),
+            world=given.world if isinstance(given, LogArguments) else None,
+            with_patterns=with_patterns,
+        )
+        given.paths = tuple(one.path for one in given.inputs)
+        return given.inputs
 
     def write(self, text: str) -> None:
         """Write to standard output."""

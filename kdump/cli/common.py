@@ -2,30 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import click
-
-from kdump.log.files import strip_credentials
-from kdump.log.names import is_uri
-from kdump.log.paths import expanded
-
-if TYPE_CHECKING:
-    from kdump.codes import KdumpError
-
-
-def named_paths(paths: Iterable[str], topics: Sequence[str], on_error: Callable[[KdumpError], None]) -> tuple[str, ...]:
-    """What a command works on: what fits the patterns in URIs, and of log directories the partitions of ``topics``.
-
-    ``paths``: as ``files.strip_credentials`` gave them. A shell replaces patterns of this machine's files itself.
-    """
-    found = [one for path in paths for one in (expanded(path, on_error) if is_uri(path) else [path])]
-    if topics:
-        from kdump.log.topics import paths_of_topics
-
-        found = list(map(strip_credentials, paths_of_topics(found, topics, on_error)))
-    return tuple(found)
 
 
 def show_log(note: Callable[[str], None], *, verbose: bool) -> None:

@@ -11,11 +11,12 @@ from kdump.cli.options.convert import KEEP, ConversionArguments
 from kdump.cli.params import ClockRange
 from kdump.convert.conversion import Conversion
 from kdump.format.batch import CODEC_NAMES
+from kdump.inputs import Input
 from kdump.reading.selection import Range
 from kdump.wire.compression import LEVELS
 
 
-def conversion_of(given: ConversionArguments, sources: Sequence[str], note: Callable[[str], None]) -> Conversion:
+def conversion_of(given: ConversionArguments, sources: Sequence[Input], note: Callable[[str], None]) -> Conversion:
     """What is asked for. UsageError for times without a day, where the logs of ``sources`` do not tell it."""
     times = given.times
     if isinstance(times, ClockRange):

@@ -23,7 +23,7 @@ from kdump.convert.export import export_text
 from kdump.convert.report import converted_lines, converted_row, loss_lines, loss_rows, marker_rows
 from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_in_order
 from kdump.convert.segment import SegmentResult
-from kdump.log.files import strip_credentials
+from kdump.inputs import input_of
 from kdump.reading.reporter import Reporter
 from kdump.verify.report import finding_json
 
@@ -59,19 +59,20 @@ def convert(run: Run[ConvertArguments]) -> None:
     Anything the target format cannot represent is counted by kind. Files appear whole, all together, or not at all.
     """
     given, status = run.given, run.status
-    given.source = strip_credentials(given.source)
     check_level(given)
     if given.form == "parquet" and not has_pyarrow("--to parquet"):
         status.add(unreadable=True)
         return
-    conversion = conversion_of(given, (given.source,), run.console.note)
+    source = input_of(given.source, given.world)
+    given.inputs = [source]
+    conversion = conversion_of(given, given.inputs, run.console.note)
     conversion = replace(conversion, skip_damaged=given.skip_damaged)
     if given.destination == TO_STDOUT:
         _engine(run, 1)
         _to_stdout(run, conversion)
         return
     try:
-        jobs = _plan(conversion, given)
+        jobs = _plan(run, conversion)
         engine = _engine(run, len(jobs))
         with unwound():
             _run(run, jobs, engine)
@@ -81,13 +82,14 @@ def convert(run: Run[ConvertArguments]) -> None:
         status.fail(error, is_damage=error.code not in INPUT_CODES)
 
 
-def _plan(conversion: Conversion, given: ConvertArguments) -> Sequence[Job]:
-    source, destination = given.source, given.destination
+def _plan(run: Run[ConvertArguments], conversion: Conversion) -> Sequence[Job]:
+    given, destination = run.given, run.given.destination
+    (found,) = given.inputs
     if given.form is not None:
-        return plan_export(source, destination, given.form, conversion, is_safe=given.csv_safe, world=given.world)
+        return plan_export(found, destination, given.form, conversion, is_safe=given.csv_safe)
     if given.input_form is not None:
-        return plan_import(source, destination, conversion)
-    return plan_conversion(source, destination, conversion, world=given.world, maps_offsets=given.offset_map)
+        return plan_import(found, destination, conversion)
+    return plan_conversion(found, destination, conversion, maps_offsets=given.offset_map)
 
 
 def _engine(run: Run[ConvertArguments], count: int) -> Engine:
@@ -96,7 +98,7 @@ def _engine(run: Run[ConvertArguments], count: int) -> Engine:
     only_here = given.given().first(given.local_only)
     if only_here is None and count == 1 and given.engine != "spark" and not given.master:
         only_here = "one segment"
-    return choose_engine(given, (given.source,), run.console, only_here=only_here)
+    return choose_engine(given, given.inputs, run.console, only_here=only_here)
 
 
 def _run(run: Run[ConvertArguments], jobs: Sequence[Job], engine: Engine) -> None:
@@ -177,7 +179,7 @@ def _to_stdout(run: Run[ConvertArguments], conversion: Conversion) -> None:
     given, console, status = run.given, run.console, run.status
     assert given.form is not None
     try:
-        jobs = plan_export(given.source, "", given.form, conversion, is_safe=given.csv_safe, world=given.world)
+        jobs = plan_export(given.inputs[0], "", given.form, conversion, is_safe=given.csv_safe)
     except KdumpError as error:
         status.fail(error)
         return

@@ -26,6 +26,7 @@ from kdump.diff.report import (
 )
 from kdump.diff.run import DiffOptions, PartitionReport
 from kdump.diff.run import diff as compare
+from kdump.inputs import inputs_of
 from kdump.log.files import strip_credentials
 from kdump.verify.report import JUnitReport
 
@@ -69,12 +70,13 @@ class _DiffRun:
         """Compare, and show what differs."""
         given, console = self._given, self._console
         contents = ContentOptions(given.max_decompressed_size, given.content)
+        inputs = inputs_of(given.paths, self._fail, with_patterns=True)
         try:
-            run = choose_engine(given, given.paths, console).run
+            run = choose_engine(given, inputs, console).run
         except KdumpError as error:
             self._status.fail(error)
             return
-        for item in compare(given.paths, DiffOptions(contents, given.records, given.topics), self._fail, run):
+        for item in compare(inputs, DiffOptions(contents, given.records, given.topics), self._fail, run):
             if isinstance(item, PartitionReport):
                 self._add(item)
                 pieces = self._page(item)

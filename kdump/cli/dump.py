@@ -10,23 +10,22 @@ import click
 
 from kdump.cli import view_options
 from kdump.cli.command import Run, command
-from kdump.cli.common import has_pyarrow, named_paths
+from kdump.cli.common import has_pyarrow
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine import choose_engine
-from kdump.cli.exit_status import RunStatus
 from kdump.cli.java_options import JavaOptionsCommand, asked_dialect, decoder
 from kdump.cli.options.dump import DumpArguments
 from kdump.cli.params import ClockRange
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import Target, bytes_of, found_targets, listed_targets, target_by_java_name
-from kdump.dump.text.dialect import KAFKA_4_3, Dialect, TooNewError
+from kdump.dump.targets import Target, bytes_of, listed_targets, target_by_java_name, targets_of
+from kdump.dump.text.dialect import NEWEST_DIALECT, Dialect, TooNewError
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
+from kdump.inputs import input_of, is_text_file
 from kdump.log.files import strip_credentials
-from kdump.log.paths import is_text_file
 from kdump.payloads.java import split_commas
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range, RowBudget
@@ -85,7 +84,8 @@ def dump(run: Run[DumpArguments]) -> None:
 
         dump_world(run, world)
         return
-    given.paths = _paths(given, status)
+    if given.files is None:
+        run.find_inputs()
     given.times = _times(given, console)
     writer: TableWriter | None = None
     if given.output in ("arrow", "parquet"):
@@ -114,20 +114,13 @@ def dump(run: Run[DumpArguments]) -> None:
     status.add(damaged=done.damaged, unreadable=done.unreadable)
 
 
-def _paths(given: DumpArguments, status: RunStatus) -> tuple[str, ...]:
-    """The PATHs to dump. Beside ``--files`` they are ignored."""
-    if given.files is not None:
-        return given.paths
-    return named_paths(map(strip_credentials, given.paths), given.topics, status.fail)
-
-
 def _times(given: DumpArguments, console: Console) -> Range | None:
     """The range of ``--time``. UsageError where it has no day, and the logs do not tell it."""
     if not isinstance(given.times, ClockRange):
         return given.times
     from kdump.cli.logday import on_day_of_logs
 
-    return on_day_of_logs(given.times, given.paths, console.note)
+    return on_day_of_logs(given.times, given.inputs, console.note)
 
 
 def _session(given: DumpArguments, console: Console) -> Session | None:
@@ -135,20 +128,18 @@ def _session(given: DumpArguments, console: Console) -> Session | None:
     if given.is_text:
         return None
     only_here = given.given().first(given.local_only)
-    paths = tuple(map(strip_credentials, given.paths))
-    return choose_engine(given, paths, console, only_here=only_here).spark
+    return choose_engine(given, given.inputs, console, only_here=only_here).spark
 
 
 def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, writer: TableWriter | None) -> DumpRun:
     """Dump all files in this process, and print the reports at the end. ``writer`` takes rows that are no text."""
-    paths = given.paths
     wanted = coordinated(given)
     finder = None if wanted is None else PartitionFinder(wanted, given.partitions)
 
     def execute(emit: Callable[[Any], None], reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> DumpRun:
         found: list[Target | KdumpError] = []
         if given.files is None and not follow:
-            found = listed_targets(map(strip_credentials, paths), all_files=given.all_files, world=given.world)
+            found = listed_targets(given.inputs, all_files=given.all_files)
         run = DumpRun(options, emit, reporter, budget=budget, size=bytes_of(found))
 
         def dump_one(target: Target) -> None:
@@ -167,7 +158,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
             from kdump.dump.follow import followed
 
             try:
-                for target in followed(paths[0], console.out.flush_and_check_reader):
+                for target in followed(given.inputs[0], console.out.flush_and_check_reader):
                     dump_one(target)
                     if budget.is_spent:
                         break
@@ -177,7 +168,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
             for one in found:
                 if isinstance(one, KdumpError):
                     run.fail(one)
-                elif finder is None or finder.wants(one, map(strip_credentials, paths)):
+                elif finder is None or finder.wants(one, given.paths):
                     dump_one(one)
         return run
 
@@ -190,7 +181,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
         # No end is set: after the last row there may be damage.
         budget = RowBudget(max(0, counted.seen - given.tail), _COUNT_ONLY)
     if given.files is not None:
-        for word in paths:
+        for word in given.paths:
             console.note(f"{strip_credentials(word)}: ignored, as DumpLogSegments ignores it beside --files")
     reporter = console.reporter(verbose=given.verbose)
     run = execute(console.out.write if writer is None else writer.add, reporter, budget, follow=given.follow)
@@ -208,12 +199,12 @@ def _explain(run: Run[DumpArguments], position: int) -> None:
     from kdump.cli.explain import show_explanation
 
     try:
-        show_explanation(run, strip_credentials(run.given.paths[0]), position)
+        show_explanation(run, input_of(run.given.paths[0]), position)
     except KdumpError as error:
         run.status.fail(error)
 
 
-def _text(given: DumpArguments, dialect: Dialect = KAFKA_4_3) -> TextOptions:
+def _text(given: DumpArguments, dialect: Dialect = NEWEST_DIALECT) -> TextOptions:
     """What the compatible text shows."""
     decoders = given.key_decoder_class, given.value_decoder_class
     return TextOptions(
@@ -317,10 +308,10 @@ def _dump_on_spark(session: Session, options: DumpOptions, given: DumpArguments,
     from kdump.spark.tasks import on_spark
 
     run = DumpRun(options, console.out.write, console.reporter(verbose=given.verbose))
-    targets = list(found_targets(map(strip_credentials, given.paths), run.fail, world=given.world))
+    targets = list(targets_of(given.inputs, run.fail))
     if targets:
         run.begin_elsewhere(targets[0])
-    work = dump_work(list(map(strip_credentials, given.paths)), options, verbose=given.verbose)
+    work = dump_work(list(given.paths), options, verbose=given.verbose)
     collected = CollectedRun(run, console.out.write_through, targets)
     try:
         for piece in on_spark(session, plan_dump(targets, whole_partitions=options.read_committed), work):

@@ -9,10 +9,8 @@ from kdump.cli.console import Console
 from kdump.cli.options.dump import DumpArguments
 from kdump.cli.options.explain import ExplainArguments
 from kdump.codes import Codes, KdumpError
-from kdump.log.files import strip_credentials
+from kdump.inputs import Input, LogSegment, PathDirectory, WorldLog, input_of
 from kdump.log.opening import open_source
-from kdump.log.paths import LogSegment, PathDirectory, resolve
-from kdump.worlds import world_of_path
 
 
 @command(
@@ -30,37 +28,37 @@ def explain(run: Run[ExplainArguments]) -> None:
     if (given.position is None) == (given.offset is None):
         raise click.UsageError("one of POSITION and --offset says what to explain")
     try:
-        path, position = strip_credentials(given.path), given.position
+        found, position = input_of(given.path), given.position
         if given.offset is not None:
-            path, position = _place(path, given.offset, run.console)
+            found, position = _place(found, given.offset, run.console)
         assert position is not None, "it or the offset is given"
-        show_explanation(run, path, position)
+        show_explanation(run, found, position)
     except KdumpError as error:
         run.status.fail(error)
 
 
-def show_explanation(run: Run[ExplainArguments] | Run[DumpArguments], path: str, position: int) -> None:
+def show_explanation(run: Run[ExplainArguments] | Run[DumpArguments], found: Input, position: int) -> None:
     """Print the explanation of a position. Raises KdumpError where the file cannot be read."""
     from kdump.explain import report
 
-    if (world := world_of_path(path)) is not None:
-        what = f"a file of {world.title} is not explained: kdump dump shows it"
-        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=path)
-    with open_source(path) as source:
+    if found.world is not None and not isinstance(found, WorldLog):
+        what = f"a file of {found.world.title} is not explained: kdump dump shows it"
+        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=found.path)
+    with open_source(found.path) as source:
         width, limit = max(80, min(run.console.width, 120)), run.given.max_decompressed_size
-        found = report(source, position, limit=limit, width=width, color=run.console.color)
-    run.write(found.text)
-    run.status.add(damaged=found.is_damaged)
+        explained = report(source, position, limit=limit, width=width, color=run.console.color)
+    run.write(explained.text)
+    run.status.add(damaged=explained.is_damaged)
 
 
-def _place(path: str, offset: int, console: Console) -> tuple[str, int]:
+def _place(found: Input, offset: int, console: Console) -> tuple[Input, int]:
     """The log and the position of an offset. Raises KdumpError."""
     from kdump.explain.offsets import place_of
 
     def fail(error: KdumpError) -> None:
         raise error
 
-    found = resolve(path)
+    path = found.path
     if isinstance(found, PathDirectory):
         folders = [folder.paths for folder in found.partitions(fail) if folder.names]
         if len(folders) != 1:
@@ -74,4 +72,4 @@ def _place(path: str, offset: int, console: Console) -> tuple[str, int]:
     place = place_of(segments, offset)
     if place.first_offset > offset:
         console.note(f"{place.path}: offset {offset} is not there; the next entry begins with {place.first_offset}")
-    return place.path, place.position
+    return input_of(place.path), place.position

@@ -11,7 +11,7 @@ import click
 
 from kdump.cli.command import Command
 from kdump.cli.options.dump import DumpArguments
-from kdump.dump.text.dialect import KAFKA_4_3, Dialect
+from kdump.dump.text.dialect import NEWEST_DIALECT, Dialect
 from kdump.dump.text.options import DECODER_CLASSES, Decoder
 from kdump.payloads.topics import INTERNAL_TOPICS
 
@@ -58,9 +58,9 @@ def decoder(name: str | None, dialect: Dialect) -> Decoder:
 
 def asked_dialect(version: str | None) -> Dialect:
     """The dialect of ``--dialect``. UsageError for an option that DumpLogSegments of that version does not have."""
-    if version is None or version == KAFKA_4_3.version:
-        return KAFKA_4_3
-    from kdump.dump.text.dialects import DIALECTS  # not needed by a dump as 4.3 makes it
+    if version is None or version == NEWEST_DIALECT.version:
+        return NEWEST_DIALECT
+    from kdump.dump.text.dialects import DIALECTS  # not needed by a dump as the newest makes it
 
     dialect = DIALECTS[version]
     given = click.get_current_context().params

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from kdump.cli.command import Run, command
-from kdump.cli.common import named_paths
 from kdump.cli.console import Console
 from kdump.cli.options.repair import SALVAGE_OPTIONS, RepairArguments
 from kdump.codes import REFUSALS, KdumpError
@@ -112,19 +111,19 @@ def repair(run: Run[RepairArguments]) -> None:
         except KdumpError as error:
             fail(error.located(given.manifest))
     with Repair(options, on_error=fail) as job:
-        for path in named_paths(given.paths, given.topics, fail):
+        for found in run.find_inputs(fail):
             try:
                 if given.finish:
                     force, backup = given.force, given.backup_dir
-                    for finished in finish_repairs(path, on_error=fail, force=force, backup=backup):
+                    for finished in finish_repairs(found.path, on_error=fail, force=force, backup=backup):
                         run.write((finished_text if given.output == "text" else finished_json)(finished))
                     continue
-                for repaired in job.path(path):
+                for repaired in job.of(found):
                     status.add(damaged=repaired.leaves_damage)
                     for block in _shown(repaired, given, console, reporter, told):
                         console.out.write(block)
             except KdumpError as error:
-                fail(error.located(path))
+                fail(error.located(found.path))
 
 
 def _shown(

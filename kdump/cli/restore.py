@@ -17,6 +17,7 @@ from kdump.cli.signals import unwound
 from kdump.codes import REFUSALS, Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.checkpoint import is_topic_id
+from kdump.inputs import PathDirectory
 from kdump.kafka.startup.logdirectory import FUTURE
 from kdump.log.files import strip_credentials
 from kdump.log.names import CLUSTER_METADATA, is_topic_name
@@ -106,7 +107,7 @@ def _show_plan(run: Run[RestoreArguments]) -> None:
 def _restore(run: Run[RestoreArguments], destination: str) -> None:
     """Restore what is named. Raises click.UsageError."""
     given, console, status = run.given, run.console, run.status
-    conversion = conversion_of(given, given.paths, console.note)
+    conversion = conversion_of(given, run.find_inputs(), console.note)
     words = [one.rpartition("=") for one in (given.open_transactions or "").split(",")]
     needs_markers = any(word in ("abort", "refuse") for _, _, word in words)
     if needs_markers and not (conversion.keeps_markers or conversion.read_committed):
@@ -158,9 +159,10 @@ def _named_plans(
 ) -> Iterator[RestorePlan]:
     """The plan of each PATH; errors go to ``status``. Raises click.UsageError."""
     targets: dict[str, str] = {}
-    for path in given.paths:
+    for found in given.inputs:
+        path = found.path
         try:
-            source = read_source(path, given.max_decompressed_size)
+            source = read_source(found, given.max_decompressed_size)
             target = _target(given, cluster, source)
             other = targets.setdefault(target.name, path)
             if other != path:
@@ -191,7 +193,7 @@ def _plans_of_all(
             yield LeftPartition(name, directory, RestoreNote(NoteKind.SEVERAL_SOURCES, message))
         else:
             try:
-                source = read_source(directory, given.max_decompressed_size)
+                source = read_source(PathDirectory(directory), given.max_decompressed_size)
                 yield plan_restore(source, target, options, ending_beside(directory))
             except KdumpError as error:
                 yield LeftPartition(name, directory, RestoreNote(NoteKind.UNREADABLE, str(error)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kdump.cli.command import Run
-from kdump.cli.common import named_paths
 from kdump.cli.engine import choose_engine
 from kdump.cli.options.verify import VerifyArguments
 from kdump.codes import KdumpError
@@ -31,7 +30,8 @@ from kdump.verify.startups import Item, KeepsChanging, StartOptions, is_partitio
 def run_startup(run: Run[VerifyArguments]) -> None:
     """Predict what a start will do."""
     given, console, status = run.given, run.console, run.status
-    paths, output = named_paths(given.paths, given.topics, status.fail), given.output
+    inputs, output = run.find_inputs(), given.output
+    paths = given.paths
     options = StartOptions(
         given.is_clean,
         given.recovery_point,
@@ -43,16 +43,16 @@ def run_startup(run: Run[VerifyArguments]) -> None:
     )
     try:
         # A partition is one task, however many segments it has.
-        only_here = "one partition" if len(paths) == 1 and is_partition(paths[0]) else None
+        only_here = "one partition" if len(inputs) == 1 and is_partition(inputs[0]) else None
         if given.engine == "spark" or given.master:
             only_here = None
-        runner = choose_engine(given, paths, console, only_here=only_here).run
+        runner = choose_engine(given, inputs, console, only_here=only_here).run
     except KdumpError as error:
         status.fail(error)
         return
     strays: list[str] = []
-    fates = Fates.of(paths, status.fail)
-    for item in start_all(paths, options, status.fail, runner, fates):
+    fates = Fates.of(inputs, status.fail)
+    for item in start_all(inputs, options, status.fail, runner, fates):
         status.add(damaged=_is_harmful(item, fates))
         known = fates.folders.get(item.path)
         text = _json(item, known) if output == "jsonl" else _text(item, known, is_brief=not given.verbose)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from kdump.cli.command import Run, command
-from kdump.cli.common import named_paths
 from kdump.cli.engine import tell_brokers
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.options.state import QUESTIONS, StateArguments
@@ -16,10 +15,9 @@ from kdump.cli.options.stats import StatsArguments
 from kdump.cli.params import NOW
 from kdump.cli.view_options import check_decoder
 from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.inputs import fits
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
-from kdump.log.files import strip_credentials
-from kdump.log.topics import fits
 from kdump.payloads.choice import DecoderChoice
 from kdump.rows.scalarlines import csv_line, json_line
 from kdump.state.changes import NO_CHANGE, ChangeSelection, write_changes
@@ -49,7 +47,7 @@ def state(run: Run[StateArguments]) -> None:
     given = run.given
     if given.given().first(QUESTIONS) is None:
         given.at = NOW
-    given.paths = named_paths(map(strip_credentials, given.paths), (), run.status.fail)
+    run.find_inputs(with_patterns=True)
     tell_brokers(given.paths, run.console)
     if (world := world_of_path(given.paths[0])) is not None:
         from kdump.cli.otherworld import show_world
@@ -207,7 +205,7 @@ class _StateRun:
             self._console.note(f"{path}: skipped {finding.skipped}")
 
         limit = self._given.max_decompressed_size
-        return PartitionEntries(self._given.paths, on_error=on_error, on_damage=skip, limit=limit)
+        return PartitionEntries(self._given.inputs, on_error=on_error, on_damage=skip, limit=limit)
 
     def _show(self, kind: str, rows: Collection[Row]) -> None:
         show_rows(self._run, kind, rows)

@@ -6,13 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kdump.cli.command import Run, command
-from kdump.cli.common import named_paths
 from kdump.cli.console import Console
 from kdump.cli.engine import choose_engine, tell_brokers
 from kdump.cli.html_page import HtmlPage
 from kdump.cli.options.stats import StatsArguments
 from kdump.codes import Codes, Finding, KdumpError
-from kdump.log.files import strip_credentials
 from kdump.system.units import counted
 
 if TYPE_CHECKING:
@@ -38,9 +36,11 @@ def stats(run: Run[StatsArguments]) -> None:
     Exit status 1 when there is damage.
     """
     given = run.given
-    given.paths = named_paths(map(strip_credentials, given.paths), given.topics, run.status.fail)
+    # A question takes patterns.
+    asks = bool(given.what_if) or given.offsets_for is not None
+    run.find_inputs(with_patterns=asks)
     tell_brokers(given.paths, run.console)
-    if given.what_if or given.offsets_for is not None:
+    if asks:
         _answer(run)
     else:
         _count(run)
@@ -69,13 +69,12 @@ def _count(run: Run[StatsArguments]) -> None:
     except KdumpError as error:
         status.fail(error)
         return
-    verification = Verification(
-        judge, on_error=status.fail, options=options.checks, world=given.world, see=figures.see_entries
-    )
+    verification = Verification(judge, on_error=status.fail, options=options.checks, see=figures.see_entries)
     said = FindingDeduplicator()
-    for path in dict.fromkeys(given.paths):
+    for found in dict.fromkeys(given.inputs):
         try:
-            for item in verification.path(path) if len(given.paths) == 1 else said.of(verification.path(path)):
+            items = verification.items(found)
+            for item in items if len(given.inputs) == 1 else said.of(items):
                 if page is not None:
                     page.see(item)
                 if isinstance(item, Finding):
@@ -88,8 +87,8 @@ def _count(run: Run[StatsArguments]) -> None:
                     depth = "headers" if given.quick else "every record"
                     reporter.note(f"{item.path}: {counted(item.batches, 'batch', 'batches')}, {depth}")
         except KdumpError as error:
-            status.fail(error.located(path))
-    report = figures.report()
+            status.fail(error.located(found.path))
+    report = _report(figures, console)
     _write(report, options, run)
     if page is not None:
         # The report may go to the same place.
@@ -104,7 +103,7 @@ def _count(run: Run[StatsArguments]) -> None:
 def _answer(run: Run[StatsArguments]) -> None:
     """Answer what is asked in place of the figures."""
     given = run.given
-    choose_engine(given, given.paths, run.console, only_here=given.given().first(given.local_only))
+    choose_engine(given, given.inputs, run.console, only_here=given.given().first(given.local_only))
     if given.offsets_for is not None:
         _offsets_for(run, given.offsets_for)
         return
@@ -125,7 +124,7 @@ def _offsets_for(run: Run[StatsArguments], timestamp: int) -> None:
         status.add(damaged=True)
         run.console.note(f"{path}: skipped {finding.skipped}")
 
-    logs = PartitionEntries(given.paths, on_error=status.fail, on_damage=skip, limit=given.max_decompressed_size)
+    logs = PartitionEntries(given.inputs, on_error=status.fail, on_damage=skip, limit=given.max_decompressed_size)
     rows = offset_rows(logs, timestamp, status.fail)
     if not (rows or status.unreadable):
         what = "no partition, by the names of the directories"
@@ -138,6 +137,14 @@ def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
     if finding.code is Codes.FOREIGN_FILE:
         # The figures have nothing of the file, and the page only counts findings.
         console.note(f"{finding.path}: {finding.message}")
+
+
+def _report(run: StatsRun, console: Console) -> FiguresReport:
+    """The figures, after what kdump does not keep of them was told."""
+    for finding in run.left_out():
+        run.see_finding(finding)
+        console.note(f"{finding.code.value.code} {finding.message}")
+    return run.report()
 
 
 def _write(report: FiguresReport, options: StatsOptions, run: Run[StatsArguments]) -> None:
@@ -158,20 +165,20 @@ def _write(report: FiguresReport, options: StatsOptions, run: Run[StatsArguments
 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
     """What checks the partitions, and has their logs folded into ``run``. Raises as ``choose_engine``."""
-    paths = given.paths
+    inputs = given.inputs
     if given.world is not None:
         return run.judge()
-    engine = choose_engine(given, paths, console)
+    engine = choose_engine(given, inputs, console)
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge
         from kdump.stats.tasks import take_folds
 
-        take_folds(paths, options, run, engine.run)
-        return SparkJudge(engine.spark, paths, options.checks, here=run.judge())
+        take_folds(inputs, options, run, engine.run)
+        return SparkJudge(engine.spark, inputs, options.checks, here=run.judge())
     if engine.pool is None:
         return run.judge()
     from kdump.stats.tasks import folding_judge
 
     # Only the pool keeps to a rate together with its processes.
     takes_small = given.rate is not None
-    return folding_judge(paths, options, run, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)
+    return folding_judge(inputs, options, run, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)

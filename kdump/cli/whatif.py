@@ -94,7 +94,7 @@ class _Questions:
         from kdump.verify.partitionentries import PartitionEntries
 
         return PartitionEntries(
-            self._paths,
+            self._given.inputs,
             on_error=self.status.fail,
             on_damage=self._skip,
             limit=self._given.max_decompressed_size,

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import Input, inputs_of
 from kdump.library.answers import GroupOffset
 from kdump.library.arguments import Paths, Time, milliseconds, paths_of
-from kdump.library.jsonvalues import JsonRow, JsonRows, JsonValue, fail, named
+from kdump.library.jsonvalues import JsonRow, JsonRows, JsonValue, fail
 from kdump.library.logfindings import LogFinding
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -370,13 +371,14 @@ def cluster_state(
     """
     if at is not None and at_offset is not None:
         raise ValueError("a state is that at a time or that at an offset, not both")
-    paths = list(named(paths_of(path)))
+    inputs = inputs_of(dict.fromkeys(paths_of(path)), fail, with_patterns=True)
+    paths = [found.path for found in inputs]
     moment = milliseconds(at)
     clusters = list(_metadata(paths, moment, at_offset, show_secrets=show_secrets))
     state = [row for _, rows in clusters for row in rows]
     if at_offset is None:
         partitions = clusters[-1][0] if clusters else None
-        state += _coordinators(paths, moment, partitions, is_alone=not clusters, limit=max_decompressed_size)
+        state += _coordinators(inputs, moment, partitions, is_alone=not clusters, limit=max_decompressed_size)
     if not state:
         raise KdumpError(Codes.NO_SEGMENTS, "nothing that has a state, by the names of directories", path=paths[0])
     return ClusterState(state)
@@ -400,15 +402,15 @@ def _metadata(
 
 
 def _coordinators(
-    paths: Sequence[str], at: int | None, transaction_partitions: int | None, *, is_alone: bool, limit: int
+    inputs: Sequence[Input], at: int | None, transaction_partitions: int | None, *, is_alone: bool, limit: int
 ) -> Iterator[JsonRow]:
     from kdump.kafka.image.names import TopicNames
     from kdump.state.coordinators import KnownTopics, coordinator_rows
     from kdump.verify.partitionentries import PartitionEntries
 
     # A path may hold a metadata log and nothing else.
-    logs = PartitionEntries(paths, on_error=fail if is_alone else lambda error: None, limit=limit)
-    topics = KnownTopics(TopicNames(paths), transaction_partitions)
+    logs = PartitionEntries(inputs, on_error=fail if is_alone else lambda error: None, limit=limit)
+    topics = KnownTopics(TopicNames([found.path for found in inputs]), transaction_partitions)
     for kind, found in coordinator_rows(logs, at, topics, lambda note: None, fail):
         yield from (_row({"type": kind, **row}) for row in found)
 

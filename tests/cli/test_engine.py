@@ -18,6 +18,7 @@ from kdump.cli import engine
 from kdump.cli.options.shared import EngineArguments, JobsArguments
 from kdump.cli.params import MasterParam
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import resolve
 from kdump.spark import sessions
 from tests.harness.cli_runs import BATCH, CLEAN, KDUMP, NAME, UNREADABLE, USAGE, kdump, locked
 
@@ -84,7 +85,7 @@ def chosen(
     console = Mock()
     arguments = {"engine": "auto", "jobs": None, "master": None, "conf": (), "rate": None, "idle": False, **given}
     options = kind({"verbose": verbose, **arguments})
-    found = engine.choose_engine(options, list(map(str, paths)), console, only_here=only_here)
+    found = engine.choose_engine(options, [resolve(str(path)) for path in paths], console, only_here=only_here)
     assert (found.pool is not None) is (found.jobs > 1)
     return found.spark or found.jobs, [call.args[0] for call in console.note.call_args_list]
 

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import kdump
 from kdump.cli import engine
-from kdump.log.paths import is_zookeeper
 from kdump.verify import judging
 from kdump.wire.compression import compress
+from kdump.worlds import world_of_path
 from tests.fuzz.case import Case, Fault
 from tests.fuzz.corpus import KINDS_07, Corpus
 from tests.fuzz.examining import Kind, examine, examined
@@ -231,7 +231,7 @@ def _check_zookeeper(case: Case, folder: Path) -> list[Fault]:
         ]
         return random.sample(
             [
-                *(questions if is_zookeeper(str(folder / path)) else ()),
+                *(questions if world_of_path(str(folder / path)) is not None else ()),
                 ["dump", path],
                 ["dump", "--output", random.choice(_OUTPUTS[:3]), path],
                 ["verify", path],

@@ -12,11 +12,12 @@ import kdump
 ROOT = Path(kdump.__file__).parent
 
 RANKS = [
-    {"codes", "limits", "worlds"},
+    {"codes", "limits", "releases", "worlds"},
     {"system"},
     {"wire"},
     {"format"},
     {"fast", "log", "payloads"},
+    {"inputs"},
     {"reading"},
     {"rows", "kafka", "explain"},
     {"tasks"},

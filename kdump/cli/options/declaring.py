@@ -16,6 +16,7 @@ import click
 from click.types import OptionHelpExtra
 
 from kdump.cli.conflicts import Conflict, GivenOptions
+from kdump.inputs import Input
 
 PATH: Final = click.Path()
 
@@ -151,6 +152,7 @@ class Arguments:
         needed: what must be given besides options.
         about: of some groups a sentence or two that stand in the manual before their options.
         conflicts: what does not go together, besides what the declarations of the options say.
+        inputs: what the PATHs mean, once the command has looked at them (``Run.find_inputs``).
     """
 
     needed: ClassVar[str] = "PATH"
@@ -163,6 +165,7 @@ class Arguments:
     pager: bool = False
 
     def __init__(self, given: Mapping[str, Any]) -> None:
+        self.inputs: list[Input] = []
         self.__dict__.update(given)
 
     @classmethod

@@ -12,12 +12,13 @@ from kdump.cli.conflicts import EVERYWHERE, Conflict, world_facts
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, either, option
 from kdump.cli.options.shared import ColorArguments, EngineArguments, LimitArguments, LogArguments, TopicArguments
 from kdump.cli.params import BytesPattern, FilePosition, HeaderParam, OffsetRange, OutputFormat, TimeRange
-from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, VERSIONS
+from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE
+from kdump.inputs import is_text_file
 from kdump.log.named import reads_once
 from kdump.log.names import is_uri
-from kdump.log.paths import is_text_file
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.reading.selection import HeaderFilter, Range
+from kdump.releases import DIALECTS, NEWEST
 from kdump.worlds import log_titles, path_titles
 
 _BINARY: Final = ("--output arrow", "--output parquet")
@@ -534,12 +535,9 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         OptionGroup.JAVA,
         "--dialect",
         "Print as DumpLogSegments of that version of Kafka does.",
-        """
-        Print as `DumpLogSegments` of that version of Kafka does: `0.8.2`, `0.10.2`, `1.1`, `2.8`, `3.9`, `4.1`
-        or `4.3` (the default). See `DIALECTS`.
-        """,
-        type=click.Choice(VERSIONS),
-        show_default="4.3",
+        f"Print as `DumpLogSegments` of that version of Kafka does; the default is {NEWEST.name}. See `DIALECTS`.",
+        type=click.Choice(DIALECTS),
+        show_default=NEWEST.name,
         needs=("--output kafka",),
         message="{option} goes with --output kafka only",
     )
