@@ -229,7 +229,7 @@ class _StateRun:
 
     def _rows(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            self._write(json_line(list(row), list(row.values())))
+            self._write(json_line(row))
 
     def _write(self, text: str) -> None:
         self._console.out.write(text.encode("utf-8", "surrogateescape"))

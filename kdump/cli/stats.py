@@ -203,9 +203,10 @@ def _write(report: FiguresReport, options: StatsOptions, given: StatsArguments, 
     """Write a line per group, or the page."""
     texts: Iterable[str]
     if given.output == "jsonl":
-        from kdump.stats.report import stats_json
+        from kdump.rows.scalarlines import json_line
+        from kdump.stats.report import stats_row
 
-        texts = (stats_json(figures, options.by, options.header) for figures in report.groups)
+        texts = (json_line(stats_row(figures, options.by, options.header)) for figures in report.groups)
     else:
         from kdump.stats.page import stats_page
 

@@ -49,7 +49,7 @@ def answer_zookeeper(given: StatsArguments, console: Console) -> int:
                 else zookeeper_rows(found, files, show_secrets=secrets)
             )
             for row in rows:
-                write(json_line(list(row), list(row.values())))
+                write(json_line(row))
         for finding in restored_findings(found, files, with_summary=False):
             status.add(damaged=finding.severity is Severity.ERROR)
             if given.output == "jsonl":
@@ -69,7 +69,7 @@ def _show_changes(files: DataSet, given: StatsArguments, write: Callable[[str], 
     is_any = False
     for row in change_rows(files, span, wanted, show_secrets=given.show_secrets):
         is_any = True
-        write(json_line(list(row), list(row.values())) if given.output == "jsonl" else change_text(row))
+        write(json_line(row) if given.output == "jsonl" else change_text(row))
     if not is_any and wanted is not None:
         console.note(f"{files.path}: {NO_CHANGE}")
 

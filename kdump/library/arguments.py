@@ -7,8 +7,10 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, NoReturn, TypeAlias, TypeVar
 
+from kdump.codes import KdumpError
+from kdump.log.files import strip_credentials
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import HeaderFilter, Range, compiled
 
@@ -34,6 +36,16 @@ def paths_of(paths: Paths) -> tuple[str, ...]:
     if not given:
         raise ValueError("no path is given")
     return tuple(os.fspath(path) for path in given)
+
+
+def named_paths(paths: Paths) -> list[str]:
+    """The paths as texts, each once, without their credentials."""
+    return list(dict.fromkeys(map(strip_credentials, paths_of(paths))))
+
+
+def fail(error: KdumpError) -> NoReturn:
+    """In the library an error ends the call."""
+    raise error
 
 
 def offset_range(offsets: tuple[int | None, int | None] | None) -> Range:

@@ -19,7 +19,7 @@ from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row, malformed
-from kdump.rows.schema import Row, Table
+from kdump.rows.schema import Row, camel_case
 from kdump.rows.tables import BATCH, RECORD_DECODED
 from kdump.rows.tables07 import table_07
 from kdump.wire.utf8 import decode_utf8
@@ -32,20 +32,10 @@ if TYPE_CHECKING:
     from kdump.rows.columnar import Value
 
 
-def snake_case(name: str) -> str:
-    """The attribute of a column: ``producer_id`` of ``producerId``."""
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-
-
-def _columns_of(attributes: Iterable[str], table: Table) -> tuple[str, ...]:
-    by_attribute = {snake_case(column.name): column.name for column in (*table.columns, *table.others)}
-    return tuple(by_attribute[attribute] for attribute in attributes)
-
-
 _TABLE: Final = RECORD_DECODED
-_BATCH_COLUMNS: Final = _columns_of(LogBatch.__slots__, BATCH)
-_ORIGIN_COLUMNS: Final = _columns_of(RecordOrigin.__slots__, _TABLE)
-_OWN_COLUMNS: Final = _columns_of((name for name in LogRecord._fields if name != "origin"), _TABLE)
+_BATCH_COLUMNS: Final = tuple(map(camel_case, LogBatch.__slots__))
+_ORIGIN_COLUMNS: Final = tuple(map(camel_case, RecordOrigin.__slots__))
+_OWN_COLUMNS: Final = tuple(camel_case(name) for name in LogRecord._fields if name != "origin")
 
 _CUT: Final = cast("Callable[[bytes, slice], bytes]", getitem)
 _ORIGIN_AT: Final = LogRecord._fields.index("origin")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 import kdump
-from kdump.library.objects import snake_case
+from kdump.rows.schema import snake_case
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import Captures, names_with_logs, partition_cases
 from tests.harness.cli_runs import kdump as command
@@ -75,6 +77,26 @@ class TestCaptures:
         found = kdump.repair_plan(path)
         assert [plan.to_dict() for plan in found] == expected
         assert [plan.is_damaged for plan in found] == [row["isDamaged"] for row in expected]
+
+
+def test_a_row(captures: Captures) -> None:
+    path = path_of(captures, "4.3.1/v2-none-0")
+    [row] = kdump.figures(path, by="partition")
+    members = row.to_dict()
+    assert {name: getattr(row, snake_case(name)) for name in members} == members
+    assert {"max_offset", "to_dict", *map(snake_case, members)} <= set(dir(row))
+    assert f" max_offset={row.max_offset} " in repr(row)
+    for wrong in ("maxOffset", "offset", "_offset"):
+        with pytest.raises(AttributeError, match=f"'{wrong}'"):
+            getattr(row, wrong)
+    assert pickle.loads(pickle.dumps(row)) == row == copy(row) != kdump.figures(path, by="topic")[0]
+    members.clear()
+    assert row.records == row.to_dict()["records"]
+
+
+def test_rows_of_flat_objects_have_a_hash(captures: Captures) -> None:
+    path = str(captures.root / "4.3.1" / "__consumer_offsets-0")
+    assert len({*kdump.group_offsets(path), *kdump.group_offsets(path)}) == len(kdump.group_offsets(path))
 
 
 def test_group_offsets(captures: Captures) -> None:
