@@ -31,47 +31,48 @@ _REASONS: Final = {
 }
 
 
+_NOTHING_SERVED: Final[Row] = {
+    "logStartOffset": None,
+    "recoveryPoint": None,
+    "logEndOffset": None,
+    "segments": [],
+    "files": [],
+    "deletedLater": [],
+    "lost": [],
+}
+"""The members of a start that serves no log."""
+
+
 def startup_row(item: Item, known: FolderFate | None = None) -> Row | None:
     """The row of a partition, or of what stops a log directory or the broker. A log directory itself has none.
 
     What is not known is null: offsets of a partition that does not start, and all of one that a broker keeps changing.
     ``known``: what becomes of the directory by the metadata of the cluster.
     """
-    if isinstance(item, LogDirectoryCheck):
-        return None
+    outcome = exception = fate = None
+    members = _NOTHING_SERVED
+    match item:
+        case LogDirectoryCheck():
+            return None
+        case Obstacle():
+            outcome, exception = item.outcome, item.java_class
+        case StartCheck():
+            outcome, failure, members = item.start.outcome, item.start.failure, _check_members(item)
+            exception = None if failure is None else failure.java_class
+            fate = None if known is None or failure is not None else known.fate
     name = parse_partition_directory(os.path.basename(files.absolute(item.path)))
-    row: Row = {
-        "type": "startup",
-        "file": item.path,
-        "topic": name and name[0],
-        "partition": name and name[1],
-        "outcome": None,
-        "exception": None,
-        "logStartOffset": None,
-        "recoveryPoint": None,
-        "logEndOffset": None,
-        "segments": [],
-        "files": [],
-        "deletedLater": [],
-        "lost": [],
-        "alreadyLost": [],
-        "swapped": [],
-        "fate": None,
-    }
-    if isinstance(item, Obstacle):
-        row |= {"outcome": item.outcome, "exception": item.java_class}
-    elif isinstance(item, StartCheck):
-        row |= _check_members(item)
-        if known is not None and item.start.failure is None:
-            row["fate"] = known.fate
-    return row
+    place = {"file": item.path, "topic": name and name[0], "partition": name and name[1]}
+    return {"type": "startup", **place, "outcome": outcome, "exception": exception, **members, "fate": fate}
 
 
 def _check_members(check: StartCheck) -> Row:
-    served, failure = check.start.served, check.start.failure
+    """The members ``alreadyLost`` and ``swapped`` are there only where they say something."""
+    served = check.start.served
+    already_lost = [
+        {"firstOffset": lost.first_offset, "lastOffset": lost.last_offset, "knownFrom": lost.witnesses}
+        for lost in check.already_lost
+    ]
     return {
-        "outcome": check.start.outcome,
-        "exception": None if failure is None else failure.java_class,
         "logStartOffset": served and served.log_start_offset,
         "recoveryPoint": served and served.recovery_point,
         "logEndOffset": served and served.end_offset,
@@ -81,11 +82,8 @@ def _check_members(check: StartCheck) -> Row:
         ],
         "deletedLater": check.start.deleted_later,
         "lost": lost_members(check),
-        "alreadyLost": [
-            {"firstOffset": lost.first_offset, "lastOffset": lost.last_offset, "knownFrom": lost.witnesses}
-            for lost in check.already_lost
-        ],
-        "swapped": check.swapped,
+        **({"alreadyLost": already_lost} if already_lost else {}),
+        **({"swapped": check.swapped} if check.swapped else {}),
     }
 
 

@@ -113,6 +113,16 @@ def test_group_offsets(captures: Captures) -> None:
     assert [offset.to_dict() for offset in kdump.group_offsets(paths, at=middle)] == early != expected
 
 
+@pytest.mark.slow
+def test_starts_of_the_directories_of_a_broker(tmp_path: Path) -> None:
+    """Of several directories the metadata says what becomes of each."""
+    paths = [str(path) for path in sorted((unpack_cases("strays", tmp_path) / "futures").glob("n2-*"))]
+    found = kdump.start_prediction(paths, now=1_800_000_000_000)
+    expected = told("verify", "--startup", "--now", "1800000000000", *paths, type_="startup")
+    assert [start.to_dict() for start in found] == expected
+    assert {"served", "stray", "future"} <= {start.fate for start in found}
+
+
 def test_a_path_without_groups(captures: Captures) -> None:
     with pytest.raises(kdump.KdumpError, match="__consumer_offsets"):
         kdump.group_offsets(captures.root / "4.3.1/v2-none-0")
