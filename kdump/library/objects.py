@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from itertools import chain, islice, repeat, starmap
+from itertools import chain, repeat, starmap
 from operator import getitem
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -235,14 +235,13 @@ def _values(value: Value, contents: _Contents, count: int) -> Iterable[Any]:
             keys = list(contents.cut_all(headers.key_start[used], headers.key_size[used]))
             texts = {key: decode_utf8(key) for key in set(keys)}
             values = contents.cut(headers.value_start[used], headers.value_size[used])
-            pairs = zip(map(texts.__getitem__, keys), values, strict=True)
-            counts = np.diff(bounds)
-            rows = np.flatnonzero(counts > 0)
-            made = map(tuple, map(islice, repeat(pairs), counts[rows].data))
-            # Before each row with headers are some without.
-            without = map(repeat, repeat(()), (np.diff(rows, prepend=-1) - 1).data)
-            found = chain.from_iterable(chain.from_iterable(zip(without, zip(made), strict=True)))
-            return chain(found, repeat((), count - 1 - int(rows[-1])))
+            pairs = list(zip(map(texts.__getitem__, keys), values, strict=True))
+            rows = np.flatnonzero(np.diff(bounds))
+            own = map(slice, (bounds[rows] - bounds[0]).data, (bounds[rows + 1] - bounds[0]).data)
+            found = np.empty(count, object)
+            found.fill(())
+            found[rows] = np.fromiter(map(tuple, map(pairs.__getitem__, own)), object, rows.size)
+            return cast("list[tuple[tuple[str, bytes | None], ...]]", found.tolist())
 
 
 class _Contents:
