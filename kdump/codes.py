@@ -126,7 +126,8 @@ class Codes(Enum):
         "left-out",
         "more than kdump keeps",
         "A log has more findings than kdump keeps in memory. The others are counted and left out, and the exit status "
-        "counts them. kdump --most findings=NUMBER raises the limit. See LIMITS in kdump(1).",
+        "counts them. kdump --most findings=NUMBER raises the limit. Or stats has more groups than kdump keeps: the "
+        "figures of the others are together in one group. See LIMITS in kdump(1).",
         Severity.WARNING,
     )
 

@@ -16,7 +16,6 @@ from kdump.cli.common import (
     has_pyarrow,
     limit_option,
     log_format_option,
-    named_paths,
     reading_options,
     topic_option,
 )
@@ -31,18 +30,19 @@ from kdump.cli.params import ClockRange, FilePosition
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import Target, bytes_of, found_targets, listed_targets, target_by_java_name
+from kdump.dump.targets import Target, bytes_of, listed_targets, target_by_java_name, targets_of
 from kdump.dump.text.dialect import KAFKA_4_3, Dialect, TooNewError
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
+from kdump.inputs import Input, input_of, inputs_of, is_text_file
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
 from kdump.log.names import is_uri
-from kdump.log.paths import is_text_file
 from kdump.payloads.java import split_commas
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range, RowBudget
 from kdump.reading.view import ViewOptions
+from kdump.worlds import log_titles, world_of_path
 
 if TYPE_CHECKING:
     from kdump.kafka.image.names import TopicNames
@@ -89,7 +89,7 @@ Examples:
     metavar="A,B,...",
     help="Comma-separated files, taken as DumpLogSegments takes them; PATHs are then ignored, as there.",
 )
-@topic_option()
+@topic_option
 @log_format_option
 @option(
     OptionGroup.READ,
@@ -110,7 +110,7 @@ Examples:
     OptionGroup.READ,
     "--frame",
     type=click.Choice(["fetch", "multifetch", "produce", "multiproduce", "offsets"]),
-    help="The files are saved requests of Kafka 0.7 of this kind, or responses to them.",
+    help=f"The files are saved requests of {log_titles()} of this kind, or responses to them.",
 )
 @spark_options
 @no_jobs_option
@@ -134,10 +134,11 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     options_given.check(DUMP)
     if given.explain is not None:
         return _explain(given.explain, given)
-    if options_given.first(("a file of ZooKeeper",)) is not None:
-        from kdump.cli.zookeeper import dump_zookeeper
+    world = None if given.files is not None else world_of_path(paths[0])
+    if world is not None:
+        from kdump.cli.otherworld import dump_world
 
-        return dump_zookeeper(given)
+        return dump_world(given, world)
     console = Console(
         color=given.color,
         output=given.output,
@@ -147,7 +148,7 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     )
     begin(given, console)
     status = RunStatus(console.show_error)
-    given.paths = _paths(given, status)
+    given.inputs = [] if given.files is not None else _inputs(given, status)
     given.times = _times(given, console)
     writer: TableWriter | None = None
     if given.output in ("arrow", "parquet"):
@@ -176,11 +177,11 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     return status.code
 
 
-def _paths(given: DumpArguments, status: RunStatus) -> tuple[str, ...]:
-    """The PATHs to dump. Beside ``--files`` they are ignored."""
-    if given.files is not None:
-        return given.paths
-    return named_paths(map(strip_credentials, given.paths), given.topics, status.fail)
+def _inputs(given: DumpArguments, status: RunStatus) -> list[Input]:
+    """What is dumped. Beside ``--files`` PATHs are ignored."""
+    found = inputs_of(given.paths, status.fail, topics=given.topics, world=given.world)
+    given.paths = tuple(one.path for one in found)
+    return found
 
 
 def _times(given: DumpArguments, console: Console) -> Range | None:
@@ -189,7 +190,7 @@ def _times(given: DumpArguments, console: Console) -> Range | None:
         return given.times
     from kdump.cli.logday import on_day_of_logs
 
-    return on_day_of_logs(given.times, given.paths, console.note)
+    return on_day_of_logs(given.times, given.inputs, console.note)
 
 
 def _session(given: DumpArguments, options: GivenOptions, console: Console) -> Session | None:
@@ -197,20 +198,18 @@ def _session(given: DumpArguments, options: GivenOptions, console: Console) -> S
     if given.is_text:
         return None
     only_here = options.first(DUMP_LOCAL_ONLY)
-    paths = tuple(map(strip_credentials, given.paths))
-    return choose_engine(given, paths, console, only_here=only_here).spark
+    return choose_engine(given, given.inputs, console, only_here=only_here).spark
 
 
 def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, writer: TableWriter | None) -> DumpRun:
     """Dump all files in this process, and print the reports at the end. ``writer`` takes rows that are no text."""
-    paths = given.paths
     wanted = coordinated(given)
     finder = None if wanted is None else PartitionFinder(wanted, given.partitions)
 
     def execute(emit: Callable[[Any], None], reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> DumpRun:
         found: list[Target | KdumpError] = []
         if given.files is None and not follow:
-            found = listed_targets(map(strip_credentials, paths), all_files=given.all_files, is_07=given.is_07)
+            found = listed_targets(given.inputs, all_files=given.all_files)
         run = DumpRun(options, emit, reporter, budget=budget, size=bytes_of(found))
 
         def dump_one(target: Target) -> None:
@@ -229,7 +228,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
             from kdump.dump.follow import followed
 
             try:
-                for target in followed(paths[0], console.out.flush_and_check_reader):
+                for target in followed(given.inputs[0], console.out.flush_and_check_reader):
                     dump_one(target)
                     if budget.is_spent:
                         break
@@ -239,7 +238,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
             for one in found:
                 if isinstance(one, KdumpError):
                     run.fail(one)
-                elif finder is None or finder.wants(one, map(strip_credentials, paths)):
+                elif finder is None or finder.wants(one, given.paths):
                     dump_one(one)
         return run
 
@@ -252,7 +251,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
         # No end is set: after the last row there may be damage.
         budget = RowBudget(max(0, counted.seen - given.tail), _COUNT_ONLY)
     if given.files is not None:
-        for word in paths:
+        for word in given.paths:
             console.note(f"{strip_credentials(word)}: ignored, as DumpLogSegments ignores it beside --files")
     reporter = console.reporter(verbose=given.verbose)
     run = execute(console.out.write if writer is None else writer.add, reporter, budget, follow=given.follow)
@@ -289,7 +288,7 @@ def _explain(position: int, given: DumpArguments) -> int:
     begin(given, console)
     status = RunStatus(console.show_error)
     try:
-        show_explanation(strip_credentials(given.paths[0]), position, given.max_decompressed_size, console, status)
+        show_explanation(input_of(given.paths[0]), position, given.max_decompressed_size, console, status)
     except KdumpError as error:
         status.fail(error)
     return status.code
@@ -357,12 +356,10 @@ def _table_options(given: DumpArguments, form: TableForm, console: Console) -> t
     """Arrow and Parquet, and who writes the rows. UsageError for unknown columns."""
     from kdump.dump.printed import arrow_output
     from kdump.rows.arrow import row_schema
+    from kdump.rows.logs import table_of
     from kdump.rows.tablefiles import TableWriter
-    from kdump.rows.tables07 import table_07
 
-    table = view_options.table(given, view_options.selection(given))
-    if given.is_07:
-        table = table_07(table)
+    table = table_of(given.world, view_options.table(given, view_options.selection(given)))
     schema = row_schema(table, view_options.fields(given, table))
     with_records = table.type == "record"
     options = _options(given, arrow_output(table, schema), with_records=with_records, max_bytes=given.max_bytes)
@@ -401,10 +398,10 @@ def _dump_on_spark(session: Session, options: DumpOptions, given: DumpArguments,
     from kdump.spark.tasks import on_spark
 
     run = DumpRun(options, console.out.write, console.reporter(verbose=given.verbose))
-    targets = list(found_targets(map(strip_credentials, given.paths), run.fail, is_07=given.is_07))
+    targets = list(targets_of(given.inputs, run.fail))
     if targets:
         run.begin_elsewhere(targets[0])
-    work = dump_work(list(map(strip_credentials, given.paths)), options, verbose=given.verbose)
+    work = dump_work(list(given.paths), options, verbose=given.verbose)
     collected = CollectedRun(run, console.out.write_through, targets)
     try:
         for piece in on_spark(session, plan_dump(targets, whole_partitions=options.read_committed), work):
@@ -416,7 +413,7 @@ def _dump_on_spark(session: Session, options: DumpOptions, given: DumpArguments,
 
 def _dump_names(run: DumpRun, given: DumpArguments, dump_one: Callable[[Target], None]) -> None:
     for name in split_commas(given.files or ""):
-        target = target_by_java_name(name, is_07=given.is_07)
+        target = target_by_java_name(name, world=given.world)
         if target is None:
             run.ignore(name)
         else:

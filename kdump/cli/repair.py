@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.cli.arguments import RepairArguments
-from kdump.cli.common import begin, common_options, log_format_option, named_paths, reading_options, topic_option
+from kdump.cli.common import begin, common_options, log_format_option, reading_options, topic_option
 from kdump.cli.conflicts import REPAIR, SALVAGE_OPTIONS, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
@@ -18,6 +18,7 @@ from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import OutputFormat
 from kdump.codes import REFUSALS, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
+from kdump.inputs import inputs_of
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.named import note_named
 from kdump.repair.apply.manifest import Manifest, undo_command
@@ -27,7 +28,7 @@ from kdump.repair.plan.location import PartitionLocation
 from kdump.repair.plan.plan import RepairMode, RepairSettings
 from kdump.repair.report import plan_lines
 from kdump.repair.resultrow import repair_row
-from kdump.repair.run import Repair, Repaired, RepairOptions
+from kdump.repair.run import Repair, Repaired, RepairOptions, WorldRepaired
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_text
 from kdump.system.blocks import escaped
@@ -35,7 +36,6 @@ from kdump.wire.jsontext import json_blocks
 
 if TYPE_CHECKING:
     from kdump.reading.reporter import Reporter
-    from kdump.repair.log07 import Repaired07
 
 
 def repair_lines(repaired: Repaired, *, color: bool) -> Iterator[str]:
@@ -122,14 +122,8 @@ Examples:
     metavar="MANIFEST",
     help="Undo the repair in place that wrote this manifest.",
 )
-@topic_option()
+@topic_option
 @log_format_option
-@option(
-    OptionGroup.MODE,
-    "--adopt",
-    is_flag=True,
-    help="Print a plan to bring the PATHs, log directories without their cluster, into a new one.",
-)
 @option(
     OptionGroup.WRITE,
     "--finish",
@@ -190,9 +184,9 @@ Examples:
     OptionGroup.OUTPUT,
     "--output",
     "output_format",
-    type=OutputFormat(["text", "jsonl", "commands"]),
+    type=OutputFormat(["text", "jsonl"]),
     default="text",
-    help="Text for people, or one JSON object per partition; with --adopt also the commands to run.",
+    help="Text for people, or one JSON object per partition.",
 )
 @option(
     OptionGroup.WRITE,
@@ -244,12 +238,6 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
     begin(given, console)
     reporter = console.reporter(verbose=given.verbose)
     status = RunStatus(console.show_error)
-    if given.adopt:
-        from kdump.cli.adopt import adopt  # a repair needs none of it
-
-        adopt(given, console, status)
-        console.close()
-        return status.code
     told: set[str] = set()
 
     def fail(error: KdumpError) -> None:
@@ -263,26 +251,26 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
         except KdumpError as error:
             fail(error.located(manifest))
     with Repair(options, on_error=fail) as job:
-        for path in named_paths(paths, given.topics, fail):
+        for found in inputs_of(paths, fail, topics=given.topics, world=given.world):
             try:
                 if given.finish:
                     force, backup = given.force, given.backup_dir
-                    for finished in finish_repairs(path, on_error=fail, force=force, backup=backup):
+                    for finished in finish_repairs(found.path, on_error=fail, force=force, backup=backup):
                         is_text = given.output_format == "text"
                         console.out.write((finished_text if is_text else finished_json)(finished).encode())
                     continue
-                for repaired in job.path(path):
+                for repaired in job.of(found):
                     status.add(damaged=repaired.leaves_damage)
                     for block in _shown(repaired, given, console, reporter, told):
                         console.out.write(block)
             except KdumpError as error:
-                fail(error.located(path))
+                fail(error.located(found.path))
     console.close()
     return status.code
 
 
 def _shown(
-    repaired: Repaired | Repaired07, given: RepairArguments, console: Console, reporter: Reporter, told: set[str]
+    repaired: Repaired | WorldRepaired, given: RepairArguments, console: Console, reporter: Reporter, told: set[str]
 ) -> Iterator[bytes]:
     """What is printed of a partition, in blocks; for ``told`` see ``_once``."""
     is_text = given.output_format == "text"
@@ -322,7 +310,7 @@ def _options(given: RepairArguments) -> RepairOptions:
         ),
         decides_transactions=given.txn is not None,
         allow_worse_start=given.allow_worse_start,
-        is_07=given.is_07,
+        world=given.world,
         overwrites=given.overwrite,
     )
 

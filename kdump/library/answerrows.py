@@ -80,7 +80,7 @@ class RowsOfType:
 
 
 class ClusterState(AnswerRows):
-    """What ``kdump stats --at`` tells of a cluster, each type of row in a list of its own."""
+    """What ``kdump state`` tells of a cluster, each type of row in a list of its own."""
 
     metadata = RowsOfType("metadata")
     """One for each cluster among the paths: which state this is."""

@@ -7,8 +7,9 @@ from os import PathLike
 from typing import Final, Literal
 
 from kdump.codes import Codes, Finding, KdumpError
+from kdump.inputs import Input, input_of
 from kdump.library.answerrows import AnswerRow, ClusterState, Differences
-from kdump.library.arguments import Paths, Time, check_choice, fail, milliseconds, named_paths
+from kdump.library.arguments import Paths, Time, check_choice, fail, milliseconds, named_inputs
 from kdump.library.logfindings import LogFinding
 from kdump.rows.schema import Row
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -52,8 +53,8 @@ def figures(
     run = StatsRun(options)
     verification = Verification(run.judge(), on_error=fail)
     new = FindingDeduplicator()
-    for path in named_paths(paths):
-        for item in new.of(verification.path(path)):
+    for found in named_inputs(paths):
+        for item in new.of(verification.items(found)):
             if isinstance(item, Finding):
                 run.see_finding(item)
             elif item.batches is None:
@@ -89,9 +90,9 @@ def start_prediction(
     from kdump.verify.startups import StartOptions, start_all
 
     options = StartOptions(is_clean, recovery_point, log_start_offset, now=milliseconds(now), checksums=True)
-    paths = named_paths(path)
-    fates = Fates.of(paths, fail)
-    found = start_all(paths, options, fail, fates=fates)
+    inputs = named_inputs(path)
+    fates = Fates.of(inputs, fail)
+    found = start_all(inputs, options, fail, fates=fates)
     rows = (startup_row(item, fates.folders.get(item.path)) for item in found)
     return [AnswerRow(row) for row in rows if row is not None]
 
@@ -123,13 +124,13 @@ def repair_plan(
         check_choice(mode, "mode", [one.value for one in RepairMode])
     settings = RepairSettings(first_segment=first_segment)
     options = RepairOptions(None if mode is None else RepairMode(mode), settings, salvaging=SalvageOptions(deep=deep))
-    (given,) = named_paths(path)
+    given = input_of(path)
     with Repair(options, on_error=fail) as job:
         found = []
-        for repaired in job.path(given):
+        for repaired in job.of(given):
             if not isinstance(repaired, Repaired):
-                what = "a log of Kafka 0.7, of which there is no plan as a value: kdump repair shows it"
-                raise KdumpError(Codes.REPAIR_REFUSED, what, path=given)
+                what = f"a log of {repaired.title}, of which there is no plan as a row: kdump repair shows it"
+                raise KdumpError(Codes.REPAIR_REFUSED, what, path=given.path)
             found.append(AnswerRow(repair_row(repaired)))
         return found
 
@@ -137,7 +138,7 @@ def repair_plan(
 def group_offsets(
     path: Paths, *, at: Time = None, group: str | None = None, max_decompressed_size: int = DEFAULT_LIMIT
 ) -> list[AnswerRow]:
-    """What consumer groups had committed at a time, as ``kdump stats --at`` gives it.
+    """What consumer groups had committed at a time, as ``kdump state`` gives it.
 
     Args:
         path: partitions of ``__consumer_offsets``, or a log directory with some of them; one or many.
@@ -149,11 +150,11 @@ def group_offsets(
     Raises:
         KdumpError: a path cannot be read, or holds no partition of ``__consumer_offsets``.
     """
-    paths = named_paths(path)
-    found = dict(_coordinators(paths, milliseconds(at), None, is_alone=True, limit=max_decompressed_size))
+    inputs = named_inputs(path, with_patterns=True)
+    found = dict(_coordinators(inputs, milliseconds(at), None, is_alone=True, limit=max_decompressed_size))
     if "committedOffset" not in found:
         what = "no partition of __consumer_offsets, by the name of its directory"
-        raise KdumpError(Codes.NO_SEGMENTS, what, path=paths[0])
+        raise KdumpError(Codes.NO_SEGMENTS, what, path=inputs[0].path)
     return [row for row in found["committedOffset"] if group is None or row.group == group]
 
 
@@ -165,7 +166,7 @@ def cluster_state(
     show_secrets: bool = False,
     max_decompressed_size: int = DEFAULT_LIMIT,
 ) -> ClusterState:
-    """What a cluster knew at a time, as ``kdump stats --at`` gives it: its metadata, its groups, its transactions.
+    """What a cluster knew at a time, as ``kdump state`` gives it: its metadata, its groups, its transactions.
 
     The last value of each key of a partition, which the command also shows, is left out.
 
@@ -184,16 +185,18 @@ def cluster_state(
     """
     if at is not None and at_offset is not None:
         raise ValueError("a state is that at a time or that at an offset, not both")
-    paths = named_paths(path)
+    inputs = named_inputs(path, with_patterns=True)
     moment = milliseconds(at)
-    clusters = list(_metadata(paths, moment, at_offset, show_secrets=show_secrets))
+    clusters = list(_metadata([one.path for one in inputs], moment, at_offset, show_secrets=show_secrets))
     state = [row for _, rows in clusters for row in rows]
     if at_offset is None:
         partitions = clusters[-1][0] if clusters else None
-        found = _coordinators(paths, moment, partitions, is_alone=not clusters, limit=max_decompressed_size)
+        found = _coordinators(inputs, moment, partitions, is_alone=not clusters, limit=max_decompressed_size)
         state += (row for _, rows in found for row in rows)
     if not state:
-        raise KdumpError(Codes.NO_SEGMENTS, "nothing that has a state, by the names of directories", path=paths[0])
+        raise KdumpError(
+            Codes.NO_SEGMENTS, "nothing that has a state, by the names of directories", path=inputs[0].path
+        )
     return ClusterState(state)
 
 
@@ -224,7 +227,7 @@ def differences(
         raise ValueError("two paths or more are compared")
     rows: list[Row] = []
     options = DiffOptions(ContentOptions(max_decompressed_size, content), records)
-    for item in diff(named_paths(paths), options, fail):
+    for item in diff(named_inputs(paths, with_patterns=True), options, fail):
         if isinstance(item, PartitionReport):
             rows += report_rows(item)
         else:
@@ -238,8 +241,8 @@ def _metadata(
     """For each cluster the number of its transaction coordinators' partitions, and the rows."""
     from kdump.kafka.image.copies import by_cluster, find_copies
     from kdump.kafka.image.replay import StatePoint
-    from kdump.stats.state.metadatarows import StateSelection, image_rows
-    from kdump.stats.state.metadatastate import MetadataState
+    from kdump.state.metadatarows import StateSelection, image_rows
+    from kdump.state.metadatastate import MetadataState
 
     selected = StateSelection(show_secrets=show_secrets)
     for copies in by_cluster(find_copies(paths, fail)):
@@ -250,15 +253,15 @@ def _metadata(
 
 
 def _coordinators(
-    paths: Sequence[str], at: int | None, transaction_partitions: int | None, *, is_alone: bool, limit: int
+    inputs: Sequence[Input], at: int | None, transaction_partitions: int | None, *, is_alone: bool, limit: int
 ) -> Iterator[tuple[str, list[AnswerRow]]]:
     """The rows of each type: groups, committed offsets, transactional ids, open transactions."""
     from kdump.kafka.image.names import TopicNames
-    from kdump.stats.state.coordinators import KnownTopics, coordinator_rows
+    from kdump.state.coordinators import KnownTopics, coordinator_rows
     from kdump.verify.partitionentries import PartitionEntries
 
     # A path may hold a metadata log and nothing else.
-    logs = PartitionEntries(paths, on_error=fail if is_alone else lambda error: None, limit=limit)
-    topics = KnownTopics(TopicNames(paths), transaction_partitions)
+    logs = PartitionEntries(inputs, on_error=fail if is_alone else lambda error: None, limit=limit)
+    topics = KnownTopics(TopicNames([one.path for one in inputs]), transaction_partitions)
     for kind, found in coordinator_rows(logs, at, topics, lambda note: None, fail):
         yield kind, [AnswerRow({"type": kind, **row}) for row in found]

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal, NoReturn, TypeAlias, TypeVar
 
 from kdump.codes import KdumpError
-from kdump.log.files import strip_credentials
+from kdump.inputs import Input, inputs_of
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import HeaderFilter, Range, compiled
 
@@ -38,9 +38,9 @@ def paths_of(paths: Paths) -> tuple[str, ...]:
     return tuple(os.fspath(path) for path in given)
 
 
-def named_paths(paths: Paths) -> list[str]:
-    """The paths as texts, each once, without their credentials."""
-    return list(dict.fromkeys(map(strip_credentials, paths_of(paths))))
+def named_inputs(paths: Paths, *, with_patterns: bool = False) -> list[Input]:
+    """What the paths mean, each once. ``with_patterns``: see ``inputs_of``."""
+    return inputs_of(dict.fromkeys(paths_of(paths)), fail, with_patterns=with_patterns)
 
 
 def fail(error: KdumpError) -> NoReturn:

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import Input, LogSegment, OtherFile, PathDirectory, Stream, WorldLog, file_by_name
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.named import is_named
 from kdump.log.opening import open_source
-from kdump.log.paths import LogSegment, LogSegment07, OtherFile, PathDirectory, expanded, file_by_name, resolve
 from kdump.log.source import Source, keep_size
 from kdump.reading.selection import Range
+from kdump.worlds import World
 
 TASK_BYTES: Final = 128 << 20
 """Small logs are put together until a task has so many bytes."""
@@ -34,7 +35,7 @@ class LogFile:
 
     ``path`` is absolute. ``given`` opens the log in any process (a URI with its credentials). ``context`` holds the
     columns that its rows share. ``offsets``: the offsets that it can hold, by its name and that of the next log.
-    ``is_07``: it is a log of Kafka 0.7.
+    ``world``: whose log it is; None: a log of today.
     """
 
     path: str
@@ -44,7 +45,7 @@ class LogFile:
     offsets: Range = field(default_factory=Range)
     given: str = field(default="", repr=False)
     is_named: bool = False
-    is_07: bool = False
+    world: World | None = None
 
     def open(self) -> Source:
         """The file, in any process. Raises as ``open_source``."""
@@ -109,59 +110,37 @@ class Wanted:
         return self.offsets.intersection(Range(self.starts.get(own), self.ends.get(own)))
 
 
-def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None], *, with_07: bool = False) -> list[LogFile]:
-    """The logs of some PATHs: files, partition and log directories, and patterns of any of them.
+def log_files(
+    inputs: Iterable[Input], on_error: Callable[[KdumpError], None], *, with_worlds: bool = False
+) -> list[LogFile]:
+    """The logs that inputs mean, each once, even if it was named several times.
 
     Args:
-        paths: as they were given; a relative one is relative to this process' directory.
+        inputs: what PATHs mean; or files of a listing. No user named these, so links and pipes are not followed.
         on_error: takes what is missing or cannot be listed, and files that are no logs by their names. Other files and
             directories without segments that match a pattern are ignored.
-        with_07: logs of Kafka 0.7 too.
+        with_worlds: logs of other worlds too.
     """
-    found: list[LogFile] = []
+    wanted = (LogSegment, WorldLog) if with_worlds else LogSegment
+    logs: list[LogFile] = []
+    for found in inputs:
 
-    def tell(error: KdumpError) -> None:
-        if not is_pattern or error.code not in NO_LOG_CODES:
-            on_error(error)
+        def tell(error: KdumpError, *, is_named: bool = found.is_named) -> None:
+            if is_named or error.code not in NO_LOG_CODES:
+                on_error(error)
 
-    for given in map(files.strip_credentials, paths):
-        fitting = expanded(given, on_error)
-        is_pattern = fitting != [given]
-        for path in fitting:
-            try:
-                found += _logs_of(_segments_of(path, tell, with_07=with_07), tell)
-            except KdumpError as error:
-                tell(error)
-    return _without_duplicates(found)
-
-
-def listed_logs(paths: Iterable[str]) -> list[LogFile]:
-    """The logs at paths from a listing, each once. A missing file is left out.
-
-    No user named these paths, so links and pipes among them are not followed.
-    """
-    found = (log for path in paths if isinstance(log := file_by_name(path), LogSegment))
-    return _without_duplicates(list(_logs_of(found, lambda error: None)))
+        # A pipe counts as a log only if it has the name of one.
+        named = file_by_name(found.path) if isinstance(found, Stream) else found
+        try:
+            if not isinstance(named, (PathDirectory, wanted)):
+                raise OtherFile(found.path).error
+            logs += _logs_of((file for file in named.files(tell) if isinstance(file, wanted)), tell)
+        except KdumpError as error:
+            tell(error)
+    return list({log.path: log for log in reversed(logs)}.values())[::-1]
 
 
-def _segments_of(
-    path: str, on_error: Callable[[KdumpError], None], *, with_07: bool
-) -> Iterable[LogSegment | LogSegment07]:
-    """The log at a path, or the logs in a directory. KdumpError for a file that is no log by its name."""
-    found = resolve(path)
-    if isinstance(found, PathDirectory):
-        wanted = (LogSegment, LogSegment07) if with_07 else LogSegment
-        return (file for file in found.files(on_error) if isinstance(file, wanted))
-    # A pipe counts as a log only if it has the name of one.
-    log = file_by_name(path)
-    if isinstance(log, LogSegment) or (with_07 and isinstance(log, LogSegment07)):
-        return [log]
-    raise OtherFile(path).error
-
-
-def _logs_of(
-    segments: Iterable[LogSegment | LogSegment07], on_error: Callable[[KdumpError], None]
-) -> Iterator[LogFile]:
+def _logs_of(segments: Iterable[LogSegment | WorldLog], on_error: Callable[[KdumpError], None]) -> Iterator[LogFile]:
     """The logs of some segments. Those of a partition are in offset order."""
     previous: LogFile | None = None
     for segment in segments:
@@ -173,19 +152,14 @@ def _logs_of(
             continue
         whole = files.absolute(path)
         given = files.with_credentials(whole)
-        is_07 = isinstance(segment, LogSegment07)
-        log = LogFile(whole, FileContext.of(path), base_offset, size, given=given, is_named=is_named(path), is_07=is_07)
+        context, world = FileContext.of(path), segment.world
+        log = LogFile(whole, context, base_offset, size, given=given, is_named=is_named(path), world=world)
         if previous is not None:
             is_next = os.path.dirname(previous.path) == os.path.dirname(log.path)
             yield replace(previous, offsets=Range(None, base_offset)) if is_next else previous
         previous = log
     if previous is not None:
         yield previous
-
-
-def _without_duplicates(logs: Sequence[LogFile]) -> list[LogFile]:
-    """Each file once, even if it was named several times."""
-    return list({log.path: log for log in reversed(logs)}.values())[::-1]
 
 
 def plan(

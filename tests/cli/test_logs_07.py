@@ -15,12 +15,11 @@ import pytest
 
 from kdump.dump.follow import followed
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import target_by_path
-from kdump.format.message07 import write_message
 from kdump.format.record import PIECE_RECORDS
+from kdump.inputs import resolve
+from kdump.kafka07.message import write_message
 from kdump.log.names import MAX_OFFSET
 from kdump.reading.reporter import Reporter
-from kdump.stats import log07
 from kdump.stats.fold import PartFold
 from kdump.stats.records import EntryRecords
 from kdump.wire.compression import GZIP, compress
@@ -29,6 +28,7 @@ from tests.harness.cli_runs import kdump as run_in_process
 from tests.harness.cli_runs import kdump_bound_by_modes
 from tests.harness.dumpoptions import text_dump
 from tests.harness.examples import sparse
+from tests.harness.targets import target_by_path
 
 NAME = "kafka07"
 FILES = case_files(NAME)
@@ -260,7 +260,7 @@ def test_a_log_is_followed_to_the_next_one(tmp_path: Path) -> None:
 
     out: list[bytes] = []
     run = DumpRun(text_dump(print_data_log=True), lambda text: out.append(bytes(text)), Reporter(print, print))
-    for target in followed(str(tmp_path), on_wait):
+    for target in followed(resolve(str(tmp_path)), on_wait):
         run.dump(target)
         if target.path == str(second):
             break
@@ -414,7 +414,7 @@ def test_figures(case: str, kdump: Run) -> None:
 def test_figures_do_not_depend_on_the_pieces_that_are_held(kdump: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("stats", "--by", "codec", "--output", "jsonl", *CLEAN)
     whole = kdump(*words).rows
-    monkeypatch.setattr(log07, "_PIECE", 1)
+    monkeypatch.setattr("kdump.kafka07.figures._PIECE", 1)
     assert kdump(*words).rows == whole
 
 

@@ -39,7 +39,7 @@ SMALL = {"explain", "man", "completion", "help"}
 """Commands that kdump(1) describes."""
 NAMES = ["kdump", *(f"kdump-{name}" for name in cli.list_commands(click.Context(cli)) if name not in SMALL)]
 SPARK = "kdump-spark"
-PAGES = {**dict.fromkeys(NAMES, 1), SPARK: 7, "kdump-startup": 7, "kdump-restore": 7}
+PAGES = {**dict.fromkeys(NAMES, 1), SPARK: 7, "kdump-startup": 7}
 """Names and sections of the manual."""
 
 
@@ -302,7 +302,7 @@ def test_set_up_commands() -> None:
     capture = ROOT / dump.split()[-1]
     assert capture.is_relative_to(ROOT / "fixtures" / "segments")
     assert capture.read_bytes()[16] == 2
-    assert tests.endswith("-m pytest -q -n auto --dist loadfile")
+    assert tests.endswith('-m pytest -q -n auto --dist worksteal -m "not slow and not spark"')
 
 
 def test_changelog_names_the_version() -> None:

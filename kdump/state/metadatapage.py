@@ -1,0 +1,153 @@
+"""The metadata image as a page for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kdump.kafka.image.metadataversion import LEVELS
+from kdump.state.metadatarows import Row, StateSelection, image_rows
+from kdump.state.metadatastate import MetadataState, name_of
+from kdump.stats.rowtable import table_parts
+from kdump.system.blocks import escaped
+
+_TITLES: Final = {
+    "feature": "features",
+    "broker": "brokers",
+    "controller": "controllers",
+    "topic": "topics",
+    "partition": "partitions",
+    "config": "configs",
+    "quota": "quotas",
+    "acl": "ACLs",
+    "scram": "SCRAM credentials",
+    "token": "delegation tokens",
+}
+"""Headings by the type of the rows, in the order of the page."""
+_SEVERAL: Final = 2
+_COLUMNS: Final[dict[str, dict[str, str]]] = {
+    "feature": {"name": "feature", "level": "level", "version": "version"},
+    "broker": {
+        "id": "id",
+        "epoch": "epoch",
+        "state": "state",
+        "rack": "rack",
+        "endpoints": "listeners",
+        "directories": "directories",
+    },
+    "controller": {"id": "id", "endpoints": "listeners", "incarnationId": "incarnation"},
+    "topic": {"name": "topic", "topicId": "topic id", "partitions": "partitions"},
+    "partition": {
+        "topic": "topic",
+        "partition": "partition",
+        "leader": "leader",
+        "leaderEpoch": "leader epoch",
+        "replicas": "replicas",
+        "isr": "ISR",
+        "elr": "ELR",
+        "partitionEpoch": "partition epoch",
+        "state": "state",
+        "directories": "directories",
+    },
+    "config": {"resourceType": "of", "resourceName": "name", "name": "config", "value": "value"},
+    "quota": {"entity": "of", "key": "quota", "value": "value"},
+    "acl": {
+        "resourceType": "resource",
+        "resourceName": "name",
+        "patternType": "pattern",
+        "principal": "principal",
+        "host": "host",
+        "operation": "operation",
+        "permissionType": "permission",
+    },
+    "scram": {"user": "user", "mechanism": "mechanism", "iterations": "iterations"},
+    "token": {"tokenId": "token", "owner": "owner", "renewers": "renewers"},
+}
+
+
+def metadata_page(state: MetadataState, selected: StateSelection, *, width: int, color: bool) -> Iterator[str]:
+    """The page, in parts: which state it is, then a table for each kind of thing."""
+    found: dict[str, list[Row]] = {kind: [] for kind in _TITLES}
+    for row in image_rows(state.image, selected):
+        if row["type"] in found:
+            found[row["type"]].append(_readable(row))
+    yield "".join(f"{escaped(line)}\n" for line in _head(state))
+    columns = dict(_COLUMNS)
+    if all(len(broker.get("logDirs") or ()) < _SEVERAL for broker in state.image.cluster.brokers.values()):
+        # The table of brokers has the only directory of each.
+        columns["partition"] = {name: head for name, head in columns["partition"].items() if name != "directories"}
+    for kind, title in _TITLES.items():
+        if found[kind]:
+            yield f"\n{title}\n"
+            yield from table_parts(columns[kind], found[kind], width=width, color=color)
+
+
+def _head(state: MetadataState) -> Iterable[str]:
+    image, quorum, snapshot = state.image, state.replayed.quorum, state.replayed.snapshot
+    provenance = image.provenance
+    moment = time_text(provenance.timestamp)
+    yield f"{name_of(state)} after offset {provenance.offset} (epoch {provenance.epoch}, {moment})"
+    source = "the log alone" if snapshot is None else f"the snapshot {snapshot.name} and the log after it"
+    yield f"from {source}: {state.copy.log.directory}"
+    level = image.metadata_version
+    if level is not None:
+        yield f"metadata.version {level} ({LEVELS[level]}), kraft.version {quorum.kraft_version}"
+    if quorum.voters:
+        yield f"voters {', '.join(str(voter['voterId']) for voter in quorum.voters)}"
+    if image.next_producer_id >= 0:
+        yield f"next producer id {image.next_producer_id}"
+    if state.certain_end is None:
+        yield "nothing here is certain: only a majority of the voters tells what is committed"
+    else:
+        yield f"certain is what is below offset {state.certain_end}: a majority of the voters has it"
+
+
+def time_text(milliseconds: int) -> str:
+    """A time for people; '' for none."""
+    if milliseconds < 0:
+        return "no time"
+    try:
+        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}"
+    except (OverflowError, ValueError, OSError):
+        return str(milliseconds)
+
+
+def quota_owner(entity: Mapping[str, str | None]) -> str:
+    """Whose quota it is, for people; ``entity``: names by kind, None for the default."""
+    return ", ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in entity.items())
+
+
+def quota_text(value: float) -> str:
+    """The exact value of a quota."""
+    return f"{int(value):,}" if value.is_integer() else str(value)
+
+
+def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with members that only the page has."""
+    shown = dict(row)
+    match row["type"]:
+        case "broker" | "controller":
+            shown["endpoints"] = [f"{one['name']}://{one['host']}:{one['port']}" for one in row["listeners"]]
+            if row["type"] == "broker":
+                shown["id"], shown["epoch"] = str(row["id"]), str(row["epoch"])
+                is_leaving = row["inControlledShutdown"]
+                shown["state"] = "fenced" if row["fenced"] else "in controlled shutdown" if is_leaving else "active"
+        case "partition":
+            states = []
+            if row["leader"] < 0:
+                states.append("no leader")
+            if row["leaderRecoveryState"] != "RECOVERED":
+                states.append("recovering")
+            if len(row["isr"]) < len(row["replicas"]):
+                states.append("under-replicated")
+            if row["addingReplicas"] or row["removingReplicas"]:
+                states.append("reassigned")
+            shown["state"] = states
+            shown["directories"] = list(dict.fromkeys(row["directories"]))
+        case "quota":
+            shown["entity"] = quota_owner(row["entity"])
+            shown["value"] = quota_text(row["value"])
+        case "config":
+            shown["resourceName"] = row["resourceName"] or "(default)"
+    return shown
