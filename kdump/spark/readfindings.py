@@ -15,7 +15,7 @@ from kdump.inputs import Input, PartitionFolder, inputs_of
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.rows.arrow import row_batch
-from kdump.rows.filetables import FINDING
+from kdump.rows.filetables import finding_row
 from kdump.rows.schema import Row
 from kdump.tasks.logs import NO_LOG_CODES, OPEN_COST, Wanted
 from kdump.verify.logdir import PartitionExtent
@@ -60,7 +60,7 @@ def read_findings(
             finding = item
         else:
             continue
-        rows.append({"type": FINDING.type, **FileContext.of(finding.path or "").columns(), **FINDING.row(finding)})
+        rows.append(finding_row(finding))
         if len(rows) == _ROWS_AT_A_TIME:
             yield row_batch(rows, schema)
             rows = []

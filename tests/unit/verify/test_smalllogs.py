@@ -21,7 +21,7 @@ from kdump.inputs import PartitionFolder, resolve
 from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.stats.grouping import By
-from kdump.stats.report import stats_json
+from kdump.stats.report import stats_row
 from kdump.stats.run import StatsOptions, StatsRun
 from kdump.verify.partition import PartitionCheck
 from kdump.verify.report import summary_line
@@ -50,7 +50,7 @@ def said(path: Path, options: CheckOptions, least: int) -> list[str]:
         for item in Verification(run.judge(), on_error=errors.append, options=QUICK).items(resolve(str(path))):
             if isinstance(item, Finding):
                 run.see_finding(item)
-        figures = [stats_json(one, By.PARTITION) for one in run.report().groups]
+        figures = [str(stats_row(one, By.PARTITION)) for one in run.report().groups]
         curves = str(run.curves())
     texts = [repr(item) if isinstance(item, Finding) else summary_line(item) for item in items]
     return [*texts, *map(str, errors), *figures, curves]
