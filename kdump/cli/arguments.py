@@ -27,6 +27,8 @@ class Arguments:
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.__dict__.update(given)
+        self.inputs: list[Input] = []
+        """What the PATHs mean, once the command has looked at them."""
 
 
 class LogArguments(Arguments):
@@ -55,10 +57,9 @@ class JobsArguments(EngineArguments):
 
 
 class DumpArguments(LogArguments, EngineArguments):
-    """Options of ``kdump dump``. Times are ms since 1970, sizes bytes; ``inputs``: what the PATHs mean."""
+    """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
-    inputs: list[Input]
     topics: tuple[str, ...]
     files: str | None
     all_files: bool
@@ -165,10 +166,9 @@ class DiffArguments(JobsArguments):
 
 
 class StatsArguments(LogArguments, JobsArguments):
-    """Options of ``kdump stats``. Times are ms since 1970, sizes bytes; ``inputs``: what the PATHs mean."""
+    """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
-    inputs: list[Input]
     by: str
     quick: bool
     output: str
@@ -183,10 +183,9 @@ class StatsArguments(LogArguments, JobsArguments):
 
 
 class StateArguments(Arguments):
-    """Options of ``kdump state``. Times are ms since 1970, sizes bytes; ``inputs``: what the PATHs mean."""
+    """Options of ``kdump state``. Times are ms since 1970, sizes bytes."""
 
     paths: tuple[str, ...]
-    inputs: list[Input]
     output: str
     at: int | None
     at_offset: int | None
@@ -224,10 +223,9 @@ class ConversionArguments(Arguments):
 
 
 class ConvertArguments(ConversionArguments, LogArguments, JobsArguments):
-    """Options of ``kdump convert``; ``input``: what SRC means."""
+    """Options of ``kdump convert``."""
 
     source: str
-    input: Input
     destination: str
     offset_map: bool
     form: Literal["jsonl", "csv", "parquet"] | None
@@ -237,10 +235,9 @@ class ConvertArguments(ConversionArguments, LogArguments, JobsArguments):
 
 
 class RestoreArguments(ConversionArguments):
-    """Options of ``kdump restore``; ``inputs``: what the PATHs mean."""
+    """Options of ``kdump restore``."""
 
     paths: tuple[str, ...]
-    inputs: list[Input]
     destination: str
     topic: str | None
     topic_id: str | None

@@ -134,8 +134,8 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
     console = Console(show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
-    given.input = input_of(source, given.world)
-    conversion = replace(conversion_of(given, [given.input], console.note), skip_damaged=given.skip_damaged)
+    given.inputs = [input_of(source, given.world)]
+    conversion = replace(conversion_of(given, given.inputs, console.note), skip_damaged=given.skip_damaged)
     if given.destination == _STDOUT:
         _engine(given, 1, options, console)
         _to_stdout(conversion, given, console, status)
@@ -154,7 +154,7 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
 
 
 def _plan(conversion: Conversion, given: ConvertArguments) -> Sequence[Job]:
-    found, destination = given.input, given.destination
+    (found,), destination = given.inputs, given.destination
     if given.form is not None:
         return plan_export(found, destination, given.form, conversion, is_safe=given.csv_safe)
     if given.input_form is not None:
@@ -167,7 +167,7 @@ def _engine(given: ConvertArguments, count: int, options: GivenOptions, console:
     only_here = options.first(CONVERT_LOCAL_ONLY)
     if only_here is None and count == 1 and given.engine != "spark" and not given.master:
         only_here = "one segment"
-    return choose_engine(given, [given.input], console, only_here=only_here)
+    return choose_engine(given, given.inputs, console, only_here=only_here)
 
 
 def _run(jobs: Sequence[Job], console: Console, given: ConvertArguments, engine: Engine, status: RunStatus) -> None:
@@ -246,7 +246,7 @@ def _to_stdout(conversion: Conversion, given: ConvertArguments, console: Console
     """Records as text on standard output, messages on standard error."""
     assert given.form is not None
     try:
-        jobs = plan_export(given.input, "", given.form, conversion, is_safe=given.csv_safe)
+        jobs = plan_export(given.inputs[0], "", given.form, conversion, is_safe=given.csv_safe)
     except KdumpError as error:
         status.fail(error)
         return
