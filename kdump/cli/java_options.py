@@ -70,7 +70,7 @@ def asked_dialect(version: str | None) -> Dialect:
     """The dialect of ``--dialect``. UsageError for an option that DumpLogSegments of that version does not have."""
     if version is None or version == KAFKA_4_3.version:
         return KAFKA_4_3
-    from kdump.dump.text.dialects import DIALECTS  # not needed by a dump as 4.3 makes it
+    from kdump.dump.dialects.versions import DIALECTS  # not needed by a dump as 4.3 makes it
 
     dialect = DIALECTS[version]
     given = click.get_current_context().params

@@ -27,7 +27,7 @@ class TooNewError(Exception):
 
 
 class Dialect(ReportStyle):
-    """DumpLogSegments of Kafka 4.3. What an older one does in another way is in ``dialects``."""
+    """DumpLogSegments of Kafka 4.3. What an older one does in another way is in ``dump.dialects``."""
 
     version: ClassVar = "4.3"
     lacks: ClassVar[frozenset[str]] = frozenset()
