@@ -225,7 +225,6 @@ class ZNodeTree:
 
     def shown_nodes(self, *, show_secrets: bool = True) -> Iterator[dict[str, Any]]:
         """All nodes by path, with the numbers that a client of this release is shown. ``data`` is bytes or None."""
-        is_old = self.release is ServerRelease.V33
         for path in sorted(self.nodes):
             node = self.nodes[path]
             children = node.child_count
