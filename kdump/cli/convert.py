@@ -156,10 +156,10 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
 def _plan(conversion: Conversion, given: ConvertArguments) -> Sequence[Job]:
     (found,), destination = given.inputs, given.destination
     if given.form is not None:
-        return plan_export(found, destination, given.form, conversion, is_safe=given.csv_safe)
+        return plan_export(found, destination, given.form, conversion, is_safe=given.csv_safe, world=given.world)
     if given.input_form is not None:
         return plan_import(found, destination, conversion)
-    return plan_conversion(found, destination, conversion, maps_offsets=given.offset_map)
+    return plan_conversion(found, destination, conversion, world=given.world, maps_offsets=given.offset_map)
 
 
 def _engine(given: ConvertArguments, count: int, options: GivenOptions, console: Console) -> Engine:
@@ -246,7 +246,7 @@ def _to_stdout(conversion: Conversion, given: ConvertArguments, console: Console
     """Records as text on standard output, messages on standard error."""
     assert given.form is not None
     try:
-        jobs = plan_export(given.inputs[0], "", given.form, conversion, is_safe=given.csv_safe)
+        jobs = plan_export(given.inputs[0], "", given.form, conversion, is_safe=given.csv_safe, world=given.world)
     except KdumpError as error:
         status.fail(error)
         return

@@ -13,7 +13,7 @@ from kdump.cli.exit_status import RunStatus
 from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import FilePosition
 from kdump.codes import Codes, KdumpError
-from kdump.inputs import Input, LogSegment, PathDirectory, WorldLog, input_of
+from kdump.inputs import Input, LogSegment, PathDirectory, WorldLog, input_of, resolve
 from kdump.log.opening import open_source
 
 
@@ -95,4 +95,4 @@ def _place(found: Input, offset: int, console: Console) -> tuple[Input, int]:
     place = place_of(segments, offset)
     if place.first_offset > offset:
         console.note(f"{place.path}: offset {offset} is not there; the next entry begins with {place.first_offset}")
-    return input_of(place.path), place.position
+    return resolve(place.path), place.position
