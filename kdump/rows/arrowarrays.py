@@ -6,6 +6,7 @@ pyarrow's own ``array()`` and ``scalar()`` import pandas where it is installed. 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -42,7 +43,13 @@ def value_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def constant_array(value: Any, kind: pa.DataType, count: int) -> pa.Array:
     """One value, or None, ``count`` times."""
-    return pa.nulls(count, kind) if value is None else pa.repeat(value_array([value], kind)[0], count)
+    return pa.nulls(count, kind) if value is None else pa.repeat(_scalar(value, kind), count)
+
+
+@lru_cache(maxsize=256)
+def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
+    # Most are the same in all blocks, and making one takes longer than repeating it.
+    return value_array([value], kind)[0]
 
 
 def _bytes_array(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
