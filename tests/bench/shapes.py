@@ -27,6 +27,12 @@ _HUGE: Final = 600_000
 """Records of the huge batch."""
 _NAME: Final = f"{0:020d}.log"
 
+_MAKE: Final = """
+import sys
+from pathlib import Path
+from tests.bench.shapes import make
+make(Path(sys.argv[1]), int(sys.argv[2]))
+"""
 _SCAN: Final = "import kdump, sys\nfor batch in kdump.scan(sys.argv[1]).to_reader(): pass"
 
 
@@ -168,8 +174,7 @@ def shape_lines(shapes: Sequence[Shape] = SHAPES, rounds: int = 3, segments: int
         unfinished = folder.with_suffix(".part")
         shutil.rmtree(unfinished, ignore_errors=True)
         # In another process: the memory of this one counts as that of the runs (see measure).
-        code = f"from pathlib import Path; from tests.bench.shapes import make; make(Path({str(unfinished)!r}), {segments})"
-        subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+        subprocess.run([sys.executable, "-c", _MAKE, str(unfinished), str(segments)], cwd=ROOT, check=True)
         unfinished.rename(folder)
     output = CACHE / "output.txt"
     for shape in shapes:
