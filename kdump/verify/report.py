@@ -10,8 +10,7 @@ from xml.etree import ElementTree as Xml
 
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.kafka.recover import Recovery, RecoveryOutcome
-from kdump.log.context import FileContext
-from kdump.rows.filetables import FINDING
+from kdump.rows.filetables import finding_row
 from kdump.rows.scalarlines import json_line
 from kdump.system.blocks import escaped
 from kdump.verify.summary import SegmentSummary
@@ -60,8 +59,7 @@ def recovery_text(recovery: Recovery) -> str:
 
 def finding_json(finding: Finding) -> str:
     """A finding as a JSON line: a row of the table FINDING."""
-    values = {"type": FINDING.type, **FileContext.of(finding.path or "").columns(), **FINDING.row(finding)}
-    return json_line(FINDING.names, [values[name] for name in FINDING.names])
+    return json_line(finding_row(finding))
 
 
 def github_line(finding: Finding) -> str:

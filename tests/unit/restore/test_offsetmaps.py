@@ -9,6 +9,7 @@ import pytest
 
 from kdump.codes import Codes, KdumpError
 from kdump.convert.conversion import Conversion
+from kdump.inputs import resolve
 from kdump.restore import offsetmaps
 from kdump.restore.offsetmaps import OffsetMaps
 from kdump.restore.plan import RestoreOptions, plan_restore
@@ -41,7 +42,7 @@ EXPECTED = {0: 0, 10: 0, 12: 2, 13: 3, 14: 3, 15: 3, 16: 4, 17: 5, 19: 5, 20: 5,
 
 def test_a_restored_partition(tmp_path: Path) -> None:
     options = RestoreOptions(Conversion(renumber=0), is_converted=True)
-    plan = plan_restore(read_source(str(source(tmp_path))), TargetPartition("t", 4, ID), options)
+    plan = plan_restore(read_source(resolve(str(source(tmp_path)))), TargetPartition("t", 4, ID), options)
     with Restore(str(tmp_path / "logs"), options) as job:
         job.restore(plan)
     assert sorted(path.name for path in (tmp_path / "logs" / "t-4").glob("*.log")) == [f"{0:020}.log", f"{5:020}.log"]

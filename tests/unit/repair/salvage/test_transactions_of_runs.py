@@ -32,7 +32,7 @@ def salvaged(directory: Path, output: Path, policy: TxnPolicy = TxnPolicy.LEAVE)
         RepairMode.SALVAGE, output=str(output), salvaging=SalvageOptions(transactions=policy), decides_transactions=True
     )
     with Repair(options, on_error=fail) as job:
-        (repaired,) = job.path(str(directory))
+        (repaired,) = job.of(resolve(str(directory)))
     return repaired
 
 
