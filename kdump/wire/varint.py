@@ -12,10 +12,14 @@ from kdump.wire.checksum import Buffer
 
 _MAX_VARINT = 5
 _MAX_VARLONG = 10
+_TWO_BYTES = 0x80
+"""The first byte of a varint of two bytes or more. Most have one, which is read at once."""
 
 
 def read_varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     """Zig-zag int32 at ``position``: (value, position after it). DamageError when it is cut or too long."""
+    if position < end and (raw := buffer[position]) < _TWO_BYTES:
+        return (raw >> 1) ^ -(raw & 1), position + 1
     raw, position = _read(buffer, position, end, _MAX_VARINT)
     raw &= 0xFFFF_FFFF
     return (raw >> 1) ^ -(raw & 1), position
@@ -23,6 +27,8 @@ def read_varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
 
 def read_varlong(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     """Zig-zag int64 at ``position``: (value, position after it). DamageError when it is cut or too long."""
+    if position < end and (raw := buffer[position]) < _TWO_BYTES:
+        return (raw >> 1) ^ -(raw & 1), position + 1
     raw, position = _read(buffer, position, end, _MAX_VARLONG)
     raw &= 0xFFFF_FFFF_FFFF_FFFF
     return (raw >> 1) ^ -(raw & 1), position
