@@ -121,7 +121,7 @@ WRITES: dict[str, tuple[int, dict[str, Any]]] = {
     "AlterConfigs": (2, {"resources": [{"resourceType": 2, "resourceName": "orders"}]}),
     "IncrementalAlterConfigs": (1, {"resources": [{"resourceType": 2, "resourceName": "orders"}]}),
     "CreatePartitions": (3, {"topics": [{"name": "orders", "count": 2}]}),
-    "DeleteGroups": (2, {"groupsNames": ["g"]}),
+    "DeleteGroups": (3, {"groupsNames": ["g"]}),
     "OffsetDelete": (0, {"groupId": "g", "topics": [{"name": "orders", "partitions": [{"partitionIndex": 0}]}]}),
 }
 
