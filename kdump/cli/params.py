@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -340,7 +340,7 @@ class HistoryParam(click.ParamType[HistoryOf]):
 
 
 class ZxidParam(click.ParamType[int]):
-    """The number of a transaction of ZooKeeper: ``0x`` and hexadecimal digits, or decimal."""
+    """The zxid of a transaction: ``0x`` and hexadecimal digits, or decimal."""
 
     name = "Z"
 
@@ -352,3 +352,43 @@ class ZxidParam(click.ParamType[int]):
         if match is None:
             self.fail(f"'{value}' is no zxid: 0x and hexadecimal digits, or a decimal number", param, ctx)
         return int(match[1], 16) if match[1] else int(match[2])
+
+
+NOW: Final = 2**63 - 1
+"""``--at now``: everything counts, whatever its time."""
+
+
+class AtMoment(Moment):
+    """A point in time, or ``now``."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Usage error for anything else."""
+        return NOW if value == "now" else super().convert(value, param, ctx)
+
+
+_MASTERS: Final = re.compile(r"local$|local\[.+\]$|local-cluster\[.+\]$|yarn$|(?:spark|k8s|sc)://.")
+
+
+class MasterParam(click.ParamType[str]):
+    """The URL of a cluster. Its beginning is checked, as Spark answers a wrong one with a stack trace."""
+
+    name = "URL"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The same."""
+        if _MASTERS.match(str(value)) is None:
+            self.fail(f"'{value}' is none of local[N], spark://..., yarn, k8s://..., sc://...", param, ctx)
+        return str(value)
+
+
+class SettingParam(click.ParamType[tuple[str, str]]):
+    """``K=V``."""
+
+    name = "setting"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """(K, V)."""
+        name, equals, setting = str(value).partition("=")
+        if not equals or not name:
+            self.fail(f"'{value}' is not of the form K=V", param, ctx)
+        return name, setting

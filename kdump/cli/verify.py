@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from kdump.cli.arguments import VerifyArguments
-from kdump.cli.common import (
-    begin,
-    color_option,
-    common_options,
-    limit_option,
-    log_format_option,
-    named_paths,
-    reading_options,
-    topic_option,
-)
-from kdump.cli.conflicts import VERIFY, GivenOptions
+from kdump.cli.command import Run, command
 from kdump.cli.console import Console
-from kdump.cli.engine_options import Engine, choose_engine, engine_options, tell_brokers
-from kdump.cli.exit_status import RunStatus
-from kdump.cli.options import Command, OptionGroup, option
-from kdump.cli.params import OutputFormat
+from kdump.cli.engine import Engine, choose_engine, tell_brokers
+from kdump.cli.options.verify import VerifyArguments
 from kdump.cli.report_place import check_report_place
-from kdump.cli.startup_options import startup_options
 from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.inputs import Input, inputs_of
 from kdump.log.files import strip_credentials
-from kdump.reading.reporter import Reporter
 from kdump.system.files import NewFile, publish
 from kdump.verify.partition import Item, PartitionCheck
 from kdump.verify.report import JUnitReport, finding_json, finding_line, github_error, github_line, summary_line
@@ -40,113 +24,66 @@ if TYPE_CHECKING:
     from kdump.verify.sarif import SarifReport
 
 
-@click.command(
-    cls=Command,
+@command(
+    VerifyArguments,
     most_used=("--topic", "--quick", "--startup", "--strict", "--output", "--manifest", "-j"),
-    epilog="""\b
-Examples:
+    examples="""\
   kdump verify /var/lib/kafka                   every partition of a log directory
   kdump verify --quick orders-0                 framing and checksums only
   kdump verify --output junit . > report.xml    for a CI system
   kdump verify --startup /var/lib/kafka         what will be gone if the broker is started now
   zstdcat X.log.zst | kdump verify -            a segment from a pipe""",
 )
-@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@topic_option
-@log_format_option
-@option(
-    OptionGroup.CHECK,
-    "--quick",
-    "depth",
-    flag_value="quick",
-    help="Framing and checksums only, nothing is decompressed.",
-)
-@option(
-    OptionGroup.CHECK, "--deep", "depth", flag_value="deep", default=True, help="Decode every record too (default)."
-)
-@option(
-    OptionGroup.CHECK,
-    "--gaps",
-    is_flag=True,
-    help="List each range of missing offsets, also where compaction left it.",
-)
-@option(OptionGroup.OUTPUT, "--strict", is_flag=True, help="End with 1 for warnings too.")
-@option(
-    OptionGroup.OUTPUT,
-    "--output",
-    type=OutputFormat(["text", "jsonl", "junit", "sarif", "github"]),
-    default="text",
-    help="Text: one line per finding and per segment; JSON lines of findings; JUnit XML; SARIF "
-    "2.1.0; annotations of GitHub Actions.",
-)
-@color_option("the text")
-@startup_options
-@engine_options
-@option(
-    OptionGroup.OUTPUT,
-    "--manifest",
-    type=click.Path(),
-    metavar="FILE",
-    help="Also write what is there to FILE: a SHA-256 per file, offsets and digests per partition.",
-)
-@limit_option()
-@reading_options
-@common_options
-def verify(paths: tuple[str, ...], **others: Any) -> int:
+def verify(run: Run[VerifyArguments]) -> None:
     """Check segments, partition directories, whole log directories, URIs of them and pipes; continue after damage.
 
     Exit status 1 when there is an error (with --strict: or a warning).
     """
-    if not paths:
-        raise click.UsageError("no PATH given (kdump verify --help)")
-    given = VerifyArguments({"paths": tuple(map(strip_credentials, paths)), **others})
-    GivenOptions().check(VERIFY)
-    if given.startup:
+    run.given.paths = tuple(map(strip_credentials, run.given.paths))
+    tell_brokers(run.given.paths, run.console)
+    if run.given.startup:
         from kdump.cli.startup import run_startup
 
-        return run_startup(given)
-    return _verify(given)
+        run_startup(run)
+    else:
+        _verify(run)
 
 
-def _verify(given: VerifyArguments) -> int:
-    """Check segments and the files beside them; gives the exit status."""
-    console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
-    begin(given, console)
-    tell_brokers(given.paths, console)
+def _verify(run: Run[VerifyArguments]) -> None:
+    """Check segments and the files beside them."""
+    given, console, status = run.given, run.console, run.status
     failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})
     report = _report(given.output, failing)
     reporter = console.reporter(verbose=given.verbose)
     options = CheckOptions(deep=given.depth == "deep", limit=given.max_decompressed_size, lists_gaps=given.gaps)
-    status = RunStatus(console.show_error)
 
     def fail(error: KdumpError) -> None:
         if report is not None:
             report.add_error(error)
         elif given.output == "github":
-            console.out.write(github_error(error).encode("utf-8", "surrogateescape"))
+            run.write(github_error(error))
         status.fail(error)
 
-    given.paths = named_paths(given.paths, given.topics, fail)
-
+    inputs = inputs_of(given.paths, fail, topics=given.topics, world=given.world)
     try:
-        judge = _judge(options, given, _engine(given, console), reporter)
+        judge = _judge(options, given, inputs, _engine(given, inputs, console))
     except KdumpError as error:
         status.fail(error)
-        return status.code
-    verification = Verification(judge, on_error=fail, beside=given.paths, options=options, world=given.world)
+        return
+    verification = Verification(judge, on_error=fail, beside=given.paths, options=options)
     overview = TerminalSummary(width=console.width, color=console.color)
 
     def show(item: Item) -> None:
-        console.out.write(_line(item, given.output, color=console.color).encode("utf-8", "surrogateescape"))
+        run.write(_line(item, given.output, color=console.color))
         was_damaged = status.damaged
         status.add(damaged=isinstance(item, Finding) and item.severity in failing)
         if status.damaged and not was_damaged:
             # Into a pipe the other lines go in large blocks, which may take hours to fill.
             console.out.flush()
 
-    for path in given.paths:
+    for found in inputs:
         try:
-            for item in verification.path(path):
+            for item in verification.items(found):
                 if isinstance(item, Finding):
                     if report is not None:
                         report.add_finding(item)
@@ -160,18 +97,16 @@ def _verify(given: VerifyArguments) -> int:
                         reporter.note(f"{item.path}: {read}{given.depth}")
                 show(item)
         except KdumpError as error:
-            fail(error.located(path))
+            fail(error.located(found.path))
     if given.manifest is not None:
-        _write_manifest(given.manifest, given.paths, fail)
+        _write_manifest(given.manifest, inputs, fail)
     if report is not None:
         console.out.write(report.document())
     elif given.output == "text" and console.is_terminal:
-        console.out.write(overview.text().encode("utf-8", "surrogateescape"))
-    console.close()
-    return status.code
+        run.write(overview.text())
 
 
-def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError], None]) -> None:
+def _write_manifest(path: str, inputs: Sequence[Input], fail: Callable[[KdumpError], None]) -> None:
     """Write what the PATHs hold to a file, which appears whole or not at all."""
     from kdump.diff.manifest import manifest_lines
 
@@ -181,7 +116,7 @@ def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError]
         fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))
         return
     try:
-        for line in manifest_lines(paths, fail, own=(path, file.temporary)):
+        for line in manifest_lines(inputs, fail, own=(path, file.temporary)):
             file.write(line.encode("utf-8", "surrogateescape"))
         publish([file.finish()])
     except OSError as error:
@@ -190,23 +125,23 @@ def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError]
         file.discard()
 
 
-def _engine(given: VerifyArguments, console: Console) -> Engine:
+def _engine(given: VerifyArguments, inputs: Sequence[Input], console: Console) -> Engine:
     """Where the checks run. Raises KdumpError if it cannot be had, or if the manifest has no place."""
     if given.manifest is not None:
         from kdump.diff.manifest import MARK
 
         check_report_place(given.manifest, MARK)
-    return choose_engine(given, given.paths, console)
+    return choose_engine(given, inputs, console)
 
 
-def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, reporter: Reporter) -> Judge:
+def _judge(options: CheckOptions, given: VerifyArguments, inputs: Sequence[Input], engine: Engine) -> Judge:
     """What checks the partitions. Raises KdumpError where a job on Spark fails."""
     if given.world is not None:
         return PartitionCheck(options)
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge
 
-        return SparkJudge(engine.spark, given.paths, options)
+        return SparkJudge(engine.spark, inputs, options)
 
     if engine.pool is None:
         return PartitionCheck(options)
@@ -214,7 +149,7 @@ def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, report
 
     # Only the pool keeps to a rate together with its processes.
     takes_small = given.rate is not None
-    return pooled_judge(given.paths, options, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)
+    return pooled_judge(inputs, options, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)
 
 
 def _line(item: Item, output: str, *, color: bool) -> str:

@@ -15,10 +15,11 @@ from typing import Any, Final, NamedTuple
 from kdump.codes import DamageError, KdumpError
 from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC, MAGIC_OFFSET, batch_crc, parse_header
 from kdump.format.record import read_records
+from kdump.inputs import PathDirectory, log_paths
 from kdump.log import files
 from kdump.log.names import is_uri, parse_partition_directory
 from kdump.log.opening import open_source
-from kdump.log.partition import segment_files, topic_directories
+from kdump.log.partition import topic_directories
 from kdump.log.siblings import read_topic_id
 from kdump.log.walk import Walk
 from kdump.payloads.decoded import PayloadError
@@ -50,7 +51,7 @@ def remote_ranges(partition_directory: str) -> Sequence[RemoteRange]:
         return ()
     log_directory = os.path.dirname(directory)
     folders = topic_directories(log_directory, REMOTE_METADATA)
-    logs = tuple(path for folder in folders for path in segment_files(folder, lambda error: None))
+    logs = tuple(log_paths(map(PathDirectory, folders)))
     topic_id = read_topic_id(directory) if logs else None
     if topic_id is None:
         return ()

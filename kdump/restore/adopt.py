@@ -17,6 +17,7 @@ from typing import Any, Final
 from kdump.codes import KdumpError
 from kdump.diff.places import CopyPlace, PartitionCopies, PartitionName, copies_of
 from kdump.diff.run import CopySummary, DiffOptions, PartitionReport, PartitionTask
+from kdump.inputs import PathDirectory
 from kdump.kafka.coordinatorstate import OFFSETS
 from kdump.kafka.image.copies import find_copies, newest
 from kdump.kafka.image.image import TOPIC_RESOURCE, MetadataImage
@@ -219,7 +220,7 @@ class _Found:
 
     def _look_into(self, folder: str) -> None:
         try:
-            for place in copies_of(folder, self.on_error).copies:
+            for place in copies_of(PathDirectory(folder), self.on_error).copies:
                 if place.name is None or place.name[0] == CLUSTER_METADATA:
                     continue
                 if is_topic_name(place.name[0]):
@@ -327,7 +328,7 @@ def _offsets(directories: Sequence[str], found: _Found) -> Iterator[Mapping[str,
     """The committed offsets in partitions of __consumer_offsets, sorted; also of transactions that are committed."""
     if not directories:
         return
-    logs = PartitionEntries(directories, on_error=found.on_error)
+    logs = PartitionEntries([*map(PathDirectory, directories)], on_error=found.on_error)
     # Those of each partition are sorted.
     rows = [state.rows for state in coordinator_states(logs, None, found.on_error, found.ending)]
     yield from heapq.merge(*rows, key=lambda row: (row["group"], row["topic"], row["partition"]))

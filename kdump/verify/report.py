@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Finding, KdumpError, Severity
-from kdump.log.context import FileContext
-from kdump.rows.filetables import FINDING
+from kdump.rows.filetables import finding_row
 from kdump.rows.scalarlines import json_line
 from kdump.system.blocks import escaped
 from kdump.verify.summary import SegmentSummary
@@ -65,8 +64,7 @@ def recovery_text(recovery: Recovery) -> str:
 
 def finding_json(finding: Finding) -> str:
     """A finding as a JSON line: a row of the table FINDING."""
-    values = {"type": FINDING.type, **FileContext.of(finding.path or "").columns(), **FINDING.row(finding)}
-    return json_line(FINDING.names, [values[name] for name in FINDING.names])
+    return json_line(finding_row(finding))
 
 
 def github_line(finding: Finding) -> str:

@@ -25,6 +25,7 @@ LEAST_SECONDS: Final = 0.5
 MOST_RESIDENT: Final = 300 << 20
 """Bytes, whatever the size of a log of ordinary batches."""
 _MIB: Final = 1 << 20
+_SEGMENT: Final = 2048
 _LOG: Final = f"{0:020d}.log"
 _RECORD: Final = Fields(key=None, value=b"v")
 _ABORT: Final = control_record(0, struct.pack(">hi", 0, 1))
@@ -87,10 +88,10 @@ def _entries(offset: int, chance: Random) -> bytes:
 
 
 def hostile(folder: Path, size: int) -> None:
-    """Half of it one log, half of it segments of a few KiB."""
+    """Half of it one log, half of it small segments."""
     chance = Random(size)
     offset = 0
-    for most in (size // 2, *[4096] * (size // 8192)):
+    for most in (size // 2, *[_SEGMENT] * (size // 2 // _SEGMENT)):
         data = bytearray()
         name = offset
         while len(data) < most:
@@ -99,15 +100,19 @@ def hostile(folder: Path, size: int) -> None:
         (folder / f"{name:020d}.log").write_bytes(data)
 
 
-def measured(command: str, partition: Path, scratch: Path) -> Usage:
-    """One run of a command of COMMANDS. Whatever it thinks of the input is right."""
+def words_of(command: str, partition: Path, scratch: Path) -> list[str]:
+    """The words of a command of COMMANDS, with what it reads and where it writes."""
     output = scratch / "output"
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir()
     words = [str(output / "made") if word is _OUTPUT else word for word in COMMANDS[command]]
-    paths = [str(partition)] * (2 if command == "diff" else 1)
+    return words + [str(partition)] * (2 if command == "diff" else 1)
+
+
+def measured(command: str, partition: Path, scratch: Path) -> Usage:
+    """One run of a command of COMMANDS. Whatever it thinks of the input is right."""
     program = 'exec "$@" 2>/dev/null'
-    kdump = [sys.executable, "-m", "kdump", *words, *paths]
+    kdump = [sys.executable, "-m", "kdump", *words_of(command, partition, scratch)]
     return run(["timeout", "300", "sh", "-c", program, "sh", *kdump], Path("/dev/null"), statuses=(0, 1))
 
 

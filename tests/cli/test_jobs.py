@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kdump.cli import engine_options
+from kdump.cli import engine
 from kdump.convert import tasks as convert_tasks
 from kdump.fast import policy
 from kdump.tasks import pool
@@ -50,7 +50,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory, captures: Captures) -> Path:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small logs are work for a pool too. Processes are forks, which see what is patched."""
-    monkeypatch.setattr(engine_options, "LEAST_FOR_POOL", 0)
+    monkeypatch.setattr(engine, "LEAST_FOR_POOL", 0)
     monkeypatch.setattr(judging, "SMALL_LOG", -1)
     monkeypatch.setattr(pool, "_may_fork", lambda: True)
 
@@ -218,10 +218,10 @@ def test_a_killed_conversion_writes_nothing(partitions: Path, monkeypatch: pytes
 _SLOW = """
 import sys, time
 from pathlib import Path
-from kdump.cli import engine_options
+from kdump.cli import engine
 from kdump.cli.main import main
 from kdump.convert import tasks
-engine_options.LEAST_FOR_POOL = 0
+engine.LEAST_FOR_POOL = 0
 before = tasks.run_job
 
 def slow(job):
@@ -262,12 +262,12 @@ def test_small_logs_start_no_process(partitions: Path) -> None:
         command = [sys.executable, "-c", code, *words, "-j", "4", "."]
         run = subprocess.run(command, cwd=partitions, capture_output=True, timeout=60, check=False)
         modules = run.stdout.splitlines()[-1].split()
-        assert b"kdump.cli.engine_options" in modules
+        assert b"kdump.cli.engine" in modules
         assert not [name for name in modules if name.startswith((b"multiprocessing", b"kdump.tasks.pool"))]
 
 
 def test_a_pipe_whose_reader_leaves(logs: Path) -> None:
-    code = "from kdump.cli import engine_options, main; engine_options.LEAST_FOR_POOL = 0; main.main()"
+    code = "from kdump.cli import engine, main; engine.LEAST_FOR_POOL = 0; main.main()"
     command = f"{sys.executable} -c '{code}' stats --output jsonl -j 2 . | head -c 1; echo ${{PIPESTATUS[0]}}"
     run = subprocess.run(["bash", "-c", command], cwd=logs, capture_output=True, timeout=60, check=False)
     assert (run.stdout.splitlines()[-1][-1:], run.stderr) == (b"0", b"")

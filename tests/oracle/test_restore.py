@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kdump.convert.conversion import Conversion
+from kdump.inputs import resolve
 from kdump.restore.plan import RestoreOptions, plan_restore
 from kdump.restore.run import Restore
 from kdump.restore.source import read_source
@@ -166,7 +167,7 @@ def restore(cluster: Cluster, sources: Mapping[str, Path], options: RestoreOptio
         for topic, source in sources.items():
             known = target.partition(topic, 0)
             assert isinstance(known, TargetPartition), known
-            plan = plan_restore(read_source(str(source)), known, options)
+            plan = plan_restore(read_source(resolve(str(source))), known, options)
             job.check(plan)
             restored = job.restore(plan)
             assert restored.start is not None

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import resolve
 from kdump.repair import begun, refusals
 from kdump.repair import run as engine
 from kdump.repair.apply import disk, journal
@@ -47,7 +48,7 @@ def begin(partition: Path, mode: RepairMode = RepairMode.LIKE_BROKER, backup: st
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "finish", interrupt)
         with pytest.raises(KeyboardInterrupt), Repair(options, on_error=pytest.fail) as job:
-            list(job.path(str(partition)))
+            list(job.of(resolve(str(partition))))
     (manifest,) = manifests(partition)
     return manifest
 
@@ -454,7 +455,7 @@ def test_a_backup_in_the_place_of_journals_is_refused(partition: Path, tmp_path:
     errors: list[KdumpError] = []
     options = RepairOptions(RepairMode.LIKE_BROKER, in_place=True, backup=str(named if is_link else other))
     with Repair(options, on_error=errors.append) as job:
-        assert not list(job.path(str(partition)))
+        assert not list(job.of(resolve(str(partition))))
     (error,) = errors
     assert (error.code, ".kdump is the name for the journals" in error.message) == (Codes.REPAIR_REFUSED, True)
     assert contents(tree(partition)) == before
@@ -466,7 +467,7 @@ def test_a_backup_that_was_moved_among_journals_is_not_followed(partition: Path,
     other = tmp_path / "other"
     options = RepairOptions(RepairMode.LIKE_BROKER, in_place=True, backup=str(other))
     with Repair(options, on_error=pytest.fail) as job:
-        list(job.path(str(partition)))
+        list(job.of(resolve(str(partition))))
     (kept,) = other.iterdir()
     (tmp_path / "victim" / HOME).mkdir()
     moved = kept.rename(tmp_path / "victim" / HOME / kept.name)
@@ -500,7 +501,7 @@ def test_nothing_is_begun_that_could_not_be_read_again(partition: Path, monkeypa
     before = contents(tree(partition))
     errors: list[KdumpError] = []
     with Repair(RepairOptions(RepairMode.LIKE_BROKER, in_place=True), on_error=errors.append) as job:
-        assert not list(job.path(str(partition)))
+        assert not list(job.of(resolve(str(partition))))
     assert [error.message for error in errors] == ["its manifest could not be read again: somehow"]
     assert contents(tree(partition)) == before
 
@@ -783,7 +784,7 @@ def test_a_backup_directory_that_is_exchanged_for_a_link(
         patch.setattr(Folders, "open", open_late)
         options = RepairOptions(RepairMode.LIKE_BROKER, in_place=True, backup=str(other))
         with Repair(options, on_error=pytest.fail) as job:
-            list(job.path(str(partition)))
+            list(job.of(resolve(str(partition))))
     assert not [path for path in elsewhere.rglob("*") if path.is_file()]
     (manifest,) = real.glob("*/manifest.json")
     assert any(manifest.parent.glob("old/*"))
@@ -807,7 +808,7 @@ def test_a_backup_directory_that_is_exchanged_as_soon_as_it_is_made(
     options = RepairOptions(RepairMode.LIKE_BROKER, in_place=True, backup=str(other))
     errors: list[KdumpError] = []
     with Repair(options, on_error=errors.append) as job:
-        list(job.path(str(partition)))
+        list(job.of(resolve(str(partition))))
     assert [error.code for error in errors] == [Codes.REPAIR_REFUSED]
     assert not list(elsewhere.iterdir())
     assert tree(partition) == before

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kdump.codes import KdumpError
+from kdump.inputs import resolve
 from kdump.kafka.image.names import TopicNames
 from kdump.state.coordinators import KnownTopics, coordinator_rows
 from kdump.state.groups import abort_command
@@ -53,7 +54,7 @@ def raised(error: KdumpError) -> None:
 
 
 def rows(logs: Path, at: int | None, count: int | None = None) -> dict[str, Collection[dict[str, Any]]]:
-    entries = PartitionEntries([str(logs)], on_error=raised)
+    entries = PartitionEntries([resolve(str(logs))], on_error=raised)
     return dict(coordinator_rows(entries, at, KnownTopics(TopicNames([]), count), lambda note: None, raised))
 
 
@@ -98,7 +99,7 @@ def test_a_directory_gives_a_shell_no_command() -> None:
     ("at", "offset", "timestamp"), [(-5, 5, 0), (0, 5, 0), (1, 6, 1), (2, 7, 1000), (2001, 9, 3000), (3001, 10, None)]
 )
 def test_offsets_for(logs: Path, at: int, offset: int, timestamp: int | None) -> None:
-    (row,) = offset_rows(PartitionEntries([str(logs)], on_error=raised), NOW + at, raised)
+    (row,) = offset_rows(PartitionEntries([resolve(str(logs))], on_error=raised), NOW + at, raised)
     assert (row["offset"], row["timestamp"]) == (offset, None if timestamp is None else NOW + timestamp)
 
 
