@@ -85,10 +85,10 @@ def _plan(run: Run[ConvertArguments], conversion: Conversion) -> Sequence[Job]:
     given, destination = run.given, run.given.destination
     (found,) = given.inputs
     if given.form is not None:
-        return plan_export(found, destination, given.form, conversion, is_safe=given.csv_safe)
+        return plan_export(found, destination, given.form, conversion, is_safe=given.csv_safe, world=given.world)
     if given.input_form is not None:
         return plan_import(found, destination, conversion)
-    return plan_conversion(found, destination, conversion, maps_offsets=given.offset_map)
+    return plan_conversion(found, destination, conversion, world=given.world, maps_offsets=given.offset_map)
 
 
 def _engine(run: Run[ConvertArguments], count: int) -> Engine:
@@ -176,7 +176,7 @@ def _to_stdout(run: Run[ConvertArguments], conversion: Conversion) -> None:
     given, console, status = run.given, run.console, run.status
     assert given.form is not None
     try:
-        jobs = plan_export(given.inputs[0], "", given.form, conversion, is_safe=given.csv_safe)
+        jobs = plan_export(given.inputs[0], "", given.form, conversion, is_safe=given.csv_safe, world=given.world)
     except KdumpError as error:
         status.fail(error)
         return

@@ -16,18 +16,19 @@ from kdump.diff.contents import ContentOptions
 from kdump.diff.report import (
     Totals,
     file_finding,
-    file_json,
+    file_row,
     file_text,
     findings_of,
-    record_json,
+    record_row,
     record_text,
-    report_json,
+    report_rows,
     report_text,
 )
 from kdump.diff.run import DiffOptions, PartitionReport
 from kdump.diff.run import diff as compare
 from kdump.inputs import inputs_of
 from kdump.log.files import strip_credentials
+from kdump.rows.scalarlines import json_line
 from kdump.verify.report import JUnitReport
 
 _FEWEST_PATHS: Final = 2
@@ -84,7 +85,7 @@ class _DiffRun:
                 self._add_finding(file_finding(item))
                 pieces = self._file(item)
             else:
-                pieces = iter([record_json(item) if given.output == "jsonl" else record_text(item)])
+                pieces = iter([json_line(record_row(item)) if given.output == "jsonl" else record_text(item)])
             for piece in pieces:
                 self._run.write(piece)
         if given.output == "junit":
@@ -95,7 +96,7 @@ class _DiffRun:
     def _page(self, report: PartitionReport) -> Iterator[str]:
         given = self._given
         if given.output == "jsonl":
-            yield from report_json(report)
+            yield from map(json_line, report_rows(report))
         elif given.output == "table":
             yield report_text(report, color=self._console.color, is_brief=not given.verbose)
 
@@ -112,7 +113,7 @@ class _DiffRun:
 
     def _file(self, found: FileDifference) -> Iterator[str]:
         if self._given.output == "jsonl":
-            yield file_json(found)
+            yield json_line(file_row(found))
         elif self._given.output == "table":
             yield file_text(found, color=self._console.color)
 

@@ -60,7 +60,7 @@ def asked_dialect(version: str | None) -> Dialect:
     """The dialect of ``--dialect``. UsageError for an option that DumpLogSegments of that version does not have."""
     if version is None or version == NEWEST_DIALECT.version:
         return NEWEST_DIALECT
-    from kdump.dump.text.dialects import DIALECTS  # not needed by a dump as the newest makes it
+    from kdump.dump.dialects.versions import DIALECTS  # not needed by a dump as the newest makes it
 
     dialect = DIALECTS[version]
     given = click.get_current_context().params

@@ -49,7 +49,7 @@ def _show_state(run: Run[StateArguments], found: WorldState) -> None:
             run.write(part)
         return
     for row in (found.records if given.output == "records" else found.rows)(show_secrets=secrets):
-        run.write(json_line(list(row), list(row.values())))
+        run.write(json_line(row))
 
 
 def _show_finding(run: Run[StateArguments], finding: Finding) -> None:
@@ -69,7 +69,7 @@ def _show_changes(run: Run[StateArguments], place: WorldPlace) -> None:
     is_any = False
     for row, text in place.changes(span, wanted, show_secrets=given.show_secrets):
         is_any = True
-        run.write(json_line(list(row), list(row.values())) if given.output == "jsonl" else text)
+        run.write(json_line(row) if given.output == "jsonl" else text)
     if not is_any and wanted is not None:
         run.console.note(f"{place.path}: {NO_CHANGE}")
 

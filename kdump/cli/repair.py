@@ -19,11 +19,12 @@ from kdump.repair.begun import Finished, finish_repairs, undo_repair
 from kdump.repair.plan.location import PartitionLocation
 from kdump.repair.plan.plan import RepairMode, RepairSettings
 from kdump.repair.report import plan_lines
-from kdump.repair.resultjson import repair_json
+from kdump.repair.resultrow import repair_row
 from kdump.repair.run import Repair, Repaired, RepairOptions, WorldRepaired
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_text
 from kdump.system.blocks import escaped
+from kdump.wire.jsontext import json_blocks
 
 if TYPE_CHECKING:
     from kdump.reading.reporter import Reporter
@@ -140,7 +141,7 @@ def _shown(
         lines = repair_lines(repaired, color=console.color)
         yield from map(str.encode, _once(lines, repaired.plan.place, told))
     else:
-        yield from repair_json(repaired)
+        yield from json_blocks(repair_row(repaired))
 
 
 def _options(given: RepairArguments) -> RepairOptions:

@@ -10,17 +10,16 @@ from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.fate import FolderFate
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.repair.startreport import possible_starts_text
+from kdump.rows.scalarlines import json_line
 from kdump.system.blocks import escaped
 from kdump.verify.fates import Fates
 from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.verify.startreport import (
     fate_text,
     has_topic_id,
-    keeps_changing_json,
     log_directory_text,
-    obstacle_json,
     obstacle_text,
-    startup_json,
+    startup_row,
     startup_text,
     stray_text,
 )
@@ -78,11 +77,8 @@ def _is_harmful(item: Item, fates: Fates) -> bool:
 
 
 def _json(item: Item, known: FolderFate | None) -> str:
-    if isinstance(item, StartCheck):
-        return startup_json(item, None if known is None else known.fate)
-    if isinstance(item, KeepsChanging):
-        return keeps_changing_json(item.path)
-    return obstacle_json(item) if isinstance(item, Obstacle) else ""
+    row = startup_row(item, known)
+    return "" if row is None else json_line(row)
 
 
 def _text(item: Item, known: FolderFate | None, *, is_brief: bool) -> str:

@@ -84,7 +84,7 @@ def show_rows(run: Run[StateArguments] | Run[StatsArguments], kind: str, rows: C
     match given.output:
         case "jsonl":
             shown = ({"type": kind, **row} for row in rows)
-            texts = (json_line(list(row), list(row.values())) for row in shown)
+            texts = (json_line(row) for row in shown)
         case "reset-csv" if kind in ("committedOffset", "offsetForTime"):
             names = ("group",) if kind == "committedOffset" else ()
             translated = _translated(rows, given.offset_map, run.status)
@@ -262,4 +262,4 @@ class _StateRun:
 
     def _rows(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            self._write(json_line(list(row), list(row.values())))
+            self._write(json_line(row))

@@ -152,9 +152,10 @@ def _write(report: FiguresReport, options: StatsOptions, run: Run[StatsArguments
     console = run.console
     texts: Iterable[str]
     if run.given.output == "jsonl":
-        from kdump.stats.report import stats_json
+        from kdump.rows.scalarlines import json_line
+        from kdump.stats.report import stats_row
 
-        texts = (stats_json(figures, options.by, options.header) for figures in report.groups)
+        texts = (json_line(stats_row(figures, options.by, options.header)) for figures in report.groups)
     else:
         from kdump.stats.page import stats_page
 

@@ -36,6 +36,7 @@ from kdump.log.partition import log_directory_above
 from kdump.reading.transactionreader import TransactionReader
 from kdump.system.files import Staged, discard, like_of, make_directories, publish, remove_empty
 from kdump.system.paths import absolute_path, normal_path
+from kdump.worlds import World
 
 _OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")
 _INDEX_FILES: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
@@ -67,12 +68,14 @@ def plan_conversion(
     destination: str,
     conversion: Conversion,
     *,
+    world: World | None = None,
     maps_offsets: bool = False,
 ) -> list[SegmentJob]:
     """The segments of a path and the logs that they become.
 
     Args:
         found: the source.
+        world: all logs of a directory are of this world, too.
         destination: for the logs.
         conversion: what they become.
         maps_offsets: write the map from byte positions of such logs, or from offsets that are renumbered, too.
@@ -84,14 +87,14 @@ def plan_conversion(
     is_alone = not isinstance(found, PathDirectory)
     jobs: list[SegmentJob] = []
     for log, target in _pairs(found, destination, Kind.LOG.value):
-        if isinstance(log, WorldLog):
+        if (its_world := log.world or world) is not None:
             # The segments of a partition come after one another, and each is named by what those before it hold.
-            job = SegmentJob(log.path, target, None, conversion, is_alone=is_alone, world=log.world)
+            job = SegmentJob(log.path, target, None, conversion, is_alone=is_alone, world=its_world)
             jobs.append(_numbered_in_world(job, jobs, maps_offsets=maps_offsets))
             continue
         base_offset = _offset_in(target)
-        if base_offset is None and isinstance(log, LogSegment):
-            base_offset = log.base_offset
+        if base_offset is None:
+            base_offset = _base_offset(log)
         jobs.append(SegmentJob(log.path, target, base_offset, conversion, is_alone=is_alone))
     if conversion.renumber is not None and not any(job.world is not None for job in jobs):
         jobs = list(_numbered(jobs, conversion.renumber, not is_alone or _is_directory(destination)))
@@ -99,6 +102,10 @@ def plan_conversion(
             jobs = [replace(job, offset_map=_map_of(job.target)) for job in jobs]
     _refuse_sources(jobs)
     return jobs
+
+
+def _base_offset(log: AnyLog) -> int | None:
+    return None if isinstance(log, Stream) else log.base_offset
 
 
 def _numbered_in_world(job: SegmentJob, before: Sequence[SegmentJob], *, maps_offsets: bool) -> SegmentJob:
@@ -140,13 +147,17 @@ def plan_import(found: Input, destination: str, conversion: Conversion) -> list[
 
 
 def plan_export(
-    found: Input, destination: str, form: Form, conversion: Conversion, *, is_safe: bool = False
+    found: Input,
+    destination: str,
+    form: Form,
+    conversion: Conversion,
+    *,
+    is_safe: bool = False,
+    world: World | None = None,
 ) -> list[ExportJob]:
-    """The segments of a path and the files to make of them. Raises as ``plan_conversion``."""
+    """The segments of a source and the files to make of them; see ``plan_conversion``."""
     jobs = [
-        ExportJob(log.path, target, form, conversion, is_safe, log.world, log.base_offset)
-        if isinstance(log, WorldLog)
-        else ExportJob(log.path, target, form, conversion, is_safe)
+        ExportJob(log.path, target, form, conversion, is_safe, log.world or world, _base_offset(log))
         for log, target in _pairs(found, destination, f".{form}")
     ]
     _refuse_sources(jobs)

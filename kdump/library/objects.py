@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from itertools import chain, islice, repeat, starmap
+from itertools import chain, repeat, starmap
 from operator import getitem
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -20,7 +20,7 @@ from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
 from kdump.rows.logs import table_of
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row, malformed
-from kdump.rows.schema import Row, Table
+from kdump.rows.schema import Row, camel_case
 from kdump.rows.tables import BATCH, RECORD_DECODED
 from kdump.wire.utf8 import decode_utf8
 from kdump.worlds import World
@@ -33,20 +33,10 @@ if TYPE_CHECKING:
     from kdump.rows.columnar import Value
 
 
-def snake_case(name: str) -> str:
-    """The attribute of a column: ``producer_id`` of ``producerId``."""
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-
-
-def _columns_of(attributes: Iterable[str], table: Table) -> tuple[str, ...]:
-    by_attribute = {snake_case(column.name): column.name for column in (*table.columns, *table.others)}
-    return tuple(by_attribute[attribute] for attribute in attributes)
-
-
 _TABLE: Final = RECORD_DECODED
-_BATCH_COLUMNS: Final = _columns_of(LogBatch.__slots__, BATCH)
-_ORIGIN_COLUMNS: Final = _columns_of(RecordOrigin.__slots__, _TABLE)
-_OWN_COLUMNS: Final = _columns_of((name for name in LogRecord._fields if name != "origin"), _TABLE)
+_BATCH_COLUMNS: Final = tuple(map(camel_case, LogBatch.__slots__))
+_ORIGIN_COLUMNS: Final = tuple(map(camel_case, RecordOrigin.__slots__))
+_OWN_COLUMNS: Final = tuple(camel_case(name) for name in LogRecord._fields if name != "origin")
 
 _CUT: Final = cast("Callable[[bytes, slice], bytes]", getitem)
 _ORIGIN_AT: Final = LogRecord._fields.index("origin")
@@ -246,14 +236,13 @@ def _values(value: Value, contents: _Contents, count: int) -> Iterable[Any]:
             keys = list(contents.cut_all(headers.key_start[used], headers.key_size[used]))
             texts = {key: decode_utf8(key) for key in set(keys)}
             values = contents.cut(headers.value_start[used], headers.value_size[used])
-            pairs = zip(map(texts.__getitem__, keys), values, strict=True)
-            counts = np.diff(bounds)
-            rows = np.flatnonzero(counts > 0)
-            made = map(tuple, map(islice, repeat(pairs), counts[rows].data))
-            # Before each row with headers are some without.
-            without = map(repeat, repeat(()), (np.diff(rows, prepend=-1) - 1).data)
-            found = chain.from_iterable(chain.from_iterable(zip(without, zip(made), strict=True)))
-            return chain(found, repeat((), count - 1 - int(rows[-1])))
+            pairs = list(zip(map(texts.__getitem__, keys), values, strict=True))
+            rows = np.flatnonzero(np.diff(bounds))
+            own = map(slice, (bounds[rows] - bounds[0]).data, (bounds[rows + 1] - bounds[0]).data)
+            found = np.empty(count, object)
+            found.fill(())
+            found[rows] = np.fromiter(map(tuple, map(pairs.__getitem__, own)), object, rows.size)
+            return cast("list[tuple[tuple[str, bytes | None], ...]]", found.tolist())
 
 
 class _Contents:

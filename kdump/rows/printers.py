@@ -12,7 +12,7 @@ from kdump.format.record import Record
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, TextBytes, TextRows
-from kdump.rows.filetables import FINDING
+from kdump.rows.filetables import finding_row
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row
 from kdump.rows.scalarlines import Output, csv_line, json_line
 from kdump.rows.schema import Row, Table
@@ -81,18 +81,15 @@ class RowLines:
         if self._is_csv:
             cells = [values.get(name) for name in self.fields or table.names]
             return csv_line(cells, is_safe=self.syntax == "csv-safe")
-        return json_line(names, [values[name] for name in names])
+        return json_line(values, names)
 
     def title(self, table: Table) -> str:
         """The line of column names that CSV begins with."""
         return csv_line(self.fields or table.names) if self._is_csv else ""
 
     def finding(self, finding: Finding) -> str:
-        """A row of FINDING with all its columns. CSV has one table only, so nothing there."""
-        if self._is_csv:
-            return ""
-        values = {"type": FINDING.type, **self._file, **FINDING.row(finding)}
-        return json_line(FINDING.names, [values[name] for name in FINDING.names])
+        """The row of a finding. CSV has one table only, so nothing there."""
+        return "" if self._is_csv else json_line(finding_row(finding, self.context))
 
     def finish(self) -> str:
         """Nothing is held back."""

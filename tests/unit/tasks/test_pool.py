@@ -77,8 +77,7 @@ class Counting:
         yield os.getpid(), self.calls
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 7])
-@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize(("jobs", "size"), [(1, 3), (7, 1)])
 def test_in_the_order_of_the_items(jobs: int, size: int) -> None:
     work = Work(counted, PLAIN.pack, PLAIN.unpack)
     tasks = [list(range(first, min(first + size, 20))) for first in range(0, 20, size)]
@@ -96,8 +95,7 @@ def test_large_results_wait_for_their_turn(most_held: int) -> None:
     assert [first, *found] == [result for item in range(5) for result in large(item)]
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
-@pytest.mark.parametrize("size", [1, 5, 20])
+@pytest.mark.parametrize(("jobs", "size"), [(1, 20), (3, 5)])
 def test_a_killed_process_is_an_error_of_its_item(jobs: int, size: int) -> None:
     """The other items of its task are done."""
     work = Work(partial(killed_at, deadly=7), PLAIN.pack, PLAIN.unpack, lost=told)
