@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import threading
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
@@ -32,7 +32,7 @@ WholeReader: TypeAlias = "Callable[[bytes, int], dict[str, Value] | None]"
 _Reader: TypeAlias = "Callable[[Buffer, int, int], tuple[Value, int]]"
 """Reads one value at a position; gives it and the position after it."""
 
-_FIXED: Final = {
+FIXED: Final = {
     "int8": "b",
     "int16": "h",
     "int32": "i",
@@ -43,7 +43,7 @@ _FIXED: Final = {
     "float64": "d",
 }
 """Types of a fixed size, as ``struct`` names them."""
-FIXED_SIZES: Final = {name: struct.calcsize(f">{code}") for name, code in _FIXED.items()}
+FIXED_SIZES: Final = {name: struct.calcsize(f">{code}") for name, code in FIXED.items()}
 """Their sizes in bytes."""
 UUID_SIZE: Final = 16
 HEAD_TYPES: Final = frozenset({*FIXED_SIZES, "uuid"})
@@ -56,6 +56,9 @@ MOST_ELEMENTS: Final = 1 << 17
 _LONGEST_REMEMBERED: Final = 256
 _LENGTHS: Final = {"string": struct.Struct(">h"), "bytes": struct.Struct(">i"), "[]": struct.Struct(">i")}
 _LONGEST_VARINT: Final = 5
+UNKNOWN_TAGS: Final = "unknownTaggedFields"
+"""Among the values of a message or a struct, where it has any: what a newer Kafka wrote, as it is stored."""
+_MOST_TAGS: Final = 10_000
 
 
 class UnreadableError(Exception):
@@ -75,9 +78,9 @@ class _ElementsLeft(threading.local):
 _elements_left: Final = _ElementsLeft()
 
 
-def begin_message() -> None:
+def begin_message(most_elements: int = MOST_ELEMENTS) -> None:
     """To be called before each message is read."""
-    _elements_left.count = MOST_ELEMENTS
+    _elements_left.count = most_elements
 
 
 class FieldKind(NamedTuple):
@@ -91,7 +94,11 @@ class FieldKind(NamedTuple):
 
 
 def struct_reader(
-    defaults: Mapping[str, Value], steps: tuple[Step, ...], tagged: Mapping[int, Step] | None
+    defaults: Mapping[str, Value],
+    steps: tuple[Step, ...],
+    tagged: Mapping[int, Step] | None,
+    *,
+    checks_tag_counts: bool = True,
 ) -> StructReader:
     """A function that reads a message, or a struct in it.
 
@@ -99,6 +106,7 @@ def struct_reader(
         defaults: of all fields.
         steps: read the fields that have no tag.
         tagged: read those that have one; None: the version is not flexible.
+        checks_tag_counts: a number of tagged fields that cannot be is refused before they are read.
     """
 
     def read(data: Buffer, at: int, end: int) -> tuple[dict[str, Value], int]:
@@ -108,15 +116,37 @@ def struct_reader(
         if tagged is None:
             return values, at
         count, at = _unsigned_varint(data, at, end)
+        if count and checks_tag_counts:
+            _check_tag_count(count, end - at)
         for _ in range(count):
             tag, at = _unsigned_varint(data, at, end)
             size, at = _unsigned_varint(data, at, end)
             known = tagged.get(tag)
-            # Like Kafka's reader, which ignores the size of a tagged field that it knows.
-            at = _after(at, end, size) if known is None else known(data, at, end, values)
+            if known is None:
+                start, at = at, _after(at, end, size)
+                _keep_unknown(values, tag, bytes(data[start:at]))
+            else:
+                # Like Kafka's reader, which ignores the size of a tagged field that it knows.
+                at = known(data, at, end, values)
         return values, at
 
     return read
+
+
+def _keep_unknown(values: dict[str, Value], tag: int, data: bytes) -> None:
+    unknown = values.setdefault(UNKNOWN_TAGS, [])
+    assert isinstance(unknown, list)
+    unknown.append({"tag": tag, "data": data})
+
+
+def unknown_tag_numbers(values: Mapping[str, Value]) -> Iterator[int]:
+    """The numbers of the unknown tagged fields of a message, and of structs in its arrays."""
+    for name, value in values.items():
+        if name == UNKNOWN_TAGS:
+            yield from (field["tag"] for field in value)  # type: ignore[misc, union-attr, index, call-overload]
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for item in value:
+                yield from unknown_tag_numbers(item)  # type: ignore[arg-type]
 
 
 def whole_reader(head: Sequence[tuple[str, str]], read_rest: StructReader) -> WholeReader:
@@ -130,7 +160,7 @@ def whole_reader(head: Sequence[tuple[str, str]], read_rest: StructReader) -> Wh
     """
     names = [name for name, _ in head]
     uuids = [name for name, type_name in head if type_name == "uuid"]
-    layout = struct.Struct(">" + "".join(_FIXED.get(type_name, f"{UUID_SIZE}s") for _, type_name in head))
+    layout = struct.Struct(">" + "".join(FIXED.get(type_name, f"{UUID_SIZE}s") for _, type_name in head))
 
     def rest(data: bytes) -> dict[str, Value] | None:
         begin_message()
@@ -160,7 +190,7 @@ def whole_reader(head: Sequence[tuple[str, str]], read_rest: StructReader) -> Wh
 def fixed_step(fields: Sequence[tuple[str, str]]) -> Step:
     """Reads fields of fixed size, given by (name, type), that follow one another."""
     names = [name for name, _ in fields]
-    layout = struct.Struct(">" + "".join(_FIXED[type_name] for _, type_name in fields))
+    layout = struct.Struct(">" + "".join(FIXED[type_name] for _, type_name in fields))
     size = layout.size
 
     def step(data: Buffer, at: int, end: int, values: dict[str, Value]) -> int:
@@ -187,7 +217,7 @@ def array_step(field: FieldKind, is_flexible: bool) -> Step:
     """Reads an array."""
     name = field.name
     read_element = _reader(field._replace(is_nullable=False, is_tagged=False), f"{name} element", is_flexible)
-    code, size = _FIXED.get(field.type), FIXED_SIZES.get(field.type, 0)
+    code, size = FIXED.get(field.type), FIXED_SIZES.get(field.type, 0)
 
     def step(data: Buffer, at: int, end: int, values: dict[str, Value]) -> int:
         count, at = _length(data, at, end, "[]", is_flexible)
@@ -201,7 +231,7 @@ def array_step(field: FieldKind, is_flexible: bool) -> Step:
             raise UnreadableError(cause)
         _elements_left.count -= count
         if _elements_left.count < 0:
-            raise UnreadableError(f"its arrays have more than {MOST_ELEMENTS:,} elements, the most that kdump reads")
+            raise UnreadableError("its arrays have more elements than kdump reads")
         if code is not None and count * size <= end - at:
             values[name] = list(struct.unpack_from(f">{count}{code}", data, at))
             return at + count * size
@@ -239,7 +269,7 @@ def _reader(field: FieldKind, name: str, is_flexible: bool) -> _Reader:
             return _bytes_reader(field, name, is_flexible)
         case "uuid":
             return _read_uuid
-    fixed = struct.Struct(">" + _FIXED[field.type])
+    fixed = struct.Struct(">" + FIXED[field.type])
     return lambda data, at, end: (_unpack(fixed, data, at, end), at + fixed.size)
 
 
@@ -288,6 +318,17 @@ def _read_uuid(data: Buffer, at: int, end: int) -> tuple[Value, int]:
     if after > end:
         raise UnreadableError(None)
     return uuid_text(bytes(data[at:after])), after
+
+
+def _check_tag_count(count: int, left: int) -> None:
+    """In the order and the words of the readers that Kafka generates."""
+    if count < 0:
+        raise UnreadableError(f"Invalid negative number of tagged fields {count}")
+    if count > left:
+        raise UnreadableError(f"Tried to read {count} tagged fields, but there are only {left} bytes remaining.")
+    if count > _MOST_TAGS:
+        cause = f"Tried to read {count} tagged fields, which exceeds the maximum allowed count of {_MOST_TAGS}."
+        raise UnreadableError(cause)
 
 
 _INT8: Final = struct.Struct(">b")

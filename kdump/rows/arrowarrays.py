@@ -43,13 +43,13 @@ def value_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def constant_array(value: Any, kind: pa.DataType, count: int) -> pa.Array:
     """One value, or None, ``count`` times."""
-    return pa.nulls(count, kind) if value is None else pa.repeat(_scalar(value, kind), count)
+    # The blocks of a run share most constants: each is made once, for blocks of about this size.
+    return _repeated(value, kind, 1 << count.bit_length()).slice(0, count)
 
 
-@lru_cache(maxsize=256)
-def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
-    # Most are the same in all blocks, and making one takes longer than repeating it.
-    return value_array([value], kind)[0]
+@lru_cache(maxsize=32)
+def _repeated(value: Any, kind: pa.DataType, count: int) -> pa.Array:
+    return pa.nulls(count, kind) if value is None else pa.repeat(value_array([value], kind)[0], count)
 
 
 def _bytes_array(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:

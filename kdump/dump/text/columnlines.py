@@ -126,10 +126,16 @@ def _timestamp_type(headers: NDArray[np.void]) -> NDArray[np.integer]:
 def _labelled(fields: Sequence[_Labelled], count: int) -> RaggedText:
     """Lines of fields, each with its label."""
     columns: list[Column] = []
+    between = b""
     for label, column in fields:
-        columns += [Literal(label) if isinstance(label, bytes) else label, Literal(b": "), column, Literal(b" ")]
-    columns[-1] = Literal(b"\n")
-    return assemble(columns, count)
+        if isinstance(label, bytes):
+            between += label
+        else:
+            columns += [Literal(between), label]
+            between = b""
+        columns += [Literal(between + b": "), column]
+        between = b" "
+    return assemble([*columns, Literal(b"\n")], count)
 
 
 def _horizon_text(base_timestamp: NDArray[np.int64], is_set: NDArray[np.bool_]) -> Column:
