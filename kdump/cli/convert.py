@@ -24,7 +24,6 @@ from kdump.convert.report import converted_lines, converted_row, loss_lines, los
 from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_in_order
 from kdump.convert.segment import SegmentResult
 from kdump.inputs import input_of
-from kdump.reading.reporter import Reporter
 from kdump.verify.report import finding_json
 
 _WHAT_HELPS: Final = (
@@ -86,10 +85,10 @@ def _plan(run: Run[ConvertArguments], conversion: Conversion) -> Sequence[Job]:
     given, destination = run.given, run.given.destination
     (found,) = given.inputs
     if given.form is not None:
-        return plan_export(found, destination, given.form, conversion, is_safe=given.csv_safe)
+        return plan_export(found, destination, given.form, conversion, is_safe=given.csv_safe, world=given.world)
     if given.input_form is not None:
         return plan_import(found, destination, conversion)
-    return plan_conversion(found, destination, conversion, maps_offsets=given.offset_map)
+    return plan_conversion(found, destination, conversion, world=given.world, maps_offsets=given.offset_map)
 
 
 def _engine(run: Run[ConvertArguments], count: int) -> Engine:
@@ -108,7 +107,7 @@ def _run(run: Run[ConvertArguments], jobs: Sequence[Job], engine: Engine) -> Non
     results: list[SegmentResult] = []
     with (
         Outputs(jobs, overwrites=given.overwrite) as outputs,
-        closing(_results(given.source, jobs, console.reporter(verbose=given.verbose), engine)) as found,
+        closing(_results(given.source, jobs, engine)) as found,
     ):
         for result in map(outputs.add, found):
             results.append(result)
@@ -132,12 +131,10 @@ def _run(run: Run[ConvertArguments], jobs: Sequence[Job], engine: Engine) -> Non
         status.add(damaged=bool(result.findings))
 
 
-def _results(
-    source: str, jobs: Sequence[Job], reporter: Reporter, engine: Engine
-) -> Generator[SegmentResult, None, None]:
+def _results(source: str, jobs: Sequence[Job], engine: Engine) -> Generator[SegmentResult, None, None]:
     """Of all jobs, in their order as they come."""
     if engine.spark is None and engine.pool is None:
-        return run_in_order(jobs, reporter.progress)
+        return run_in_order(jobs)
     from kdump.convert.tasks import run_jobs
 
     return run_jobs(jobs, engine.run, source)
@@ -179,7 +176,7 @@ def _to_stdout(run: Run[ConvertArguments], conversion: Conversion) -> None:
     given, console, status = run.given, run.console, run.status
     assert given.form is not None
     try:
-        jobs = plan_export(given.inputs[0], "", given.form, conversion, is_safe=given.csv_safe)
+        jobs = plan_export(given.inputs[0], "", given.form, conversion, is_safe=given.csv_safe, world=given.world)
     except KdumpError as error:
         status.fail(error)
         return

@@ -9,7 +9,7 @@ from kdump.cli.console import Console
 from kdump.cli.options.dump import DumpArguments
 from kdump.cli.options.explain import ExplainArguments
 from kdump.codes import Codes, KdumpError
-from kdump.inputs import Input, LogSegment, PathDirectory, WorldLog, input_of
+from kdump.inputs import Input, LogSegment, PathDirectory, WorldLog, input_of, resolve
 from kdump.log.opening import open_source
 
 
@@ -72,4 +72,4 @@ def _place(found: Input, offset: int, console: Console) -> tuple[Input, int]:
     place = place_of(segments, offset)
     if place.first_offset > offset:
         console.note(f"{place.path}: offset {offset} is not there; the next entry begins with {place.first_offset}")
-    return input_of(place.path), place.position
+    return resolve(place.path), place.position

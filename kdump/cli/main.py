@@ -29,6 +29,7 @@ _COMMANDS = {
     "repair": "Repair damaged logs; print a plan and its cost first.",
     "restore": "Restore partitions that are left into a cluster; print a plan first.",
     "convert": "Convert message format, compression or file type.",
+    "serve": "Serve logs to every Kafka client, read-only.",
     "explain": "Explain the bytes at a position or of an offset, field by field.",
     "man": "Show a page of the manual.",
     "completion": "Print the completion script of a shell.",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from kdump.log.names import parse_partition_directory
 from kdump.reading.selection import HeaderFilter, Range, compiled
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _RELATIVE: Final = re.compile(r"-(\d{1,19})([smhdw])")
 _TIME_OF_DAY: Final = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?Z?")
+_LISTEN: Final = re.compile(r"(\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]]+)):(?P<port>\d{1,5})")
 _MILLISECONDS: Final = re.compile(r"-?\d{1,1024}")
 
 
@@ -171,6 +173,48 @@ def _since_1970(moment: datetime) -> int:
 
 
 _MILLISECOND: Final = datetime.resolution * 1000
+
+
+class ListenParam(click.ParamType[tuple[str, int]]):
+    """``HOST:PORT``; ``[::1]:9092`` for IPv6. Port 0 takes a free one."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """Usage error for anything else."""
+        match = _LISTEN.fullmatch(str(value))
+        if match is None or int(match["port"]) > 0xFFFF:
+            self.fail(f"'{value}' is not HOST:PORT", param, ctx)
+        return match["six"] or match["host"], int(match["port"])
+
+
+class UntilOffsetParam(click.ParamType[tuple[tuple[str, int], int]]):
+    """``TOPIC-N=OFFSET``."""
+
+    name = "TOPIC-N=OFFSET"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[tuple[str, int], int]:
+        """Usage error for anything else."""
+        name, _, offset = str(value).rpartition("=")
+        partition = parse_partition_directory(name)
+        if partition is None or not re.fullmatch(r"\d{1,18}", offset):
+            self.fail(f"'{value}' is not TOPIC-N=OFFSET, such as orders-0=1000", param, ctx)
+        return partition, int(offset)
+
+
+class UserParam(click.ParamType[tuple[str, str]]):
+    """``USER:PASSWORDFILE``."""
+
+    name = "USER:PASSWORDFILE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Usage error for anything else."""
+        user, _, file = str(value).partition(":")
+        if not user or not file:
+            self.fail(f"'{value}' is not USER:PASSWORDFILE", param, ctx)
+        return user, file
 
 
 class OutputFormat(click.Choice[str]):

@@ -42,12 +42,16 @@ def read_unsigned_varint(buffer: Buffer, position: int, end: int) -> tuple[int, 
 
 def write_varint(value: int) -> bytes:
     """``value``, an int32, as zig-zag."""
-    raw = value << 1 ^ value >> 31
+    return write_unsigned_varint(value << 1 ^ value >> 31)
+
+
+def write_unsigned_varint(value: int) -> bytes:
+    """``value``, a uint32, without zig-zag."""
     made = bytearray()
-    while raw >= 0x80:
-        made.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    made.append(raw)
+    while value >= 0x80:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    made.append(value)
     return bytes(made)
 
 

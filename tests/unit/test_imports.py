@@ -25,7 +25,7 @@ RANKS = [
     {"diff"},
     {"convert", "stats", "repair"},
     {"state"},
-    {"restore", "spark", "library", "kafka07", "zookeeper"},
+    {"restore", "serve", "spark", "library", "kafka07", "zookeeper"},
     {"cli", "testing"},
 ]
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}

@@ -35,6 +35,7 @@ class OptionGroup(StrEnum):
     QUESTIONS = "Questions"
     WRITE = "What is written"
     BROKER = "For a broker"
+    SERVER = "How clients connect"
     OUTPUT = "Output"
     DAMAGE = "Damage"
     KNOWN = "What is known"

@@ -355,15 +355,13 @@ def test_hole_and_where_it_goes_on(tmp_path: Path) -> None:
 
 
 def test_progress() -> None:
-    seen: list[tuple[str, int, int | None]] = []
+    seen: list[tuple[str, int]] = []
     path = str(SEGMENTS / "v1-gzip-0" / NAME)
     with metered(progress=lambda *step: seen.append(step)):
         verified(path, checking())
     size = os.path.getsize(path)
-    assert (path, size, size) in seen
-    of_the_log = [step for step in seen if step[0] == path]
-    assert {total for _, _, total in of_the_log} == {size}
-    assert all(0 < done <= size for _, done, _ in of_the_log)
+    assert max(done for read, done in seen if read == path) >= size
+    assert [done for _, done in seen] == sorted(done for _, done in seen)
 
 
 # --- Below a running broker ---
