@@ -12,6 +12,7 @@ import click
 
 from kdump.cli.common import show_log
 from kdump.cli.console import Console
+from kdump.cli.engine import log_bytes
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.options.declaring import Option, OptionGroup
 from kdump.cli.options.shared import BRIEF, CommonArguments, LogArguments, ReadingArguments, TopicArguments
@@ -45,6 +46,7 @@ class Run(Generic[A]):
             show_traceback=given.traceback,
         )
         self.status = RunStatus(self.console.show_error)
+        self.console.progress.in_all = lambda: log_bytes(given.inputs)
         if given.verbose:
             show_log(self.console.note, verbose=True)
         if isinstance(given, ReadingArguments):
@@ -57,7 +59,7 @@ class Run(Generic[A]):
                 be_idle()
             except OSError as error:
                 self.console.note(f"--idle: {error.strerror or error}")
-        click.get_current_context().with_resource(metered(given.rate, self.console.progress))
+        click.get_current_context().with_resource(metered(given.rate, self.console.progress.show))
 
     def find_inputs(
         self, on_error: Callable[[KdumpError], None] | None = None, *, with_patterns: bool = False

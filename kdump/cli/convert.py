@@ -24,7 +24,6 @@ from kdump.convert.report import converted_lines, converted_row, loss_lines, los
 from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_in_order
 from kdump.convert.segment import SegmentResult
 from kdump.inputs import input_of
-from kdump.reading.reporter import Reporter
 from kdump.verify.report import finding_json
 
 _WHAT_HELPS: Final = (
@@ -108,7 +107,7 @@ def _run(run: Run[ConvertArguments], jobs: Sequence[Job], engine: Engine) -> Non
     results: list[SegmentResult] = []
     with (
         Outputs(jobs, overwrites=given.overwrite) as outputs,
-        closing(_results(given.source, jobs, console.reporter(verbose=given.verbose), engine)) as found,
+        closing(_results(given.source, jobs, engine)) as found,
     ):
         for result in map(outputs.add, found):
             results.append(result)
@@ -132,12 +131,10 @@ def _run(run: Run[ConvertArguments], jobs: Sequence[Job], engine: Engine) -> Non
         status.add(damaged=bool(result.findings))
 
 
-def _results(
-    source: str, jobs: Sequence[Job], reporter: Reporter, engine: Engine
-) -> Generator[SegmentResult, None, None]:
+def _results(source: str, jobs: Sequence[Job], engine: Engine) -> Generator[SegmentResult, None, None]:
     """Of all jobs, in their order as they come."""
     if engine.spark is None and engine.pool is None:
-        return run_in_order(jobs, reporter.progress)
+        return run_in_order(jobs)
     from kdump.convert.tasks import run_jobs
 
     return run_jobs(jobs, engine.run, source)

@@ -71,7 +71,7 @@ class _DiffRun:
         """Compare, and show what differs."""
         given, console = self._given, self._console
         contents = ContentOptions(given.max_decompressed_size, given.content)
-        inputs = inputs_of(given.paths, self._fail, with_patterns=True)
+        inputs = given.inputs = inputs_of(given.paths, self._fail, with_patterns=True)
         try:
             run = choose_engine(given, inputs, console).run
         except KdumpError as error:

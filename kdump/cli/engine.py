@@ -6,6 +6,7 @@ Source: docs/contract.md#10-engines.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -93,7 +94,7 @@ def choose_engine(
             return Engine()
         from kdump.tasks.pool import ProcessPool
 
-        pool = ProcessPool(jobs, rate=given.rate, progress=console.progress)
+        pool = ProcessPool(jobs, rate=given.rate, progress=console.progress.show)
         return Engine(pool=pool, jobs=jobs)
     from kdump.spark.sessions import session, where, why_not
 
@@ -121,7 +122,7 @@ def _choice(given: EngineArguments, inputs: Sequence[Input], only_here: str | No
     may_be_spark = given.engine == "auto" and jobs is None and given.rate is None and not given.idle
     if prints and not may_be_spark:
         return False, 1, "it prints from one process"
-    size = _log_bytes(inputs, LEAST_FOR_SPARK if may_be_spark else LEAST_FOR_POOL)
+    size = log_bytes(inputs, LEAST_FOR_SPARK if may_be_spark else LEAST_FOR_POOL)
     least = LEAST_FOR_SPARK if prints else LEAST_FOR_POOL
     if size < least:
         return False, 1, f"less than {_shown(least)} of logs"
@@ -139,7 +140,7 @@ def _choice(given: EngineArguments, inputs: Sequence[Input], only_here: str | No
     return missing is None, cores, reason if missing is None else f"{reason}. {missing}"
 
 
-def _log_bytes(inputs: Iterable[Input], enough: int) -> int:
+def log_bytes(inputs: Iterable[Input], enough: int = sys.maxsize) -> int:
     """The bytes on disk of the logs that inputs mean. Nothing more is looked at once they are ``enough``."""
     total = 0
     for log in log_paths(inputs):

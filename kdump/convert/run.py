@@ -6,10 +6,9 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from types import TracebackType
 from typing import Final, Self, TypeAlias
@@ -50,27 +49,18 @@ class DestinationError(Exception):
     """A destination that cannot be used: one line for people."""
 
 
-def run_job(
-    job: Job,
-    progress: Callable[[int, int | None], None] = lambda done, size: None,
-    followed: TransactionReader | None = None,
-) -> SegmentResult:
+def run_job(job: Job, followed: TransactionReader | None = None) -> SegmentResult:
     """Run one job; errors are in the result. See ``convert_segment``."""
     if isinstance(job, SegmentJob):
-        return convert_segment(job, progress, followed)
-    return export_segment(job, progress, followed)
+        return convert_segment(job, followed)
+    return export_segment(job, followed)
 
 
-def run_in_order(
-    jobs: Iterable[Job], progress: Callable[[str, int, int | None], None]
-) -> Generator[SegmentResult, None, None]:
-    """The results of all jobs, one after the other; what is read of a partition's transactions is read once.
-
-    ``progress`` takes the path of a segment, how many of its bytes are done, and its size (None: a stream).
-    """
+def run_in_order(jobs: Iterable[Job]) -> Generator[SegmentResult, None, None]:
+    """The results of all jobs, one after the other; what is read of a partition's transactions is read once."""
     followed = TransactionReader()
     for job in jobs:
-        yield run_job(job, partial(progress, job.source), followed)
+        yield run_job(job, followed)
 
 
 def plan_conversion(
