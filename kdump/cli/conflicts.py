@@ -236,6 +236,7 @@ VERIFY: Final = (
         "--log-start-offset",
         "--segment-index-bytes",
         "--now",
+        "--broker-version",
         needs=("--startup",),
     ),
     Conflict(
@@ -259,7 +260,7 @@ STATS: Final = (
     Conflict("--quick", "--html", "--by", excludes=("--what-if", "--offsets-for")),
     Conflict("--output reset-csv", needs=("--offsets-for",)),
     Conflict("--offset-map", needs=("--output reset-csv",)),
-    Conflict("--now", needs=("--what-if",)),
+    Conflict("--now", "--broker-version", needs=("--what-if",)),
     *_each_other("--what-if", "--offsets-for"),
     Conflict(
         excludes=("a file of ZooKeeper",),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.cli.arguments import RepairArguments
+from kdump.cli.broker_option import broker_version_option
 from kdump.cli.common import begin, common_options, log_format_option, reading_options, topic_option
 from kdump.cli.conflicts import REPAIR, SALVAGE_OPTIONS, GivenOptions
 from kdump.cli.console import Console
@@ -179,6 +180,7 @@ Examples:
     metavar="BYTES",
     help="The broker's index.interval.bytes.",
 )
+@broker_version_option(OptionGroup.KNOWN)
 @option(
     OptionGroup.OUTPUT,
     "--output",
@@ -295,7 +297,12 @@ def _options(given: RepairArguments) -> RepairOptions:
     return RepairOptions(
         mode,
         # A plan in words names no digests.
-        RepairSettings(given.index_interval_bytes, given.first_segment, digests=is_done or not is_text),
+        RepairSettings(
+            given.index_interval_bytes,
+            given.first_segment,
+            digests=is_done or not is_text,
+            release=given.broker_version,
+        ),
         output,
         in_place,
         given.backup_dir,

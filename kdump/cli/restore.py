@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from kdump.cli.arguments import RestoreArguments
+from kdump.cli.broker_option import broker_version_option
 from kdump.cli.common import begin, common_options, limit_option, reading_options
 from kdump.cli.conflicts import RESTORE, GivenOptions
 from kdump.cli.console import Console
@@ -112,6 +113,7 @@ Examples:
     metavar="DIR",
     help="All partitions of a log directory that the target cluster has a place for.",
 )
+@broker_version_option(OptionGroup.BROKER)
 @option(
     OptionGroup.BROKER,
     "--link",
@@ -226,6 +228,7 @@ def _restore(given: RestoreArguments, console: Console, status: RunStatus) -> No
         given.overwrite,
         given.backup_dir,
         given.force,
+        given.broker_version,
     )
     _check_backup(given)
     try:

@@ -12,6 +12,7 @@ from kdump.inputs import inputs_of
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.fate import FolderFate
 from kdump.kafka.startup.outcome import StartOutcome
+from kdump.releases import Release
 from kdump.repair.startreport import possible_starts_text
 from kdump.system.blocks import escaped
 from kdump.verify.fates import Fates
@@ -44,6 +45,7 @@ def run_startup(given: VerifyArguments) -> int:
         given.segment_index_bytes or DEFAULT_INDEX_SIZE,
         given.now,
         checksums=output == "jsonl",
+        release=given.broker_version,
         world=given.world,
     )
     try:
@@ -61,7 +63,10 @@ def run_startup(given: VerifyArguments) -> int:
     for item in start_all(inputs, options, status.fail, run, fates):
         status.add(damaged=_is_harmful(item, fates))
         known = fates.folders.get(item.path)
-        text = _json(item, known) if output == "jsonl" else _text(item, known, is_brief=not given.verbose)
+        if output == "jsonl":
+            text = _json(item, known, options.release)
+        else:
+            text = _text(item, known, is_brief=not given.verbose)
         if isinstance(item, StartCheck) and not item.world and not has_topic_id(item):
             strays.append(item.path)
         # For partitions of a log directory it is shown once, with what holds for all of it.
@@ -72,6 +77,8 @@ def run_startup(given: VerifyArguments) -> int:
             text += stray_text(item.path, strays)
             strays = []
         console.out.write(text.encode("utf-8", "surrogateescape"))
+    if output == "text" and not given.world:
+        console.out.write(f"The broker is taken for Kafka {options.release.name}.\n".encode())
     console.close()
     return status.code
 
@@ -85,12 +92,12 @@ def _is_harmful(item: Item, fates: Fates) -> bool:
     return isinstance(item, Obstacle) or item.outcome is not StartOutcome.STARTS
 
 
-def _json(item: Item, known: FolderFate | None) -> str:
+def _json(item: Item, known: FolderFate | None, release: Release) -> str:
     if isinstance(item, StartCheck):
         return startup_json(item, None if known is None else known.fate)
     if isinstance(item, KeepsChanging):
-        return keeps_changing_json(item.path)
-    return obstacle_json(item) if isinstance(item, Obstacle) else ""
+        return keeps_changing_json(item.path, release)
+    return obstacle_json(item, release) if isinstance(item, Obstacle) else ""
 
 
 def _text(item: Item, known: FolderFate | None, *, is_brief: bool) -> str:

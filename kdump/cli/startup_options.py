@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from kdump.cli.broker_option import broker_version_option
 from kdump.cli.options import OptionGroup, option
 from kdump.cli.params import Moment
 from kdump.format.batch import MAX_INT32
@@ -19,6 +20,7 @@ _OFFSET: Final = click.IntRange(0, 2**63 - 1)
 def startup_options(function: _Function) -> _Function:
     """``--startup`` and what goes with it."""
     for each in (
+        broker_version_option(OptionGroup.START, "With --startup: "),
         option(
             OptionGroup.START,
             "--now",

@@ -49,7 +49,7 @@ class _Run:
 
         now = int(time.time() * 1000) if now is None else now
         logs = self._logs()
-        what_if_run = WhatIfRun(logs, self.status.fail)
+        what_if_run = WhatIfRun(logs, self.status.fail, self._given.broker_version)
         kinds: dict[str, Callable[[], WhatIfFold]] = {"codec": CodecQuestion, "magic": MagicQuestion}
         folds = {asked.question: kinds[asked.question]() for asked in questions if asked.question in kinds}
         if folds and logs.partitions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from kdump.cli.broker_option import broker_version_option
 from kdump.cli.common import offset_map_option
 from kdump.cli.options import OptionGroup, option
 from kdump.cli.params import Moment, WhatIfParam
@@ -30,6 +31,7 @@ def whatif_options(function: _Function) -> _Function:
             show_default="the time of this machine",
             help="With --what-if: the time for which the questions are answered.",
         ),
+        broker_version_option(OptionGroup.QUESTIONS, "With --what-if: "),
         option(
             OptionGroup.QUESTIONS,
             "--what-if",

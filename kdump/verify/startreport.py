@@ -14,6 +14,7 @@ from kdump.kafka.startup.outcome import OpenTransaction, StartOutcome
 from kdump.log import files
 from kdump.log.context import FileContext, as_text
 from kdump.log.names import parse_partition_directory
+from kdump.releases import NEWEST, Release
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
 from kdump.verify.startcheck import LogDirectoryCheck, LossReason, Obstacle, StartCheck, StartedFile
@@ -41,6 +42,7 @@ def startup_json(check: StartCheck, fate: Fate | None = None) -> str:
         check.path,
         check.start.outcome,
         None if failure is None else failure.java_class,
+        None if check.world else check.settings.release,
         {
             "logStartOffset": served and served.log_start_offset,
             "recoveryPoint": served and served.recovery_point,
@@ -94,20 +96,23 @@ _NOTHING_SERVED: Final[dict[str, Any]] = {
 """The members of a start that serves no log."""
 
 
-def obstacle_json(obstacle: Obstacle) -> str:
+def obstacle_json(obstacle: Obstacle, release: Release = NEWEST) -> str:
     """What stops the directory or the broker, as a JSON object in one line."""
-    return _line(obstacle.path, obstacle.outcome, obstacle.java_class, _NOTHING_SERVED)
+    return _line(obstacle.path, obstacle.outcome, obstacle.java_class, release, _NOTHING_SERVED)
 
 
-def keeps_changing_json(path: str) -> str:
+def keeps_changing_json(path: str, release: Release = NEWEST) -> str:
     """A partition directory that a broker keeps changing, as a JSON object in one line."""
-    return _line(path, None, None, _NOTHING_SERVED)
+    return _line(path, None, None, release, _NOTHING_SERVED)
 
 
-def _line(path: str, outcome: StartOutcome | None, exception: str | None, members: dict[str, Any]) -> str:
+def _line(
+    path: str, outcome: StartOutcome | None, exception: str | None, release: Release | None, members: dict[str, Any]
+) -> str:
     topic, partition = parse_partition_directory(os.path.basename(files.absolute(path))) or (None, None)
     context = FileContext(FileContext.of(path).file, topic, partition)
     head = {"type": "startup", **context.columns(), "outcome": outcome and outcome.value, "exception": exception}
+    head["brokerVersion"] = release and release.name
     text = json.dumps({**head, **members}, ensure_ascii=False, separators=(",", ":")) + "\n"
     return as_text(text)
 

@@ -29,6 +29,7 @@ from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_time_index
 from kdump.reading.outcomes import ABORTED, STATES
 from kdump.reading.transactionreader import TransactionReader
+from kdump.releases import NEWEST, Release
 from kdump.stats.reach import first_record_at
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.compaction import CompactedPartition, CompactionSizes, compaction_answer
@@ -57,9 +58,13 @@ class WhatIfRun:
     Args:
         logs: their entries.
         on_error: takes what cannot be read; the questions go on with the other logs.
+        release: of the broker that would do it.
     """
 
-    def __init__(self, logs: PartitionEntries, on_error: Callable[[KdumpError], None]) -> None:
+    def __init__(
+        self, logs: PartitionEntries, on_error: Callable[[KdumpError], None], release: Release = NEWEST
+    ) -> None:
+        self._release = release
         self._logs = logs
         self._on_error = on_error
 
@@ -86,7 +91,7 @@ class WhatIfRun:
                 found.append(self._compact(partition, now, stays))
             except KdumpError as error:
                 self._on_error(error.located(partition.logs[0].context.file))
-        return compaction_answer(found)
+        return compaction_answer(found, self._release)
 
     def retention(self, limits: Callable[[Partition], Retention], now: int) -> Answer:
         """The segments that would be deleted at ``now`` (ms); ``limits``: of a partition."""
@@ -143,9 +148,10 @@ class WhatIfRun:
                     aborted = _is_aborted(transactions, log, entries)
                     for groups in entries.record_groups():
                         newest.see(groups, aborted)
+        end = rest[0].base_offset or 0 if rest else next_offset
         cleaning = Cleaning(
             newest,
-            end=rest[0].base_offset or 0 if rest else next_offset,
+            kept_before=next_offset if self._release.keeps_batch_at_high_watermark else end,
             now=now,
             delete_retention_ms=delete_retention_ms,
             producers=producers,
