@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from kdump.inputs import Input
-from kdump.releases import Release
 from kdump.worlds import World, world_of_format
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ class VerifyArguments(LogArguments, JobsArguments):
     log_start_offset: int | None
     segment_index_bytes: int | None
     now: int | None
-    broker_version: Release
+    broker_version: str
 
 
 class DiffArguments(JobsArguments):
@@ -177,7 +176,7 @@ class StatsArguments(LogArguments, JobsArguments):
     html: str | None
     what_if: tuple[WhatIf, ...]
     now: int | None
-    broker_version: Release
+    broker_version: str
     offsets_for: int | None
     offset_map: tuple[str, ...]
     topics: tuple[str, ...]
@@ -251,7 +250,7 @@ class RestoreArguments(ConversionArguments):
     metadata: str | None
     from_log_dir: str | None
     link: str | None
-    broker_version: Release
+    broker_version: str
     forget_producers: bool
     backup_dir: str | None
     force: bool
@@ -276,7 +275,7 @@ class RepairArguments(LogArguments):
     replicas: tuple[str, ...]
     first_segment: bool
     index_interval_bytes: int
-    broker_version: Release
+    broker_version: str
     output_format: str
     overwrite: bool
     backup_dir: str | None

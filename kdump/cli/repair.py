@@ -22,6 +22,7 @@ from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.inputs import inputs_of
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.named import note_named
+from kdump.releases import RELEASES
 from kdump.repair.apply.manifest import Manifest, undo_command
 from kdump.repair.apply.undo import MarkerFate, Undone
 from kdump.repair.begun import Finished, finish_repairs, undo_repair
@@ -301,7 +302,7 @@ def _options(given: RepairArguments) -> RepairOptions:
             given.index_interval_bytes,
             given.first_segment,
             digests=is_done or not is_text,
-            release=given.broker_version,
+            release=RELEASES[given.broker_version],
         ),
         output,
         in_place,

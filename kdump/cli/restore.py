@@ -29,6 +29,7 @@ from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
 from kdump.log.names import CLUSTER_METADATA, is_topic_name, is_uri
 from kdump.log.siblings import read_topic_id
+from kdump.releases import RELEASES
 from kdump.repair.plan.location import is_of_broker
 from kdump.repair.refusals import is_below
 from kdump.repair.salvage.pieces import TxnPolicy
@@ -228,7 +229,7 @@ def _restore(given: RestoreArguments, console: Console, status: RunStatus) -> No
         given.overwrite,
         given.backup_dir,
         given.force,
-        given.broker_version,
+        RELEASES[given.broker_version],
     )
     _check_backup(given)
     try:

@@ -12,7 +12,7 @@ from kdump.inputs import inputs_of
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.fate import FolderFate
 from kdump.kafka.startup.outcome import StartOutcome
-from kdump.releases import Release
+from kdump.releases import RELEASES, Release
 from kdump.repair.startreport import possible_starts_text
 from kdump.system.blocks import escaped
 from kdump.verify.fates import Fates
@@ -45,7 +45,7 @@ def run_startup(given: VerifyArguments) -> int:
         given.segment_index_bytes or DEFAULT_INDEX_SIZE,
         given.now,
         checksums=output == "jsonl",
-        release=given.broker_version,
+        release=RELEASES[given.broker_version],
         world=given.world,
     )
     try:
