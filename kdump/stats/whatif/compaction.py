@@ -157,7 +157,8 @@ def compaction_answer(partitions: Sequence[CompactedPartition], release: Release
             }
         )
         answer.words.extend(_words(each))
-    answer.words.append(f"So does the log cleaner of Kafka {release.name}.")
+    if partitions:
+        answer.words.append(f"So does the log cleaner of Kafka {release.name}.")
     return answer
 
 
