@@ -77,8 +77,6 @@ def run_startup(given: VerifyArguments) -> int:
             text += stray_text(item.path, strays)
             strays = []
         console.out.write(text.encode("utf-8", "surrogateescape"))
-    if output == "text" and not given.world:
-        console.out.write(f"The broker is taken for Kafka {options.release.name}.\n".encode())
     console.close()
     return status.code
 

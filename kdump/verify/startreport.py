@@ -168,8 +168,11 @@ def stray_text(path: str, partitions: Sequence[str]) -> str:
 def _lines(check: StartCheck) -> Iterator[str]:
     start, settings = check.start, check.settings
     kind = "clean" if settings.is_clean else "unclean"
+    broker = "" if check.world else f"Kafka {settings.release.name}"
     if start.failure is not None:
-        yield f"does not start ({kind} stop): {start.failure.message} ({start.failure.java_class or 'without an end'})"
+        what = f"{kind} stop{broker and f', {broker}'}"
+        java_class = start.failure.java_class or "without an end"
+        yield f"does not start ({what}): {start.failure.message} ({java_class})"
         yield _CONSEQUENCES[start.outcome]
     if (served := start.served) is not None:
         ends = "log end offset "
@@ -179,7 +182,8 @@ def _lines(check: StartCheck) -> Iterator[str]:
         harmless = ""
         if check.is_harmless:
             harmless = ", nothing more is lost" if check.already_lost else ", nothing is lost"
-        yield f"starts after {_ARTICLES[kind]} stop; {ends}{harmless}; {check.bytes_read:,} bytes scanned"
+        scanned = f"{check.bytes_read:,} bytes scanned{broker and f' by {broker}'}"
+        yield f"starts after {_ARTICLES[kind]} stop; {ends}{harmless}; {scanned}"
     if settings.tiered_by is not None:
         yield f"tiered, as {settings.tiered_by} says: its log start offset may be in remote storage"
     for one, other in check.swapped:

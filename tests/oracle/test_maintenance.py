@@ -220,7 +220,8 @@ def test_retention(maintainer: Maintainer, seed: int, tmp_path: Path) -> None:
             shutil.copy(index, log)
         (log.parent / ".kafka_cleanshutdown").touch()
         for index in log.glob("*.timeindex"):
-            if random.random() < 0.2:
+            # A broker of 4.4 does not cut the index of the active segment here.
+            if index.stat().st_size < 1 << 10 and random.random() < 0.2:
                 index.write_bytes(index.read_bytes() + bytes(12 * random.randint(1, 5) + random.choice((0, 5))))
     for days, size in ((1, -1), (3, -1), (7, -1), (-1, 200), (-1, 600), (-1, 0), (2, 700), (0, -1)):
         milliseconds = days * DAY if days >= 0 else -1
