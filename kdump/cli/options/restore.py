@@ -10,6 +10,7 @@ import click
 from kdump.cli.conflicts import EVERYWHERE, Conflict
 from kdump.cli.options.convert import ConversionArguments
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
+from kdump.cli.options.shared import broker_version_option
 from kdump.cli.params import OpenTransactionsParam, OutputFormat
 from kdump.log.named import reads_once
 from kdump.log.names import is_uri
@@ -95,6 +96,9 @@ class RestoreArguments(ConversionArguments):
         type=PATH,
         needs=("--metadata",),
         excludes=("a PATH", "--topic", "--topic-id", "--partition"),
+    )
+    broker_version: str = broker_version_option(
+        OptionGroup.BROKER, says="A partition is put in place only where such a broker starts on it."
     )
     link: str | None = option(
         OptionGroup.BROKER,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import click
 
 from kdump.cli.conflicts import Conflict
 from kdump.cli.options.declaring import PATH, Arguments, OptionGroup, option
 from kdump.cli.params import MasterParam, SettingParam
+from kdump.releases import NEWEST, RELEASES
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.worlds import WORLDS, World, log_formats, log_titles, world_of_format
 
@@ -248,4 +249,18 @@ class JobsArguments(EngineArguments):
         """,
         type=click.IntRange(1),
         show_default="as many as there are cores; 1 if a broker runs here",
+    )
+
+
+def broker_version_option(group: OptionGroup, *needs: str, says: str = "") -> Any:
+    """``--broker-version``, whose value is a key of RELEASES. ``says``: for the manual, what depends on it."""
+    applies = f"With {needs[0]}: " if needs else ""
+    return option(
+        group,
+        "--broker-version",
+        f"{applies}The release of Kafka whose broker will run.",
+        f"{applies}The release of Kafka whose broker will run; the default is {NEWEST.name}. {says}",
+        type=click.Choice(list(RELEASES)),
+        default=NEWEST.name,
+        needs=needs,
     )

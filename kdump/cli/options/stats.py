@@ -14,6 +14,7 @@ from kdump.cli.options.shared import (
     LogArguments,
     OffsetMapArguments,
     TopicArguments,
+    broker_version_option,
 )
 from kdump.cli.params import ByParam, Moment, OutputFormat, WhatIf, WhatIfParam
 
@@ -73,6 +74,11 @@ class StatsArguments(TopicArguments, LogArguments, OffsetMapArguments, ColorArgu
         multiple=True,
         excludes=("--offsets-for",),
         message="{option} and {other} exclude each other",
+    )
+    broker_version: str = broker_version_option(
+        OptionGroup.QUESTIONS,
+        "--what-if",
+        says="The log cleaners of the releases keep other empty batches. The answer names the release.",
     )
     now: int | None = option(
         OptionGroup.QUESTIONS,

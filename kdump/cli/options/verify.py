@@ -8,7 +8,14 @@ import click
 
 from kdump.cli.conflicts import Conflict
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, either, option
-from kdump.cli.options.shared import ColorArguments, JobsArguments, LimitArguments, LogArguments, TopicArguments
+from kdump.cli.options.shared import (
+    ColorArguments,
+    JobsArguments,
+    LimitArguments,
+    LogArguments,
+    TopicArguments,
+    broker_version_option,
+)
 from kdump.cli.params import Moment, OutputFormat
 from kdump.format.batch import MAX_INT32
 
@@ -109,6 +116,12 @@ class VerifyArguments(TopicArguments, LogArguments, ColorArguments, JobsArgument
         type=click.IntRange(12, MAX_INT32),
         show_default="10485760",
         needs=("--startup",),
+    )
+    broker_version: str = broker_version_option(
+        OptionGroup.START,
+        "--startup",
+        says="An older broker starts on some *.txnindex* that a newer one refuses, and refuses metadata that a newer "
+        "one wrote. The answer names the release.",
     )
     now: int | None = option(
         OptionGroup.START,
