@@ -121,7 +121,9 @@ class RemoteSegments:
         """What a broker lists, by topic, partition and offset: all but those whose deletion is finished."""
         return sorted(self.by_id.values(), key=lambda one: (one.topic, one.partition, one.start_offset or 0))
 
-    def take(self, record_type: int, values: Mapping[str, Any], metadata_partition: int, offset: int, time: int) -> None:
+    def take(
+        self, record_type: int, values: Mapping[str, Any], metadata_partition: int, offset: int, time: int
+    ) -> None:
         """Add the next record of a partition."""
         if record_type == _DELETE_PARTITION:
             if values["remotePartitionDeleteState"] == _PARTITION_DELETED:
@@ -153,7 +155,7 @@ class RemoteSegments:
             known.leader_epochs = {one["leaderEpoch"]: one["offset"] for one in values["segmentLeaderEpochs"]}
         if values["customMetadata"] is not None:
             known.custom_metadata = values["customMetadata"]
-        known.history.append(SegmentEvent(metadata_partition, offset, time, state))
+        known.history.append(SegmentEvent(partition, offset, time, state))
         if state is SegmentState.DELETE_SEGMENT_FINISHED:
             self._forget(known)
 
