@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.text import Bytes, Choice, Column, Literal, RaggedText, assemble
+from kdump.wire.utf8 import FORMULA_SIGNS
 
 _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
@@ -36,8 +37,8 @@ _CSV_AFTER: Final = (b"", b"", b'"', b'""}"')
 
 
 _APOSTROPHE: Final = ord("'")
-_FORMULAS: Final = np.zeros(256, np.bool_)
-_FORMULAS[list(b"=+-@\t\r")] = True
+_FORMULA_SIGNS: Final = np.array([int.from_bytes(sign.encode().ljust(3, b"\0")) for sign in FORMULA_SIGNS])
+_ASCII: Final = 0x80
 
 
 def json_strings(source: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.integer]) -> list[Column]:
@@ -71,7 +72,7 @@ def csv_strings(
     strings = _Strings(source, start, size)
     if is_safe:
         first = strings.text.bounds[:-1]
-        strings.text = _insert(strings.text, first[_FORMULAS[strings.text.data[first]]], _APOSTROPHE)
+        strings.text = _insert(strings.text, first[_are_formulas(strings.text.data, first)], _APOSTROPHE)
     data = strings.text.data
     is_quote = data == _QUOTE
     places = np.flatnonzero(is_quote | (data == ord(",")) | (data == ord("\n")) | (data == ord("\r")))
@@ -131,6 +132,12 @@ def _insert(text: RaggedText, places: NDArray[np.intp], character: int) -> Ragge
     is_copied[places + np.arange(places.size)] = False
     data[is_copied] = text.data
     return RaggedText(data, text.bounds + np.searchsorted(places, text.bounds))
+
+
+def _are_formulas(data: NDArray[np.uint8], first: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Where a text that begins at ``first`` begins with one of ``FORMULA_SIGNS``, which have one byte or three."""
+    one, two, three = (data[np.minimum(first + number, data.size - 1)].astype(np.int64) for number in range(3))
+    return np.isin(np.where(one < _ASCII, one << 16, one << 16 | two << 8 | three), _FORMULA_SIGNS)
 
 
 def _escape_controls(text: RaggedText) -> RaggedText:

@@ -12,6 +12,8 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
+from kdump.wire.utf8 import FORMULA_SIGNS
+
 Output: TypeAlias = Literal["jsonl", "csv", "csv-safe"]
 """``csv-safe``: CSV in which no text begins like a formula of a spreadsheet."""
 
@@ -47,14 +49,10 @@ def json_line(names: Sequence[str], values: Sequence[Any]) -> str:
     return json_text({name: plain(value) for name, value in zip(names, values, strict=True)}) + "\n"
 
 
-FORMULAS = "=+-@\t\r"
-"""First characters of a text that a spreadsheet takes for a formula (OWASP, CSV injection)."""
-
-
 def csv_line(values: Sequence[Any], *, is_safe: bool = False) -> str:
     """A line of CSV (RFC 4180, but with a line feed). Null is empty; a value that is no text or number is JSON.
 
-    ``is_safe``: a text that begins with one of FORMULAS gets a ``'`` in front.
+    ``is_safe``: a text that begins with one of ``FORMULA_SIGNS`` gets a ``'`` in front.
     """
     text = io.StringIO()
     # With a bare line feed as terminator the module, before Python 3.13, leaves a lone carriage return unquoted.
@@ -71,4 +69,4 @@ def _cell(value: Any) -> Any:
 
 def _safe_cell(value: Any) -> Any:
     value = _cell(value)
-    return f"'{value}" if isinstance(value, str) and value.startswith(tuple(FORMULAS)) else value
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_SIGNS) else value

@@ -20,7 +20,14 @@ from kdump.kafka.image.names import TopicNames
 from kdump.log import files
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.lock import is_held
-from kdump.log.names import LOCK_FILE, NO_PARTITIONS, is_uri, parse_partition_directory
+from kdump.log.names import (
+    LOCK_FILE,
+    LOG_DIRECTORY_MARKERS,
+    LOG_DIRECTORY_TEXT_FILES,
+    NO_PARTITIONS,
+    is_uri,
+    parse_partition_directory,
+)
 from kdump.log.opening import read_whole
 from kdump.log.partition import has_gone
 from kdump.verify.siblings import beyond_end
@@ -226,7 +233,12 @@ def _check_topic_ids(directory: str, folders: Iterable[str], names: TopicNames) 
 
 
 def _check_markers(directory: str, files: set[str]) -> Iterator[Finding]:
-    """Check meta.properties, the clean-shutdown marker and the lock file."""
+    """Check meta.properties, the clean-shutdown marker and the lock file.
+
+    Where no file is a broker's, somebody has captured partitions in a folder: it need not have them.
+    """
+    if not files & {*LOG_DIRECTORY_TEXT_FILES, *LOG_DIRECTORY_MARKERS, LOCK_FILE}:
+        return
     path = os.path.join(directory, checkpoint.META_PROPERTIES)
     if checkpoint.META_PROPERTIES not in files:
         yield Finding(Codes.META_PROPERTIES, "there is no meta.properties", 0, path=path)

@@ -475,7 +475,8 @@ def test_files_keep_their_owner(home: Path) -> None:
 
 
 FORMULAS = [b"=1+1", b"+1", b"-1", b"@SUM(A1)", b"\t=1", b"\r=1", b'="a","b"']
-HARMLESS = [b"1=1", b"", b"a-b", b" =1", b"'=1", b"\xff=1"]
+FORMULAS += [text.encode() for text in ("\n=1", "\ufeff=1", "\uff1d1", "\uff0b1", "\uff0d1", "\uff20SUM", "\n")]
+HARMLESS = [b"1=1", b"", b"a-b", b" =1", b"'=1", b"\xff=1", "\uff1c1".encode(), "\u00ef".encode()]
 
 
 @pytest.mark.parametrize("words", [("dump", "--output", "csv", "--records"), ("convert", "--to", "csv", "-o", "-")])
@@ -495,7 +496,7 @@ def test_cells_that_a_spreadsheet_would_compute(home: Path, words: tuple[str, ..
     assert len(plain) == len(safe) >= len(rows)
     for before, after in zip(plain, safe, strict=True):
         for name, value in before.items():
-            is_formula = name in ("key", "value") and value[:1] in ("=", "+", "-", "@", "\t", "\r")
+            is_formula = name in ("key", "value") and value[:1] in tuple("=+-@\t\r\n\ufeff＝＋－＠")
             assert after[name] == (f"'{value}" if is_formula and value else value)
     assert [row["value"] for row in safe[: len(FORMULAS)]] == [f"'{value.decode()}" for value in FORMULAS]
     assert any(row["producerId"] == "-1" for row in safe)

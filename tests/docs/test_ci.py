@@ -61,6 +61,9 @@ def inputs(**given: str) -> dict[str, str]:
         ({"paths": GOOD}, CLEAN),
         ({"paths": f"{GOOD}\n{BAD}\n"}, DAMAGE),
         ({"paths": "nothing"}, UNREADABLE),
+        ({"paths": "no*thing"}, UNREADABLE),
+        ({"paths": f"{GOOD[:-2]}*"}, CLEAN),
+        ({"paths": "fixtures/**/damaged-crc-[0]\n"}, DAMAGE),
     ],
 )
 def test_the_action(given: dict[str, str], status: int, runner: Path) -> None:

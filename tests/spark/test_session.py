@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.harness import ROOT
 from tests.harness.captures import FIXTURES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+
+LOGGING = ROOT / "kdump/spark/log4j2.properties"
 
 _LISTENS = "0A"
 """The state of a listening socket in /proc/net/tcp (Linux, include/net/tcp_states.h)."""
@@ -97,3 +101,26 @@ def test_a_check_in_a_directory_that_others_write_to(tmp_path: Path) -> None:
     while list(temporary.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert list(temporary.iterdir()) == []
+
+
+def test_an_error_of_spark_is_printed_with_its_first_cause(spark: SparkSession) -> None:
+    """Of a traceback of Python only the last line."""
+    java = spark.sparkContext._jvm
+    assert java is not None
+    core = java.org.apache.logging.log4j.core
+    pattern = re.search(r"^appender\.stderr\.layout\.pattern = (.*)$", LOGGING.read_text(), re.MULTILINE)
+    assert pattern is not None
+    layout = core.layout.PatternLayout.newBuilder().withPattern(pattern[1].replace("\\\\", "\\")).build()
+
+    def printed(thrown: Any) -> str:
+        message = java.org.apache.logging.log4j.message.SimpleMessage("lost task 1")
+        event = core.impl.Log4jLogEvent.newBuilder().setMessage(message).setThrown(thrown).build()
+        return str(layout.toSerializable(event))
+
+    inner = java.java.io.IOException("no route to host")
+    assert printed(None) == "spark: lost task 1\n"
+    assert printed(java.java.lang.RuntimeException("failed", inner)) == (
+        "spark: lost task 1\njava.io.IOException: no route to host\n"
+    )
+    shown = printed(java.java.lang.RuntimeException("Traceback (most recent call last):\n  File 1\nValueError: 7\n"))
+    assert shown.rstrip() == "spark: lost task 1\njava.lang.RuntimeException: ValueError: 7"

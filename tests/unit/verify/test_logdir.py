@@ -109,6 +109,16 @@ def test_what_is_missing(directory: Path) -> None:
     assert codes(checked(directory / "none", {})) == [Codes.UNREADABLE]
 
 
+def test_a_folder_of_captured_partitions_lacks_nothing(directory: Path) -> None:
+    """None of its files is a broker's."""
+    for path in directory.iterdir():
+        if path.is_file():
+            path.unlink()
+    assert not codes(checked(directory, PARTITIONS))
+    (directory / ".lock").touch()
+    assert codes(checked(directory, PARTITIONS)) == [Codes.META_PROPERTIES, Codes.UNCLEAN_SHUTDOWN, Codes.LOCK_FILE]
+
+
 def test_unknown_extents_are_not_judged(directory: Path) -> None:
     (directory / "recovery-point-offset-checkpoint").write_text("0\n1\ntopic 0 101\n")
     assert not codes(checked(directory, dict.fromkeys(PARTITIONS)))
