@@ -20,6 +20,7 @@ from kdump.cli.logday import on_day_of_logs
 from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import ClockRange, OffsetRange, OpenTransactionsParam, OutputFormat, TimeRange
 from kdump.cli.signals import unwound
+from kdump.cli.tier_options import tier_options
 from kdump.codes import INPUT_CODES, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import export_text
@@ -74,6 +75,7 @@ Examples:
     type=click.Path(),
     help="The file to write, or the directory (for a directory always); with --to jsonl or csv - is standard output.",
 )
+@tier_options
 @log_format_option
 @option(
     OptionGroup.WRITE,

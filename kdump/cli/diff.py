@@ -15,6 +15,7 @@ from kdump.cli.engine_options import choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import OutputFormat
+from kdump.cli.tier_options import tier_options
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.diff.against import FileDifference
 from kdump.diff.contents import ContentOptions
@@ -49,6 +50,7 @@ Examples:
   kdump diff orders.manifest orders-0              what changed since kdump verify --manifest""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@tier_options
 @topic_option()
 @option(OptionGroup.OUTPUT, "--records", is_flag=True, help="Show the records that differ, key and value of each copy.")
 @option(

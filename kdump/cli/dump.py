@@ -28,6 +28,7 @@ from kdump.cli.exit_status import RunStatus
 from kdump.cli.java_options import JavaOptionsCommand, asked_dialect, decoder, java_options, once
 from kdump.cli.options import OptionGroup, option
 from kdump.cli.params import ClockRange, FilePosition
+from kdump.cli.tier_options import tier_options
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
@@ -89,6 +90,7 @@ Examples:
     metavar="A,B,...",
     help="Comma-separated files, taken as DumpLogSegments takes them; PATHs are then ignored, as there.",
 )
+@tier_options
 @topic_option()
 @log_format_option
 @option(

@@ -12,6 +12,7 @@ from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import FilePosition
+from kdump.cli.tier_options import tier_options
 from kdump.codes import Codes, KdumpError
 from kdump.log.files import strip_credentials
 from kdump.log.opening import open_source
@@ -34,6 +35,7 @@ Examples:
     metavar="N",
     help="Explain the entry of the log that holds offset N.",
 )
+@tier_options
 @limit_option()
 @color_option("the text")
 @reading_options

@@ -26,6 +26,7 @@ from kdump.cli.exit_status import RunStatus
 from kdump.cli.html_page import HtmlPage
 from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import ByParam, OutputFormat
+from kdump.cli.tier_options import tier_options
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import strip_credentials
 from kdump.log.paths import is_zookeeper
@@ -52,6 +53,7 @@ Examples:
   kdump stats --at-zxid 0x1f /var/lib/zookeeper  the tree after a transaction""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@tier_options
 @topic_option(", with --at and the like of the metadata only the topic")
 @log_format_option
 @option(

@@ -26,6 +26,7 @@ from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import OutputFormat
 from kdump.cli.report_place import check_report_place
 from kdump.cli.startup_options import startup_options
+from kdump.cli.tier_options import tier_options
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log.files import strip_credentials
 from kdump.reading.reporter import Reporter
@@ -52,6 +53,7 @@ Examples:
   zstdcat X.log.zst | kdump verify -            a segment from a pipe""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@tier_options
 @topic_option()
 @log_format_option
 @option(

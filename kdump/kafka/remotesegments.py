@@ -155,7 +155,7 @@ class RemoteSegments:
             known.leader_epochs = {one["leaderEpoch"]: one["offset"] for one in values["segmentLeaderEpochs"]}
         if values["customMetadata"] is not None:
             known.custom_metadata = values["customMetadata"]
-        known.history.append(SegmentEvent(partition, offset, time, state))
+        known.history.append(SegmentEvent(metadata_partition, offset, time, state))
         if state is SegmentState.DELETE_SEGMENT_FINISHED:
             self._forget(known)
 

@@ -17,7 +17,7 @@ from kdump.log.source import Source
 from kdump.log.walk import Walk
 from kdump.tiered.chunks import ChunkSource, Opening
 from kdump.tiered.keys import KeyRing
-from kdump.tiered.manifest import LARGEST_MANIFEST, SEALED, Manifest, parse_manifest
+from kdump.tiered.manifest import LARGEST_MANIFEST, SEALED, ChunkIndex, Manifest, parse_manifest
 from kdump.tiered.objects import (
     AIVEN_KINDS,
     EPOCHS,
@@ -42,6 +42,8 @@ _INDEX_NAMES: Final = {
     TXN_INDEX: "transaction",
 }
 """The parts of the object with the indexes, by the kind of file that each is."""
+_PIECE: Final = 1 << 20
+"""Bytes of a plain object that are read at a time."""
 FILE_KINDS: Final = (LOG, *_INDEX_NAMES)
 """The files of a segment."""
 
@@ -162,10 +164,9 @@ class Bucket:
     def open(self, segment: StoredSegment, kind: str, path: str, size: int | None = None) -> Source:
         """A file of a segment. ``path``: what it is called. ``size``: bytes of a log that count. Raises KdumpError."""
         if segment.name.layout is Layout.LOCAL:
-            source = open_source(segment.path(kind))
-            if size is not None:
-                source.size = size
-            return source
+            stored = open_source(segment.path(kind))
+            size = (stored.size or 0) if size is None else size
+            return ChunkSource(path, stored, ChunkIndex(_PIECE, size, _PIECE, size % _PIECE or _PIECE), Opening(), size)
         manifest = self.manifest(segment)
         opening = self.opening(segment, manifest)
         if kind == LOG:
