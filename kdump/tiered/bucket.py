@@ -161,19 +161,31 @@ class Bucket:
         epoch, last = self._last_batch(segment) if end is None or known is None else (max(known.leader_epochs), end)
         return SegmentFiles(base, last, epoch, dict(segment.sizes))
 
-    def open(self, segment: StoredSegment, kind: str, path: str, size: int | None = None) -> Source:
-        """A file of a segment. ``path``: what it is called. ``size``: bytes of a log that count. Raises KdumpError."""
+    def open(
+        self, segment: StoredSegment, kind: str, path: str, size: int | None = None, first_offset: int | None = None
+    ) -> Source:
+        """A file of a segment. Raises KdumpError.
+
+        Args:
+            segment: the segment.
+            kind: one of FILE_KINDS.
+            path: what the file is called.
+            size: bytes of a log that count; None: all.
+            first_offset: of a log; see ``Source``.
+        """
         if segment.name.layout is Layout.LOCAL:
-            stored = open_source(segment.path(kind))
-            size = (stored.size or 0) if size is None else size
-            return ChunkSource(path, stored, ChunkIndex(_PIECE, size, _PIECE, size % _PIECE or _PIECE), Opening(), size)
-        manifest = self.manifest(segment)
-        opening = self.opening(segment, manifest)
-        if kind == LOG:
-            stored = open_source(segment.path(LOG))
-            chunks = manifest.chunks
-            return ChunkSource(path, stored, chunks, opening, chunks.size if size is None else size)
-        return MemorySource(path, self.index(segment, kind, manifest, opening))
+            stored, opening = open_source(segment.path(kind)), Opening()
+            whole = stored.size or 0
+            chunks = ChunkIndex(_PIECE, whole, _PIECE, whole % _PIECE or _PIECE)
+        else:
+            manifest = self.manifest(segment)
+            opening = self.opening(segment, manifest)
+            if kind != LOG:
+                return MemorySource(path, self.index(segment, kind, manifest, opening))
+            stored, chunks = open_source(segment.path(LOG)), manifest.chunks
+        source = ChunkSource(path, stored, chunks, opening, chunks.size if size is None else size)
+        source.first_offset = first_offset
+        return source
 
     def opening(self, segment: StoredSegment, manifest: Manifest) -> Opening:
         """How the bytes of a segment are decoded. Raises KdumpError REMOTE_KEY."""

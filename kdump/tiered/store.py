@@ -203,7 +203,8 @@ class TierStore(Store):
             until = None if piece.until is None else self.bucket.position_of(one, piece.until)
             for kind, size in found.sizes.items():
                 if kind == LOG:
-                    opened = partial(self.bucket.open, one, kind, size=until)
+                    first = start if found.start_offset < start else None
+                    opened = partial(self.bucket.open, one, kind, size=until, first_offset=first)
                     made[f"{base}.log"] = _File(size if until is None else until, opened, one.segment_id)
                 elif kind == EPOCHS:
                     made[LEADER_EPOCH_CHECKPOINT] = _File(size, partial(self.bucket.open, one, kind), one.segment_id)
