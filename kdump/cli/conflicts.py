@@ -302,23 +302,25 @@ _TO_STDOUT: Final = "-o -"
 CONVERT_LOCAL_ONLY: Final = (_TO_STDOUT, "a stream", "--from jsonl", "--for-broker")
 _ONE_PARTITION: Final = ("--topic", "--topic-id", "--partition")
 
+CONVERSIONS: Final = (
+    *_TO,
+    "--to-magic",
+    "--codec",
+    "--level",
+    "--renumber",
+    "--split-bytes",
+    "--from",
+    "--offset",
+    "--time",
+    "--isolation read_committed",
+    "--for-broker",
+)
+"""Options that change what is written. Without one the files of a bucket are written as they are."""
+
 CONVERT: Final = (
     Conflict(*_TO, excludes=("--to-magic", "--level", "--renumber", "--split-bytes", "--from", "--codec")),
     Conflict(
-        needs=(
-            *_TO,
-            "--to-magic",
-            "--codec",
-            "--level",
-            "--renumber",
-            "--split-bytes",
-            "--from",
-            "--offset",
-            "--time",
-            "--skip-damaged",
-            "--isolation read_committed",
-            "--for-broker",
-        ),
+        needs=(*CONVERSIONS, "--skip-damaged", "a bucket"),
         message="nothing to do: --to-magic, --codec, --to or another option says what to convert to",
     ),
     Conflict(

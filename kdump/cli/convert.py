@@ -12,7 +12,7 @@ import click
 from kdump.cli import exit_status
 from kdump.cli.arguments import ConvertArguments
 from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, log_format_option, reading_options
-from kdump.cli.conflicts import CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
+from kdump.cli.conflicts import CONVERSIONS, CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
@@ -21,7 +21,7 @@ from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import ClockRange, OffsetRange, OpenTransactionsParam, OutputFormat, TimeRange
 from kdump.cli.signals import unwound
 from kdump.cli.tier_options import tier_options
-from kdump.codes import INPUT_CODES, Finding, KdumpError
+from kdump.codes import INPUT_CODES, Codes, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import export_text
 from kdump.convert.report import converted_lines, converted_row, loss_lines, loss_rows, marker_rows
@@ -31,6 +31,7 @@ from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
 from kdump.log.names import MAX_OFFSET, is_uri
+from kdump.log.stores import TIER
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range
 from kdump.verify.report import finding_json
@@ -238,6 +239,7 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
             "no DST": not destination,
             "DST is a URI": destination if is_uri(destination or "") else None,
             "a stream": reads_once(source),
+            "a bucket": source.startswith(TIER),
             "open transactions by producer id": "=" in (given.open_transactions or ""),
         }
     )
@@ -256,6 +258,9 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
 
         with unwound():
             restore(given, conversion, console, status)
+    elif source.startswith(TIER) and options.first(CONVERSIONS) is None:
+        with unwound():
+            _extract(given, console, status)
     elif given.destination == _STDOUT:
         _engine(given, 1, options, console)
         _to_stdout(conversion, given, console, status)
@@ -271,6 +276,23 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
             status.fail(error, is_damage=error.code not in INPUT_CODES)
     console.close()
     return status.code
+
+
+def _extract(given: ConvertArguments, console: Console, status: RunStatus) -> None:
+    """Write the files of a bucket as they are."""
+    from kdump.tiered.extract import extract  # no other source has any
+
+    def tell(error: KdumpError) -> bool:
+        status.fail(error, is_damage=error.code not in INPUT_CODES)
+        return given.skip_damaged
+
+    try:
+        for one in extract(given.source, given.destination, tell, overwrites=given.overwrite):
+            console.out.write(f"{one.directory}: {one.files:,} files, {one.bytes:,} bytes\n".encode())
+    except KdumpError as error:
+        status.fail(error, is_damage=error.code not in INPUT_CODES)
+    except OSError as error:
+        status.fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=error.filename))
 
 
 def _plan(conversion: Conversion, given: ConvertArguments) -> Sequence[Job]:
