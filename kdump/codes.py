@@ -939,6 +939,13 @@ class Codes(Enum):
         "The object is of another plugin, or of something else. Nothing is said about what it holds.",
         Severity.INFO,
     )
+    REMOTE_TOTALS = Code(
+        "KD464",
+        "remote-totals",
+        "what a bucket holds",
+        "How many segments of a topic are in a state, and how many objects and bytes they have.",
+        Severity.INFO,
+    )
     REMOTE_METADATA = Code(
         "KD463",
         "remote-metadata",
@@ -1361,7 +1368,7 @@ class Finding:
 
     ``length``: bytes concerned, None where that is not known. ``first_offset`` to ``last_offset`` (inclusive) are lost
     at most; ``continue_at`` is the first offset that a broker can serve after the damage. ``path``: the file, where
-    that is not the one being read. ``graded``: a severity other than the code's.
+    that is not the one being read. ``graded``: a severity other than the code's. ``segment_id``: of the remote segment.
     """
 
     code: Codes
@@ -1373,6 +1380,7 @@ class Finding:
     continue_at: int | None = None
     path: str | None = None
     graded: Severity | None = None
+    segment_id: str | None = None
 
     @property
     def severity(self) -> Severity:

@@ -61,7 +61,10 @@ def recovery_text(recovery: Recovery) -> str:
 def finding_json(finding: Finding) -> str:
     """A finding as a JSON line: a row of the table FINDING."""
     values = {"type": FINDING.type, **FileContext.of(finding.path or "").columns(), **FINDING.row(finding)}
-    return json_line(FINDING.names, [values[name] for name in FINDING.names])
+    names = FINDING.names
+    if finding.segment_id is not None:
+        names, values["segmentId"] = (*names, "segmentId"), finding.segment_id
+    return json_line(names, [values[name] for name in names])
 
 
 def github_line(finding: Finding) -> str:
