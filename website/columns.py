@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kdump.rows import filetables, tables, tables07
+from kdump.kafka07 import rows as rows07
+from kdump.rows import filetables, tables
 from kdump.rows.schema import FILE, Column, ColumnType, Table
+from kdump.zookeeper import tables as zookeepertables
 
 URI: Final = "reference/columns.md"
 JSON: Final = {
@@ -53,22 +55,22 @@ SECTIONS: Final = (
     Section(filetables.CHECKPOINT, "a line of a checkpoint of a log directory"),
     Section(filetables.EPOCH, "a line of `leader-epoch-checkpoint`"),
     Section(filetables.PROPERTY, "a member of another text file, such as `meta.properties`"),
-    Section(filetables.FRAME, "the part of a saved request or response that is about one partition: `dump --frame`"),
+    Section(rows07.FRAME, "the part of a saved request or response that is about one partition: `dump --frame`"),
     Section(filetables.LOSS, "what a conversion loses: `convert --output jsonl`"),
     Section(filetables.CONVERTED, "a converted segment: `convert --output jsonl`"),
     Section(filetables.MARKER, "a marker that a conversion added"),
     Section(filetables.STATS, "a group of `stats --output jsonl`"),
-    Section(filetables.TRANSACTION, "a transaction of ZooKeeper"),
-    Section(filetables.NODE, "a node in a snapshot of ZooKeeper"),
-    Section(filetables.SESSION, "a session in a snapshot of ZooKeeper"),
+    Section(zookeepertables.TRANSACTION, "a transaction of ZooKeeper"),
+    Section(zookeepertables.NODE, "a node in a snapshot of ZooKeeper"),
+    Section(zookeepertables.SESSION, "a session in a snapshot of ZooKeeper"),
 )
 _VARIANTS: Final = (
     tables.RECORD_DECODED,
     tables.RECORD_METADATA,
-    tables07.RECORD_07,
-    tables07.RECORD_DECODED_07,
-    tables07.RECORD_METADATA_07,
-    tables07.BATCH_07,
+    rows07.RECORD_07,
+    rows07.RECORD_DECODED_07,
+    rows07.RECORD_METADATA_07,
+    rows07.BATCH_07,
 )
 """Tables of the same columns in another selection; what is new in them is added to the section of their type."""
 

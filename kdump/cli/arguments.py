@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from kdump.worlds import World, world_of_format
+
 if TYPE_CHECKING:
     from kdump.cli.whatif_options import HistoryOf, WhatIf
     from kdump.reading.selection import HeaderFilter, Range
@@ -32,9 +34,9 @@ class LogArguments(Arguments):
     log_format: str | None
 
     @property
-    def is_07(self) -> bool:
-        """The files are logs of Kafka 0.7, whatever their names."""
-        return self.log_format is not None
+    def world(self) -> World | None:
+        """The files are logs of this world, whatever their names."""
+        return world_of_format(self.log_format)
 
 
 class EngineArguments(Arguments):

@@ -14,6 +14,7 @@ from kdump.log.names import is_uri
 from kdump.log.paths import expanded
 from kdump.system.priority import be_idle
 from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.worlds import WORLDS, log_formats
 
 if TYPE_CHECKING:
     from kdump.cli.arguments import Arguments
@@ -55,8 +56,13 @@ def log_format_option(function: _Function) -> _Function:
     return option(
         OptionGroup.READ,
         "--log-format",
-        type=click.Choice(["0.7"]),
-        help="0.7: the files are logs of Kafka 0.7, whatever their names; by themselves only .kafka files are.",
+        type=click.Choice(log_formats()),
+        help=" ".join(
+            f"{world.log_format}: the files are logs of {world.title}, whatever their names; by themselves only "
+            f"{world.log_suffix} files are."
+            for world in WORLDS
+            if world.log_format
+        ),
     )(function)
 
 

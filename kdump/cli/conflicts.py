@@ -12,8 +12,8 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
-from kdump.log.paths import is_zookeeper
 from kdump.payloads.topics import INTERNAL_TOPICS
+from kdump.worlds import world_of_path
 
 
 class Conflict:
@@ -411,7 +411,7 @@ REPAIR: Final = (
 
 def zookeeper_facts(paths: Sequence[str]) -> dict[str, str | bool | None]:
     """The facts that a PATH is of ZooKeeper, and that another one is not."""
-    is_there = list(map(is_zookeeper, paths))
+    is_there = [world_of_path(path) is not None for path in paths]
     if True not in is_there:
         return {"a file of ZooKeeper": None, "another PATH": None}
     other = paths[is_there.index(False)] if False in is_there else None

@@ -36,6 +36,7 @@ from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range
 from kdump.verify.report import finding_json
 from kdump.wire.compression import LEVELS
+from kdump.worlds import log_titles
 
 _KEEP: Final = "keep"
 _STDOUT: Final = "-"
@@ -82,7 +83,8 @@ Examples:
     OptionGroup.WRITE,
     "--offset-map",
     is_flag=True,
-    help="Of logs of Kafka 0.7, and with --renumber: also write DST.offsets.csv, what each old offset has become.",
+    help=f"Of logs of {log_titles()}, and with --renumber: also write DST.offsets.csv, what each old offset has "
+    "become.",
 )
 @option(
     OptionGroup.WRITE,
@@ -298,10 +300,10 @@ def _extract(given: ConvertArguments, console: Console, status: RunStatus) -> No
 def _plan(conversion: Conversion, given: ConvertArguments) -> Sequence[Job]:
     source, destination = given.source, given.destination
     if given.form is not None:
-        return plan_export(source, destination, given.form, conversion, is_safe=given.csv_safe, is_07=given.is_07)
+        return plan_export(source, destination, given.form, conversion, is_safe=given.csv_safe, world=given.world)
     if given.input_form is not None:
         return plan_import(source, destination, conversion)
-    return plan_conversion(source, destination, conversion, is_07=given.is_07, maps_offsets=given.offset_map)
+    return plan_conversion(source, destination, conversion, world=given.world, maps_offsets=given.offset_map)
 
 
 def _engine(given: ConvertArguments, count: int, options: GivenOptions, console: Console) -> Engine:
@@ -388,7 +390,7 @@ def _to_stdout(conversion: Conversion, given: ConvertArguments, console: Console
     """Records as text on standard output, messages on standard error."""
     assert given.form is not None
     try:
-        jobs = plan_export(given.source, "", given.form, conversion, is_safe=given.csv_safe, is_07=given.is_07)
+        jobs = plan_export(given.source, "", given.form, conversion, is_safe=given.csv_safe, world=given.world)
     except KdumpError as error:
         status.fail(error)
         return

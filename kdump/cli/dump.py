@@ -44,6 +44,7 @@ from kdump.payloads.java import split_commas
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range, RowBudget
 from kdump.reading.view import ViewOptions
+from kdump.worlds import log_titles, world_of_path
 
 if TYPE_CHECKING:
     from kdump.kafka.image.names import TopicNames
@@ -112,7 +113,7 @@ Examples:
     OptionGroup.READ,
     "--frame",
     type=click.Choice(["fetch", "multifetch", "produce", "multiproduce", "offsets"]),
-    help="The files are saved requests of Kafka 0.7 of this kind, or responses to them.",
+    help=f"The files are saved requests of {log_titles()} of this kind, or responses to them.",
 )
 @spark_options
 @no_jobs_option
@@ -136,10 +137,11 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     options_given.check(DUMP)
     if given.explain is not None:
         return _explain(given.explain, given)
-    if options_given.first(("a file of ZooKeeper",)) is not None:
-        from kdump.cli.zookeeper import dump_zookeeper
+    world = None if given.files is not None else world_of_path(paths[0])
+    if world is not None:
+        from kdump.cli.otherworld import dump_world
 
-        return dump_zookeeper(given)
+        return dump_world(given, world)
     console = Console(
         color=given.color,
         output=given.output,
@@ -212,7 +214,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
     def execute(emit: Callable[[Any], None], reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> DumpRun:
         found: list[Target | KdumpError] = []
         if given.files is None and not follow:
-            found = listed_targets(map(strip_credentials, paths), all_files=given.all_files, is_07=given.is_07)
+            found = listed_targets(map(strip_credentials, paths), all_files=given.all_files, world=given.world)
         run = DumpRun(options, emit, reporter, budget=budget, size=bytes_of(found))
 
         def dump_one(target: Target) -> None:
@@ -359,12 +361,10 @@ def _table_options(given: DumpArguments, form: TableForm, console: Console) -> t
     """Arrow and Parquet, and who writes the rows. UsageError for unknown columns."""
     from kdump.dump.printed import arrow_output
     from kdump.rows.arrow import row_schema
+    from kdump.rows.logs import table_of
     from kdump.rows.tablefiles import TableWriter
-    from kdump.rows.tables07 import table_07
 
-    table = view_options.table(given, view_options.selection(given))
-    if given.is_07:
-        table = table_07(table)
+    table = table_of(given.world, view_options.table(given, view_options.selection(given)))
     schema = row_schema(table, view_options.fields(given, table))
     with_records = table.type == "record"
     options = _options(given, arrow_output(table, schema), with_records=with_records, max_bytes=given.max_bytes)
@@ -403,7 +403,7 @@ def _dump_on_spark(session: Session, options: DumpOptions, given: DumpArguments,
     from kdump.spark.tasks import on_spark
 
     run = DumpRun(options, console.out.write, console.reporter(verbose=given.verbose))
-    targets = list(found_targets(map(strip_credentials, given.paths), run.fail, is_07=given.is_07))
+    targets = list(found_targets(map(strip_credentials, given.paths), run.fail, world=given.world))
     if targets:
         run.begin_elsewhere(targets[0])
     work = dump_work(list(map(strip_credentials, given.paths)), options, verbose=given.verbose)
@@ -418,7 +418,7 @@ def _dump_on_spark(session: Session, options: DumpOptions, given: DumpArguments,
 
 def _dump_names(run: DumpRun, given: DumpArguments, dump_one: Callable[[Target], None]) -> None:
     for name in split_commas(given.files or ""):
-        target = target_by_java_name(name, is_07=given.is_07)
+        target = target_by_java_name(name, world=given.world)
         if target is None:
             run.ignore(name)
         else:

@@ -16,7 +16,8 @@ from kdump.cli.tier_options import tier_options
 from kdump.codes import Codes, KdumpError
 from kdump.log.files import strip_credentials
 from kdump.log.opening import open_source
-from kdump.log.paths import LogSegment, PathDirectory, is_zookeeper, resolve
+from kdump.log.paths import LogSegment, PathDirectory, resolve
+from kdump.worlds import world_of_path
 
 
 @click.command(
@@ -66,10 +67,9 @@ def show_explanation(path: str, position: int, limit: int, console: Console, sta
     """Print the explanation of a position. Raises KdumpError where the file cannot be read."""
     from kdump.explain import report
 
-    if is_zookeeper(path):
-        raise KdumpError(
-            Codes.NOT_A_SEGMENT_FILE, "a file of ZooKeeper is not explained: kdump dump shows it", path=path
-        )
+    if (world := world_of_path(path)) is not None:
+        what = f"a file of {world.title} is not explained: kdump dump shows it"
+        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=path)
     with open_source(path) as source:
         width = max(80, min(console.width, 120))
         found = report(source, position, limit=limit, width=width, color=console.color)

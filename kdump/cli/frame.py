@@ -7,9 +7,9 @@ from kdump.cli.arguments import DumpArguments
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
 from kdump.codes import INPUT_CODES, KdumpError
-from kdump.dump.frames import FrameOptions, FrameRun
 from kdump.dump.output import DumpOptions
 from kdump.dump.text.options import TextOptions
+from kdump.kafka07.frames import FrameOptions, FrameRun
 from kdump.log.context import FileContext
 from kdump.log.files import strip_credentials
 from kdump.reading.selection import RowBudget

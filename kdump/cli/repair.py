@@ -27,14 +27,13 @@ from kdump.repair.plan.location import PartitionLocation
 from kdump.repair.plan.plan import RepairMode, RepairSettings
 from kdump.repair.report import plan_lines
 from kdump.repair.resultjson import repair_json
-from kdump.repair.run import Repair, Repaired, RepairOptions
+from kdump.repair.run import Repair, Repaired, RepairOptions, WorldRepaired
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_text
 from kdump.system.blocks import escaped
 
 if TYPE_CHECKING:
     from kdump.reading.reporter import Reporter
-    from kdump.repair.log07 import Repaired07
 
 
 def repair_lines(repaired: Repaired, *, color: bool) -> Iterator[str]:
@@ -281,7 +280,7 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
 
 
 def _shown(
-    repaired: Repaired | Repaired07, given: RepairArguments, console: Console, reporter: Reporter, told: set[str]
+    repaired: Repaired | WorldRepaired, given: RepairArguments, console: Console, reporter: Reporter, told: set[str]
 ) -> Iterator[bytes]:
     """What is printed of a partition, in blocks; for ``told`` see ``_once``."""
     is_text = given.output_format == "text"
@@ -321,7 +320,7 @@ def _options(given: RepairArguments) -> RepairOptions:
         ),
         decides_transactions=given.txn is not None,
         allow_worse_start=given.allow_worse_start,
-        is_07=given.is_07,
+        world=given.world,
         overwrites=given.overwrite,
     )
 

@@ -43,7 +43,7 @@ def run_startup(given: VerifyArguments) -> int:
         given.segment_index_bytes or DEFAULT_INDEX_SIZE,
         given.now,
         checksums=output == "jsonl",
-        is_07=given.is_07,
+        world=given.world,
     )
     try:
         # A partition is one task, however many segments it has.
@@ -60,7 +60,7 @@ def run_startup(given: VerifyArguments) -> int:
         status.add(damaged=_is_harmful(item, fates))
         known = fates.folders.get(item.path)
         text = _json(item, known) if output == "jsonl" else _text(item, known, is_brief=not given.verbose)
-        if isinstance(item, StartCheck) and not item.is_07 and not has_topic_id(item):
+        if isinstance(item, StartCheck) and not item.world and not has_topic_id(item):
             strays.append(item.path)
         # For partitions of a log directory it is shown once, with what holds for all of it.
         if output == "text" and isinstance(item, LogDirectoryCheck):
@@ -99,9 +99,9 @@ def _text(item: Item, known: FolderFate | None, *, is_brief: bool) -> str:
     if not isinstance(item, StartCheck):
         return log_directory_text(item)
     text = startup_text(item, is_brief=is_brief)
-    if not item.is_07 and has_topic_id(item):
+    if not item.world and has_topic_id(item):
         text += fate_text(item.path, known)
-    return text if item.is_harmless or item.is_07 else text + _ways(item)
+    return text if item.is_harmless or item.world else text + _ways(item)
 
 
 def _ways(check: StartCheck) -> str:

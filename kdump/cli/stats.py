@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -29,8 +30,8 @@ from kdump.cli.params import ByParam, OutputFormat
 from kdump.cli.tier_options import tier_options
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.files import strip_credentials
-from kdump.log.paths import is_zookeeper
 from kdump.system.units import counted
+from kdump.worlds import world_of_path
 
 if TYPE_CHECKING:
     from kdump.stats.groupfigures import FiguresReport
@@ -132,7 +133,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
         status.fail(error)
         return status.code
     verification = Verification(
-        judge, on_error=status.fail, options=options.checks, is_07=given.is_07, see_07=run.see_07
+        judge, on_error=status.fail, options=options.checks, world=given.world, see=run.see_entries
     )
     said = FindingDeduplicator()
     for path in dict.fromkeys(paths):
@@ -183,10 +184,10 @@ def _answer(given: StatsArguments) -> tuple[str, Callable[[StatsArguments, Conso
     option = next((name for name in _STATE_OPTIONS if getattr(given, name) is not None), None)
     if option is None:
         return None
-    if is_zookeeper(given.paths[0]):
-        from kdump.cli.zookeeper import answer_zookeeper
+    if (world := world_of_path(given.paths[0])) is not None:
+        from kdump.cli.otherworld import answer_world
 
-        return f"--{option.replace('_', '-')}", answer_zookeeper
+        return f"--{option.replace('_', '-')}", partial(answer_world, world)
     if given.history is not None and given.history.kind == "group":
         raise click.UsageError("--history group=NAME goes with files of ZooKeeper")
     from kdump.cli.state import answer_state
@@ -219,7 +220,7 @@ def _write(report: FiguresReport, options: StatsOptions, given: StatsArguments, 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
     """What checks the partitions, and has their logs folded into ``run``. Raises as ``choose_engine``."""
     paths = given.paths
-    if given.is_07:
+    if given.world is not None:
         return run.judge()
     engine = choose_engine(given, paths, console)
     if engine.spark is not None:

@@ -135,7 +135,7 @@ def _verify(given: VerifyArguments) -> int:
     except KdumpError as error:
         status.fail(error)
         return status.code
-    verification = Verification(judge, on_error=fail, beside=given.paths, options=options, is_07=given.is_07)
+    verification = Verification(judge, on_error=fail, beside=given.paths, options=options, world=given.world)
     overview = TerminalSummary(width=console.width, color=console.color)
 
     def show(item: Item) -> None:
@@ -203,7 +203,7 @@ def _engine(given: VerifyArguments, console: Console) -> Engine:
 
 def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, reporter: Reporter) -> Judge:
     """What checks the partitions. Raises KdumpError where a job on Spark fails."""
-    if given.is_07:
+    if given.world is not None:
         return PartitionCheck(options)
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge

@@ -18,9 +18,10 @@ from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, OutputForma
 from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
-from kdump.rows.filetables import CHECKPOINT, EPOCH, NODE, PROPERTY, SESSION, TRANSACTION
+from kdump.rows.filetables import CHECKPOINT, EPOCH, PROPERTY
 from kdump.rows.schema import Column, ColumnType, Table
 from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
+from kdump.worlds import log_titles
 
 if TYPE_CHECKING:
     from kdump.log.context import FileContext
@@ -260,15 +261,11 @@ def fields(given: DumpArguments, shown: Table) -> tuple[str, ...] | None:
 
 def fields_of_text_files(given: DumpArguments) -> tuple[str, ...] | None:
     """Those of ``--fields`` where every PATH is a text file; UsageError for a column that rows of none have."""
-    return _fields_of(given, "text file", CHECKPOINT, EPOCH, PROPERTY)
+    return fields_of(given, "text file", CHECKPOINT, EPOCH, PROPERTY)
 
 
-def fields_of_zookeeper(given: DumpArguments) -> tuple[str, ...] | None:
-    """Those of ``--fields`` for files of ZooKeeper; UsageError for a column that rows of none have."""
-    return _fields_of(given, "file of ZooKeeper", TRANSACTION, SESSION, NODE)
-
-
-def _fields_of(given: DumpArguments, what: str, *tables: Table) -> tuple[str, ...] | None:
+def fields_of(given: DumpArguments, what: str, *tables: Table) -> tuple[str, ...] | None:
+    """Those of ``--fields`` for ``what`` has rows of these tables; UsageError for a column that none of them has."""
     columns = tuple(dict.fromkeys(name for shown in tables for name in shown.names))
     return fields(given, Table(what, tuple(Column(name, ColumnType.TEXT) for name in columns)))
 
@@ -279,7 +276,7 @@ def list_fields() -> str:
     for shown in (BATCH, RECORD):
         lines += [f"{shown.type}:", *(f"  {column.name} ({column.type.name.lower()})" for column in shown.columns)]
     lines.append("decodedKey, decodedValue besides: records with a decoder")
-    lines.append(f"{NEXT_OFFSET} besides: logs of Kafka 0.7")
+    lines.append(f"{NEXT_OFFSET} besides: logs of {log_titles()}")
     return "\n".join([*lines, "headerKeys instead of key, value and headers: records with --deep-iteration"])
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.convert.conversion import Conversion
@@ -17,22 +16,23 @@ from kdump.convert.output import WrittenSegment
 from kdump.convert.segment import Progress, SegmentResult
 from kdump.log.context import FileContext
 from kdump.log.gaps import Gap
-from kdump.log.names import base_of_07, parse_file_name
+from kdump.log.names import parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.reading.outcomes import LateOutcomes, Outcomes
 from kdump.reading.printing import Emit
 from kdump.reading.selection import Selection
 from kdump.reading.transactionreader import TransactionReader
-from kdump.reading.view import LogView, ViewOptions
+from kdump.reading.view import ViewOptions
+from kdump.rows.logs import table_of, view_of
 from kdump.rows.printers import RowLines, RowPrinter
 from kdump.rows.scalarlines import Output
 from kdump.rows.schema import Table
 from kdump.rows.tables import RECORD
-from kdump.rows.tables07 import table_07
 from kdump.system.blocks import BlockWriter
 from kdump.system.files import NewFile, status_of
 from kdump.verify.gaps import GapChecks, NextSegment
+from kdump.worlds import World
 
 TextForm = Literal["jsonl", "csv"]
 Form = Literal["jsonl", "csv", "parquet"]
@@ -49,13 +49,15 @@ class ExportJob:
     conversion: Conversion
     is_safe: bool = False
     """Neutralize cells of CSV that a spreadsheet would read as a formula."""
-    is_07: bool = False
-    """The source is a log of Kafka 0.7."""
+    world: World | None = None
+    """Whose log the source is; None: a log of today."""
+    base_offset: int | None = None
+    """By the name of the source."""
 
     @property
     def table(self) -> Table:
         """What the file shows of it."""
-        return table_07(RECORD) if self.is_07 else RECORD
+        return table_of(self.world, RECORD)
 
 
 def export_segment(
@@ -117,13 +119,13 @@ def _to_text(
     with open_source(job.source) as source:
         outcomes = _outcomes(job, source, followed)
         counts = OutcomeCounts(outcomes)
-        view = _view_type(job)(
+        view = view_of(job.world, job.base_offset)(
             source,
             CountedPrinter(RowPrinter(lines, job.table, outcomes), counts),
             emit,
             _view_options(job, result, followed),
-            # In a log of Kafka 0.7 the messages of a wrapper have one offset.
-            observer=None if job.is_07 else order,
+            # In a log of another world several messages may have one offset.
+            observer=order if job.world is None else None,
             on_finding=_Damage(job, source, result).see,
         )
         for _ in view.steps():
@@ -143,13 +145,13 @@ def _to_parquet(
         outcomes = _outcomes(job, source, followed)
         counts = OutcomeCounts(outcomes)
         printer = ArrowPrinter(job.table, ROW_SCHEMA, FileContext.of(job.source), outcomes=outcomes)
-        view = _view_type(job)(
+        view = view_of(job.world, job.base_offset)(
             source,
             CountedPrinter(printer, counts),
             records.add,
             _view_options(job, result, followed),
-            # In a log of Kafka 0.7 the messages of a wrapper have one offset.
-            observer=None if job.is_07 else order,
+            # In a log of another world several messages may have one offset.
+            observer=order if job.world is None else None,
             on_finding=_Damage(job, source, result).see,
         )
         for _ in view.steps():
@@ -164,16 +166,8 @@ def _to_parquet(
         result.losses[LossKind.TIMESTAMPS] = records.untimed
 
 
-def _view_type(job: ExportJob) -> Callable[..., LogView[Any, Any]]:
-    if not job.is_07:
-        return LogView[Any, Any]
-    from kdump.reading.view07 import LogView07  # not needed by today's logs
-
-    return partial(LogView07[Any, Any], base_of_07(job.source))
-
-
 def _outcomes(job: ExportJob, source: Source, followed: TransactionReader) -> Outcomes | None:
-    return None if source.size is None or job.is_07 else LateOutcomes(partial(followed.of, job.source))
+    return None if source.size is None or job.world is not None else LateOutcomes(partial(followed.of, job.source))
 
 
 def _order(job: ExportJob) -> OffsetOrder:

@@ -1,7 +1,7 @@
 """The maps of offsets that a conversion changes: CSV, a line where a new stretch begins.
 
-Of a log of Kafka 0.7: from the byte positions of its entries to the numbers that its messages get. A consumer of Kafka
-0.7 keeps the position of the entry that it reads next; every such position is in the map, the end of the log too.
+Of a log of another world: from the byte positions of its entries to the numbers that its messages get. A consumer there
+keeps the position of the entry that it reads next; every such position is in the map, the end of the log too.
 
 Of a log that is renumbered: from old offsets to new ones. From the offset in a line on, both count on side by side, up
 to the next line; the last line is the end of the log.
@@ -23,7 +23,7 @@ from kdump.system.files import NewFile, Staged, discard
 OFFSET_MAP: Final = ".offsets.csv"
 """Suffix of these files, in place of that of the log."""
 POSITIONS: Final = ("byteOffset", "offset")
-"""The columns of the map of a log of Kafka 0.7."""
+"""The columns of the map of a log of another world."""
 RENUMBERED: Final = ("topic", "partition", "offset", "newTopic", "newPartition", "newOffset")
 """The columns of the map of a log that is renumbered; topics and partitions are those of its directories."""
 _HELD: Final = 1 << 20

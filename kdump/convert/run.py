@@ -18,34 +18,34 @@ from kdump.codes import Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, Form, export_segment
 from kdump.convert.offsetmap import OFFSET_MAP
-from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment, count_records
+from kdump.convert.segment import SegmentJob, SegmentResult, conversion_of, convert_segment, count_records
 from kdump.kafka.startup.logdirectory import DELETE, parse_folder
 from kdump.log.lock import is_held
 from kdump.log.named import is_stream
 from kdump.log.names import MAX_OFFSET, Kind, sibling
-from kdump.log.opening import open_source
 from kdump.log.partition import log_directory_above
 from kdump.log.paths import (
     LogSegment,
-    LogSegment07,
     OtherFile,
     PathDirectory,
     Resolved,
     Sibling,
     Stream,
-    as_log_07,
+    WorldLog,
+    as_log_of,
     file_by_name,
     resolve,
 )
 from kdump.reading.transactionreader import TransactionReader
 from kdump.system.files import Staged, discard, like_of, make_directories, publish, remove_empty
 from kdump.system.paths import absolute_path, normal_path
+from kdump.worlds import World
 
 _OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")
 _INDEX_FILES: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
 
 Job: TypeAlias = SegmentJob | ExportJob
-AnyLog: TypeAlias = Stream | LogSegment | LogSegment07
+AnyLog: TypeAlias = Stream | LogSegment | WorldLog
 
 
 class DestinationError(Exception):
@@ -76,7 +76,12 @@ def run_in_order(
 
 
 def plan_conversion(
-    source: str, destination: str, conversion: Conversion, *, is_07: bool = False, maps_offsets: bool = False
+    source: str,
+    destination: str,
+    conversion: Conversion,
+    *,
+    world: World | None = None,
+    maps_offsets: bool = False,
 ) -> list[SegmentJob]:
     """The segments of a path and the logs that they become.
 
@@ -84,26 +89,28 @@ def plan_conversion(
         source: the path.
         destination: for the logs.
         conversion: what they become.
-        is_07: files are logs of Kafka 0.7, whatever their names.
+        world: files are logs of this world, whatever their names.
         maps_offsets: write the map from byte positions of such logs, or from offsets that are renumbered, too.
 
     Raises:
         KdumpError: MISSING, UNREADABLE, NO_SEGMENTS, NOT_A_SEGMENT_FILE, OFFSET_TOO_LARGE.
         DestinationError: a log would replace a file of the source.
     """
-    found = as_log_07(resolve(source)) if is_07 else resolve(source)
+    found = as_log_of(world, resolve(source))
     is_alone = not isinstance(found, PathDirectory)
     jobs: list[SegmentJob] = []
     for log, target in _pairs(found, destination, Kind.LOG.value):
-        if is_07 or isinstance(log, LogSegment07):
+        its_world = log.world if isinstance(log, WorldLog) else world
+        if its_world is not None:
             # The segments of a partition come after one another, and each is named by what those before it hold.
-            jobs.append(_job_07(log.path, target, conversion, jobs, is_alone=is_alone, maps_offsets=maps_offsets))
+            job = SegmentJob(log.path, target, None, conversion, is_alone=is_alone, world=its_world)
+            jobs.append(_numbered_in_world(job, jobs, maps_offsets=maps_offsets))
             continue
         base_offset = _offset_in(target)
         if base_offset is None and isinstance(log, LogSegment):
             base_offset = log.base_offset
         jobs.append(SegmentJob(log.path, target, base_offset, conversion, is_alone=is_alone))
-    if conversion.renumber is not None and not any(job.first_07 is not None for job in jobs):
+    if conversion.renumber is not None and not any(job.world is not None for job in jobs):
         jobs = list(_numbered(jobs, conversion.renumber, not is_alone or _is_directory(destination)))
         if maps_offsets:
             jobs = [replace(job, offset_map=_map_of(job.target)) for job in jobs]
@@ -111,34 +118,26 @@ def plan_conversion(
     return jobs
 
 
-def _job_07(
-    source: str,
-    target: str,
-    conversion: Conversion,
-    before: Sequence[SegmentJob],
-    *,
-    is_alone: bool,
-    maps_offsets: bool,
-) -> SegmentJob:
-    """The job for a log of Kafka 0.7, after the jobs ``before``. Raises KdumpError where one cannot be read."""
+def _numbered_in_world(job: SegmentJob, before: Sequence[SegmentJob], *, maps_offsets: bool) -> SegmentJob:
+    """A job for a log of another world, with the number of its first message, which follows those of ``before``.
+
+    Raises KdumpError where a log before it cannot be read.
+    """
+    source, target, conversion = job.source, job.target, job.conversion
     number = conversion.renumber or 0
     last = before[-1] if before else None
-    if last is not None and last.first_07 is not None and os.path.dirname(last.source) == os.path.dirname(source):
-        from kdump.convert.log07 import count_messages
-
-        with open_source(last.source) as log:
-            number = last.first_07 + count_messages(log, conversion.limit)
+    if last is not None and last.world is not None and os.path.dirname(last.source) == os.path.dirname(source):
+        number = last.first + conversion_of(last.world).count_messages(last.source, conversion.limit)
         _refuse_too_large(number, conversion.renumber or 0, source)
-    if not is_alone or target.endswith("/") or os.path.isdir(target):
+    if not job.is_alone or target.endswith("/") or os.path.isdir(target):
         target = os.path.join(os.path.dirname(target), _log_name(number))
     named = _offset_in(target)
-    return SegmentJob(
-        source,
-        target,
-        number if named is None else named,
-        replace(conversion, renumber=None),
-        is_alone=is_alone,
-        first_07=number,
+    return replace(
+        job,
+        target=target,
+        base_offset=number if named is None else named,
+        conversion=replace(conversion, renumber=None),
+        first=number,
         offset_map=_map_of(target) if maps_offsets else None,
     )
 
@@ -157,15 +156,26 @@ def plan_import(source: str, destination: str, conversion: Conversion) -> list[S
 
 
 def plan_export(
-    source: str, destination: str, form: Form, conversion: Conversion, *, is_safe: bool = False, is_07: bool = False
+    source: str,
+    destination: str,
+    form: Form,
+    conversion: Conversion,
+    *,
+    is_safe: bool = False,
+    world: World | None = None,
 ) -> list[ExportJob]:
     """The segments of a path and the files to make of them. Raises as ``plan_conversion``."""
     jobs = [
-        ExportJob(log.path, target, form, conversion, is_safe, is_07 or isinstance(log, LogSegment07))
-        for log, target in _pairs(as_log_07(resolve(source)) if is_07 else resolve(source), destination, f".{form}")
+        ExportJob(log.path, target, form, conversion, is_safe, *_in_world(log, world))
+        for log, target in _pairs(as_log_of(world, resolve(source)), destination, f".{form}")
     ]
     _refuse_sources(jobs)
     return jobs
+
+
+def _in_world(log: AnyLog, world: World | None) -> tuple[World | None, int | None]:
+    """Whose log it is, and its base offset; ``world``: of a stream."""
+    return (world, None) if isinstance(log, Stream) else (log.world, log.base_offset)
 
 
 class Outputs:
@@ -274,7 +284,7 @@ def _pairs(source: Resolved, destination: str, suffix: str) -> Iterator[tuple[An
     match source:
         case PathDirectory() as directory:
             yield from _pairs_below(directory, destination, suffix)
-        case Stream() | LogSegment() | LogSegment07() as log:
+        case Stream() | LogSegment() | WorldLog() as log:
             if _is_directory(destination):
                 if isinstance(log, Stream):
                     raise DestinationError("a stream has no name: give the name of the file to write")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol, cast
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.convert.conversion import Conversion
@@ -21,7 +22,7 @@ from kdump.convert.output import OutputSegments, WrittenSegment
 from kdump.convert.slices import EndMarker, SliceTransactions
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.log.named import STDIN
-from kdump.log.names import Kind, base_of_07, parse_file_name, partition_of_file, sibling
+from kdump.log.names import Kind, parse_file_name, partition_of_file, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.source import Source
 from kdump.reading.outcomes import LateOutcomes, Outcomes
@@ -30,6 +31,48 @@ from kdump.reading.transactionreader import TransactionReader
 from kdump.system.files import Staged, discard, status_of
 from kdump.verify.validentries import EntryReader
 from kdump.wire import compression
+from kdump.worlds import World
+
+
+class WorldEntries(EncodedLog):
+    """A log of another world as a stream of legacy entries; ``findings``: the damage that was met and left out."""
+
+    findings: list[Finding]
+
+
+class WorldConversion(Protocol):
+    """A log of another world as a log of today: the module ``convert`` of its package.
+
+    ``LONGER``: bytes by which a message of today may be longer.
+    """
+
+    LONGER: int
+
+    def encoded(
+        self, path: str, first: int, *, magic: int, limit: int, note: Callable[[int, int], None]
+    ) -> WorldEntries:
+        """A log as entries.
+
+        Args:
+            path: of the log.
+            first: the number of its first message.
+            magic: of the entries, 0 or 1.
+            limit: most bytes to which one entry may decompress.
+            note: takes the position of each entry, and the number of the first message in it; at the end those that
+                come next.
+
+        Raises:
+            KdumpError: it cannot be opened.
+        """
+
+    def count_messages(self, path: str, limit: int) -> int:
+        """How many messages ``encoded`` gives of a log. Raises KdumpError where it cannot be read."""
+
+
+def conversion_of(world: World) -> WorldConversion:
+    """How logs of a world are converted."""
+    conversion: WorldConversion = world.answer("convert")
+    return conversion
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +81,11 @@ class SegmentJob:
 
     ``base_offset``: the offset in the name of the log at ``target``, None: that of its first record. A ``target`` that
     ends in ``/`` is the directory of a log that is named by its first record. ``from_json``: the source is JSON lines,
-    not a log. ``is_alone``: nothing else of its partition is converted with it. ``first_07``:
-    the source is a log of Kafka 0.7, and this is the number of its first message. ``offset_map``: the file for the map
-    of its byte positions, or of the offsets that are renumbered; None: it is not wanted. ``new_name``: topic and
-    partition of the result, for that map; None: those of the source. ``like``: whose owner and mode the log gets; None:
-    those of the source.
+    not a log. ``is_alone``: nothing else of its partition is converted with it. ``world``: the source is a log of
+    another world, and ``first`` the number of its first message. ``offset_map``: the file for the map of its byte
+    positions, or of the offsets that are renumbered; None: it is not wanted. ``new_name``: topic and partition of the
+    result, for that map; None: those of the source. ``like``: whose owner and mode the log gets; None: those of the
+    source.
     """
 
     source: str
@@ -51,21 +94,18 @@ class SegmentJob:
     conversion: Conversion
     from_json: bool = False
     is_alone: bool = True
-    first_07: int | None = None
+    world: World | None = None
+    first: int = 0
     offset_map: str | None = None
     new_name: tuple[str, int] | None = None
     like: os.stat_result | None = None
 
     def open(self, note: Callable[[int, int], None] = lambda position, number: None) -> Source:
-        """The log; for ``note`` see ``Log07``. Raises as ``open_source``."""
-        if self.first_07 is not None:
-            from kdump.convert.log07 import Log07
-
+        """The log; for ``note`` see ``WorldConversion``. Raises as ``open_source``."""
+        if self.world is not None:
             magic = 1 if self.conversion.to_magic == 1 else 0
-            limit = self.conversion.limit
-            return Log07(
-                open_source(self.source), base_of_07(self.source), self.first_07, magic=magic, limit=limit, note=note
-            )
+            encoded = conversion_of(self.world).encoded
+            return encoded(self.source, self.first, magic=magic, limit=self.conversion.limit, note=note)
         if not self.from_json:
             return open_source(self.source)
         from kdump.convert.jsonlog import JsonLog
@@ -75,14 +115,12 @@ class SegmentJob:
     def reader(self, source: Source, conversion: Conversion) -> EntryReader:
         """Reads the entries of the log. JSON lines that get new offsets may be in any order."""
         items = source.chunks() if isinstance(source, EncodedLog) else None
-        if self.first_07 is None:
+        if self.world is None:
             return EntryReader(source, conversion.limit, in_order=not self.from_json, items=items)
-        from kdump.convert.log07 import LONGER, Log07
-
-        assert isinstance(source, Log07)
-        reader = EntryReader(source, conversion.limit + LONGER, in_order=True, items=items)
+        longer = conversion_of(self.world).LONGER
+        reader = EntryReader(source, conversion.limit + longer, in_order=True, items=items)
         # What is damage is told by the log that the entries are made of.
-        reader.findings = source.findings
+        reader.findings = cast(WorldEntries, source).findings
         return reader
 
 
@@ -174,7 +212,7 @@ def convert_segment(
         conversion = result.up_to_open(job.conversion, followed)
         reader = job.reader(source, conversion)
         part = _part(job, source, conversion, followed)
-        stretches = OffsetStretches(offsets) if job.first_07 is None and job.offset_map is not None else None
+        stretches = OffsetStretches(offsets) if job.world is None and job.offset_map is not None else None
         converter = Converter(reader, conversion, _outcomes(job, source, followed), part, stretches)
         producers = partial(_producers, job, conversion, part)
         with OutputSegments(
@@ -200,7 +238,7 @@ def convert_segment(
 
 
 def _offset_map(job: SegmentJob) -> OffsetMap:
-    if job.first_07 is not None or job.offset_map is None:
+    if job.world is not None or job.offset_map is None:
         return OffsetMap(job.offset_map, status_of(job.source))
     name = partition_of_file(job.source) or ("", 0)
     return OffsetMap(job.offset_map, status_of(job.source), RENUMBERED, (name, job.new_name or name))

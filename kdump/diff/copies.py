@@ -30,10 +30,11 @@ from kdump.kafka.startup.segment import StartSegment
 from kdump.kafka.startup.start import start
 from kdump.kafka.startup.topicid import check_topic_id
 from kdump.log import files
-from kdump.log.names import CLEANER_STATES, Kind, base_of, is_log_07, is_uri, parse_file_name
+from kdump.log.names import CLEANER_STATES, Kind, base_of, is_uri, parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.siblings import parse_leader_epochs
 from kdump.log.source import Source
+from kdump.worlds import world_of_log
 
 _TORN: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT, Codes.TRAILING_BYTES, Codes.ZERO_TAIL, Codes.ZERO_FILL})
 """What an unclean stop leaves at the end of a log."""
@@ -100,8 +101,9 @@ def load(place: CopyPlace) -> LoadedCopy:
         segment = TableSegment(base_of(place.log), place.log, files.size(place.log))
         return _unloaded(place, [segment], {})
     directory = Directory.on_disk(place.directory)
-    if any(map(is_log_07, directory.names())):
-        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "logs of Kafka 0.7 are not compared")
+    world = next(filter(None, map(world_of_log, directory.names())), None)
+    if world is not None:
+        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, f"logs of {world.title} are not compared")
     segments = [
         TableSegment(base, os.path.join(place.directory, name), directory[name].size)
         for base, name in sorted(_logs(directory))

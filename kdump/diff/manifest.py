@@ -27,9 +27,10 @@ from kdump.kafka.startup.content import Content, sha256
 from kdump.log import files
 from kdump.log.lines import lines_of
 from kdump.log.opening import open_source
-from kdump.log.paths import PathDirectory, is_zookeeper, resolve
+from kdump.log.paths import PathDirectory, resolve
 from kdump.rows.scalarlines import json_text
 from kdump.wire.jsontext import read_json
+from kdump.worlds import world_of_path
 
 RANGE_OFFSETS: Final = 4096
 """Offsets of a range: it holds the batches whose first offset divided by this is one number."""
@@ -115,8 +116,8 @@ def manifest_lines(
     yield _comment({"type": "manifest", "version": _VERSION, "kdump": __version__, "paths": roots})
     for root in roots:
         try:
-            # Of ZooKeeper there are files only.
-            copies = () if is_zookeeper(root) else copies_of(root, on_error).copies
+            # Of another world there are files only.
+            copies = () if world_of_path(root) is not None else copies_of(root, on_error).copies
             for path in files_below(root, own):
                 yield from _file_lines(path, on_error)
         except KdumpError as error:

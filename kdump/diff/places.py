@@ -26,8 +26,9 @@ from kdump.log.names import (
     partition_of_file,
 )
 from kdump.log.partition import is_log_directory, no_segments, not_read
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, is_zookeeper, resolve
+from kdump.log.paths import LogSegment, OtherFile, PathDirectory, resolve
 from kdump.log.siblings import is_put_aside, read_checkpoint, read_topic_id
+from kdump.worlds import world_of_path
 
 PartitionName = tuple[str, int]
 _LEAVING: Final = (DELETE, STRAY)
@@ -110,8 +111,8 @@ def copies_of(path: str, on_error: Callable[[KdumpError], None]) -> PathCopies:
     Raises:
         KdumpError: the PATH cannot be looked at, or is none of these.
     """
-    if is_zookeeper(path):
-        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "files of ZooKeeper are not compared")
+    if (world := world_of_path(path)) is not None:
+        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, f"files of {world.title} are not compared")
     match resolve(path):
         case PathDirectory() as directory:
             return _of_directory(directory, on_error)

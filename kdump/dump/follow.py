@@ -12,7 +12,8 @@ from kdump.dump.targets import Follow, Target, target_by_path
 from kdump.log import files
 from kdump.log.names import Kind
 from kdump.log.partition import segments_after
-from kdump.log.paths import LogSegment07, PathDirectory, resolve
+from kdump.log.paths import PathDirectory, resolve
+from kdump.worlds import World
 
 
 def followed(path: str, on_wait: Callable[[], None]) -> Iterator[Target]:
@@ -25,7 +26,7 @@ def followed(path: str, on_wait: Callable[[], None]) -> Iterator[Target]:
     """
     for segment, is_newest in _growing(path):
         target = target_by_path(segment)
-        if target is None or target.kind not in (Kind.LOG, Kind.LOG_07) or target.unnamed:
+        if target is None or target.kind not in (Kind.LOG, Kind.WORLD_LOG) or target.unnamed:
             raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only a log or a partition can be followed", path=segment)
         # One more may have been made since they were listed.
         if is_newest and not segments_after(segment):
@@ -46,15 +47,16 @@ def _growing(path: str) -> Iterator[tuple[str, bool]]:
     else:
         errors: list[KdumpError] = []
         pending = []
-        pending_07: list[str] = []
+        of_worlds: dict[World, list[str]] = {}
         for log in found.files(errors.append):
-            (pending_07 if isinstance(log, LogSegment07) else pending).append(log.path)
+            (pending if log.world is None else of_worlds.setdefault(log.world, [])).append(log.path)
         if errors:
             raise errors[0]
-        if pending and pending_07:
-            message = "has logs of Kafka 0.7 and of today: name the one to follow"
+        world, others = next(iter(of_worlds.items()), (None, []))
+        if pending and world is not None:
+            message = f"has logs of {world.title} and of today: name the one to follow"
             raise KdumpError(Codes.NOT_A_SEGMENT_FILE, message, path=path)
-        pending = pending or pending_07
+        pending = pending or others
         if len({os.path.dirname(segment) for segment in pending}) > 1:
             raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "a log directory: one partition can be followed", path=path)
     while pending:

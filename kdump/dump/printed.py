@@ -14,8 +14,8 @@ from kdump.log.context import FileContext
 from kdump.log.walk import Chunk
 from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.reading.printing import Printer, RowsT, RowT
+from kdump.rows.logs import table_of
 from kdump.rows.schema import Row, Table
-from kdump.rows.tables07 import table_07
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,7 +119,7 @@ def arrow_printer(
         on_undecoded: Callable[[Row, PayloadError], None],
     ) -> ArrowPrinter:
         printer = ArrowPrinter(
-            table_07(table) if target.is_07 else table,
+            table_of(target.world, table),
             schema,
             FileContext.of(target.path),
             outcomes=outcomes,

@@ -19,6 +19,7 @@ from kdump.log.opening import read_whole
 from kdump.log.walk import Chunk
 from kdump.reading.printing import TextBytes
 from kdump.rows.filetables import INDEX, PRODUCER, TIME_INDEX, TXN_INDEX
+from kdump.rows.logs import table_of
 from kdump.rows.printers import Decoding, Lines, RowPrinter
 from kdump.rows.schema import Row, Table
 from kdump.rows.tables import BATCH
@@ -99,7 +100,7 @@ class RowOutput(DumpOutput[str, TextBytes]):
         table = self._table(target)
         if table.is_decoded:
             decoding = Decoding(self._decoder(target), undecoded)
-        shows_transactions = options.shows_txn_state and not target.is_07
+        shows_transactions = options.shows_txn_state and target.world is None
         return RowPrinter(self._lines, table, outcomes if shows_transactions else None, decoding)
 
     def _decoder(self, target: Target) -> RecordDecoder | None:
@@ -133,12 +134,7 @@ class RowOutput(DumpOutput[str, TextBytes]):
 
     def _table(self, target: Target) -> Table:
         """The table of a log."""
-        table = self._row_options.table
-        if not target.is_07:
-            return table
-        from kdump.rows.tables07 import table_07  # not needed by a dump of today's logs
-
-        return table_07(table)
+        return table_of(target.world, self._row_options.table)
 
     def _rows(self, table: Table, found: Iterable[Row]) -> None:
         for row in found:

@@ -9,14 +9,13 @@ import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.codes import INPUT_CODES, Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOptions
 from kdump.dump.targets import Target
 from kdump.fast.policy import ShownRows
-from kdump.log.gaps import Gap
 from kdump.log.partition import has_gone
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
@@ -25,6 +24,7 @@ from kdump.reading.printing import Printer, RowsT, RowT
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
 from kdump.reading.view import LogView
+from kdump.rows.logs import items_past_damage, view_of
 
 if TYPE_CHECKING:
     from kdump.reading.transactionreader import TransactionReader
@@ -184,8 +184,7 @@ class DumpRun:
             output.skipped(finding)
 
         printer = output.printer(target, LateOutcomes(read_transactions), self._note_undecoded)
-        make_view = LogView[Any, Any] if not target.is_07 else _view_07(target.base_offset or 0)
-        return make_view(
+        return view_of(target.world, target.base_offset)(
             source,
             printer if options.secret is None else _redacting(printer, options.secret),
             output.emit,
@@ -255,30 +254,14 @@ class DumpRun:
         self.reporter.note(f"{path}: offset {offset}: {error.code.value.code} {error.message}{more}")
 
 
-def _view_07(base_offset: int) -> Callable[..., LogView[Any, Any]]:
-    from kdump.reading.view07 import LogView07  # not needed by a dump of today's logs
-
-    return partial(LogView07[Any, Any], base_offset)
-
-
 def _has_more(source: Source, position: int, target: Target) -> bool:
     """Entries begin after ``position``, where reading stopped."""
     if source.size is None:
         return False
-    for item in _items_past_damage(source, position, target):
+    for item in items_past_damage(target.world, source, target.base_offset, position):
         if isinstance(item, Chunk):
             return item.position + item.starts[-1] > position or item.position + item.end < source.size
     return False
-
-
-def _items_past_damage(source: Source, position: int, target: Target) -> Iterator[Chunk | Gap]:
-    if target.is_07:
-        from kdump.log.resync07 import ResyncWalk07
-
-        return ResyncWalk07(source, target.base_offset or 0, start=position).items()
-    from kdump.log.resync import ResyncWalk
-
-    return ResyncWalk(source, start=position).items()
 
 
 def _redacting(printer: Printer[RowT, RowsT], secret: bytes) -> Printer[RowT, RowsT]:

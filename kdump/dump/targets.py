@@ -17,18 +17,19 @@ from kdump.log.names import Kind, is_uri
 from kdump.log.opening import open_source
 from kdump.log.paths import (
     LogSegment,
-    LogSegment07,
     OtherFile,
     PathDirectory,
     Sibling,
     Stream,
     TextFile,
-    as_log_07,
+    WorldLog,
+    as_log_of,
     resolve,
     topic_of,
 )
 from kdump.log.source import Source
 from kdump.payloads.java import normalize_path, parse_long
+from kdump.worlds import World
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Target:
     ``kind``: None for a text file, one of ``names.TEXT_FILES``. ``base_offset``: None where the name has none.
     ``unnamed``: a stream, whose first batch tells the base offset. ``may_be_missing``: the Java tool takes a missing
     transaction index for an empty one. ``is_listed``: the file was found in a directory, not named, so it is no error
-    when it is deleted before it is read.
+    when it is deleted before it is read. ``world``: whose log it is; None: a file of today.
     """
 
     path: str
@@ -56,6 +57,7 @@ class Target:
     may_be_missing: bool = False
     is_listed: bool = False
     follow: Follow | None = None
+    world: World | None = None
 
     def open(self) -> Source:
         """The file, read-only. Raises as ``open_source``."""
@@ -66,12 +68,7 @@ class Target:
     @property
     def is_log(self) -> bool:
         """It holds batches."""
-        return self.kind in (Kind.LOG, Kind.CHECKPOINT, Kind.LOG_07)
-
-    @property
-    def is_07(self) -> bool:
-        """It is a log of Kafka 0.7."""
-        return self.kind is Kind.LOG_07
+        return self.kind in (Kind.LOG, Kind.CHECKPOINT, Kind.WORLD_LOG)
 
     @property
     def topic(self) -> str | None:
@@ -84,15 +81,15 @@ class Target:
         return PurePosixPath(self.path).name
 
 
-def target_of(found: Stream | LogSegment | LogSegment07 | Sibling | TextFile) -> Target:
+def target_of(found: Stream | LogSegment | WorldLog | Sibling | TextFile) -> Target:
     """The target for what a PATH means."""
     match found:
         case Stream(path=path):
             return Target(path, Kind.LOG, None, unnamed=True)
         case TextFile(path=path):
             return Target(path, None, None)
-        case LogSegment() | LogSegment07() | Sibling():
-            return Target(found.path, found.kind, found.base_offset)
+        case LogSegment() | WorldLog() | Sibling():
+            return Target(found.path, found.kind, found.base_offset, world=found.world)
 
 
 def target_by_path(path: str) -> Target | None:
@@ -102,7 +99,11 @@ def target_by_path(path: str) -> Target | None:
 
 
 def found_targets(
-    paths: Iterable[str], on_error: Callable[[KdumpError], None], *, all_files: bool = False, is_07: bool = False
+    paths: Iterable[str],
+    on_error: Callable[[KdumpError], None],
+    *,
+    all_files: bool = False,
+    world: World | None = None,
 ) -> Iterator[Target]:
     """The targets of PATHs, those of a directory as it is listed.
 
@@ -110,28 +111,28 @@ def found_targets(
         paths: as ``files.strip_credentials`` gave them.
         on_error: takes what is wrong with a PATH, or with a directory in it.
         all_files: in directories, also index files, snapshots and checkpoints.
-        is_07: logs are those of Kafka 0.7.
+        world: logs are those of this world, whatever their names.
     """
     for path in paths:
         try:
-            found = as_log_07(resolve(path)) if is_07 else resolve(path)
+            found = as_log_of(world, resolve(path))
             if isinstance(found, PathDirectory):
                 for file in found.files(on_error, all_files=all_files):
                     yield replace(target_of(file), is_listed=True)
             elif isinstance(found, OtherFile) and not isinstance(found, TextFile):
                 raise _no_segment_file(found)
-            elif isinstance(found, Stream) and is_07:
-                yield Target(path, Kind.LOG_07, 0)
+            elif isinstance(found, Stream) and world is not None:
+                yield Target(path, Kind.WORLD_LOG, 0, world=world)
             else:
                 yield target_of(found)
         except KdumpError as error:
             on_error(error)
 
 
-def listed_targets(paths: Iterable[str], *, all_files: bool, is_07: bool) -> list[Target | KdumpError]:
+def listed_targets(paths: Iterable[str], *, all_files: bool, world: World | None) -> list[Target | KdumpError]:
     """All of ``found_targets``; what is wrong with a PATH is in its place."""
     found: list[Target | KdumpError] = []
-    found.extend(found_targets(paths, found.append, all_files=all_files, is_07=is_07))
+    found.extend(found_targets(paths, found.append, all_files=all_files, world=world))
     return found
 
 
@@ -152,10 +153,10 @@ def _no_segment_file(file: OtherFile) -> KdumpError:
     return error
 
 
-def target_by_java_name(name: str, *, is_07: bool = False) -> Target | None:
+def target_by_java_name(name: str, *, world: World | None = None) -> Target | None:
     """The file that a name of ``--files`` means; None where the Java tool says ``Ignoring unknown file``.
 
-    ``is_07``: as the tool of Kafka 0.7 takes it, to which every name is that of a log.
+    ``world``: as the tool of that world takes it, to which every name is that of a log.
 
     It is always a file of this machine: to the Java tool ``s3://b/0.log`` is a file in the directory ``s3:``.
     """
@@ -163,9 +164,8 @@ def target_by_java_name(name: str, *, is_07: bool = False) -> Target | None:
     file_name = PurePosixPath(path).name
     dot = file_name.rfind(".")
     try:
-        kind = Kind.LOG_07 if is_07 else Kind(file_name[dot:] if dot >= 0 else "")
+        kind = Kind.WORLD_LOG if world is not None else Kind(file_name[dot:] if dot >= 0 else "")
     except ValueError:
         return None
-    if kind is Kind.LOG_07 and not is_07:
-        return None
-    return Target(path, kind, parse_long(file_name.partition(".")[0]), may_be_missing=kind is Kind.TXN_INDEX)
+    base_offset = parse_long(file_name.partition(".")[0])
+    return Target(path, kind, base_offset, may_be_missing=kind is Kind.TXN_INDEX, world=world)

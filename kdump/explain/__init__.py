@@ -14,7 +14,7 @@ from kdump.explain.locate import seekable
 from kdump.explain.log import log_lines
 from kdump.explain.render import colored, plain
 from kdump.explain.values import count, escaped
-from kdump.log.names import is_log_07, parse_file_name
+from kdump.log.names import parse_file_name
 from kdump.log.source import Source
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -88,8 +88,9 @@ def explain(
         )
         return
     name = parse_file_name(source.path)
-    if is_log_07(source.path):
-        yield Statement(Tone.TEXT, "A log of Kafka 0.7 has other fields, which are not explained; see kdump verify.")
+    if name is not None and name.world is not None:
+        text = f"A log of {name.world.title} has other fields, which are not explained; see kdump verify."
+        yield Statement(Tone.TEXT, text)
     elif name is not None and name.kind in KINDS:
         offset = name.base_offset if base_offset is None else base_offset
         yield from entry_lines(source, name.kind, position, size, offset)

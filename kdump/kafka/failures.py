@@ -44,10 +44,10 @@ class FailureKind(Enum):
     """A marker for a transaction whose first offset another transaction took over."""
     TXN_INDEX_ORDER = "txnindex-order", "java.lang.IllegalArgumentException"
     """An aborted transaction that does not end after the one before it."""
-    UNKNOWN_MAGIC_07 = "unknown-magic", "kafka.common.UnknownMagicByteException"
-    """Kafka 0.7: a whole entry with another magic than 0 and 1."""
-    MESSAGE_CUT_07 = "message-cut", "java.lang.IndexOutOfBoundsException"
-    """Kafka 0.7: an entry of magic 1 without a place for its CRC."""
+    UNKNOWN_MAGIC = "unknown-magic", "kafka.common.UnknownMagicByteException"
+    """The loader of another world: a whole entry with another magic than 0 and 1."""
+    MESSAGE_CUT = "message-cut", "java.lang.IndexOutOfBoundsException"
+    """The loader of another world: an entry of magic 1 without a place for its CRC."""
 
     def __init__(self, code: str, java_class: str) -> None:
         self.code = code

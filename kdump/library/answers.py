@@ -256,7 +256,7 @@ def repair_plan(
         found = []
         for repaired in job.path(given):
             if not isinstance(repaired, Repaired):
-                what = "a log of Kafka 0.7, of which there is no plan as a value: kdump repair shows it"
+                what = f"a log of {repaired.title}, of which there is no plan as a value: kdump repair shows it"
                 raise KdumpError(Codes.REPAIR_REFUSED, what, path=given)
             found.append(RepairPlan.of(b"".join(repair_json(repaired)).decode()))
         return found

@@ -18,11 +18,12 @@ from kdump.log.context import FileContext
 from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
+from kdump.rows.logs import table_of
 from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row, malformed
 from kdump.rows.schema import Row, Table
 from kdump.rows.tables import BATCH, RECORD_DECODED
-from kdump.rows.tables07 import table_07
 from kdump.wire.utf8 import decode_utf8
+from kdump.worlds import World
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +62,7 @@ class ObjectPrinter:
         decoder: of keys and values; None: nothing is decoded.
         on_malformed: see ArrowPrinter.
         on_undecoded: see ArrowPrinter.
-        is_07: the log is one of Kafka 0.7.
+        world: whose log it is; None: a log of today.
     """
 
     def __init__(
@@ -73,11 +74,11 @@ class ObjectPrinter:
         decoder: RecordDecoder | None,
         on_malformed: Callable[[int, Codes, str], bool],
         on_undecoded: Callable[[Row, PayloadError], None],
-        is_07: bool = False,
+        world: World | None = None,
     ) -> None:
         self.context = context
-        self._table = table_07(_TABLE) if is_07 else _TABLE
-        self._batches = table_07(BATCH) if is_07 else BATCH
+        self._table = table_of(world, _TABLE)
+        self._batches = table_of(world, BATCH)
         self.outcomes = outcomes
         self.decoder = decoder
         self.on_malformed = on_malformed

@@ -282,7 +282,7 @@ class Scan:
                 decoder=decoder,
                 on_malformed=partial(going.malformed, target.path),
                 on_undecoded=on_undecoded,
-                is_07=target.is_07,
+                world=target.world,
             )
 
         return going.pieces(make_printer, with_records=with_records)

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from kdump.system.paths import absolute_path
+from kdump.worlds import World, world_of_log
 
 
 class Kind(Enum):
@@ -25,8 +26,8 @@ class Kind(Enum):
     TIME_INDEX = ".timeindex"
     TXN_INDEX = ".txnindex"
     SNAPSHOT = ".snapshot"
-    LOG_07 = ".kafka"
-    """A log of Kafka 0.7, which has no sibling files."""
+    WORLD_LOG = "a log of another world"
+    """It has no sibling files, and a suffix of its own; see ``kdump.worlds``."""
 
 
 INDEX_KINDS: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
@@ -89,13 +90,14 @@ class FileName:
     """A file's name, taken apart.
 
     ``stem``, the text before the first dot, is what siblings share. ``state`` is a suffix of STATE_SUFFIXES, or ''.
-    ``base_offset`` is None where the stem is no number.
+    ``base_offset`` is None where the stem is no number. ``world``: whose log it is; None: a file of today.
     """
 
     kind: Kind
     stem: str
     state: str
     base_offset: int | None
+    world: World | None = None
 
     @property
     def is_remote(self) -> bool:
@@ -121,11 +123,12 @@ def _parsed(name: str) -> FileName | None:
     state = next((suffix for suffix in STATE_SUFFIXES if name.endswith(suffix)), "")
     name = name.removesuffix(state)
     dot = name.rfind(".")
+    stem = name.partition(".")[0]
     try:
         kind = Kind(name[dot:] if dot >= 0 else "")
     except ValueError:
-        return None
-    stem = name.partition(".")[0]
+        world = world_of_log(name)
+        return None if world is None else FileName(Kind.WORLD_LOG, stem, state, parse_offset(stem), world)
     tiered = _TIERED.fullmatch(stem)
     return FileName(kind, stem, state, parse_offset(tiered.group(1) if tiered else stem))
 
@@ -134,16 +137,6 @@ def parse_offset(text: str) -> int | None:
     """A number as Java's long; None where it is none."""
     offset = int(text) if _LEADING_OFFSET.fullmatch(text) else None
     return offset if offset is not None and -(2**63) <= offset < 2**63 else None
-
-
-def is_log_07(path: str) -> bool:
-    """By its name a log of Kafka 0.7."""
-    return path.endswith(Kind.LOG_07.value)
-
-
-def base_of_07(path: str) -> int:
-    """The byte position at which a log of Kafka 0.7 begins in its partition, by its name; 0 without one."""
-    return parse_offset(os.path.basename(path).partition(".")[0]) or 0
 
 
 def sibling(path: str, kind: Kind) -> str:

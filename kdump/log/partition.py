@@ -20,14 +20,14 @@ from kdump.log.names import (
     META_PROPERTIES,
     SIBLING_TEXT_FILES,
     Kind,
-    is_log_07,
     parse_file_name,
     parse_partition_directory,
 )
 from kdump.log.opening import read_whole
+from kdump.worlds import world_of_log
 
 _OF_TODAY: Final = frozenset({Kind.LOG})
-_LOG_KINDS: Final = _OF_TODAY | {Kind.LOG_07}
+_LOG_KINDS: Final = _OF_TODAY | {Kind.WORLD_LOG}
 _ALL_KINDS: Final = frozenset(Kind)
 _SIBLING_ORDER = {kind: order for order, kind in enumerate(Kind)}
 
@@ -78,7 +78,7 @@ def _topic_directories(log_directory: str, topic: str, state: files.FileState | 
 def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all_files: bool = False) -> Iterator[str]:
     """The segment files of a partition directory, or of every partition of a log directory, in offset order.
 
-    Those of Kafka 0.7 are left out.
+    Logs of other worlds are left out.
 
     Files with a state suffix (``.deleted``, ``.swap``, ...) are left out: they are dumped when named. Of the folders
     only those called ``<topic>-<n>`` are entered. What has a segment's name and is no file (a broken link, a pipe) is
@@ -92,7 +92,7 @@ def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all
     """
     for folder, names in files_by_partition(directory, on_error, all_files=all_files):
         for name in names:
-            if not is_log_07(name):
+            if world_of_log(name) is None:
                 yield os.path.join(folder, name)
 
 
@@ -101,7 +101,7 @@ def files_by_partition(
 ) -> Iterator[tuple[str, list[str]]]:
     """The directory, or the partition directories of a log directory, each with the names of its ``segment_files``.
 
-    The logs of Kafka 0.7 are among them.
+    Logs of other worlds are among them.
     A folder is listed when the one before is done, as a broker may change it meanwhile.
     """
     top = _entries(directory, on_error)
@@ -271,7 +271,7 @@ def segments_around(path: str, missing: Sequence[str] = ()) -> list[str]:
 
 
 def segments_after(path: str) -> list[str]:
-    """The logs in the directory of ``path`` with higher base offsets, in offset order; after a .kafka file such files.
+    """The logs in the directory of ``path`` with higher base offsets, in offset order: of the same world.
 
     ``path`` itself may be gone by now. A file with a state suffix, or without an offset in its name, has none after it.
     """

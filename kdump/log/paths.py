@@ -25,7 +25,6 @@ from kdump.log.names import (
     SIBLING_TEXT_FILES,
     TEXT_FILES,
     Kind,
-    is_log_07,
     is_uri,
     parse_file_name,
     parse_offset,
@@ -36,7 +35,7 @@ from kdump.log.names import (
 from kdump.log.opening import open_source
 from kdump.log.partition import files_by_partition, is_log_directory, segment_files
 from kdump.log.source import Source
-from kdump.log.zookeepernames import VERSION_DIRECTORY, parse_zookeeper_name
+from kdump.worlds import World, world_of_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +59,14 @@ class Stream(_Path):
 class _KafkaFile(_Path):
     """A file of a segment by its name; it need not exist.
 
-    ``base_offset``: None where the name has none. ``state``: a suffix of ``names.STATE_SUFFIXES``, or ''.
+    ``base_offset``: None where the name has none. ``state``: a suffix of ``names.STATE_SUFFIXES``, or ''. ``world``:
+    whose log it is; None: a file of today.
     """
 
     kind: Kind
     base_offset: int | None
     state: str = ""
+    world: World | None = None
 
     def open(self) -> Source:
         """The file, read-only. Raises as ``open_source``."""
@@ -98,8 +99,8 @@ class LogSegment(_KafkaFile):
     __slots__ = ()
 
 
-class LogSegment07(_KafkaFile):
-    """A log of Kafka 0.7: by its name, or because the user says so."""
+class WorldLog(_KafkaFile):
+    """A log of another world: by its name, or because the user says so."""
 
     __slots__ = ()
 
@@ -137,24 +138,28 @@ class TextFile(OtherFile):
 class PartitionFolder:
     """A listed directory with the names of its segment files, in offset order.
 
-    ``names_07``: those of Kafka 0.7.
+    ``of_worlds``: those of the logs of other worlds.
     ``is_given``: it is the directory that was resolved, and not one inside it.
     """
 
     path: str
     names: tuple[str, ...]
     is_given: bool
-    names_07: tuple[str, ...] = ()
+    of_worlds: tuple[str, ...] = ()
 
     @property
     def paths(self) -> list[str]:
-        """The segment files, without those of Kafka 0.7."""
+        """The segment files, without logs of other worlds."""
         return [os.path.join(self.path, name) for name in self.names]
 
     @property
-    def paths_07(self) -> list[str]:
-        """The logs of Kafka 0.7."""
-        return [os.path.join(self.path, name) for name in self.names_07]
+    def world_logs(self) -> dict[World, list[str]]:
+        """The logs of each other world that has some here."""
+        found: dict[World, list[str]] = {}
+        for name in self.of_worlds:
+            if (world := world_of_log(name)) is not None:
+                found.setdefault(world, []).append(os.path.join(self.path, name))
+        return found
 
 
 class PathDirectory(_Path):
@@ -183,12 +188,13 @@ class PathDirectory(_Path):
     ) -> Iterator[PartitionFolder]:
         """The directory itself, or the partitions in it, each listed when its turn comes; see ``segment_files``."""
         for folder, names in files_by_partition(self.path, on_error, all_files=all_files):
-            today, old = (tuple(name for name in names if is_log_07(name) is wanted) for wanted in (False, True))
-            yield PartitionFolder(_folder_of(folder), today, folder == self.path, old)
+            of_worlds = tuple(name for name in names if world_of_log(name) is not None)
+            today = tuple(name for name in names if name not in of_worlds)
+            yield PartitionFolder(_folder_of(folder), today, folder == self.path, of_worlds)
 
     def files(
         self, on_error: Callable[[KdumpError], None], *, all_files: bool = False
-    ) -> Iterator[LogSegment | LogSegment07 | Sibling]:
+    ) -> Iterator[LogSegment | WorldLog | Sibling]:
         """The segment files of all ``partitions``."""
         for folder, names in files_by_partition(self.path, on_error, all_files=all_files):
             for name in names:
@@ -204,12 +210,8 @@ class PathDirectory(_Path):
         """The .log files of all ``partitions``."""
         return (file for file in self.files(on_error) if isinstance(file, LogSegment))
 
-    def logs_07(self, on_error: Callable[[KdumpError], None]) -> Iterator[LogSegment07]:
-        """The logs of Kafka 0.7 of all ``partitions``."""
-        return (file for file in self.files(on_error) if isinstance(file, LogSegment07))
 
-
-Resolved: TypeAlias = Stream | LogSegment | LogSegment07 | Sibling | TextFile | OtherFile | PathDirectory
+Resolved: TypeAlias = Stream | LogSegment | WorldLog | Sibling | TextFile | OtherFile | PathDirectory
 
 
 def resolve(path: str) -> Resolved:
@@ -239,26 +241,31 @@ def resolve(path: str) -> Resolved:
     return file_by_name(path) or OtherFile(path)
 
 
-def as_log_07(found: Resolved) -> Resolved:
-    """What a PATH means to a user who says that its files are logs of Kafka 0.7, whatever their names."""
-    if isinstance(found, Stream | PathDirectory) or (isinstance(found, OtherFile) and not files.exists(found.path)):
+def as_log_of(world: World | None, found: Resolved) -> Resolved:
+    """What a PATH means to a user who says that its files are logs of a world, whatever their names; None: of today."""
+    if (
+        world is None
+        or isinstance(found, Stream | PathDirectory)
+        or (isinstance(found, OtherFile) and not files.exists(found.path))
+    ):
         return found
-    return LogSegment07(found.path, Kind.LOG_07, parse_offset(PurePosixPath(found.path).name.partition(".")[0]))
+    base_offset = parse_offset(PurePosixPath(found.path).name.partition(".")[0])
+    return WorldLog(found.path, Kind.WORLD_LOG, base_offset, world=world)
 
 
-def file_by_name(path: str) -> LogSegment | LogSegment07 | Sibling | None:
+def file_by_name(path: str) -> LogSegment | WorldLog | Sibling | None:
     """The segment file that has this name, which need not exist; None for any other name."""
     name = parse_file_name(path)
     if name is None:
         return None
     of_kind = _CLASSES.get(name.kind, Sibling)
-    return of_kind(path, name.kind, name.base_offset, name.state)
+    return of_kind(path, name.kind, name.base_offset, name.state, name.world)
 
 
-_CLASSES: Final[dict[Kind, type[LogSegment | LogSegment07]]] = {
+_CLASSES: Final[dict[Kind, type[LogSegment | WorldLog]]] = {
     Kind.LOG: LogSegment,
     Kind.CHECKPOINT: LogSegment,
-    Kind.LOG_07: LogSegment07,
+    Kind.WORLD_LOG: WorldLog,
 }
 
 
@@ -273,26 +280,6 @@ def topic_of(path: str, kind: Kind | None) -> str | None:
 def is_text_file(path: str) -> bool:
     """By its name a text file of a broker, which is dumped when it is named, and not where a directory is."""
     return PurePosixPath(path).name in TEXT_FILES
-
-
-def is_zookeeper(path: str) -> bool:
-    """By its name a snapshot or a log of ZooKeeper, or a directory of this machine that holds some.
-
-    A directory with the name of a partition is not looked into.
-    """
-    name = PurePosixPath(path).name
-    if name == VERSION_DIRECTORY or parse_zookeeper_name(name) is not None:
-        return True
-    if is_uri(path) or parse_partition_directory(name) is not None or not os.path.isdir(path):
-        return False
-    try:
-        entries = files.listing(path)
-    except KdumpError:
-        return False
-    return any(
-        entry.name == VERSION_DIRECTORY or (not entry.is_directory and parse_zookeeper_name(entry.name) is not None)
-        for entry in entries
-    )
 
 
 def expanded(path: str, on_error: Callable[[KdumpError], None]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.files import listing
@@ -16,13 +16,13 @@ from kdump.log.opening import open_source
 from kdump.log.partition import is_log_directory, segments_after
 from kdump.log.paths import (
     LogSegment,
-    LogSegment07,
     OtherFile,
     PathDirectory,
     Resolved,
     Sibling,
     Stream,
-    as_log_07,
+    WorldLog,
+    as_log_of,
     resolve,
 )
 from kdump.log.source import Source
@@ -40,6 +40,7 @@ from kdump.repair.plan.repaireddirectory import RepairedDirectory
 from kdump.repair.plan.starts import PossibleStart, Starts, WorseStart, cut_lines, is_worse, start_after
 from kdump.repair.refusals import (
     GOES_ON,
+    Locks,
     TakesLocks,
     check_place,
     check_room_in_place,
@@ -58,9 +59,7 @@ from kdump.system.paths import absolute_path
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, Task, task_of, tasks_below
 from kdump.verify.transactioncoordinator import ending_beside
-
-if TYPE_CHECKING:
-    from kdump.repair.log07 import Repaired07
+from kdump.worlds import World
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +84,8 @@ class RepairOptions:
     """Copies replace files that are there."""
     allow_worse_start: bool = False
     """Repair in place even if the next start of the broker then ends worse."""
-    is_07: bool = False
-    """Files are logs of Kafka 0.7, whatever their names."""
+    world: World | None = None
+    """Files are logs of this world, whatever their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +121,48 @@ class Repaired:
         return self.plan.has_changes and not self.is_done
 
 
+class WorldRepaired(Protocol):
+    """What came of a partition of another world, or of one of its logs."""
+
+    @property
+    def title(self) -> str:
+        """The title of the world."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether something was done."""
+
+    @property
+    def leaves_damage(self) -> bool:
+        """Whether something was left undone, or no repair can do it."""
+
+    def text(self) -> str:
+        """What would be or was done, for people."""
+
+    def json(self) -> str:
+        """The report as a JSON object in one line, with the members of other repairs."""
+
+
+class WorldRepair(Protocol):
+    """How logs of another world are repaired: the module ``repair`` of its package."""
+
+    def repaired(
+        self, target: str, options: RepairOptions, written: set[str] | None, locks: Locks, *, is_whole: bool
+    ) -> WorldRepaired:
+        """Plan the repair of a partition or of one log, write copies of that, or do it in place.
+
+        Args:
+            target: the partition directory, or the log.
+            options: what is asked for.
+            written: see ``Staging``.
+            locks: takes the lock of the log directory.
+            is_whole: it is the directory.
+
+        Raises:
+            KdumpError: a file cannot be read or written, LOCK_HELD, or REPAIR_REFUSED.
+        """
+
+
 class Repair(TakesLocks):
     """One run over any number of paths; see TakesLocks.
 
@@ -147,34 +188,35 @@ class Repair(TakesLocks):
         self._worse_unclean: dict[str, dict[str, WorseStart]] = {}
         super().__init__()
 
-    def path(self, path: str) -> Iterator[Repaired | Repaired07]:
+    def path(self, path: str) -> Iterator[Repaired | WorldRepaired]:
         """Plan or repair the partitions that one PATH stands for, one after the other.
 
         Raises:
             KdumpError: the path cannot be read, or its repair is refused.
         """
-        found = as_log_07(resolve(path)) if self._options.is_07 else resolve(path)
-        if isinstance(found, PathDirectory) and self._options.is_07 and found.is_partition(listing(found.path)):
+        world = self._options.world
+        found = as_log_of(world, resolve(path))
+        if isinstance(found, PathDirectory) and world is not None and found.is_partition(listing(found.path)):
             # Also one without a log: the loader makes one.
-            yield self._logs_07(found.folder, is_whole=True)
+            yield self._logs_of(world, found.folder, is_whole=True)
         elif isinstance(found, PathDirectory):
             yield from self._directory(found)
-        elif isinstance(found, LogSegment07):
-            yield self._logs_07(path, is_whole=False)
+        elif isinstance(found, WorldLog) and found.world is not None:
+            yield self._logs_of(found.world, path, is_whole=False)
         else:
             yield self._partition(path, [_log_of(found)], is_whole=False)
 
-    def _directory(self, found: PathDirectory) -> Iterator[Repaired | Repaired07]:
+    def _directory(self, found: PathDirectory) -> Iterator[Repaired | WorldRepaired]:
         directory = found.folder
         partitions: dict[str, list[str]] = {}
-        partitions_07: dict[str, None] = {}
+        of_worlds: dict[str, World] = {}
         # A replica may have the logs of a partition that has none left.
         all_files = bool(self._options.salvaging.replicas)
         try:
             for file in found.files(self._on_error, all_files=all_files):
                 folder = os.path.dirname(file.path)
-                if isinstance(file, LogSegment07):
-                    partitions_07[folder] = None
+                if file.world is not None:
+                    of_worlds[folder] = file.world
                     continue
                 if file.kind is Kind.CHECKPOINT:
                     continue
@@ -191,20 +233,17 @@ class Repair(TakesLocks):
                 yield self._partition(folder, segments, is_whole=True)
             except KdumpError as error:
                 self._on_error(error.located(folder))
-        for folder in partitions_07:
+        for folder, world in of_worlds.items():
             try:
-                yield self._logs_07(folder, is_whole=True)
+                yield self._logs_of(world, folder, is_whole=True)
             except KdumpError as error:
                 self._on_error(error.located(folder))
 
-    def _logs_07(self, target: str, *, is_whole: bool) -> Repaired07:
-        """Repair the logs of a Kafka 0.7 partition, or one of them. Raises KdumpError REPAIR_REFUSED."""
-        from kdump.repair.log07 import Way07, repaired_07  # not needed by a repair of today's logs
-
-        options = self._options
-        way = Way07(options.mode, options.output, self._written, options.in_place, options.backup, options.force)
+    def _logs_of(self, world: World, target: str, *, is_whole: bool) -> WorldRepaired:
+        """Repair the logs of another world in a partition, or one of them. Raises KdumpError REPAIR_REFUSED."""
+        repair: WorldRepair = world.answer("repair")
         with errors_at(target):
-            return repaired_07(target, way, self._locks, is_whole=is_whole)
+            return repair.repaired(target, self._options, self._written, self._locks, is_whole=is_whole)
 
     def _name_unfinished(self, directory: str, partitions: Container[str]) -> bool:
         """Report unfinished repairs in directories without a log: it may have a name that only a broker reads."""

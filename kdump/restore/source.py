@@ -19,12 +19,13 @@ from kdump.format.batch import HEADER_SIZE, MAGIC, parse_header
 from kdump.kafka.retention import RetainedSegment, largest_timestamp
 from kdump.kafka.startup.logdirectory import FUTURE, STRAY, parse_folder
 from kdump.log import files
-from kdump.log.names import CLUSTER_METADATA, Kind, base_of, is_log_07, is_uri, sibling
+from kdump.log.names import CLUSTER_METADATA, Kind, base_of, is_uri, sibling
 from kdump.log.opening import open_source
 from kdump.log.partition import segment_files
 from kdump.log.siblings import read_time_index
 from kdump.verify.validentries import EntryReader
 from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.worlds import world_of_log
 
 _NS_PER_MS: Final = 1_000_000
 _LOG_SIZE: Final = 1 << 40
@@ -200,9 +201,11 @@ def read_place(place: CopyPlace, limit: int = DEFAULT_LIMIT) -> SourcePartition:
     logs = [place.log] if place.log is not None else list(segment_files(place.directory, errors.append))
     if errors:
         raise errors[0]
-    if place.log is None and any(is_log_07(entry.name) for entry in files.listing(place.directory)):
+    names = () if place.log is not None else (entry.name for entry in files.listing(place.directory))
+    world = next(filter(None, map(world_of_log, names)), None)
+    if world is not None:
         # Also beside logs of today: none is left out.
-        raise KdumpError(Codes.NO_SEGMENTS, "has logs of Kafka 0.7: convert them first", path=place.directory)
+        raise KdumpError(Codes.NO_SEGMENTS, f"has logs of {world.title}: convert them first", path=place.directory)
     segments = [TableSegment(base_of(log), log, files.size(log)) for log in logs]
     segments.sort(key=lambda segment: segment.base_offset)
     table = read_table(segments, lambda number: open_source(segments[number].path), lambda path: False)

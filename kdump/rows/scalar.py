@@ -50,7 +50,7 @@ class MessageRow:
 
     def __init__(self, entry: Message, record: LegacyRecord | None) -> None:
         self.source = record or entry
-        """What has the fields that only 0.7 has."""
+        """What has the fields that only other worlds have."""
         has_time = entry.timestamp_type != NO_TIMESTAMP_TYPE
         self.last_offset = entry.offset
         self.size, self.magic, self.codec_name = entry.size, entry.magic, entry.codec_name

@@ -1,7 +1,7 @@
 """What a table and a column of the structured outputs are.
 
-``rows.tables`` declares the tables of batches and records, ``rows.tables07`` those of Kafka 0.7, ``rows.filetables``
-all others.
+``rows.tables`` declares the tables of batches and records, ``rows.filetables`` all others of today. A world with logs
+declares its own in its module ``rows``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from enum import Enum, auto
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from kdump.worlds import WORLDS
 
 if TYPE_CHECKING:
     from kdump.rows.columnar import ManyRows, Value
@@ -179,7 +181,11 @@ class Table:
         raise LookupError(f"the table of {self.type} rows is declared nowhere")
 
 
-_HOMES: Final = ("kdump.rows.tables", "kdump.rows.filetables", "kdump.rows.tables07")
+_HOMES: Final = (
+    "kdump.rows.tables",
+    "kdump.rows.filetables",
+    *(f"kdump.{world.package}.rows" for world in WORLDS if world.log_suffix),
+)
 """Modules that declare tables."""
 
 

@@ -21,7 +21,7 @@ from kdump.reading.printing import WRONG_CRC, WRONG_MESSAGE_CRC
 from kdump.rows.schema import FILE, Column, ColumnType, Meaning, Table
 
 NEXT_OFFSET: Final = "nextOffset"
-"""The column that only logs of Kafka 0.7 have; see ``rows.tables07``."""
+"""The column that only logs of another world may have."""
 
 _INT32, _INT64, _BOOLEAN, _TEXT = ColumnType.INT32, ColumnType.INT64, ColumnType.BOOLEAN, ColumnType.TEXT
 

@@ -20,6 +20,7 @@ from kdump.reading.selection import Range, compiled
 from kdump.spark.positions import UNLIMITED, Budget
 from kdump.spark.readrecords import Mode
 from kdump.tasks.logs import TASK_BYTES, Wanted
+from kdump.worlds import World, log_formats, world_of_format
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -72,8 +73,8 @@ class SourceOptions:
     decoding: DecoderChoice = field(default_factory=DecoderChoice)
     deep: bool = True
     """Of findings: decode every record."""
-    is_07: bool = False
-    """Rows have the columns of Kafka 0.7's logs."""
+    world: World | None = None
+    """Rows have the columns of its logs; None: those of today's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +110,13 @@ def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
     return StreamOptions(_source_options(options), starting, starts, Budget(max_bytes, max_offsets))
 
 
-def schema_options(given: Mapping[str, str]) -> tuple[bool, bool, bool]:
-    """What changes the schema, of readers and streams: headers are included, contents decoded, logs of Kafka 0.7.
+def schema_options(given: Mapping[str, str]) -> tuple[bool, bool, World | None]:
+    """What changes the schema, of readers and streams: headers are included, contents decoded, the world of the logs.
 
     ValueError as ``parse_options``.
     """
     options = _named(given, KNOWN + STREAM_ONLY)
-    return _boolean(options, "includeHeaders", default=True), _decoding(options).is_made, _is_07(options)
+    return _boolean(options, "includeHeaders", default=True), _decoding(options).is_made, _world(options)
 
 
 def _named(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
@@ -171,15 +172,16 @@ def _source_options(options: Mapping[str, str]) -> SourceOptions:
         task_bytes=_size(options, "splitBytes", TASK_BYTES),
         decoding=_decoding(options),
         deep=_boolean(options, "deep", default=True),
-        is_07=_is_07(options),
+        world=_world(options),
     )
 
 
-def _is_07(options: Mapping[str, str]) -> bool:
-    found = options.get("logFormat")
-    if found not in (None, "0.7"):
-        raise ValueError(f"option logFormat: 0.7 was expected, not '{found}'")
-    return found is not None
+def _world(options: Mapping[str, str]) -> World | None:
+    given = options.get("logFormat")
+    found = world_of_format(given)
+    if given is not None and found is None:
+        raise ValueError(f"option logFormat: {' or '.join(log_formats())} was expected, not '{given}'")
+    return found
 
 
 def _decoding(options: Mapping[str, str]) -> DecoderChoice:

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -17,13 +16,12 @@ from kdump.payloads.choice import DecoderChoice
 from kdump.reading.outcomes import LateOutcomes
 from kdump.reading.selection import Range, Selection
 from kdump.reading.transactionreader import TransactionReader
-from kdump.reading.view import LogView, ViewOptions
-from kdump.reading.view07 import LogView07
-from kdump.rows.arrow import ArrowPrinter, ArrowRows, row_batch
+from kdump.reading.view import ViewOptions
+from kdump.rows.arrow import ArrowPrinter, row_batch
 from kdump.rows.arrowparts import ArrowParts
-from kdump.rows.schema import Row, Table
+from kdump.rows.logs import table_of, view_of
+from kdump.rows.schema import Table
 from kdump.rows.tables import RECORD
-from kdump.rows.tables07 import table_07
 from kdump.tasks.logs import LogFile, Wanted
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -106,10 +104,10 @@ def _read(
 
     parts = ArrowParts(options.schema)
     with opened() as source:
-        view = _view_type(log)(
+        view = view_of(log.world, log.base_offset)(
             source,
             ArrowPrinter(
-                table_07(options.table) if log.is_07 else options.table,
+                table_of(log.world, options.table),
                 options.schema,
                 log.context,
                 outcomes=LateOutcomes(lambda: transactions.of(log.path)),
@@ -131,9 +129,3 @@ def _read(
             if parts.are_enough:
                 yield from parts.take()
         yield from parts.take()
-
-
-def _view_type(log: LogFile) -> Callable[..., LogView[Row, ArrowRows]]:
-    if log.is_07:
-        return partial(LogView07[Row, ArrowRows], log.base_offset or 0)
-    return LogView[Row, ArrowRows]

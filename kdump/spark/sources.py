@@ -15,9 +15,9 @@ from pyspark.sql.types import StructType
 from kdump.codes import KdumpError
 from kdump.rows.arrow import arrow_schema
 from kdump.rows.filetables import FINDING
+from kdump.rows.logs import table_of
 from kdump.rows.schema import Table
 from kdump.rows.tables import BATCH, RECORD
-from kdump.rows.tables07 import table_07
 from kdump.spark.filters import Pushed
 from kdump.spark.options import (
     SourceOptions,
@@ -35,6 +35,7 @@ from kdump.spark.stream import LogStreamReader, UnlimitedStreamReader
 from kdump.spark.worker import BeginsTask
 from kdump.tasks.logs import LogFile, find_logs, plan
 from kdump.verify.segment import CheckOptions
+from kdump.worlds import World
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +65,7 @@ class LogReader(BeginsTask, DataSourceReader):
     """Rows of logs as record batches of exactly the schema that was asked for."""
 
     def __init__(self, table: Table, options: SourceOptions, schema: StructType) -> None:
-        self._table = _table(table, is_decoded=options.decoding.is_made, is_07=options.is_07)
+        self._table = _table(table, is_decoded=options.decoding.is_made, world=options.world)
         self._options = options
         self._schema: pa.Schema = checked(schema, self._table)
         self._pushed = Pushed()
@@ -72,7 +73,7 @@ class LogReader(BeginsTask, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """See DataSourceReader. KdumpError for a path that cannot be looked at."""
         options = self._options
-        logs = find_logs(options.paths, self._fail, with_07=True)
+        logs = find_logs(options.paths, self._fail, with_worlds=True)
         if options.fail_on_data_loss:
             _refuse_lost_offsets(logs, options)
         tasks = plan(
@@ -124,8 +125,8 @@ class RecordSource(DataSource):
 
     def schema(self) -> StructType:
         """See DataSource."""
-        includes_headers, is_decoded, is_07 = schema_options(self.options)
-        schema = from_arrow_schema(arrow_schema(_table(self.table, is_decoded=is_decoded, is_07=is_07)))
+        includes_headers, is_decoded, world = schema_options(self.options)
+        schema = from_arrow_schema(arrow_schema(_table(self.table, is_decoded=is_decoded, world=world)))
         if not includes_headers:
             schema = StructType([each for each in schema if each.name != "headers"])
         if is_catalog_table(self.options):
@@ -229,9 +230,9 @@ class FindingSource(RecordSource):
         raise ValueError(f"{self.name()} is no stream: verify looks at whole partitions")
 
 
-def _table(table: Table, *, is_decoded: bool, is_07: bool) -> Table:
+def _table(table: Table, *, is_decoded: bool, world: World | None) -> Table:
     chosen = decoded(table) if is_decoded else table
-    return table_07(chosen) if is_07 and chosen is not FINDING else chosen
+    return chosen if chosen is FINDING else table_of(world, chosen)
 
 
 def register(spark: SparkSession) -> None:

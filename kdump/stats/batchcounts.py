@@ -32,8 +32,8 @@ class BatchFigures(Protocol):
     timeline: Timeline
 
 
-def count_batches(fold: BatchFigures, rows: NDArray[np.void], assigned: Assigned, *, is_07: bool = False) -> None:
-    """Add batches to the figures that no other batch changes; ``is_07``: they are messages of Kafka 0.7."""
+def count_batches(fold: BatchFigures, rows: NDArray[np.void], assigned: Assigned, *, is_untimed: bool = False) -> None:
+    """Add batches to the figures that no other batch changes; ``is_untimed``: none has a timestamp."""
     size, count = rows["size"], np.maximum(rows["record_count"], 0).astype(np.int64)
     is_control = (rows["attributes"] & CONTROL != 0) & (rows["magic"] >= 2)
     is_valid = rows["is_valid"]
@@ -56,7 +56,7 @@ def count_batches(fold: BatchFigures, rows: NDArray[np.void], assigned: Assigned
     fold.timeline.add_bytes(assigned, rows["max_timestamp"], size)
     if not fold.with_records:
         is_log_append_time = (rows["attributes"] & LOG_APPEND_TIME != 0) & (rows["magic"] > 0)
-        types = timestamp_types(rows["magic"], is_log_append_time, is_07=is_07)
+        types = timestamp_types(rows["magic"], is_log_append_time, is_untimed=is_untimed)
         group_counts(fold.timestamp_types, assigned, types, count)
         _count_headers(fold, rows, assigned, count, is_control)
 
@@ -95,11 +95,11 @@ def _count_headers(
 
 
 def timestamp_types(
-    magic: NDArray[np.int64], is_log_append_time: NDArray[np.bool_], *, is_07: bool
+    magic: NDArray[np.int64], is_log_append_time: NDArray[np.bool_], *, is_untimed: bool
 ) -> NDArray[np.int64]:
-    """The timestamp type of each row; ``is_07``: of messages of Kafka 0.7, which have none."""
+    """The timestamp type of each row; ``is_untimed``: none has a timestamp."""
     return np.where(
-        (magic == 0) | is_07,
+        (magic == 0) | is_untimed,
         NO_TIMESTAMP_TYPE,
         np.where(is_log_append_time, LOG_APPEND_TIME_TYPE, CREATE_TIME_TYPE),
     )

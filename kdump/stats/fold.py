@@ -56,14 +56,14 @@ _TYPE_BITS: Final = 2
 class LogPart:
     """Where rows come from: a log. ``topic`` and ``partition`` as in ``dump``.
 
-    ``is_07``: a log of Kafka 0.7, whose offsets are byte positions, and which has no timestamps.
+    ``has_positions``: its offsets are byte positions, and it has no timestamps.
     """
 
     file: str
     topic: str | None
     partition: int | None
     place: LogPlace
-    is_07: bool = False
+    has_positions: bool = False
 
     def key(self, by: By) -> Key:
         """The group of all its rows, if files decide."""
@@ -274,13 +274,13 @@ class PartFold:
             return
         assigned = self._own or fold.groups.assign(fold.by.keys_of_batches(rows))
         self._note_file(assigned)
-        if self._own is not None and rows.size < _TOGETHER and not self._part.is_07:
+        if self._own is not None and rows.size < _TOGETHER and not self._part.has_positions:
             fold.count_later(rows, self._own)
         else:
-            count_batches(fold, rows, assigned, is_07=self._part.is_07)
+            count_batches(fold, rows, assigned, is_untimed=self._part.has_positions)
         if not is_unbroken and not rows["is_valid"].all():
             rows, assigned = rows[rows["is_valid"]], assigned.rows(rows["is_valid"])
-        if rows.size and not self._part.is_07:
+        if rows.size and not self._part.has_positions:
             self._see_valid(rows, assigned, is_unbroken=is_unbroken)
 
     def _see_valid(self, rows: NDArray[np.void], assigned: Assigned, *, is_unbroken: bool) -> None:
@@ -360,7 +360,7 @@ class PartFold:
         codec, magic = groups.codec[entry], groups.magic[entry]
         group_counts(fold.codecs, assigned, codec, nothing, count, nothing, nothing, nothing)
         group_counts(fold.magics, assigned, magic, nothing, count, nothing)
-        types = timestamp_types(magic, groups.is_log_append_time[entry], is_07=self._part.is_07)
+        types = timestamp_types(magic, groups.is_log_append_time[entry], is_untimed=self._part.has_positions)
         group_counts(fold.timestamp_types, assigned, types, count)
 
     def _see_times(self, offset: NDArray[np.int64], timestamp: NDArray[np.int64], assigned: Assigned) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.format.index import parse_offset_index, parse_time_index, used_entries
@@ -35,9 +35,7 @@ from kdump.verify.run import Judge
 from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
 from kdump.verify.smalllogs import SmallLogs
 from kdump.wire.compression import DEFAULT_LIMIT
-
-if TYPE_CHECKING:
-    from kdump.format.message07 import Message07
+from kdump.worlds import World
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +63,20 @@ class StatsOptions:
         return StatsFold(self.by, with_records=self.with_records, with_curves=self.with_curves, header=self.header)
 
 
+class WorldFigures(Protocol):
+    """How a log of another world is counted: the module ``figures`` of its package."""
+
+    def see_entries(self, part: PartFold, entries: Sequence[Any], *, with_records: bool, limit: int) -> None:
+        """Add entries of a log to ``part``.
+
+        Args:
+            part: takes them.
+            entries: in file order, as the checks of the world give them to ``verify.run.SeeEntries``.
+            with_records: decode them too.
+            limit: most bytes to which one entry may decompress.
+        """
+
+
 class StatsRun:
     """One run over any number of logs; a log that is given twice counts once.
 
@@ -79,7 +91,7 @@ class StatsRun:
         self._found: dict[str | None, dict[Severity, int]] = {}
         self._transactions = TransactionReader()
         self._is_followed: dict[str, bool] = {}
-        self._part_07: PartFold | None = None
+        self._world_part: PartFold | None = None
         # Logs that are read together give no records.
         self._small = None if options.with_records else SmallLogs(options.checks)
 
@@ -96,18 +108,17 @@ class StatsRun:
             self._folded.add(log)
             self._fold.merge(fold)
 
-    def see_07(self, path: str, entries: Sequence[tuple[Message07, int]]) -> None:
-        """Add the next entries of a log of Kafka 0.7; see ``verify.log07.See07``."""
-        from kdump.stats.log07 import see_entries  # not needed by today's logs
-
+    def see_entries(self, world: World, path: str, entries: Sequence[Any]) -> None:
+        """Add the next entries of a log of another world; see ``verify.run.SeeEntries``."""
         whole = path if is_stream(path) else files.absolute(path)
         if not entries:
-            part = replace(_part(FileContext.of(path), whole), is_07=True)
-            self._part_07 = None if whole in self._folded else self._fold.part(part)
+            part = replace(_part(FileContext.of(path), whole), has_positions=True)
+            self._world_part = None if whole in self._folded else self._fold.part(part)
             self._folded.add(whole)
-        elif self._part_07 is not None:
+        elif self._world_part is not None:
             options = self._options
-            see_entries(self._part_07, entries, with_records=options.with_records, limit=options.limit)
+            figures: WorldFigures = world.answer("figures")
+            figures.see_entries(self._world_part, entries, with_records=options.with_records, limit=options.limit)
 
     def see_finding(self, finding: Finding) -> None:
         """Count a finding."""

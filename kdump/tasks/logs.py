@@ -16,9 +16,10 @@ from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.named import is_named
 from kdump.log.opening import open_source
-from kdump.log.paths import LogSegment, LogSegment07, OtherFile, PathDirectory, expanded, file_by_name, resolve
+from kdump.log.paths import LogSegment, OtherFile, PathDirectory, WorldLog, expanded, file_by_name, resolve
 from kdump.log.source import Source, keep_size
 from kdump.reading.selection import Range
+from kdump.worlds import World
 
 TASK_BYTES: Final = 128 << 20
 """Small logs are put together until a task has so many bytes."""
@@ -34,7 +35,7 @@ class LogFile:
 
     ``path`` is absolute. ``given`` opens the log in any process (a URI with its credentials). ``context`` holds the
     columns that its rows share. ``offsets``: the offsets that it can hold, by its name and that of the next log.
-    ``is_07``: it is a log of Kafka 0.7.
+    ``world``: whose log it is; None: a log of today.
     """
 
     path: str
@@ -44,7 +45,7 @@ class LogFile:
     offsets: Range = field(default_factory=Range)
     given: str = field(default="", repr=False)
     is_named: bool = False
-    is_07: bool = False
+    world: World | None = None
 
     def open(self) -> Source:
         """The file, in any process. Raises as ``open_source``."""
@@ -109,14 +110,16 @@ class Wanted:
         return self.offsets.intersection(Range(self.starts.get(own), self.ends.get(own)))
 
 
-def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None], *, with_07: bool = False) -> list[LogFile]:
+def find_logs(
+    paths: Iterable[str], on_error: Callable[[KdumpError], None], *, with_worlds: bool = False
+) -> list[LogFile]:
     """The logs of some PATHs: files, partition and log directories, and patterns of any of them.
 
     Args:
         paths: as they were given; a relative one is relative to this process' directory.
         on_error: takes what is missing or cannot be listed, and files that are no logs by their names. Other files and
             directories without segments that match a pattern are ignored.
-        with_07: logs of Kafka 0.7 too.
+        with_worlds: logs of other worlds too.
     """
     found: list[LogFile] = []
 
@@ -129,7 +132,7 @@ def find_logs(paths: Iterable[str], on_error: Callable[[KdumpError], None], *, w
         is_pattern = fitting != [given]
         for path in fitting:
             try:
-                found += _logs_of(_segments_of(path, tell, with_07=with_07), tell)
+                found += _logs_of(_segments_of(path, tell, with_worlds=with_worlds), tell)
             except KdumpError as error:
                 tell(error)
     return _without_duplicates(found)
@@ -145,23 +148,21 @@ def listed_logs(paths: Iterable[str]) -> list[LogFile]:
 
 
 def _segments_of(
-    path: str, on_error: Callable[[KdumpError], None], *, with_07: bool
-) -> Iterable[LogSegment | LogSegment07]:
+    path: str, on_error: Callable[[KdumpError], None], *, with_worlds: bool
+) -> Iterable[LogSegment | WorldLog]:
     """The log at a path, or the logs in a directory. KdumpError for a file that is no log by its name."""
     found = resolve(path)
     if isinstance(found, PathDirectory):
-        wanted = (LogSegment, LogSegment07) if with_07 else LogSegment
+        wanted = (LogSegment, WorldLog) if with_worlds else LogSegment
         return (file for file in found.files(on_error) if isinstance(file, wanted))
     # A pipe counts as a log only if it has the name of one.
     log = file_by_name(path)
-    if isinstance(log, LogSegment) or (with_07 and isinstance(log, LogSegment07)):
+    if isinstance(log, LogSegment) or (with_worlds and isinstance(log, WorldLog)):
         return [log]
     raise OtherFile(path).error
 
 
-def _logs_of(
-    segments: Iterable[LogSegment | LogSegment07], on_error: Callable[[KdumpError], None]
-) -> Iterator[LogFile]:
+def _logs_of(segments: Iterable[LogSegment | WorldLog], on_error: Callable[[KdumpError], None]) -> Iterator[LogFile]:
     """The logs of some segments. Those of a partition are in offset order."""
     previous: LogFile | None = None
     for segment in segments:
@@ -173,8 +174,8 @@ def _logs_of(
             continue
         whole = files.absolute(path)
         given = files.with_credentials(whole)
-        is_07 = isinstance(segment, LogSegment07)
-        log = LogFile(whole, FileContext.of(path), base_offset, size, given=given, is_named=is_named(path), is_07=is_07)
+        context, world = FileContext.of(path), segment.world
+        log = LogFile(whole, context, base_offset, size, given=given, is_named=is_named(path), world=world)
         if previous is not None:
             is_next = os.path.dirname(previous.path) == os.path.dirname(log.path)
             yield replace(previous, offsets=Range(None, base_offset)) if is_next else previous

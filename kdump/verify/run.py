@@ -8,26 +8,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
 from kdump.kafka.image.names import TopicNames
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.names import METADATA_DIRECTORY, Kind, is_log_07, parse_file_name, parse_partition_directory
+from kdump.log.names import METADATA_DIRECTORY, Kind, parse_file_name, parse_partition_directory
 from kdump.log.opening import read_whole
 from kdump.log.partition import segment_files
 from kdump.log.paths import (
     LogSegment,
-    LogSegment07,
     OtherFile,
     PartitionFolder,
     PathDirectory,
     Sibling,
     Stream,
-    as_log_07,
-    is_zookeeper,
+    WorldLog,
+    as_log_of,
     resolve,
 )
 from kdump.log.siblings import owns_lines
@@ -52,13 +52,42 @@ from kdump.verify.siblings import (
 from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.wire.compression import DEFAULT_LIMIT
-
-if TYPE_CHECKING:
-    from kdump.verify.log07 import See07
-    from kdump.zookeeper.datafiles import DataSet
+from kdump.worlds import World, world_of_log, world_of_path
 
 _ANNOUNCED: Final = 64
 """Partitions that are listed together."""
+
+
+SeeEntries: TypeAlias = Callable[[World, str, Sequence[Any]], None]
+"""Takes the path of a log of a world and the next entries of it; none when the log was opened."""
+
+
+class WorldChecks(Protocol):
+    """What is wrong with the logs of another world: the module ``verify`` of its package."""
+
+    def check_logs(
+        self,
+        paths: Sequence[str],
+        options: CheckOptions,
+        *,
+        named: bool = True,
+        see: Callable[[str, Sequence[Any]], None],
+    ) -> Iterator[Item | KdumpError]:
+        """Check the logs of one partition. A log that cannot be read is an error among the items.
+
+        Args:
+            paths: the logs, in the order of their offsets; or one log.
+            options: how deep.
+            named: the names are those of the logs of a partition; False: a stream, or files of any name.
+            see: is shown the path of each log, and its entries.
+        """
+
+
+class WorldPathChecks(Protocol):
+    """What is wrong with a PATH of another world: the module ``verify`` of its package."""
+
+    def check(self, path: str, beside: Sequence[str]) -> Iterator[Item]:
+        """Check what a PATH means; ``beside``: other PATHs of the run. Raises KdumpError where it cannot be read."""
 
 
 class Judge(Protocol):
@@ -78,9 +107,9 @@ class Verification:
         judge: checks the segments of a partition; None: a ``PartitionCheck``.
         on_error: takes what is wrong with one partition of several; None: the first error is raised after the others.
         beside: other paths of the run, among which a log directory finds the metadata of its cluster.
-        options: how deep logs of Kafka 0.7 are checked.
-        is_07: files are such logs, whatever their names.
-        see_07: is shown the entries of such logs.
+        options: how deep logs of other worlds are checked.
+        world: files are logs of this world, whatever their names.
+        see: is shown the entries of logs of other worlds.
     """
 
     def __init__(
@@ -90,15 +119,15 @@ class Verification:
         on_error: Callable[[KdumpError], None] | None = None,
         beside: Sequence[str] = (),
         options: CheckOptions | None = None,
-        is_07: bool = False,
-        see_07: See07 = lambda path, entries: None,
+        world: World | None = None,
+        see: SeeEntries = lambda world, path, entries: None,
     ) -> None:
         self._beside = beside
         self._judge = judge or PartitionCheck()
         self._on_error = on_error
         self._options = options or CheckOptions()
-        self._is_07 = is_07
-        self._see_07 = see_07
+        self._world = world
+        self._see = see
         self._failed: list[KdumpError] = []
 
     def path(self, path: str) -> Iterator[Item]:
@@ -108,16 +137,17 @@ class Verification:
             KdumpError: MISSING, UNREADABLE, NO_SEGMENTS or NOT_A_SEGMENT_FILE.
         """
         self._failed.clear()
-        if is_zookeeper(path):
-            yield from _zookeeper(path, self._beside)
+        if (world := world_of_path(path)) is not None:
+            checks: WorldPathChecks = world.answer("verify")
+            yield from checks.check(path, self._beside)
             return
-        match as_log_07(resolve(path)) if self._is_07 else resolve(path):
+        match as_log_of(self._world, resolve(path)):
             case PathDirectory() as directory:
                 yield from self._directory(directory)
-            case Stream() if not self._is_07:
-                yield from self._log(path)
-            case Stream() | LogSegment07() as file:
-                yield from self._logs_07([path], named=is_log_07(file.path))
+            case Stream():
+                yield from self._log(path) if self._world is None else self._logs_of(self._world, [path], named=False)
+            case WorldLog(world=world) if world is not None:
+                yield from self._logs_of(world, [path], named=world_of_log(path) is world)
             case LogSegment(kind=kind):
                 if kind is Kind.LOG:
                     for finding in check_names([os.path.basename(path)]):
@@ -135,8 +165,8 @@ class Verification:
         without_logs = []
         checkpoints = Checkpoints(directory.path)
         for partition in self._announced(directory.path, directory.partitions(errors.append)):
-            if partition.names_07:
-                yield from self._logs_07(partition.paths_07)
+            for world, logs in partition.world_logs.items():
+                yield from self._logs_of(world, logs)
             if not partition.names:
                 without_logs.append(partition.path)
                 continue
@@ -200,11 +230,10 @@ class Verification:
             if not isinstance(item, PartitionExtent):
                 yield item
 
-    def _logs_07(self, paths: Sequence[str], *, named: bool = True) -> Iterator[Item]:
-        """Check the logs of a Kafka 0.7 partition."""
-        from kdump.verify.log07 import check_logs_07  # not needed by a check of today's logs
-
-        for item in check_logs_07(paths, self._options, named=named, see=self._see_07):
+    def _logs_of(self, world: World, paths: Sequence[str], *, named: bool = True) -> Iterator[Item]:
+        """Check the logs of another world in a partition; see ``WorldChecks``."""
+        checks: WorldChecks = world.answer("verify")
+        for item in checks.check_logs(paths, self._options, named=named, see=partial(self._see, world)):
             if isinstance(item, KdumpError):
                 self._fail(item)
             else:
@@ -247,22 +276,6 @@ def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Ite
     for item in Verification(check).path(files.strip_credentials(os.fspath(path))):
         if isinstance(item, Finding):
             yield item
-
-
-def _zookeeper(path: str, beside: Sequence[str]) -> Iterator[Item]:
-    """Check a data directory of ZooKeeper, or one of its files.
-
-    Where one PATH holds the snapshots and another one the logs, what is restored is told of the first of them.
-    """
-    from kdump.verify.zookeeperdata import check_zookeeper
-    from kdump.zookeeper.datafiles import data_sets
-
-    for found in data_sets([path]):
-        server: DataSet | None = found if files.is_directory(path) else None
-        if server is not None and not (found.snapshots and found.logs):
-            sets = data_sets(other for other in beside if files.is_directory(other) and is_zookeeper(other))
-            server = next((one for one in sets if set(found.files) < set(one.files)), found)
-        yield from check_zookeeper(found, server if server is None or server.path == path else None)
 
 
 def checked_log(file: Sibling) -> str | None:

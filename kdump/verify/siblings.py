@@ -435,7 +435,7 @@ def _name_problems(name: str, parsed: FileName | None, logs: set[str]) -> Iterat
             yield Codes.UNNUMBERED_NAME, "the name does not begin with an offset"
         else:
             yield Codes.LEFTOVER, f"a leftover ({os.path.splitext(name)[1]})"
-    elif parsed is None or parsed.kind in (Kind.CHECKPOINT, Kind.LOG_07) or parsed.state:
+    elif parsed is None or parsed.kind in (Kind.CHECKPOINT, Kind.WORLD_LOG) or parsed.state:
         return
     elif parsed.base_offset is None:
         yield Codes.UNNUMBERED_NAME, "the name does not begin with an offset"

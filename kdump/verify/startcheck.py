@@ -97,7 +97,7 @@ class StartCheck:
         forgotten: open transactions that the broker does not know any more.
         bytes_read: how many bytes of the files the broker reads.
         begun: what is known of transactions left open or forgotten, by first offset; if that was asked for.
-        is_07: it is the start of a Kafka 0.7 broker.
+        world: whose broker it is, see ``World.title``; '': a broker of today.
     """
 
     path: str
@@ -111,7 +111,7 @@ class StartCheck:
     forgotten: tuple[OpenTransaction, ...]
     bytes_read: int
     begun: Mapping[int, TransactionStart] = field(default_factory=dict)
-    is_07: bool = False
+    world: str = ""
 
     @property
     def is_harmless(self) -> bool:
@@ -133,7 +133,7 @@ class LogDirectoryCheck:
     """A log directory as a whole: its partitions, those that do not start, and how many cannot be read.
 
     ``strays``: how many partitions become strays. ``misnamed``: how many have the topic id of another topic, so that
-    nobody serves them.
+    nobody serves them. ``world``: as of StartCheck.
     """
 
     path: str
@@ -142,7 +142,7 @@ class LogDirectoryCheck:
     failed: tuple[StartCheck, ...]
     unread: int
     obstacles: tuple[Obstacle, ...]
-    is_07: bool = False
+    world: str = ""
     strays: int = 0
     misnamed: int = 0
 

@@ -237,8 +237,10 @@ def log_directory_text(check: LogDirectoryCheck) -> str:
     paths = [*(failed.path for failed in check.failed), *(obstacle.path for obstacle in check.obstacles)]
     failed = [os.path.basename(files.absolute(one)) for one in paths]
     text += "; ".join([f"{_CONSEQUENCES[outcome]}, because of {escaped(_listed(failed))}", *exceptions]) + "\n"
-    if check.is_07:
-        text += f"{path}: a broker of Kafka 0.7 leaves {CLEAN_SHUTDOWN} after that: its next start recovers nothing\n"
+    if check.world:
+        text += (
+            f"{path}: a broker of {check.world} leaves {CLEAN_SHUTDOWN} after that: its next start recovers nothing\n"
+        )
     elif check.is_clean:
         when = "the whole broker stops" if outcome is StartOutcome.BROKER_STOPS else "the log directory goes offline"
         text += f"{path}: {CLEAN_SHUTDOWN} is gone when {when}: the start after this one is an unclean one\n"

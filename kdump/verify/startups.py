@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import (
@@ -44,7 +44,7 @@ from kdump.kafka.startup.outcome import (
 from kdump.log import files
 from kdump.log.listing import ListingEntry
 from kdump.log.lock import is_held
-from kdump.log.names import CLUSTER_METADATA, is_log_07
+from kdump.log.names import CLUSTER_METADATA
 from kdump.log.opening import read_whole
 from kdump.log.partition import no_segments
 from kdump.log.paths import PathDirectory, resolve
@@ -66,15 +66,31 @@ from kdump.verify.startcheck import (
     worst_outcome,
 )
 from kdump.verify.transactioncoordinator import coordinators_of
+from kdump.worlds import World, world_of_log
 
 _OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT}
+
+
+class WorldStarts(Protocol):
+    """What a broker of another world does: the module ``start`` of its package."""
+
+    def check_start(self, directory: Directory, settings: LoadSettings, *, checksums: bool) -> StartCheck:
+        """What its start makes of a partition directory; see ``startcheck.check_start``."""
+
+    def obstacles(self, path: str, folders: Iterable[str]) -> list[Obstacle]:
+        """Which of the ``folders`` in ``path`` stop it by their names."""
+
+
+def _starts_of(world: World) -> WorldStarts:
+    starts: WorldStarts = world.answer("start")
+    return starts
 
 
 class StartOptions(NamedTuple):
     """What is used instead of what the log directory says; None: nothing.
 
-    ``max_index_size``: segment.index.bytes; ``now``: the time, ms; ``checksums``: see check_start; ``is_07``: the
-    broker is one of Kafka 0.7, also where no file of a directory says so.
+    ``max_index_size``: segment.index.bytes; ``now``: the time, ms; ``checksums``: see check_start; ``world``: the
+    broker is one of this world, also where no file of a directory says so.
     """
 
     is_clean: bool | None = None
@@ -83,7 +99,7 @@ class StartOptions(NamedTuple):
     max_index_size: int = DEFAULT_INDEX_SIZE
     now: int | None = None
     checksums: bool = False
-    is_07: bool = False
+    world: World | None = None
 
 
 class Task(NamedTuple):
@@ -92,7 +108,7 @@ class Task(NamedTuple):
     path: str
     settings: LoadSettings
     checksums: bool
-    is_07: bool = False
+    world: World | None = None
     tells_begins: bool = True
 
     def run(self) -> StartCheck | KdumpError:
@@ -108,10 +124,8 @@ class Task(NamedTuple):
             try:
                 directory = Directory.on_disk(self.path)
                 watch = Watch(self.path, *(os.path.join(self.path, name) for name in directory.before))
-                if self.is_07:
-                    from kdump.verify.start07 import check_start_07  # not needed by a start of today
-
-                    return check_start_07(directory, self.settings, checksums=self.checksums)
+                if self.world is not None:
+                    return _starts_of(self.world).check_start(directory, self.settings, checksums=self.checksums)
                 return check_start(
                     directory,
                     self.settings,
@@ -184,7 +198,7 @@ class _StartTarget(NamedTuple):
     is_whole: bool
     tasks: list[Task]
     obstacles: list[Obstacle]
-    is_07: bool = False
+    world: World | None = None
 
     @property
     def directory(self) -> str:
@@ -203,7 +217,7 @@ class _Nodes:
 
     def obstacles(self, place: _StartTarget, failed: Sequence[StartCheck], known: Sequence[Obstacle]) -> list[Obstacle]:
         """Those of a log directory beside what is known: its files, its directories, and that none is left."""
-        if place.is_07:
+        if place.world is not None:
             return []
         if place.directory not in self._refusals:
             # Above a partition that is a PATH lies a log directory only if there is a meta.properties.
@@ -267,7 +281,7 @@ def start_all(
             places.append(place._replace(tasks=[_with_config(task, place, fates) for task in place.tasks]))
         except KdumpError as error:
             on_error(error.located(path))
-    duplicates = _duplicates((place for place in places if not place.is_07), fates.strays)
+    duplicates = _duplicates((place for place in places if place.world is None), fates.strays)
     told: set[Obstacle] = set()
     nodes = _Nodes(fates, on_error)
     tasks = [task for place in places for task in place.tasks]
@@ -306,7 +320,7 @@ def start_all(
                 tuple(failed),
                 unread,
                 tuple(obstacles),
-                place.is_07,
+                "" if place.world is None else place.world.title,
                 sum(fates.becomes_stray(task.path) for task in place.tasks),
                 sum(fates.is_misnamed(task.path) for task in place.tasks),
             )
@@ -337,7 +351,7 @@ def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
         max_index_size=options.max_index_size,
         now=options.now,
     )
-    return Task(directory, settings, options.checksums, options.is_07)
+    return Task(directory, settings, options.checksums, options.world)
 
 
 def _place(path: str, options: StartOptions) -> _StartTarget:
@@ -349,8 +363,9 @@ def _place(path: str, options: StartOptions) -> _StartTarget:
     entries = files.listing(path)
     if _is_metadata(path):
         raise KdumpError(Codes.UNREADABLE, "the log of a KRaft cluster's metadata, which other code loads: no answer")
-    if options.is_07 or any(is_log_07(entry.name) for entry in entries) or _is_log_directory_07(found, entries):
-        return _place_07(path, entries, options._replace(is_07=True))
+    world = options.world or _world_among(entries) or _world_below(found, entries)
+    if world is not None:
+        return _place_in(world, path, entries, options._replace(world=world))
     if found.is_partition(entries):
         above = _above(path)
         known = read_log_directory(above)
@@ -378,27 +393,31 @@ def _is_metadata(path: str) -> bool:
     return _name_of(path).startswith(f"{CLUSTER_METADATA}-")
 
 
-def _is_log_directory_07(found: PathDirectory, entries: Sequence[ListingEntry]) -> bool:
-    """No file of a broker of today lies in it, and logs of Kafka 0.7 lie in its folders."""
+def _world_among(entries: Iterable[ListingEntry]) -> World | None:
+    """The world whose logs are among the entries of a directory."""
+    return next(filter(None, (world_of_log(entry.name) for entry in entries)), None)
+
+
+def _world_below(found: PathDirectory, entries: Sequence[ListingEntry]) -> World | None:
+    """The world whose logs lie in the folders of a directory in which no file of a broker of today lies."""
     if any(entry.name in _OF_LOG_DIRECTORIES - {CLEAN_SHUTDOWN} for entry in entries):
-        return False
+        return None
     if found.is_partition(entries):
-        return False
+        return None
     folders = (entry.path for entry in entries if entry.is_directory)
-    return any(is_log_07(inside.name) for folder in folders for inside in files.listing(folder))
+    return next(filter(None, (_world_among(files.listing(folder)) for folder in folders)), None)
 
 
-def _place_07(path: str, entries: Sequence[ListingEntry], options: StartOptions) -> _StartTarget:
-    from kdump.verify.start07 import obstacles_07  # not needed by a start of today
-
+def _place_in(world: World, path: str, entries: Sequence[ListingEntry], options: StartOptions) -> _StartTarget:
+    starts = _starts_of(world)
     known = read_log_directory(path)
     folders = sorted(entry.name for entry in entries if entry.is_directory)
-    if any(is_log_07(entry.name) for entry in entries) or (not folders and parse_folder(_name_of(path))):
+    if _world_among(entries) is not None or (not folders and parse_folder(_name_of(path))):
         above = _above(path)
-        obstacles = obstacles_07(above, [_name_of(path)])
-        return _StartTarget(path, known, False, [_task(path, read_log_directory(above), options)], obstacles, True)
+        obstacles = starts.obstacles(above, [_name_of(path)])
+        return _StartTarget(path, known, False, [_task(path, read_log_directory(above), options)], obstacles, world)
     tasks = [_task(os.path.join(path, name), known, options) for name in folders]
-    return _StartTarget(path, known, True, tasks, obstacles_07(path, folders), True)
+    return _StartTarget(path, known, True, tasks, starts.obstacles(path, folders), world)
 
 
 def _name_of(path: str) -> str:

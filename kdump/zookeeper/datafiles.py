@@ -13,8 +13,8 @@ from typing import Final
 from kdump.codes import Codes, KdumpError
 from kdump.log import files
 from kdump.log.opening import open_source
-from kdump.log.zookeepernames import VERSION_DIRECTORY, ZooKeeperName, parse_zookeeper_name
 from kdump.wire.compression import DEFAULT_LIMIT, GZIP, SNAPPY, decompress
+from kdump.zookeeper.names import VERSION_DIRECTORY, ZooKeeperName, parse_zookeeper_name
 
 _CODECS: Final = {"gz": GZIP, "snappy": SNAPPY}
 _MOST_BYTES: Final = 1 << 30

@@ -12,7 +12,6 @@ import pytest
 
 from kdump import testing
 from tests.harness.archives import unpack_cases
-from tests.harness.captures import Captures, names_with_logs, partition_cases
 from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE
 from tests.harness.cli_runs import kdump as command
 from tests.harness.scanned import dumped, of_values
@@ -33,18 +32,6 @@ def log(tmp_path: Path) -> Path:
         {"key": f"k{n}", "value": b"\xff" * n, "headers": [["h", None]], "timestamp": n} for n in range(300)
     ]
     return testing.write_segment(tmp_path / "orders-7", rows, codec="gzip", records_per_batch=50)
-
-
-@pytest.mark.parametrize("partition", partition_cases(names_with_logs(), fast=64))
-@pytest.mark.parametrize("kind", ["records", "batches"])
-def test_captures(captures: Captures, partition: str, kind: str) -> None:
-    path = captures.root / partition
-    expected = dumped(str(path), kind=kind)
-    for form in FORMS:
-        run = command("dump", "--output", form, f"--{kind}", "--resync", str(path), cwd=Path.cwd())
-        table = table_of(form, run.stdout)
-        assert of_values(table.to_pylist()) == expected, form
-        assert not expected or table.schema.names == list(expected[0]), form
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -16,11 +16,10 @@ import pytest
 from kdump.dump.follow import followed
 from kdump.dump.run import DumpRun
 from kdump.dump.targets import target_by_path
-from kdump.format.message07 import write_message
 from kdump.format.record import PIECE_RECORDS
+from kdump.kafka07.message import write_message
 from kdump.log.names import MAX_OFFSET
 from kdump.reading.reporter import Reporter
-from kdump.stats import log07
 from kdump.stats.fold import PartFold
 from kdump.stats.records import EntryRecords
 from kdump.wire.compression import GZIP, compress
@@ -414,7 +413,7 @@ def test_figures(case: str, kdump: Run) -> None:
 def test_figures_do_not_depend_on_the_pieces_that_are_held(kdump: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("stats", "--by", "codec", "--output", "jsonl", *CLEAN)
     whole = kdump(*words).rows
-    monkeypatch.setattr(log07, "_PIECE", 1)
+    monkeypatch.setattr("kdump.kafka07.figures._PIECE", 1)
     assert kdump(*words).rows == whole
 
 

@@ -302,7 +302,7 @@ def test_set_up_commands() -> None:
     capture = ROOT / dump.split()[-1]
     assert capture.is_relative_to(ROOT / "fixtures" / "segments")
     assert capture.read_bytes()[16] == 2
-    assert tests.endswith("-m pytest -q -n auto --dist loadfile")
+    assert tests.endswith('-m pytest -q -n auto --dist worksteal -m "not slow and not spark"')
 
 
 def test_changelog_names_the_version() -> None:

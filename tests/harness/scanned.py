@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import kdump
 from tests.harness.cli_runs import kdump as command
 
 Row = dict[str, Any]
+Form = Callable[[kdump.Scan], list[Row]]
+_Item = TypeVar("_Item")
+_BATCH_CRC = "KD108"
 _BYTES = ("key", "value")
 _JSON = ("control", "decodedKey", "decodedValue")
 
@@ -52,6 +57,62 @@ def of_values(rows: Iterable[Row]) -> list[Row]:
                 row[name] = json.loads(row[name])
         found.append(row)
     return found
+
+
+def by_arrow(scan: kdump.Scan) -> list[Row]:
+    """The rows of its Arrow table."""
+    return of_values(scan.to_arrow().to_pylist())
+
+
+def by_pandas(scan: kdump.Scan) -> list[Row]:
+    """The rows of its pandas frame."""
+    return of_values(scan.to_pandas().to_dict("records"))
+
+
+def by_polars(scan: kdump.Scan) -> list[Row]:
+    """The rows of its polars frame."""
+    return of_values(scan.to_polars().to_dicts())
+
+
+def by_duckdb(scan: kdump.Scan) -> list[Row]:
+    """What DuckDB selects from it."""
+    with import_module("duckdb").connect() as connection:
+        connection.register("records", scan)
+        found = connection.sql("from records")
+        return of_values(dict(zip(found.columns, row, strict=True)) for row in found.fetchall())
+
+
+FORMS: list[Form] = [
+    by_arrow,
+    by_pandas,
+    *(form for form, package in ((by_polars, "polars"), (by_duckdb, "duckdb")) if find_spec(package) is not None),
+]
+"""Each takes all records of a scan; they take turns. ``pip install -e '.[dev]'`` brings what the last two need."""
+
+
+def columns_of(rows: list[Row]) -> list[str]:
+    """The names of the columns; what of_records needs where there are no rows."""
+    return list(rows[0]) if rows else ["offset"]
+
+
+def without_damage(rows: list[Row], found: list[kdump.Finding]) -> list[Row]:
+    """The rows of what is sound, by the rows and by the findings of a scan."""
+    invalid = {(finding.path, finding.position) for finding in found if finding.code == _BATCH_CRC}
+    return [
+        row
+        for row in rows
+        if row["isValid"] and row["problem"] is None and (row["file"], row["position"]) not in invalid
+    ]
+
+
+def until_damage(items: Iterable[_Item]) -> tuple[list[_Item], kdump.KdumpError | None]:
+    """What comes before an error, and the error."""
+    found: list[_Item] = []
+    try:
+        found.extend(items)
+    except kdump.KdumpError as error:
+        return found, error
+    return found, None
 
 
 def _plain(value: Any) -> Any:

@@ -12,18 +12,18 @@ import kdump
 ROOT = Path(kdump.__file__).parent
 
 RANKS = [
-    {"codes", "limits"},
+    {"codes", "limits", "worlds"},
     {"system"},
     {"wire"},
     {"format"},
     {"fast", "log", "payloads"},
     {"reading"},
-    {"rows", "kafka", "explain", "zookeeper"},
+    {"rows", "kafka", "explain"},
     {"tasks"},
     {"dump", "verify"},
     {"diff"},
     {"convert", "stats", "repair"},
-    {"restore", "spark", "library"},
+    {"restore", "spark", "library", "kafka07", "zookeeper"},
     {"cli", "testing"},
 ]
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}

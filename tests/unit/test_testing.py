@@ -10,7 +10,6 @@ import pytest
 
 import kdump
 from kdump import testing
-from tests.harness.captures import Captures, partition_cases
 from tests.harness.cli_runs import kdump as command
 
 LOG = f"{0:020}.log"
@@ -78,24 +77,6 @@ def test_markers_among_records(tmp_path: Path) -> None:
         "ABORT",
     ]
     assert records[1].control == {"coordinatorEpoch": 4}
-
-
-@pytest.mark.parametrize("partition", partition_cases(fast=32))
-def test_records_of_a_scan_are_written_again(captures: Captures, partition: str, tmp_path: Path) -> None:
-    for log in sorted((captures.root / partition).glob("*.log")):
-        records = list(kdump.scan(log, on_damage="skip"))
-        offsets = [record.offset for record in records]
-        if not records or offsets != sorted(set(offsets)):
-            continue
-        if any(record.magic > 2 for record in records):
-            # Readers take it for 2; nobody writes it.
-            with pytest.raises(ValueError, match="magic is 3"):
-                testing.write_segment(tmp_path / partition / log.name, records)
-            continue
-        again = list(kdump.scan(testing.write_segment(tmp_path / partition / log.name, records)))
-        mapped = [record[:6] for record in again]
-        assert [one[2:5] for one in mapped] == [record[2:5] for record in records]
-        assert [one[0] for one in mapped] == offsets
 
 
 def test_the_same_bytes_as_the_command(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class Dialect(ReportStyle):
     decoder_packages: ClassVar[tuple[str, ...]] = (DECODER_PACKAGE,)
     decoder_classes: ClassVar[frozenset[str]] = frozenset(DECODER_CLASSES)
     ignores: ClassVar[frozenset[Kind]] = frozenset()
-    """The kinds of files that it does not know. Logs of Kafka 0.7 are always shown as its own tool shows them."""
+    """The kinds of files that it does not know. Logs of other worlds are always shown as their own tools show them."""
     names_ignored: ClassVar = True
     """It says which files it does not know."""
     print_shows_records: ClassVar = True

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
@@ -29,6 +29,7 @@ from kdump.log.opening import open_source, read_whole
 from kdump.log.walk import Chunk
 from kdump.payloads.java import normalize_path, parse_int, parse_long
 from kdump.reading.printing import Printer, TextBytes
+from kdump.worlds import World
 
 if TYPE_CHECKING:
     from kdump.dump.text.decoders import TextDecoding
@@ -108,8 +109,8 @@ class TextOutput(DumpOutput[str, TextBytes]):
         self._awaits_offset = target.unnamed
         if target.unnamed:
             return
-        if target.is_07:
-            self._heading(f"Starting offset: {_number(target)}\n")
+        if target.world is not None:
+            self._heading(f"{_text_of(target.world).START_LABEL}: {_number(target)}\n")
         elif target.kind is Kind.LOG:
             self._heading(f"{self._dialect.start_label}: {_number(target)}\n")
         else:
@@ -117,10 +118,8 @@ class TextOutput(DumpOutput[str, TextBytes]):
 
     def printer(self, target: Target, outcomes: Outcomes, undecoded: Undecoded) -> Printer[str, TextBytes]:
         """See DumpOutput."""
-        if target.is_07:
-            from kdump.dump.text.printer07 import TextPrinter07  # not needed by a dump of today's logs
-
-            return TextPrinter07(self._text_options)
+        if target.world is not None:
+            return _text_of(target.world).printer(self._text_options)
         view = self.options.view
         # Only a whole log shows whether its offsets follow one another.
         if view.selection.is_everything and not self.options.read_committed and not self.budget.is_skipping:
@@ -140,21 +139,21 @@ class TextOutput(DumpOutput[str, TextBytes]):
             self._line(f"{self._dialect.start_label}: {offset}\n")
 
     def reads_records(self, target: Target) -> bool:
-        """See DumpOutput; the tool of Kafka 0.7 does not look into wrappers."""
-        return super().reads_records(target) and not target.is_07
+        """See DumpOutput; the tools of other worlds do not look into wrappers."""
+        return super().reads_records(target) and target.world is None
 
     def end_entries(self, target: Target, end: int) -> None:
-        """See DumpOutput; the tool of Kafka 0.7 says where the log ends."""
-        if target.is_07 and not self._holds_headings:
-            self._line(f"tail of the log is at offset: {(target.base_offset or 0) + end}\n")
+        """See DumpOutput; the tool of another world says where the log ends."""
+        if target.world is not None and not self._holds_headings:
+            self._line(_text_of(target.world).end_line((target.base_offset or 0) + end))
 
     def skipped(self, finding: Finding) -> None:
         """See DumpOutput. The text does not show it."""
 
     def shows_damage(self, target: Target, error: DamageError) -> bool:
         """See DumpOutput: the Java tool goes on after invalid bytes at the end and after a damaged snapshot."""
-        if target.is_07:
-            if error.code in _ENDS_OF_07 and error.position is not None:
+        if target.world is not None:
+            if error.code in _text_of(target.world).ENDS and error.position is not None:
                 self.end_entries(target, error.position)
             return False
         if target.is_log:
@@ -261,8 +260,26 @@ class TextOutput(DumpOutput[str, TextBytes]):
         self._lines(map(self._dialect.producer_line, parse_snapshot(read_whole(target.path))))
 
 
-_ENDS_OF_07: Final = (Codes.TRAILING_BYTES, Codes.LENGTH_TOO_SMALL)
-"""What the tool of Kafka 0.7 takes for the end of a log (docs/spec/old-kafka.md#15-iterating)."""
+class WorldText(Protocol):
+    """What the tool of another world prints: the module ``text`` of its package.
+
+    ``START_LABEL``: of the heading with the first offset. ``ENDS``: damage that it takes for the end of a log.
+    """
+
+    START_LABEL: str
+    ENDS: tuple[Codes, ...]
+
+    def printer(self, options: TextOptions) -> Printer[str, TextBytes]:
+        """Prints the entries."""
+
+    def end_line(self, offset: int) -> str:
+        """The line at the end of a log, with the offset after it."""
+
+
+def _text_of(world: World) -> WorldText:
+    text: WorldText = world.answer("text")
+    return text
+
 
 _SMALL_FILES: dict[Kind | None, Callable[[TextOutput, Target], None]] = {
     None: TextOutput._dump_text_file,

@@ -38,8 +38,9 @@ from kdump.repair.plan.plan import LineChange
 from kdump.repair.plan.recovery import HashAndRecover, start_sha256
 from kdump.system.files import like_of
 from kdump.system.paths import absolute_path
+from kdump.worlds import WORLDS
 
-LOGS: Final = (Kind.LOG.value, Kind.LOG_07.value)
+LOGS: Final = (Kind.LOG.value, *(world.log_suffix for world in WORLDS if world.log_suffix))
 """Ends of the names of logs."""
 _ROOM: Final = 1 << 17
 """Bytes for manifests and directories."""

@@ -14,8 +14,8 @@ from kdump.codes import Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.batch import parse_header
 from kdump.format.checkpoint import parse_leader_epoch_checkpoint, parse_offset_checkpoint, parse_partition_metadata
-from kdump.format.message07 import write_message
 from kdump.format.snapshot import parse_snapshot
+from kdump.kafka07.message import write_message
 from kdump.log.lock import DirectoryLock
 from kdump.reading.selection import Range
 from kdump.repair.begun import undo_repair

@@ -1,4 +1,4 @@
-"""Exact figures are those of a plain count over ``dump --print-data-log --output jsonl``, on every capture."""
+"""Exact figures of groups; ``tests/property/test_captures.py`` has those of each log."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import struct
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kdump.stats.grouping import By
-from kdump.stats.report import stats_row
 from tests.harness.batches import CONTROL, GZIP, MAX_INT64, TRANSACTIONAL, Row, plain_rows, v2_batch
-from tests.harness.captures import Captures, partition_cases, partition_names
+from tests.harness.captures import Captures, partition_names
 from tests.harness.plain_figures import figures_of, key_of, outcomes, plain_figures, report_of, shown
 
 LOGS = [name for name in partition_names() if not name.startswith("damaged/")]
@@ -30,17 +28,6 @@ def grouped(rows: list[dict[str, Any]], key: Callable[[dict[str, Any]], str]) ->
     for row in rows:
         found[key(row)].append(row)
     return found
-
-
-@pytest.mark.parametrize("partition", partition_cases(fast=16))
-def test_segments(captures: Captures, partition: str) -> None:
-    for log in logs_of(captures, partition):
-        batches, records = shown(str(log))
-        row = figures_of(str(log))[str(log)]
-        plain = plain_figures(batches, records)
-        plain["files"] = 1
-        assert {name: row[name] for name in plain} == plain
-        assert {outcome: share["records"] for outcome, share in row["transactions"].items()} == outcomes(records)
 
 
 @pytest.mark.parametrize("by", [by for by in By if by is not By.SEGMENT and not by.is_of_contents])
@@ -74,51 +61,6 @@ def test_groups(captures: Captures, group: str, by: By) -> None:
 def _milliseconds(label: str) -> int:
     moment = datetime.fromisoformat(label)
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()) * 1000
-
-
-@pytest.mark.parametrize("partition", partition_cases(LOGS, fast=16))
-def test_headers_only(captures: Captures, partition: str) -> None:
-    """What batch headers say; of compressed messages of magic 0 and 1 not how many there are."""
-    for log in logs_of(captures, partition):
-        batches, records = shown(str(log))
-        (figures,) = report_of(str(log), with_records=False).groups
-        row = stats_row(figures, By.SEGMENT)
-        plain = plain_figures(batches, records)
-        same = {"bytes", "batches", "controlBatches", "maxOffset", "damagedBatches"}
-        if all(batch["magic"] == 2 for batch in batches):
-            same |= {"records", "controlRecords", "maxTimestamp", "timestampTypes", "codecs", "magics"}
-            # Compaction takes records, and leaves the header.
-            same -= {"maxOffset", "maxTimestamp"} if row["missingOffsets"] else set()
-        row["codecs"] = {
-            name: {what: share[what] for what in plain["codecs"][name]} for name, share in row["codecs"].items()
-        }
-        assert {name: row[name] for name in same} == {name: plain[name] for name in same}
-        assert row["nullKeys"] is row["tombstones"] is row["distinctKeys"] is row["heaviestKeys"] is None
-
-
-@pytest.mark.parametrize("partition", partition_cases(LOGS, fast=16))
-def test_missing_offsets(captures: Captures, partition: str) -> None:
-    """Of a partition without damage: all that lie between its first segment's name and its last batch."""
-    logs = logs_of(captures, partition)
-    batches, records = shown(*map(str, logs))
-    if not batches or any(not batch["isValid"] for batch in batches):
-        pytest.skip("nothing to count, or damage")
-    report = report_of(str(captures.root / partition), by=By.PARTITION)
-    if report.total.is_damaged:
-        pytest.skip("damage")
-    first = int(logs[0].name.partition(".")[0])
-    last = max(batch["lastOffset"] for batch in batches)
-    assert report.total.sums["missing_offsets"] == last - first + 1 - len({record["offset"] for record in records})
-
-
-@pytest.mark.parametrize("partition", partition_cases(LOGS, fast=16))
-def test_steps_back(captures: Captures, partition: str) -> None:
-    """Over the segments of a partition as one log."""
-    _, records = shown(*map(str, logs_of(captures, partition)))
-    times = [record["timestamp"] for record in records if record["timestamp"] is not None and record["timestamp"] >= 0]
-    back = [before - time for before, time in pairwise(times) if time < before]
-    total = report_of(str(captures.root / partition)).total
-    assert (total.sums["timestamps_back"], total.step_back) == (len(back), max(back, default=0))
 
 
 def test_a_wrong_base_offset_leaves_no_gap(tmp_path: Path) -> None:

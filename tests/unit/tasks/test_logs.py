@@ -17,7 +17,6 @@ from kdump.spark.readrecords import ArrowOptions, Mode, read_logs
 from kdump.tasks.logs import OPEN_COST, LogFile, Wanted, find_logs, plan
 from tests.harness.arrowrows import Row, dumped, mapped, rows_of
 from tests.harness.batches import message, v2_batch, wrapper
-from tests.harness.captures import Captures, partition_cases
 from tests.harness.fast_reference import Row as Record
 from tests.harness.forgedlogs import FORGED, forged_log
 
@@ -34,15 +33,6 @@ def logs_of(*paths: Path | str) -> list[LogFile]:
 def read(path: Path | str, table: Table, mode: Mode = Mode.PERMISSIVE) -> list[Row]:
     options = ArrowOptions(table, arrow_schema(table), mode=mode)
     return rows_of(batch for task in plan(logs_of(path)) for batch in read_logs(task, options))
-
-
-@pytest.mark.parametrize("partition", partition_cases(fast=32))
-def test_rows_of_captures(captures: Captures, partition: str) -> None:
-    for log in captures.segment_files(partition):
-        if log.name.endswith(".log"):
-            for kind, table in KINDS:
-                expected = list(map(mapped, dumped(kind, log)))
-                assert read(log, table) == expected, f"{kind} of {log}"
 
 
 @pytest.mark.parametrize("kind", FORGED)

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kdump.format.message07 import MIN_LENGTH, Message07, Record07, parse_message, read_records
+from kdump.kafka07.message import MIN_LENGTH, Message07, Record07, parse_message, read_records
+from kdump.kafka07.resync import ResyncWalk07
+from kdump.kafka07.walk import Walk07
 from kdump.log.gaps import Gap
-from kdump.log.resync07 import ResyncWalk07
 from kdump.log.walk import Chunk
-from kdump.log.walk07 import Walk07
 from kdump.reading.printing import RowsT, RowT
 from kdump.reading.view import LogView
 

@@ -1,4 +1,4 @@
-"""The tables of the messages of Kafka 0.7: those of today's, with ``nextOffset``.
+"""Rows of the messages of Kafka 0.7: the tables are those of today, with ``nextOffset``; see ``rows.logs``.
 
 Source: docs/contract.md#23-rows. All columns are those of ``rows.tables``, so that a reader of rows needs to know one
 set of names; what a message of 0.7 does not have is null.
@@ -6,11 +6,18 @@ set of names; what a message of 0.7 does not have is null.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
-from kdump.rows.schema import Column, ColumnType, Getter, Table
+from kdump.kafka07.resync import ResyncWalk07
+from kdump.kafka07.view import LogView07
+from kdump.log.gaps import Gap
+from kdump.log.source import Source
+from kdump.log.walk import Chunk
+from kdump.reading.view import LogView
+from kdump.rows.schema import FILE, Column, ColumnType, Getter, Table
 from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
 
 _OF_RECORD: Final[dict[str, Getter]] = {
@@ -62,7 +69,34 @@ _OF_07: Final = (
     (BATCH, BATCH_07),
 )
 
+FRAME: Final = Table(
+    "frame",
+    (
+        *FILE,
+        Column("frame", ColumnType.TEXT, of_row=attrgetter("frame")),
+        Column("isRequest", ColumnType.BOOLEAN, of_row=attrgetter("is_request")),
+        Column("offset", ColumnType.INT64, of_row=attrgetter("part.offset")),
+        Column("errorCode", ColumnType.INT32, of_row=attrgetter("part.error_code")),
+        Column("error", ColumnType.TEXT, of_row=attrgetter("error")),
+        Column("size", ColumnType.INT32, of_row=attrgetter("size")),
+        Column("partialSize", ColumnType.INT32, of_row=attrgetter("partial_size")),
+        Column("fields", ColumnType.OBJECT, of_row=attrgetter("fields")),
+    ),
+    shown=("frame", "isRequest", "offset", "errorCode", "error", "size", "partialSize", "fields"),
+)
+"""The part of a saved request or response that is about one partition; its messages or batches follow as rows."""
 
-def table_07(table: Table) -> Table:
-    """The table of 0.7 in the place of a table of ``rows.tables``; one of 0.7 is its own."""
-    return next(found for today, found in _OF_07 if table in (today, found))
+
+def table(today: Table) -> Table:
+    """See WorldRows; a table of 0.7 is its own."""
+    return next(found for one, found in _OF_07 if today in (one, found))
+
+
+def view(base_offset: int) -> Callable[..., LogView[Any, Any]]:
+    """See WorldRows."""
+    return partial(LogView07[Any, Any], base_offset)
+
+
+def items_past_damage(source: Source, base_offset: int, start: int) -> Iterator[Chunk | Gap]:
+    """See WorldRows."""
+    return ResyncWalk07(source, base_offset, start=start).items()

@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
-from kdump.codes import Codes, DamageError, Finding
+from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.log.context import FileContext
 from kdump.reading.printing import Emit
 from kdump.reading.selection import RowBudget
-from kdump.rows.filetables import NODE, SESSION, TRANSACTION
 from kdump.rows.printers import Lines
 from kdump.rows.scalarlines import plain
 from kdump.rows.schema import Row, Table
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
-from kdump.zookeeper.datafiles import DataFile, DataSet
+from kdump.zookeeper.datafiles import DataFile, DataSet, data_sets
 from kdump.zookeeper.releases import release_of
 from kdump.zookeeper.secrets import data_without_secrets, shown_acl
 from kdump.zookeeper.snapshotfile import read_snapshot
+from kdump.zookeeper.tables import NODE, SESSION, TRANSACTION
 from kdump.zookeeper.transactions import TxnBody
 from kdump.zookeeper.txnlog import EndKind, LogEntry, TxnLog
 
+TABLES: tuple[Table, ...] = (TRANSACTION, SESSION, NODE)
 
-class ZooKeeperDump:
-    """A dump of files of ZooKeeper.
 
-    Args:
-        lines: makes the writer of a file's rows; None: text.
-        emit: takes whole lines for stdout.
-        budget: how many rows are shown.
-        resync: transactions after damage are shown too.
-        show_secrets: passwords, salts and keys are shown.
-    """
+class PathDump:
+    """See WorldPathDump."""
 
     def __init__(
         self,
@@ -43,21 +37,31 @@ class ZooKeeperDump:
         budget: RowBudget,
         resync: bool,
         show_secrets: bool,
+        limit: int,
     ) -> None:
         self._make_lines = lines
         self._emit = emit
         self._budget = budget
         self._resync = resync
         self._show_secrets = show_secrets
+        self._limit = limit
         self._titled: Table | None = None
 
-    def file(self, file: DataFile) -> None:
-        """Show a file.
+    def show(self, path: str, on_error: Callable[[KdumpError], None]) -> None:
+        """See WorldPathDump."""
+        try:
+            found = data_sets([path], self._limit)
+        except KdumpError as error:
+            on_error(error)
+            return
+        for file in (file for files in found for file in files.files):
+            try:
+                self._file(file)
+            except KdumpError as error:
+                on_error(error.located(file.path))
 
-        Raises:
-            KdumpError: as ``open_source``.
-            DamageError: the file is damaged; what comes before the damage was shown.
-        """
+    def _file(self, file: DataFile) -> None:
+        """Show a file. Raises DamageError after what comes before the damage."""
         if self._budget.is_spent:
             return
         lines = None if self._make_lines is None else self._make_lines(FileContext.of(file.path))
@@ -165,3 +169,7 @@ def _text(table: Table, row: Row) -> str:
 def _value(value: Any) -> str:
     shown = plain(value)
     return escaped(shown) if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+
+
+begin_dump: Final = PathDump
+"""See WorldDump."""

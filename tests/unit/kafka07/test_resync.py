@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from kdump.codes import Codes
-from kdump.format.message07 import write_message
-from kdump.log import resync07
+from kdump.kafka07.message import write_message
+from kdump.kafka07.resync import ResyncWalk07
 from kdump.log.gaps import Gap
 from kdump.log.opening import open_source
-from kdump.log.resync07 import ResyncWalk07
 from kdump.log.source import FileSource
 
 BASE = 1000
@@ -157,8 +156,8 @@ def test_lengths_that_reach_the_end_cost_linear_time(
     missing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each was read to the end of the log."""
-    monkeypatch.setattr(resync07, "_LARGEST", 1 << 16)
-    monkeypatch.setattr(resync07, "_SPENT_FOR_A_BYTE", 4)
+    monkeypatch.setattr("kdump.kafka07.resync._LARGEST", 1 << 16)
+    monkeypatch.setattr("kdump.kafka07.resync._SPENT_FOR_A_BYTE", 4)
     looked_at = 0
 
     def counted(method: Callable[..., Any], bytes_of: Callable[..., int]) -> Callable[..., Any]:
@@ -189,8 +188,8 @@ def test_lengths_that_reach_the_end_cost_linear_time(
 def test_large_messages_with_a_right_crc_count_also_in_a_forged_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resync07, "_LARGEST", 1 << 20)
-    monkeypatch.setattr(resync07, "_SPENT_FOR_A_BYTE", 4)
+    monkeypatch.setattr("kdump.kafka07.resync._LARGEST", 1 << 20)
+    monkeypatch.setattr("kdump.kafka07.resync._SPENT_FOR_A_BYTE", 4)
     forged = to_the_end(300, 0)
     parts = [*messages(2), *[write_message(bytes(100_000))] * 3, *messages(2)]
     rest = b"".join(parts)

@@ -13,21 +13,21 @@ from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.dump.text.options import TextOptions
-from kdump.dump.text.printer07 import TextPrinter07
-from kdump.format.frame import Frame, RecordSet, read_frames
 from kdump.kafka.startup.content import Content, ContentSource
+from kdump.kafka07 import rows
+from kdump.kafka07.frame import Frame, RecordSet, read_frames
+from kdump.kafka07.rows import FRAME
+from kdump.kafka07.text import TextPrinter07
+from kdump.kafka07.view import LogView07
+from kdump.kafka07.walk import Walk07
 from kdump.log.context import FileContext, as_text
 from kdump.log.opening import open_source
-from kdump.log.walk07 import Walk07
 from kdump.reading.printing import Emit, Printer, TextBytes
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
 from kdump.reading.view import ViewOptions
-from kdump.reading.view07 import LogView07
-from kdump.rows.filetables import FRAME
 from kdump.rows.printers import Lines, RowPrinter
 from kdump.rows.schema import Table
-from kdump.rows.tables07 import table_07
 
 _MOST_BYTES: Final = 128 << 20
 """Of a file. A broker takes requests of up to 100 MiB (socket.request.max.bytes), and consumers ask for 50 MiB."""
@@ -39,7 +39,7 @@ class FrameOptions:
     """What is read, and how it is shown.
 
     Attributes:
-        kind: a name of ``format.frame``.
+        kind: a name of ``frame.KINDS``.
         view: what of the messages is shown.
         text: the compatible text; None: rows of ``table`` as ``lines`` writes them.
     """
@@ -52,7 +52,7 @@ class FrameOptions:
 
 
 class _FrameRow(NamedTuple):
-    """What ``rows.filetables.FRAME`` takes."""
+    """What ``FRAME`` takes."""
 
     frame: str
     is_request: bool
@@ -122,7 +122,7 @@ class FrameRun:
         options, budget = self._options, self._budget
         printer: Printer[str, TextBytes]
         if options.text is None:
-            printer = RowPrinter(options.lines(context), table_07(options.table), None)
+            printer = RowPrinter(options.lines(context), rows.table(options.table), None)
         else:
             printer = TextPrinter07(options.text)
         view = options.view if options.text is None else replace(options.view, with_records=False)

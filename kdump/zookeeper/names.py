@@ -8,6 +8,10 @@ from __future__ import annotations
 import os
 from typing import Final, NamedTuple
 
+from kdump.codes import KdumpError
+from kdump.log import files
+from kdump.log.names import is_uri, parse_partition_directory
+
 VERSION_DIRECTORY: Final = "version-2"
 """The directory in a data directory that holds the files."""
 _KINDS: Final = ("log", "snapshot")
@@ -25,6 +29,26 @@ class ZooKeeperName(NamedTuple):
     kind: str
     zxid: int
     codec: str
+
+
+def is_own(path: str) -> bool:
+    """By its name a snapshot or a log, or a directory of this machine that holds some; see ``world_of_path``.
+
+    A directory with the name of a partition is not looked into.
+    """
+    name = os.path.basename(path)
+    if name == VERSION_DIRECTORY or parse_zookeeper_name(name) is not None:
+        return True
+    if is_uri(path) or parse_partition_directory(name) is not None or not os.path.isdir(path):
+        return False
+    try:
+        entries = files.listing(path)
+    except KdumpError:
+        return False
+    return any(
+        entry.name == VERSION_DIRECTORY or (not entry.is_directory and parse_zookeeper_name(entry.name) is not None)
+        for entry in entries
+    )
 
 
 def parse_zookeeper_name(path: str) -> ZooKeeperName | None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kdump.stats.state import zookeeperstate
-from kdump.stats.state.zookeeperstate import zookeeper_page
 from kdump.zookeeper.datafiles import DataSet
+from kdump.zookeeper.kafkanodes import kafka_rows
 from kdump.zookeeper.restore import RestoredTree
+from kdump.zookeeper.state import ServerTree
 from kdump.zookeeper.tree import Release, ZNode, ZNodeTree
 
 
@@ -30,12 +30,12 @@ class Row(dict[str, Any]):
 
 def test_a_page_holds_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """3 MiB of topics with 100,000 partitions each took 403 MiB."""
-    made = zookeeperstate.kafka_rows
+    made = kafka_rows
 
     def counted(*args: Any, **options: Any) -> Iterator[Row]:
         return map(Row, made(*args, **options))
 
-    monkeypatch.setattr(zookeeperstate, "kafka_rows", counted)
+    monkeypatch.setattr("kdump.zookeeper.state.kafka_rows", counted)
     tree = ZNodeTree.initial(Release.V36)
     partitions = ",".join(f'"{number}":[1]' for number in range(3000))
     for path, data in {
@@ -47,7 +47,7 @@ def test_a_page_holds_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     }.items():
         assert tree.put(path, ZNode(data.encode(), None))
     files = DataSet("version-2", (), ())
-    page = "".join(zookeeper_page(RestoredTree(tree), files, show_secrets=False, width=120, color=False))
+    page = "".join(ServerTree(RestoredTree(tree), files).page(show_secrets=False, width=120, color=False))
     titles = [line for line in page.splitlines() if line in ("brokers", "topics", "partitions", "configs", "nodes")]
     assert titles == ["brokers", "topics", "partitions", "nodes"]
     assert " 9092 " in page

@@ -11,14 +11,15 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from kdump.codes import HOSTILE_CODES, Codes, DamageError, Finding, KdumpError, Severity
-from kdump.format.message07 import Message07, parse_message, read_records
-from kdump.kafka.loader07 import not_recovered_07, recover_07
 from kdump.kafka.recover import Recovery
+from kdump.kafka07.loader import not_recovered_07, recover_07
+from kdump.kafka07.message import Message07, parse_message, read_records
+from kdump.kafka07.names import SUFFIX, is_log
+from kdump.kafka07.resync import ResyncWalk07
 from kdump.log.files import listing
 from kdump.log.gaps import Gap
-from kdump.log.names import Kind, is_log_07, is_uri
+from kdump.log.names import is_uri
 from kdump.log.opening import open_source
-from kdump.log.resync07 import ResyncWalk07
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
 from kdump.payloads.java import parse_long
@@ -29,23 +30,13 @@ from kdump.verify.summary import SegmentSummary
 _USED_ATTRIBUTES: Final = 3
 
 
-See07: TypeAlias = Callable[[str, Sequence[tuple[Message07, int]]], None]
-"""Takes the path of a log and the next entries of it, each with its position; none when the log was opened."""
+_See: TypeAlias = Callable[[str, Sequence[tuple[Message07, int]]], None]
 
 
-def check_logs_07(
-    paths: Sequence[str], options: CheckOptions, *, named: bool = True, see: See07 = lambda path, entries: None
+def check_logs(
+    paths: Sequence[str], options: CheckOptions, *, named: bool = True, see: _See
 ) -> Iterator[Item | KdumpError]:
-    """Check the logs of one partition.
-
-    A log that cannot be read is an error among the items.
-
-    Args:
-        paths: the logs, in the order of their offsets; or one log.
-        options: how deep.
-        named: the names are those of the logs of a partition; False: a stream, or files of any name.
-        see: is shown the entries.
-    """
+    """See WorldChecks; each entry is shown with its position."""
     check = _PartitionCheck07(options, see)
     for number, path in enumerate(paths):
         is_last = number == len(paths) - 1 and (len(paths) > 1 or not named or is_last_log(path))
@@ -59,7 +50,7 @@ def check_logs_07(
 
 
 class _PartitionCheck07:
-    def __init__(self, options: CheckOptions, see: See07) -> None:
+    def __init__(self, options: CheckOptions, see: _See) -> None:
         self._options = options
         self._see = see
         self._end_before: int | None = None
@@ -90,7 +81,7 @@ class _PartitionCheck07:
 
 def _base_offset(path: str) -> int | None:
     """The offset in a name as the loader of 0.7 reads it."""
-    return parse_long(os.path.basename(path).removesuffix(Kind.LOG_07.value))
+    return parse_long(os.path.basename(path).removesuffix(SUFFIX))
 
 
 def _recovery(source: Source, base_offset: int | None, *, is_last: bool) -> Recovery | None:
@@ -128,7 +119,7 @@ def is_last_log(path: str, names: Iterable[str] | None = None) -> bool:
         return True
     if names is None:
         names = () if is_uri(path) else [entry.name for entry in listing(os.path.dirname(path) or ".")]
-    others = (_base_offset(name) for name in names if is_log_07(name))
+    others = (_base_offset(name) for name in names if is_log(name))
     return all(other is None or other <= own for other in others)
 
 

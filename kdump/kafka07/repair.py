@@ -10,16 +10,17 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kdump.codes import Codes, KdumpError
-from kdump.kafka.loader07 import not_recovered_07, recover_07, start_07
 from kdump.kafka.recover import Recovery, RecoveryOutcome
 from kdump.kafka.startup.content import Content, ContentSource, sha256
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.outcome import StartFailure
+from kdump.kafka07.loader import not_recovered_07, recover_07, start_07
+from kdump.kafka07.names import TITLE, base_of, is_log
+from kdump.kafka07.verify import count_entries, is_last_log
 from kdump.log.fingerprint import FileFingerprint
-from kdump.log.names import base_of_07, is_log_07
 from kdump.log.opening import open_source
 from kdump.repair.account import named
 from kdump.repair.apply.copies import Staging, account_name
@@ -39,10 +40,10 @@ from kdump.repair.refusals import (
     refuse_unfinished,
     refused,
 )
+from kdump.repair.run import RepairOptions
 from kdump.system.blocks import escaped
 from kdump.system.files import like_of
 from kdump.system.paths import absolute_path
-from kdump.verify.log07 import count_entries, is_last_log
 from kdump.wire.jsontext import json_blocks
 
 _BLOCK: Final = 1 << 20
@@ -83,6 +84,11 @@ class Repaired07:
     written: str | None = None
     manifest: str | None = None
     unfinished: tuple[Unfinished, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Of the world."""
+        return TITLE
 
     @property
     def is_done(self) -> bool:
@@ -178,40 +184,18 @@ class Repaired07:
         return RepairLoss(sum(log.recovery.bytes_cut for log in cut), good, good, offsets, 0, end)
 
 
-class Way07(NamedTuple):
-    """How logs of Kafka 0.7 are repaired: the members of ``RepairOptions`` that they have.
-
-    ``written``: see ``Staging``.
-    """
-
-    mode: RepairMode | None
-    output: str | None
-    written: set[str] | None
-    in_place: bool
-    backup: str | None
-    is_forced: bool
-
-
-def repaired_07(target: str, way: Way07, locks: Locks, *, is_whole: bool) -> Repaired07:
-    """Plan what recovery makes of a partition or of one log, write copies of that, or do it in place.
-
-    Args:
-        target: the partition directory, or the log.
-        way: what is asked for.
-        locks: takes the lock of the log directory.
-        is_whole: it is the directory.
-
-    Raises:
-        KdumpError: a file cannot be read or written, LOCK_HELD, or REPAIR_REFUSED.
-    """
-    if way.mode not in (None, RepairMode.LIKE_BROKER):
+def repaired(
+    target: str, options: RepairOptions, written: set[str] | None, locks: Locks, *, is_whole: bool
+) -> Repaired07:
+    """See WorldRepair."""
+    if options.mode not in (None, RepairMode.LIKE_BROKER):
         raise refused("logs of Kafka 0.7 are repaired with --like-broker", target)
-    if way.in_place:
-        repaired = _in_place(target, way, locks, is_whole=is_whole)
+    if options.in_place:
+        found = _in_place(target, options, locks, is_whole=is_whole)
     else:
-        repaired = _planned(target, is_whole=is_whole, output=way.output, written=way.written)
+        found = _planned(target, is_whole=is_whole, output=options.output, written=written)
     directory = target if is_whole else os.path.dirname(target)
-    return replace(repaired, unfinished=tuple(unfinished(absolute_path(directory))))
+    return replace(found, unfinished=tuple(unfinished(absolute_path(directory))))
 
 
 def _planned(target: str, *, is_whole: bool, output: str | None = None, written: set[str] | None = None) -> Repaired07:
@@ -233,29 +217,29 @@ def _planned(target: str, *, is_whole: bool, output: str | None = None, written:
     return _written(found, directory, fingerprints, output, is_whole=is_whole, written=written)
 
 
-def _in_place(target: str, way: Way07, locks: Locks, *, is_whole: bool) -> Repaired07:
+def _in_place(target: str, options: RepairOptions, locks: Locks, *, is_whole: bool) -> Repaired07:
     """Cut the last log of a partition, or one log. What is cut is kept in a backup."""
     place = place_of(target if is_whole else os.path.dirname(target))
-    refuse_special([entry.path for entry in os.scandir(place.directory) if is_log_07(entry.name)])
+    refuse_special([entry.path for entry in os.scandir(place.directory) if is_log(entry.name)])
     refuse_special([target])
-    check_place(place, is_forced=way.is_forced)
-    refuse_backup(place, way.backup)
+    check_place(place, is_forced=options.force)
+    refuse_backup(place, options.backup)
     locks.take(place)
     refuse_unfinished(place.directory)
-    clear_unprepared(place.directory, way.backup)
+    clear_unprepared(place.directory, options.backup)
     found = _planned(target, is_whole=is_whole)
     cut = next((log for log in found.logs if log.recovery.cut is not None), None)
     if found.failure is not None or cut is None:
         return found
-    if cut.good_after and way.mode is None:
+    if cut.good_after and options.mode is None:
         raise refused(
             f"good data lie after the damage ({cut.good_after:,} messages); --like-broker cuts them off", cut.path
         )
     if not can_be_cut(cut.path):
         message = "may not be written, or has another name, which would lose its end too (a hard link); use -o"
         raise refused(message, cut.path)
-    check_room(way.backup or place.directory, cut.recovery.bytes_cut)
-    with Preparation(place.directory, way.backup) as preparation:
+    check_room(options.backup or place.directory, cut.recovery.bytes_cut)
+    with Preparation(place.directory, options.backup) as preparation:
         try:
             manifest = _cut(cut, found, preparation)
         except BaseException:
@@ -284,7 +268,7 @@ def _cut(cut: RepairedLog07, found: Repaired07, preparation: Preparation) -> Man
 
 
 def _counts(name: str, is_whole: bool) -> bool:
-    return is_log_07(name) or not is_whole
+    return is_log(name) or not is_whole
 
 
 def _one_file(path: str) -> Directory:
@@ -296,7 +280,7 @@ def _one_file(path: str) -> Directory:
 def _log(directory: Directory, name: str, *, is_whole: bool) -> RepairedLog07:
     path = os.path.join(directory.path, name)
     content = directory.before[name]
-    base_offset = base_of_07(name)
+    base_offset = base_of(name)
     with ContentSource(path, content) as source:
         is_last = is_last_log(path, directory.before if is_whole else None)
         recovery = recover_07(source, base_offset) if is_last else not_recovered_07(base_offset, content.size)

@@ -8,18 +8,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from kdump.kafka.loader07 import folder_failure, start_07
 from kdump.kafka.startup.content import ContentSource
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.outcome import Start
-from kdump.log.names import is_log_07
-from kdump.verify.log07 import count_entries
+from kdump.kafka07.loader import folder_failure, start_07
+from kdump.kafka07.names import TITLE, is_log
+from kdump.kafka07.verify import count_entries
 from kdump.verify.startcheck import LossReason, LostRange, Obstacle, StartCheck, started_files
 
 
-def check_start_07(directory: Directory, settings: LoadSettings, *, checksums: bool = False) -> StartCheck:
-    """Predict what the start of a Kafka 0.7 broker makes of a partition directory; see ``check_start``.
+def check_start(directory: Directory, settings: LoadSettings, *, checksums: bool) -> StartCheck:
+    """See WorldStarts.
 
     Raises:
         KdumpError: a file cannot be read.
@@ -31,7 +31,7 @@ def check_start_07(directory: Directory, settings: LoadSettings, *, checksums: b
     if start.served is not None:
         end_before = max((start.served.end_offset, *(loss.last_offset + 1 for loss in lost)))
     started = started_files(directory, checksums=checksums)
-    return StartCheck(directory.path, settings, start, started, lost, (), (), end_before, (), bytes_read, is_07=True)
+    return StartCheck(directory.path, settings, start, started, lost, (), (), end_before, (), bytes_read, world=TITLE)
 
 
 def _lost(directory: Directory, start: Start) -> Iterator[LostRange]:
@@ -39,7 +39,7 @@ def _lost(directory: Directory, start: Start) -> Iterator[LostRange]:
         if not bytes_cut:
             continue
         name = next(
-            name for name, content in directory.before.items() if directory.get(name) != content and is_log_07(name)
+            name for name, content in directory.before.items() if directory.get(name) != content and is_log(name)
         )
         before = directory.before[name]
         with ContentSource(name, before) as source:
@@ -47,8 +47,8 @@ def _lost(directory: Directory, start: Start) -> Iterator[LostRange]:
         yield LostRange(end_offset, base_offset + before.size - 1, records, LossReason.CUT, good)
 
 
-def obstacles_07(path: str, folders: Iterable[str]) -> list[Obstacle]:
-    """The directories by whose names a broker of Kafka 0.7 stops."""
+def obstacles(path: str, folders: Iterable[str]) -> list[Obstacle]:
+    """See WorldStarts."""
     failures = ((name, folder_failure(name)) for name in folders)
     return [
         Obstacle(os.path.join(path, name), failure.java_class or "", failure.message)

@@ -5,7 +5,7 @@ Source: docs/spec/old-kafka.md#15-iterating (the file iterator).
 
 from __future__ import annotations
 
-from kdump.format.message07 import LENGTH, MIN_LENGTH
+from kdump.kafka07.message import LENGTH, MIN_LENGTH
 from kdump.log.walk import Stop, Walk
 
 

@@ -12,12 +12,14 @@ from typing import Final
 
 from kdump.codes import Codes, DamageError, Finding
 from kdump.convert.conversion import refuse_too_large
-from kdump.convert.encodedlog import EncodedLog
+from kdump.convert.segment import WorldEntries
 from kdump.format import legacy
-from kdump.format.message07 import Message07, parse_message, read_records
 from kdump.format.record import Record, in_pieces
+from kdump.kafka07.message import Message07, parse_message, read_records
+from kdump.kafka07.names import base_of
+from kdump.kafka07.resync import ResyncWalk07
 from kdump.log.gaps import Gap
-from kdump.log.resync07 import ResyncWalk07
+from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.wire import compression
 
@@ -25,7 +27,12 @@ LONGER: Final = 34
 """Bytes of a message of magic 1 without its value. Each message of 0.7 grows by less."""
 
 
-class Log07(EncodedLog):
+def encoded(path: str, first: int, *, magic: int, limit: int, note: Callable[[int, int], None]) -> WorldEntries:
+    """See WorldConversion."""
+    return _Log07(open_source(path), base_of(path), first, magic=magic, limit=limit, note=note)
+
+
+class _Log07(WorldEntries):
     """A stream of legacy entries made of a log of Kafka 0.7.
 
     A wrapper becomes one with its codec, or several where it has more messages than ``in_pieces`` gives at a time, or
@@ -51,7 +58,7 @@ class Log07(EncodedLog):
         *,
         magic: int,
         limit: int,
-        note: Callable[[int, int], None] = lambda position, number: None,
+        note: Callable[[int, int], None],
     ) -> None:
         super().__init__(log, self._encoded())
         self._base_offset = base_offset
@@ -59,7 +66,7 @@ class Log07(EncodedLog):
         self._magic = magic
         self._limit = limit
         self._note = note
-        self.findings: list[Finding] = []
+        self.findings = []
 
     def _encoded(self) -> Iterator[bytes]:
         end = self._base_offset
@@ -128,12 +135,13 @@ def _records(message: Message07, limit: int) -> Iterator[Record]:
         yield record.plain()
 
 
-def count_messages(log: Source, limit: int) -> int:
-    """How many messages ``Log07`` gives of a log. Raises KdumpError where the log cannot be read."""
+def count_messages(path: str, limit: int) -> int:
+    """See WorldConversion."""
     count = 0
-    for item in ResyncWalk07(log, 0).items():
-        if not isinstance(item, Gap):
-            for start, stop in item.entries():
-                with suppress(DamageError):
-                    count += sum(1 for _ in _records(parse_message(item.data[start:stop], 0), limit))
+    with open_source(path) as log:
+        for item in ResyncWalk07(log, 0).items():
+            if not isinstance(item, Gap):
+                for start, stop in item.entries():
+                    with suppress(DamageError):
+                        count += sum(1 for _ in _records(parse_message(item.data[start:stop], 0), limit))
     return count

@@ -1,4 +1,4 @@
-"""The text of DumpLogSegments of Kafka 0.7 as a printer of ``kdump.reading.view``.
+"""The text of DumpLogSegments of Kafka 0.7 ; see WorldText of ``dump.text.output``.
 
 Source: docs/spec/old-kafka.md#2-dumplogsegments-of-07.
 """
@@ -8,12 +8,26 @@ from __future__ import annotations
 from typing import Final
 
 from kdump.codes import Codes, DamageError
+from kdump.dump.text.options import TextOptions
 from kdump.dump.text.printer import TextPrinter
 from kdump.format.legacy import Message
 from kdump.reading.printing import BlockPrinter, TextBytes
 from kdump.wire.utf8 import decode_utf8
 
+START_LABEL: Final = "Starting offset"
+ENDS: tuple[Codes, ...] = (Codes.TRAILING_BYTES, Codes.LENGTH_TOO_SMALL)
+"""What the tool takes for the end of a log (docs/spec/old-kafka.md#15-iterating)."""
 _CODECS: Final = ("NoCompressionCodec", "GZIPCompressionCodec", "SnappyCompressionCodec")
+
+
+def printer(options: TextOptions) -> TextPrinter:
+    """See WorldText."""
+    return TextPrinter07(options)
+
+
+def end_line(offset: int) -> str:
+    """See WorldText."""
+    return f"tail of the log is at offset: {offset}\n"
 
 
 class TextPrinter07(TextPrinter):

@@ -5,14 +5,16 @@ Source: docs/spec/zookeeper.md#16-damaged-files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kdump.codes import Codes, DamageError, Finding, Severity
+from kdump.log.files import is_directory
 from kdump.system.units import counted
 from kdump.verify.partition import Item
 from kdump.verify.summary import SegmentSummary
-from kdump.zookeeper.datafiles import DataFile, DataSet
+from kdump.zookeeper.datafiles import DataFile, DataSet, data_sets
+from kdump.zookeeper.names import is_own
 from kdump.zookeeper.releases import release_of
 from kdump.zookeeper.restore import RestoredTree, follows, restore
 from kdump.zookeeper.snapshotfile import looks_complete, read_snapshot
@@ -20,7 +22,20 @@ from kdump.zookeeper.tree import Release
 from kdump.zookeeper.txnlog import EndKind, LogEntry, TxnLog
 
 
-def check_zookeeper(files: DataSet, server: DataSet | None) -> Iterator[Item]:
+def check(path: str, beside: Sequence[str]) -> Iterator[Item]:
+    """See WorldPathChecks.
+
+    Where one PATH holds the snapshots and another one the logs, what is restored is told of the first of them.
+    """
+    for found in data_sets([path]):
+        server: DataSet | None = found if is_directory(path) else None
+        if server is not None and not (found.snapshots and found.logs):
+            sets = data_sets(other for other in beside if is_directory(other) and is_own(other))
+            server = next((one for one in sets if set(found.files) < set(one.files)), found)
+        yield from _check(found, server if server is None or server.path == path else None)
+
+
+def _check(files: DataSet, server: DataSet | None) -> Iterator[Item]:
     """Check each file, the sequence of all transactions, and what a server would restore.
 
     Args:

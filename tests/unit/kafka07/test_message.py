@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from kdump.codes import Codes, DamageError
-from kdump.format.message07 import Message07, parse_message, read_records, write_message
+from kdump.kafka07.message import Message07, parse_message, read_records, write_message
 from kdump.wire import compression
 
 START = 100

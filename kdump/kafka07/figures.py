@@ -12,8 +12,8 @@ from kdump.codes import DamageError
 from kdump.fast.recordtable import RecordGroups, RecordTable
 from kdump.format.batch import NO_SEQUENCE
 from kdump.format.legacy import NO_TIMESTAMP
-from kdump.format.message07 import HEAD_SIZES, Message07, read_records
 from kdump.format.record import Record, in_pieces
+from kdump.kafka07.message import HEAD_SIZES, Message07, read_records
 from kdump.stats.fold import PartFold
 from kdump.stats.records import EntryRecords
 from kdump.verify.markers import NO_MARKER
@@ -35,14 +35,7 @@ class _Read(NamedTuple):
 
 
 def see_entries(part: PartFold, entries: Sequence[tuple[Message07, int]], *, with_records: bool, limit: int) -> None:
-    """Add entries of a log, each with its position in the file.
-
-    Args:
-        part: takes them.
-        entries: in file order.
-        with_records: decode them too.
-        limit: most bytes to which one entry may decompress.
-    """
+    """See WorldFigures; each entry comes with its position in the file."""
     if not with_records:
         part.see_batches(np.array([_row(message, position, 1) for message, position in entries], row_dtype()))
         return

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Codes, DamageError
-from kdump.format.message07 import LENGTH, MAGIC_POSITION, MIN_LENGTH, Message07, parse_message
+from kdump.kafka07.message import LENGTH, MAGIC_POSITION, MIN_LENGTH, Message07, parse_message
+from kdump.kafka07.walk import Walk07
 from kdump.log.gaps import Gap
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE, Chunk, Stop
-from kdump.log.walk07 import Walk07
 from kdump.wire.checksum import crc32
 
 if TYPE_CHECKING:

@@ -9,23 +9,22 @@ from itertools import pairwise
 from typing import Final
 
 from kdump.codes import Codes, DamageError
-from kdump.format.message07 import parse_message
 from kdump.kafka.failures import FailureKind
 from kdump.kafka.recover import Cut, CutReason, Recovery, RecoveryFailure, RecoveryOutcome
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import ILLEGAL_STATE, NUMBER_FORMAT, STRING_INDEX, StartFailureError
 from kdump.kafka.startup.outcome import RecoveredSegment, Served, Start, StartFailure, StartOutcome
-from kdump.log.names import Kind
+from kdump.kafka07.message import parse_message
+from kdump.kafka07.names import SUFFIX
+from kdump.kafka07.walk import Walk07
 from kdump.log.source import Source
 from kdump.log.walk import Stop
-from kdump.log.walk07 import Walk07
 from kdump.payloads.java import parse_int, parse_long
 
-_SUFFIX: Final = Kind.LOG_07.value
 _FAILURES: Final = {
-    Codes.MAGIC: FailureKind.UNKNOWN_MAGIC_07,
-    Codes.LEGACY_MESSAGE: FailureKind.MESSAGE_CUT_07,
+    Codes.MAGIC: FailureKind.UNKNOWN_MAGIC,
+    Codes.LEGACY_MESSAGE: FailureKind.MESSAGE_CUT,
 }
 
 
@@ -80,7 +79,7 @@ def start_07(directory: Directory, *, is_clean: bool) -> Start:
     try:
         logs = logs_of(directory)
         if not logs:
-            name = f"{0:020}{_SUFFIX}"
+            name = f"{0:020}{SUFFIX}"
             directory[name] = Content.of_bytes(b"")
             logs = [(0, name)]
         for (base_offset, name), (following, next_name) in pairwise(logs):
@@ -104,8 +103,8 @@ def logs_of(directory: Directory) -> list[tuple[int, str]]:
     """
     logs = []
     for name in directory.names():
-        if name.endswith(_SUFFIX):
-            number = name.removesuffix(_SUFFIX)
+        if name.endswith(SUFFIX):
+            number = name.removesuffix(SUFFIX)
             base_offset = parse_long(number)
             if base_offset is None:
                 raise StartFailureError(NUMBER_FORMAT, f'For input string: "{number}"')

@@ -1,0 +1,75 @@
+"""The worlds at the edge: files that are none of today's Kafka, each kind with a package of its own.
+
+No other module of the core names a world. A world answers the same questions as the core, each in a module of its
+package that has the name of the question:
+
+- ``names``: which PATHs are its own
+- ``dump``, ``state``: what the commands of these names show of such a PATH, see ``WorldDump`` and ``WorldStates``
+- ``rows``: the entries of a log and their tables, see ``WorldRows``
+- ``text``: what its own tool prints, see ``WorldText``
+- ``verify``: what is wrong with its logs or its own PATHs, see ``WorldChecks`` and ``WorldPathChecks``
+- ``start``: what a start of its broker would do, see ``WorldStarts``
+- ``figures``: see ``WorldFigures``
+- ``repair``: see ``WorldRepair``
+- ``convert``: its logs as logs of today, see ``WorldConversion``
+
+Where the package has no such module, the world has no answer, and the command says so with the world's title.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+
+class World(NamedTuple):
+    """A world.
+
+    Attributes:
+        package: its package in ``kdump``.
+        title: what people call it.
+        log_suffix: with which the names of its logs end, which lie in partition directories; '': it has no logs.
+        log_format: the choice of ``--log-format`` by which files of any name are its logs.
+        has_paths: it has files and directories of its own, which its module ``names`` recognises.
+    """
+
+    package: str
+    title: str
+    log_suffix: str = ""
+    log_format: str = ""
+    has_paths: bool = False
+
+    def answer(self, question: str) -> Any:
+        """The module that answers a question. The caller says what it expects of it, by a Protocol."""
+        return import_module(f"kdump.{self.package}.{question}")
+
+
+WORLDS: Final = (
+    World("kafka07", "Kafka 0.7", log_suffix=".kafka", log_format="0.7"),
+    World("zookeeper", "ZooKeeper", has_paths=True),
+)
+
+
+def world_of_log(path: str) -> World | None:
+    """The world whose log a file is by its name; None: it is none, or a log of today."""
+    return next((world for world in WORLDS if world.log_suffix and path.endswith(world.log_suffix)), None)
+
+
+def world_of_path(path: str) -> World | None:
+    """The world whose file or directory a PATH is; None: none. The path is as ``files.strip_credentials`` gave it."""
+    return next((world for world in WORLDS if world.has_paths and world.answer("names").is_own(path)), None)
+
+
+def log_formats() -> list[str]:
+    """The choices of ``--log-format``."""
+    return [world.log_format for world in WORLDS if world.log_format]
+
+
+def log_titles() -> str:
+    """The worlds that have logs, for people."""
+    return " or ".join(world.title for world in WORLDS if world.log_suffix)
+
+
+def world_of_format(log_format: str | None) -> World | None:
+    """The world that ``--log-format`` names; None: none."""
+    return next((world for world in WORLDS if log_format and world.log_format == log_format), None)

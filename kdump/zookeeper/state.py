@@ -1,0 +1,169 @@
+"""The tree of ZooKeeper at a moment, as rows and as a page."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from kdump.codes import Finding
+from kdump.stats.rowtable import table_parts
+from kdump.system.blocks import escaped
+from kdump.system.units import time_text
+from kdump.zookeeper.datafiles import DataSet, data_sets
+from kdump.zookeeper.kafkanodes import kafka_rows
+from kdump.zookeeper.nodechanges import change_rows, change_text
+from kdump.zookeeper.restore import RestoredTree, last_zxid_at, restore, tree_at
+from kdump.zookeeper.verify import restored_findings
+
+
+def _titles(*names: str) -> dict[str, str]:
+    """Columns that have the names of the members."""
+    return {name: name for name in names}
+
+
+_COLUMNS: Final = {
+    "path": "path",
+    "data": "data",
+    "version": "version",
+    "modified": "modified",
+    "mzxid": "mzxid",
+    "ephemeralOwner": "owner",
+    "numChildren": "children",
+}
+_KAFKA: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "broker": ("brokers", _titles("id", "host", "port", "endpoints", "rack", "root")),
+    "controller": ("controller", _titles("id", "epoch", "root")),
+    "topic": ("topics", _titles("name", "partitions", "topicId", "root")),
+    "partition": ("partitions", _titles("topic", "partition", "leader", "replicas", "isr", "leaderEpoch", "root")),
+    "config": ("configs", _titles("resourceType", "resourceName", "name", "value", "client", "root")),
+    "acl": (
+        "ACLs",
+        _titles("resourceType", "resourceName", "principal", "operation", "permissionType", "host", "patternType"),
+    ),
+    "consumer": ("consumers", _titles("group", "id", "subscription", "root")),
+    "owner": ("owners of partitions", _titles("group", "topic", "partition", "owner", "root")),
+    "offset": ("offsets of groups", _titles("group", "topic", "partition", "offset", "timestamp", "root")),
+}
+"""Headings and columns of what Kafka keeps, by the type of the rows, in the order of the page."""
+_MOST_CHARACTERS: Final = 200
+"""Characters of the data of a node in a table."""
+
+
+def servers(paths: Iterable[str], limit: int) -> list[Server]:
+    """See WorldStates."""
+    return [Server(files) for files in data_sets(paths, limit)]
+
+
+class Server:
+    """The files of one server; see WorldPlace."""
+
+    def __init__(self, files: DataSet) -> None:
+        self._files = files
+
+    @property
+    def path(self) -> str:
+        """Where they lie."""
+        return self._files.path
+
+    def at(self, time: int | None, number: int | None) -> ServerTree:
+        """See WorldPlace; the number is a zxid."""
+        if number is not None:
+            found = tree_at(self._files, number)
+        else:
+            found = restore(self._files) if time is None else tree_at(self._files, last_zxid_at(self._files, time))
+        return ServerTree(found, self._files)
+
+    def changes(
+        self, span: tuple[int | None, int | None], wanted: tuple[str, str] | None, *, show_secrets: bool
+    ) -> Iterator[tuple[dict[str, Any], str]]:
+        """See WorldPlace."""
+        for row in change_rows(self._files, span, wanted, show_secrets=show_secrets):
+            yield row, change_text(row)
+
+
+class ServerTree(NamedTuple):
+    """The tree of a server at a moment; see WorldState."""
+
+    found: RestoredTree
+    files: DataSet
+
+    def records(self, *, show_secrets: bool) -> Iterator[dict[str, Any]]:
+        """The nodes as a client is shown them, by path; ``data`` in base64 or None."""
+        for node in self.found.tree.shown_nodes(show_secrets=show_secrets):
+            data = node["data"]
+            yield {**node, "data": None if data is None else base64.b64encode(data).decode()}
+
+    def rows(self, *, show_secrets: bool) -> Iterator[dict[str, Any]]:
+        """What tree it is, its sessions, what Kafka keeps in it, and its nodes, each with a type."""
+        found = self.found
+        yield {
+            "type": "zookeeper",
+            "file": self.files.path,
+            "zxid": found.last_zxid,
+            "timestamp": found.time,
+            "snapshot": None if found.snapshot is None else found.snapshot.file_name,
+            "transactions": found.replayed,
+            "failure": found.failure,
+        }
+        for session, timeout in found.tree.sessions.items():
+            yield {"type": "session", "session": session, "timeout": timeout}
+        yield from kafka_rows(found.tree, show_secrets=show_secrets)
+        for node in self.records(show_secrets=show_secrets):
+            yield {"type": "node", **node}
+
+    def page(self, *, show_secrets: bool, width: int, color: bool) -> Iterator[str]:
+        """What tree it is, what Kafka keeps in it, and a table of its nodes; in parts."""
+        found = self.found
+        moment = "" if found.time is None else f" ({time_text(found.time)})"
+        start = "an empty tree" if found.snapshot is None else found.snapshot.file_name
+        yield (
+            f"{escaped(self.files.path)} after zxid 0x{found.last_zxid:x}{moment}\n"
+            f"from {start} and {found.replayed:,} transactions; {len(found.tree.sessions):,} sessions\n\n"
+        )
+        for kind, (title, columns) in _KAFKA.items():
+            rows = _KafkaRows(found, kind, show_secrets=show_secrets)
+            if any(True for _ in rows):
+                yield f"{title}\n"
+                yield from table_parts(columns, rows, width=width, color=color)
+                yield "\n"
+        yield "nodes\n"
+        yield from table_parts(_COLUMNS, _NodeRows(found, show_secrets=show_secrets), width=width, color=color)
+
+    def findings(self) -> Iterator[Finding]:
+        """What is wrong with it."""
+        return restored_findings(self.found, self.files, with_summary=False)
+
+
+class _KafkaRows:
+    """The rows of a type as the table shows them, made anew each time: a topic of 1 MB may have 100,000 partitions."""
+
+    def __init__(self, found: RestoredTree, kind: str, *, show_secrets: bool) -> None:
+        self._found = found
+        self._kind = kind
+        self._show_secrets = show_secrets
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for row in kafka_rows(self._found.tree, self._kind, show_secrets=self._show_secrets):
+            if "port" in row:
+                row["port"] = str(row["port"])
+            yield row
+
+
+class _NodeRows:
+    """The nodes as the table shows them, made anew each time: there may be a million."""
+
+    def __init__(self, found: RestoredTree, *, show_secrets: bool) -> None:
+        self._found = found
+        self._show_secrets = show_secrets
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for node in self._found.tree.shown_nodes(show_secrets=self._show_secrets):
+            yield {
+                **node,
+                "data": (node["data"] or b"").decode("utf-8", "replace")[:_MOST_CHARACTERS],
+                "version": str(node["version"]),
+                "modified": time_text(node["mtime"]) if node["mtime"] else "",
+                "mzxid": f"0x{node['mzxid']:x}",
+                "ephemeralOwner": f"0x{node['ephemeralOwner'] % (1 << 64):x}" if node["ephemeralOwner"] else "",
+            }
