@@ -1299,6 +1299,8 @@ class Codes(Enum):
 
 HOSTILE_CODES: Final = frozenset({Codes.SPECIAL_FILE, Codes.LINK_OUTSIDE, Codes.FILE_SIZE})
 """Of a file that kdump found by itself and does not read, as it may be there to do harm: verify has a finding."""
+REMOTE_CODES: Final = frozenset({Codes.REMOTE_MISSING, Codes.REMOTE_OBJECT, Codes.REMOTE_MANIFEST})
+"""Errors of objects of a remote segment that cannot be opened: verify has findings about them."""
 INPUT_CODES: Final = HOSTILE_CODES | {
     Codes.MISSING,
     Codes.UNREADABLE,

@@ -31,12 +31,11 @@ from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
 from kdump.log.names import MAX_OFFSET, is_uri
-from kdump.log.stores import TIER
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range
 from kdump.verify.report import finding_json
 from kdump.wire.compression import LEVELS
-from kdump.worlds import log_titles
+from kdump.worlds import log_titles, world_of_store
 
 _KEEP: Final = "keep"
 _STDOUT: Final = "-"
@@ -241,7 +240,7 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
             "no DST": not destination,
             "DST is a URI": destination if is_uri(destination or "") else None,
             "a stream": reads_once(source),
-            "a bucket": source.startswith(TIER),
+            "a bucket": world_of_store(source) is not None,
             "open transactions by producer id": "=" in (given.open_transactions or ""),
         }
     )
@@ -260,7 +259,7 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
 
         with unwound():
             restore(given, conversion, console, status)
-    elif source.startswith(TIER) and options.first(CONVERSIONS) is None:
+    elif world_of_store(source) is not None and options.first(CONVERSIONS) is None:
         with unwound():
             _extract(given, console, status)
     elif given.destination == _STDOUT:

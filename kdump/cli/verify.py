@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,6 +29,7 @@ from kdump.cli.report_place import check_report_place
 from kdump.cli.startup_options import startup_options
 from kdump.cli.tier_options import tier_options
 from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.log import tiers
 from kdump.log.files import strip_credentials
 from kdump.reading.reporter import Reporter
 from kdump.system.files import NewFile, publish
@@ -128,7 +130,7 @@ def _verify(given: VerifyArguments) -> int:
             console.out.write(github_error(error).encode("utf-8", "surrogateescape"))
         status.fail(error)
 
-    given.paths = named_paths(given.paths, given.topics, fail)
+    given.paths = tuple(chain.from_iterable(map(tiers.with_local, named_paths(given.paths, given.topics, fail))))
 
     try:
         judge = _judge(options, given, _engine(given, console), reporter)

@@ -67,6 +67,13 @@ class SegmentEvent(NamedTuple):
     state: SegmentState
 
 
+class RemoteRange(NamedTuple):
+    """Offsets of a remote segment whose copy is finished and whose deletion has not begun; both are in it."""
+
+    first_offset: int
+    last_offset: int
+
+
 @dataclass(slots=True)
 class RemoteSegment:
     """A segment in remote storage. Its offsets are None where its first record is missing, as after retention.
@@ -94,12 +101,12 @@ class RemoteSegment:
         """The partition."""
         return self.topic_id, self.partition
 
-
-class RemoteRange(NamedTuple):
-    """Offsets of a remote segment whose copy is finished and whose deletion has not begun; both are in it."""
-
-    first_offset: int
-    last_offset: int
+    @property
+    def offsets(self) -> RemoteRange | None:
+        """Its offsets, where they are known."""
+        if self.start_offset is None or self.end_offset is None:
+            return None
+        return RemoteRange(self.start_offset, self.end_offset)
 
 
 class RemoteSegments:
@@ -112,6 +119,8 @@ class RemoteSegments:
         self.by_id: dict[str, RemoteSegment] = {}
         self.deleted: set[str] = set()
         """The ids of segments whose deletion is finished, and of those of deleted partitions."""
+        self.deleted_until: dict[TopicPartitionId, int] = {}
+        """The last offset of the segments of a partition whose deletion has begun."""
         self.refused = 0
         """Records that a broker refuses, because they do not follow the state before."""
         self.is_complete = True
@@ -155,6 +164,9 @@ class RemoteSegments:
             known.leader_epochs = {one["leaderEpoch"]: one["offset"] for one in values["segmentLeaderEpochs"]}
         if values["customMetadata"] is not None:
             known.custom_metadata = values["customMetadata"]
+        if state in (SegmentState.DELETE_SEGMENT_STARTED, SegmentState.DELETE_SEGMENT_FINISHED):
+            last = -1 if known.end_offset is None else known.end_offset
+            self.deleted_until[known.owner] = max(last, self.deleted_until.get(known.owner, -1))
         known.history.append(SegmentEvent(metadata_partition, offset, time, state))
         if state is SegmentState.DELETE_SEGMENT_FINISHED:
             self._forget(known)
@@ -212,9 +224,8 @@ def _ranges(
     """The ranges by partition. ``states``: of the logs of the topic; see ``files.file_state``."""
     found: dict[TopicPartitionId, list[RemoteRange]] = {}
     for one in read_remote_segments(log_directory).listed():
-        if one.state is SegmentState.COPY_SEGMENT_FINISHED and one.start_offset is not None:
-            assert one.end_offset is not None
-            found.setdefault(one.owner, []).append(RemoteRange(one.start_offset, one.end_offset))
+        if one.state is SegmentState.COPY_SEGMENT_FINISHED and one.offsets is not None:
+            found.setdefault(one.owner, []).append(one.offsets)
     return {partition: sorted(ranges) for partition, ranges in found.items()}
 
 

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kdump.codes import Codes, KdumpError
+from kdump.log import tiers
 from kdump.log.listing import ListingEntry
 from kdump.log.named import check_link, note_named, opened_directory, unreadable
 from kdump.log.names import is_uri
@@ -49,9 +50,14 @@ def strip_credentials(path: str) -> str:
         from kdump.log import stores
 
         path = stores.strip_credentials(path)
-    from kdump.log import tiers
+    return tiers.named(path, _listing_of_directory)
 
-    return tiers.named(path)
+
+def _listing_of_directory(path: str) -> list[ListingEntry]:
+    try:
+        return listing(path) if is_directory(path) else []
+    except KdumpError:
+        return []
 
 
 def is_directory(path: str) -> bool:

@@ -23,9 +23,8 @@ from kdump.log.names import parse_file_name
 from kdump.log.objects import ObjectSource
 from kdump.log.source import Source
 from kdump.log.uris import Uri, encoded, parse_uri
+from kdump.worlds import world_of_store
 
-TIER: Final = "tier"
-"""The beginning of the scheme of a bucket of remote storage: ``tier:///mnt/bucket``, ``tier+s3://bucket``."""
 _NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kafka-kdump[parquet]'"
 
 
@@ -265,9 +264,8 @@ def store_of(path: str) -> Store:
     Raises:
         KdumpError: of a bucket of remote storage: it is none, or cannot be listed.
     """
-    if path.startswith(TIER):
-        # The only store that is made of another one.
-        found: Store = importlib.import_module("kdump.tiered.mount").store_of(path)
+    if (world := world_of_store(path)) is not None:
+        found: Store = world.answer("mount").store_of(path)
         return found
     return object_store(path)
 

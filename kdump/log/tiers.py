@@ -5,17 +5,16 @@ Everything else about buckets is in the package ``tiered``, which is imported wh
 
 from __future__ import annotations
 
-import importlib
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, NamedTuple
 
-from kdump.codes import KdumpError
-from kdump.log import files
-from kdump.log.names import LOG_DIRECTORY_MARKERS, is_uri, parse_file_name, parse_partition_directory
+from kdump.log.listing import ListingEntry
+from kdump.log.named import STDIN
+from kdump.log.names import LOG_DIRECTORY_MARKERS, parse_file_name, parse_partition_directory
+from kdump.worlds import REMOTE_STORAGE, world_of_store
 
 _LOCAL_FOLDER: Final = re.compile(r".+-\d+-[0-9A-Za-z_-]{22}", re.DOTALL)
 """The name of a directory of LocalTieredStorage, which may look like that of a partition."""
@@ -51,39 +50,41 @@ def told(tier: Tier) -> Iterator[None]:
         _given.reset(token)
 
 
-def named(path: str) -> str:
-    """The name that kdump uses for a PATH, without credentials: that in a store of partitions, where it is in one."""
-    from kdump.log.named import STDIN
-    from kdump.log.stores import TIER
+def named(path: str, listing: Callable[[str], Sequence[ListingEntry]]) -> str:
+    """The name that kdump uses for a PATH, without credentials: that in a store of partitions, where it is in one.
 
-    if path == STDIN or path.startswith(f"{TIER}:") or path.startswith(f"{TIER}+"):
+    ``listing``: of a directory; nothing of anything else.
+    """
+    if path == STDIN or world_of_store(path) is not None:
         return path
     tier = given()
-    if tier.bucket is None and not _may_be_a_bucket(path):
+    if tier.bucket is None and not _may_be_a_bucket(path, listing):
         return path
-    found: str = importlib.import_module("kdump.tiered.mount").named(path, tier)
+    found: str = REMOTE_STORAGE.answer("mount").named(path, tier)
     return found
 
 
-def _may_be_a_bucket(path: str) -> bool:
+def with_local(path: str) -> list[str]:
+    """A PATH, after the one of this machine that --tier joins in it: what a broker has, and then the whole."""
+    world = world_of_store(path)
+    local: str | None = None if world is None else world.answer("mount").local_path(path)
+    return [path] if local is None else [local, path]
+
+
+def _may_be_a_bucket(path: str, listing: Callable[[str], Sequence[ListingEntry]]) -> bool:
     """It is an object of one by its name, or a directory that is neither a log directory nor a partition."""
     if path.endswith((".rsm-manifest", ".indexes")):
         return True
     name = parse_file_name(path)
     if name is not None:
         return name.is_remote and not name.state
-    try:
-        if not (is_uri(path) or os.path.isdir(path)) or not files.is_directory(path):
-            return False
-        entries = files.listing(path)
-    except KdumpError:
-        return False
-    for entry in entries:
-        parsed = parse_file_name(entry.name)
-        if entry.name in LOG_DIRECTORY_MARKERS or (
-            parsed is not None and not entry.is_directory and not parsed.is_remote
-        ):
-            return False
-        if entry.is_directory and parse_partition_directory(entry.name) and not _LOCAL_FOLDER.fullmatch(entry.name):
-            return False
-    return bool(entries)
+    entries = listing(path)
+    return bool(entries) and not any(map(_is_of_a_broker, entries))
+
+
+def _is_of_a_broker(entry: ListingEntry) -> bool:
+    """The entry is one of a log directory or of a partition."""
+    if entry.is_directory:
+        return parse_partition_directory(entry.name) is not None and not _LOCAL_FOLDER.fullmatch(entry.name)
+    name = parse_file_name(entry.name)
+    return entry.name in LOG_DIRECTORY_MARKERS or (name is not None and not name.is_remote)

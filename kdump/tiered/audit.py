@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -100,7 +100,7 @@ class Audit:
         if only is None:
             yield from self._others()
         if self._known is not None:
-            yield from _offsets(self._bucket.root, self._known.listed(), locals_, only)
+            yield from _offsets(self._bucket.root, self._known, locals_, only)
         for (topic, state), counts in sorted(self._totals.items()):
             parts = (f"{counts['segments']:,} segments", f"{counts['objects']:,} objects", f"{counts['bytes']:,} bytes")
             yield Finding(Codes.REMOTE_TOTALS, f"{topic}: {state}: {', '.join(parts)}", 0, path=self._bucket.root)
@@ -133,7 +133,7 @@ class Audit:
 
     def _unlisted(self, segment: StoredSegment) -> Iterator[Finding]:
         for kind in segment.missing:
-            what = "the object is missing; perhaps a copy or a deletion has not finished: --tier with a log directory tells"
+            what = "the object is missing; perhaps a copy or a deletion has not finished (--tier tells)"
             yield _of(segment, Codes.REMOTE_MISSING, what, kind, Severity.WARNING)
         yield from self._contents(segment, None)
 
@@ -190,9 +190,9 @@ class Audit:
                 is_sound = False
                 yield finding
         if record is not None and is_sound:
-            due = parse_custom_metadata(record.custom_metadata).get("remoteSize")
-            if isinstance(due, int) and due != segment.bytes:
-                what = f"its objects have {segment.bytes:,} bytes, the metadata says {due:,}"
+            said = parse_custom_metadata(record.custom_metadata).get("remoteSize", segment.bytes)
+            if said != segment.bytes:
+                what = f"its objects have {segment.bytes:,} bytes, the metadata says {said:,}"
                 yield _of(segment, Codes.REMOTE_OBJECT, what)
         if manifest.sealing is not None and INDEXES in segment.sizes:
             yield from self._sealed(segment, manifest)
@@ -236,88 +236,76 @@ def _contradictions(segment: StoredSegment, manifest: Manifest, record: RemoteSe
 
 def _offsets(
     root: str,
-    records: Iterable[RemoteSegment],
+    known: RemoteSegments,
     locals_: Mapping[TopicPartitionId, LocalLog],
     only: TopicPartitionId | None,
 ) -> Iterator[Finding]:
     """Offsets that nothing holds, that two segments hold, and where remote and local leader epochs differ."""
-    by_owner: dict[TopicPartitionId, list[RemoteSegment]] = {}
-    for one in records:
-        if one.state is SegmentState.COPY_SEGMENT_FINISHED and one.start_offset is not None:
-            by_owner.setdefault(one.owner, []).append(one)
-    for owner, segments in by_owner.items():
+    by_owner: dict[TopicPartitionId, list[_Held]] = {}
+    for one in known.listed():
+        if one.state is SegmentState.COPY_SEGMENT_FINISHED and one.offsets is not None:
+            by_owner.setdefault(one.owner, []).append(_Held(*one.offsets, one))
+    for owner, held in by_owner.items():
         if only is not None and owner != only:
             continue
-        segments.sort(key=lambda one: (one.start_offset or 0, one.end_offset or 0))
+        held.sort(key=lambda one: one[:2])
         local = locals_.get(owner)
-        name = f"{segments[0].topic}-{segments[0].partition}"
-        yield from (_gap(root, name, *gap) for gap in _gaps(segments, local))
-        for before, after in pairwise(segments):
-            assert before.end_offset is not None and after.start_offset is not None
-            last = min(before.end_offset, after.end_offset or 0)
-            if after.start_offset <= last and _epoch_at(before, last) == _epoch_at(after, last):
-                what = f"{name}: the segment {before.segment_id} holds these offsets too"
-                yield Finding(
-                    Codes.REMOTE_DOUBLED,
-                    what,
-                    0,
-                    first_offset=after.start_offset,
-                    last_offset=last,
-                    path=root,
-                    segment_id=after.segment_id,
-                )
-        if local is not None:
-            yield from _differences(root, name, segments, local)
+        name = f"{held[0].segment.topic}-{held[0].segment.partition}"
+        for first, last in _gaps(held, local, known.deleted_until.get(owner, -1)):
+            what = f"{name}: neither remote storage nor the local log holds offsets {first}..{last}"
+            yield Finding(Codes.REMOTE_GAP, what, 0, None, first, last, last + 1, root)
+        for before, after in pairwise(held):
+            last = min(before.last, after.last)
+            if after.first <= last and _epoch_at(before.segment, last) == _epoch_at(after.segment, last):
+                what = f"{name}: the segment {before.segment.segment_id} holds these offsets too"
+                yield _about(after, Codes.REMOTE_DOUBLED, what, root, (after.first, last))
+        if local is not None and local.first is not None and local.end is not None and local.epochs:
+            yield from _differences(root, name, held, local)
 
 
-def _gaps(segments: Sequence[RemoteSegment], local: LocalLog | None) -> Iterator[tuple[int, int]]:
-    """Offsets (both included) that neither a remote segment nor the local log holds."""
-    at = None if local is None else local.start_offset
-    for one in segments:
-        assert one.start_offset is not None and one.end_offset is not None
-        if at is not None and one.start_offset > at and not _holds(local, at):
-            end = one.start_offset - 1
-            yield at, end if local is None or local.first is None else min(end, max(local.first - 1, at))
-        at = max(one.end_offset + 1, at or 0)
-    if local is not None and local.first is not None and at is not None and local.first > at:
-        yield at, local.first - 1
+class _Held(NamedTuple):
+    """The offsets of a segment; both are in it."""
+
+    first: int
+    last: int
+    segment: RemoteSegment
 
 
-def _holds(local: LocalLog | None, offset: int) -> bool:
-    return local is not None and local.first is not None and local.end is not None and local.first <= offset < local.end
+def _gaps(held: Sequence[_Held], local: LocalLog | None, deleted: int) -> Iterator[tuple[int, int]]:
+    """Offsets (both included) that neither a remote segment nor the local log holds.
+
+    ``deleted``: the last offset that was deleted. The broker notes the log start offset only now and then.
+    """
+    first = None if local is None else local.first
+    at = None if local is None or local.start_offset is None else max(local.start_offset, deleted + 1)
+    for one in held:
+        if at is not None and one.first > at and (first is None or at < first):
+            yield at, one.first - 1 if first is None else min(one.first, first) - 1
+        at = max(one.last + 1, at or 0)
+    if first is not None and at is not None and first > at:
+        yield at, first - 1
 
 
-def _differences(root: str, name: str, segments: Sequence[RemoteSegment], local: LocalLog) -> Iterator[Finding]:
-    if local.first is None or local.end is None or not local.epochs:
-        return
-    for one in segments:
-        assert one.start_offset is not None and one.end_offset is not None
-        first, last = max(one.start_offset, local.first), min(one.end_offset, local.end - 1)
-        begins = {first, *one.leader_epochs.values(), *(entry.start_offset for entry in local.epochs)}
+def _differences(root: str, name: str, held: Sequence[_Held], local: LocalLog) -> Iterator[Finding]:
+    """The first offset of each segment that has another leader epoch in the local log."""
+    for one in held:
+        first, last = max(one.first, local.first or 0), min(one.last, (local.end or 0) - 1)
+        begins = {first, *one.segment.leader_epochs.values(), *(entry.start_offset for entry in local.epochs)}
         for offset in sorted(begin for begin in begins if first <= begin <= last):
             here = max((entry.epoch for entry in local.epochs if entry.start_offset <= offset), default=None)
-            there = _epoch_at(one, offset)
+            there = _epoch_at(one.segment, offset)
             if here is not None and here != there:
-                what = f"{name}: offset {offset} has the leader epoch {there} in remote storage and {here} in the local log"
-                yield Finding(
-                    Codes.REMOTE_DIFFERS,
-                    what,
-                    0,
-                    first_offset=offset,
-                    last_offset=last,
-                    path=root,
-                    segment_id=one.segment_id,
-                )
+                what = f"{name}: offset {offset} has the leader epoch {there} here and {here} in the local log"
+                yield _about(one, Codes.REMOTE_DIFFERS, what, root, (offset, last))
                 break
+
+
+def _about(held: _Held, code: Codes, message: str, root: str, offsets: tuple[int, int]) -> Finding:
+    return Finding(code, message, 0, None, *offsets, path=root, segment_id=held.segment.segment_id)
 
 
 def _epoch_at(segment: RemoteSegment, offset: int) -> int | None:
     return max((epoch for epoch, start in segment.leader_epochs.items() if start <= offset), default=None)
-
-
-def _gap(root: str, name: str, first: int, last: int) -> Finding:
-    what = f"{name}: neither remote storage nor the local log holds offsets {first}..{last}"
-    return Finding(Codes.REMOTE_GAP, what, 0, first_offset=first, last_offset=last, continue_at=last + 1, path=root)
 
 
 def _size(segment: StoredSegment, kind: str, due: int | None) -> Iterator[Finding]:

@@ -213,7 +213,7 @@ class Bucket:
         """Where the first batch begins in a log whose base offset is ``offset`` or more. Raises KdumpError."""
         entries = [entry for entry in self._offsets(segment) if entry.offset < offset]
         with self.open(segment, LOG, segment.path(LOG)) as source:
-            for position, base, _, _ in _batches(source, entries[-1].position if entries else 0):
+            for position, base, _, _ in batches(source, entries[-1].position if entries else 0):
                 if base >= offset:
                     return position
             return source.size or 0
@@ -224,7 +224,7 @@ class Bucket:
         epoch, offset = -1, segment.name.base_offset
         with open_source(segment.path(LOG)) as source:
             start = entries[-1].position if entries and entries[-1].position < (source.size or 0) else 0
-            for _, _, offset, epoch in _batches(source, start):  # noqa: B007
+            for _, _, offset, epoch in batches(source, start):  # noqa: B007
                 pass
         return epoch, offset
 
@@ -283,7 +283,7 @@ def _objects(root: str) -> Iterator[tuple[str, int]]:
     return ((entry.path, entry.size or 0) for entry in files.tree(root))
 
 
-def _batches(source: Source, start: int) -> Iterator[tuple[int, int, int, int]]:
+def batches(source: Source, start: int = 0) -> Iterator[tuple[int, int, int, int]]:
     """(position, base offset, last offset, leader epoch) of the batches from a position on."""
     for chunk in Walk(source, start=start).chunks():
         for first, last in chunk.entries():

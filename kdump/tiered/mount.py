@@ -11,13 +11,13 @@ from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import META_PROPERTIES
 from kdump.log import files, tiers
 from kdump.log.names import is_uri, parse_file_name, parse_partition_directory
-from kdump.log.stores import TIER
 from kdump.log.tiers import Tier
 from kdump.log.uris import parse_uri
 from kdump.tiered.bucket import Bucket
 from kdump.tiered.keys import KeyRing
 from kdump.tiered.objects import LOG, MANIFEST, Layout, parse_object, what_else
 from kdump.tiered.store import TierStore
+from kdump.worlds import REMOTE_STORAGE
 
 _MOST_LISTINGS: Final = 200
 """Directories that are looked into until an object of a plugin is found."""
@@ -61,18 +61,9 @@ def store_of(path: str) -> TierStore:
     raise KdumpError(Codes.MISSING, "no bucket of remote storage", path=clean)
 
 
-def segment_of(path: str) -> str | None:
-    """The id of the remote segment that a file is a part of; None for other files."""
-    return store_of(path).segment_of(path) if path.startswith(TIER) else None
-
-
-def bucket_of(tier: Tier) -> Bucket:
-    """The bucket beside the log directories. Raises KdumpError NO_SEGMENTS where nothing in it is known."""
-    assert tier.bucket is not None
-    root = _plain(tier.bucket)
-    if not files.is_directory(root):
-        raise KdumpError(Codes.MISSING, "no such bucket", path=root)
-    return Bucket(root, KeyRing(tier.keys))
+def local_path(path: str) -> str | None:
+    """What a path of a store is in the log directory that it joins; None: it joins none."""
+    return store_of(path).local_path(path)
 
 
 def _beside(path: str, tier: Tier) -> str:
@@ -111,7 +102,7 @@ def _mount(bucket: str, tier: Tier, log_directory: str | None = None) -> TierSto
     if log_directory is not None:
         log_directory = files.absolute(_plain(log_directory)).rstrip("/")
     real = bucket if log_directory is None else log_directory
-    root = f"{TIER}+{real}" if is_uri(real) else f"{TIER}://{quote(real)}"
+    root = f"{REMOTE_STORAGE.scheme}+{real}" if is_uri(real) else f"{REMOTE_STORAGE.scheme}://{quote(real)}"
     _stores[root] = TierStore(root, Bucket(bucket, KeyRing(tier.keys)), log_directory)
     return _stores[root]
 
@@ -126,7 +117,11 @@ def _plain(path: str) -> str:
 
 
 def _real(path: str) -> str:
-    return path.removeprefix(f"{TIER}+") if path.startswith(f"{TIER}+") else path.removeprefix(f"{TIER}://")
+    return (
+        path.removeprefix(f"{REMOTE_STORAGE.scheme}+")
+        if path.startswith(f"{REMOTE_STORAGE.scheme}+")
+        else path.removeprefix(f"{REMOTE_STORAGE.scheme}://")
+    )
 
 
 def _object_file(path: str) -> str | None:

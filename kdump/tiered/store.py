@@ -29,7 +29,7 @@ from kdump.log.opening import open_source
 from kdump.log.siblings import checkpoint_offsets, read_topic_id
 from kdump.log.source import Source
 from kdump.log.stores import Store
-from kdump.tiered.bucket import Bucket, SegmentFiles, StoredSegment
+from kdump.tiered.bucket import Bucket, SegmentFiles, StoredSegment, batches
 from kdump.tiered.objects import EPOCHS, LOG, SNAPSHOT
 
 _DONE: Final = frozenset({SegmentState.COPY_SEGMENT_STARTED, SegmentState.DELETE_SEGMENT_STARTED})
@@ -97,7 +97,7 @@ class TierStore(Store):
         found = self._file(path)
         if found is not None:
             return ListingEntry(path.rpartition("/")[2], path, False, found.size)
-        local = self._local(path)
+        local = self.local_path(path)
         if local is None or not files.exists(local) or files.is_directory(local):
             return None
         return ListingEntry(path.rpartition("/")[2], path, False, files.size(local))
@@ -115,7 +115,7 @@ class TierStore(Store):
             raise KdumpError(Codes.MISSING, "no such directory", path=directory)
         own, name = self._split(directory)
         found = {}
-        local = self._local(directory)
+        local = self.local_path(directory)
         if local is not None and files.exists(local):
             for entry in files.listing(local):
                 size = None if entry.is_directory else files.size(entry.path)
@@ -135,7 +135,7 @@ class TierStore(Store):
         found = self._file(path)
         if found is not None:
             return found.open(path)
-        local = self._local(path)
+        local = self.local_path(path)
         if local is None or not files.exists(local):
             raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
         return open_source(local)
@@ -161,6 +161,12 @@ class TierStore(Store):
         return checkpoint_offsets(self.log_directory, LOG_START_CHECKPOINT).get(parsed)
 
     @property
+    def partitions(self) -> Mapping[str, TopicPartitionId]:
+        """The partitions by the names of their directories; those of which no topic id is known are left out."""
+        found = ((name, parse_partition_directory(name), one.topic_id) for name, one in self._listed().items())
+        return {name: (topic_id, parsed[1]) for name, parsed, topic_id in found if topic_id and parsed}
+
+    @property
     def known(self) -> RemoteSegments | None:
         """What the metadata in the log directory says."""
         if self._known is None and self.log_directory is not None:
@@ -181,7 +187,7 @@ class TierStore(Store):
             except KdumpError as error:
                 if record is not None or LOG in one.sizes:
                     found.append(Piece(one, error))
-        return in_sequence(found, None if own.local is None else _first_offset(own.local))
+        return in_sequence(found, None if own.local is None else local_extent(own.local)[0])
 
     def _partition(self, directory: str) -> Mapping[str, _File]:
         if directory not in self._files:
@@ -277,7 +283,7 @@ class TierStore(Store):
         directory, name = self._split(path)
         return self._partition(directory).get(name) if name and directory in self._listed() else None
 
-    def _local(self, path: str) -> str | None:
+    def local_path(self, path: str) -> str | None:
         """The path of the broker's file or directory of this name; there need not be one."""
         if self.log_directory is None:
             return None
@@ -285,7 +291,7 @@ class TierStore(Store):
         return os.path.join(self.log_directory, rest) if rest else self.log_directory
 
     def _is_local(self, path: str, asked: Callable[[str], bool]) -> bool:
-        local = self._local(path)
+        local = self.local_path(path)
         return local is not None and asked(local)
 
 
@@ -331,11 +337,19 @@ def _order(piece: Piece) -> tuple[int, bool, int, int, str]:
     return start, False, -piece.found.end_offset, missing, piece.segment.segment_id
 
 
-def _first_offset(directory: str) -> int | None:
-    """The base offset of the first log of a partition directory of a broker; None without one."""
+def local_extent(directory: str) -> tuple[int | None, int | None]:
+    """The first offset of the local log of a partition, and the one after its last; None: there is no log."""
     names = (parse_file_name(entry.name) for entry in files.listing(directory) if not entry.is_directory)
-    bases = [one.base_offset for one in names if one is not None and one.kind is Kind.LOG and not one.state]
-    return min((base for base in bases if base is not None), default=None)
+    logs = (one for one in names if one is not None and one.kind is Kind.LOG and not one.state)
+    bases = sorted(one.base_offset for one in logs if one.base_offset is not None)
+    if not bases:
+        return None, None
+    try:
+        with open_source(os.path.join(directory, f"{bases[-1]:020d}{Kind.LOG.value}")) as source:
+            last = [offset for _, _, offset, _ in batches(source)]
+    except KdumpError:
+        last = []
+    return bases[0], last[-1] + 1 if last else bases[-1]
 
 
 def _failing(error: KdumpError, path: str) -> Source:

@@ -23,7 +23,7 @@ RANKS = [
     {"dump", "verify"},
     {"diff"},
     {"convert", "stats", "repair"},
-    {"restore", "spark", "library", "kafka07", "zookeeper"},
+    {"restore", "spark", "library", "kafka07", "zookeeper", "tiered"},
     {"cli", "testing"},
 ]
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
