@@ -130,7 +130,7 @@ def _verify(given: VerifyArguments) -> int:
             console.out.write(github_error(error).encode("utf-8", "surrogateescape"))
         status.fail(error)
 
-    given.paths = tuple(chain.from_iterable(map(tiers.with_local, named_paths(given.paths, given.topics, fail))))
+    given.paths = tuple(chain.from_iterable(map(tiers.apart, named_paths(given.paths, given.topics, fail))))
 
     try:
         judge = _judge(options, given, _engine(given, console), reporter)

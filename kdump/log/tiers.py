@@ -64,11 +64,11 @@ def named(path: str, listing: Callable[[str], Sequence[ListingEntry]]) -> str:
     return found
 
 
-def with_local(path: str) -> list[str]:
-    """A PATH, after the one of this machine that --tier joins in it: what a broker has, and then the whole."""
+def apart(path: str) -> tuple[str, ...]:
+    """What --tier joins in a PATH: what a broker has, and what the bucket has; any other PATH is one part."""
     world = world_of_store(path)
-    local: str | None = None if world is None else world.answer("mount").local_path(path)
-    return [path] if local is None else [local, path]
+    parts: tuple[str, str] | None = None if world is None else world.answer("mount").apart(path)
+    return parts or (path,)
 
 
 def _may_be_a_bucket(path: str, listing: Callable[[str], Sequence[ListingEntry]]) -> bool:

@@ -48,7 +48,8 @@ def store_of(path: str) -> TierStore:
         given = parse_qsl(uri.query, keep_blank_values=True)
         keys = dict(value.split("=", 1) for name, value in given if name == "key")
         found = dict(given)
-        return _mount(found["bucket"], Tier(None, keys), found.get("logs"))
+        joined = found.get("logs")
+        return _mount(found["bucket"], Tier(None, keys), joined or found.get("metadata"), joins=joined is not None)
     clean = uri.clean
     for root in sorted(_stores, key=len, reverse=True):
         if clean == root or clean.startswith(f"{root}/"):
@@ -61,9 +62,17 @@ def store_of(path: str) -> TierStore:
     raise KdumpError(Codes.MISSING, "no bucket of remote storage", path=clean)
 
 
-def local_path(path: str) -> str | None:
-    """What a path of a store is in the log directory that it joins; None: it joins none."""
-    return store_of(path).local_path(path)
+def apart(path: str) -> tuple[str, str] | None:
+    """What a path of a store is in the log directory that it joins, and in the bucket alone; None: it joins none.
+
+    The metadata in the log directory still says what the objects are.
+    """
+    store = store_of(path)
+    local = store.local_path(path)
+    if local is None:
+        return None
+    keys = Tier(None, store.bucket.ring.files)
+    return local, path.replace(store.root, _mount(store.bucket.root, keys, store.metadata, joins=False).root, 1)
 
 
 def _beside(path: str, tier: Tier) -> str:
@@ -77,7 +86,7 @@ def _beside(path: str, tier: Tier) -> str:
             # It is no part of a log directory.
             return path
     assert tier.bucket is not None
-    return _mount(_plain(tier.bucket), tier, above).root + rest
+    return _mount(_plain(tier.bucket), tier, above, joins=True).root + rest
 
 
 def _is_log_directory(path: str) -> bool:
@@ -96,14 +105,14 @@ def _is_local(path: str) -> bool:
     return parse_partition_directory(name) is not None or _is_log_directory(path)
 
 
-def _mount(bucket: str, tier: Tier, log_directory: str | None = None) -> TierStore:
-    """A store. One with the same root takes its place: the bucket may have changed."""
+def _mount(bucket: str, tier: Tier, metadata: str | None = None, *, joins: bool = False) -> TierStore:
+    """A store, see ``TierStore``. One with the same root takes its place: the bucket may have changed."""
     bucket = files.absolute(_plain(bucket)).rstrip("/")
-    if log_directory is not None:
-        log_directory = files.absolute(_plain(log_directory)).rstrip("/")
-    real = bucket if log_directory is None else log_directory
+    if metadata is not None:
+        metadata = files.absolute(_plain(metadata)).rstrip("/")
+    real = metadata if joins and metadata is not None else bucket
     root = f"{REMOTE_STORAGE.scheme}+{real}" if is_uri(real) else f"{REMOTE_STORAGE.scheme}://{quote(real)}"
-    _stores[root] = TierStore(root, Bucket(bucket, KeyRing(tier.keys)), log_directory)
+    _stores[root] = TierStore(root, Bucket(bucket, KeyRing(tier.keys)), metadata, joins=joins)
     return _stores[root]
 
 

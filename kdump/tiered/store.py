@@ -69,13 +69,15 @@ class TierStore(Store):
     Args:
         root: the beginning of all its paths.
         bucket: the objects.
-        log_directory: that of a broker; None: none.
+        metadata: a log directory of a broker that says what the objects are; None: nothing does.
+        joins: its partitions go on with the files in that log directory.
     """
 
-    def __init__(self, root: str, bucket: Bucket, log_directory: str | None = None) -> None:
+    def __init__(self, root: str, bucket: Bucket, metadata: str | None = None, *, joins: bool = False) -> None:
         self.root = root
         self.bucket = bucket
-        self.log_directory = log_directory
+        self.metadata = metadata
+        self.log_directory = metadata if joins else None
         self._known: RemoteSegments | None = None
         self._partitions: dict[str, _Partition] | None = None
         self._files: dict[str, dict[str, _File]] = {}
@@ -143,8 +145,9 @@ class TierStore(Store):
     def with_credentials(self, path: str) -> str:
         """See Store."""
         given = [("bucket", files.with_credentials(self.bucket.root))]
-        if self.log_directory is not None:
-            given.append(("logs", files.with_credentials(self.log_directory)))
+        if self.metadata is not None:
+            name = "metadata" if self.log_directory is None else "logs"
+            given.append((name, files.with_credentials(self.metadata)))
         given += [("key", f"{key}={file}") for key, file in self.bucket.ring.files.items()]
         return f"{path}?{urlencode(given)}"
 
@@ -156,9 +159,9 @@ class TierStore(Store):
     def start_offset(self, path: str) -> int | None:
         """The log start offset of the partition that a path lies in, where a broker says it."""
         parsed = parse_partition_directory(self._split(path)[0])
-        if parsed is None or self.log_directory is None:
+        if parsed is None or self.metadata is None:
             return None
-        return checkpoint_offsets(self.log_directory, LOG_START_CHECKPOINT).get(parsed)
+        return checkpoint_offsets(self.metadata, LOG_START_CHECKPOINT).get(parsed)
 
     @property
     def partitions(self) -> Mapping[str, TopicPartitionId]:
@@ -169,25 +172,40 @@ class TierStore(Store):
     @property
     def known(self) -> RemoteSegments | None:
         """What the metadata in the log directory says."""
-        if self._known is None and self.log_directory is not None:
-            self._known = read_remote_segments(self.log_directory)
+        if self._known is None and self.metadata is not None:
+            self._known = read_remote_segments(self.metadata)
         return self._known
 
     def pieces(self, directory: str) -> list[Piece]:
         """The remote segments of a partition directory (its name), as they are read."""
-        own = self._listed()[directory]
+        local = self._listed()[directory].local
+        found = [one for one in self._described(directory) if self._may_be_read(one)]
+        return in_sequence(found, None if local is None else local_extent(local)[0])
+
+    def unread(self, directory: str) -> list[StoredSegment]:
+        """The segments of a partition directory that lack an object, or whose manifest cannot be read."""
+        return [one.segment for one in self._described(directory) if isinstance(one.found, KdumpError)]
+
+    def _described(self, directory: str) -> list[Piece]:
+        """The segments that a broker may read."""
         known = {} if self.known is None else self.known.by_id
         found = []
-        for one in own.segments:
+        for one in self._listed()[directory].segments:
             record = known.get(one.segment_id)
             if record is not None and record.state in _DONE:
                 continue
             try:
                 found.append(Piece(one, self.bucket.describe(one, record)))
             except KdumpError as error:
-                if record is not None or LOG in one.sizes:
-                    found.append(Piece(one, error))
-        return in_sequence(found, None if own.local is None else local_extent(own.local)[0])
+                found.append(Piece(one, error))
+        return found
+
+    def _may_be_read(self, piece: Piece) -> bool:
+        """It can be read, or it should be: its absence must not go unnoticed."""
+        if not isinstance(piece.found, KdumpError):
+            return True
+        is_known = self.known is not None and piece.segment.segment_id in self.known.by_id
+        return is_known or not piece.segment.missing
 
     def _partition(self, directory: str) -> Mapping[str, _File]:
         if directory not in self._files:
@@ -197,7 +215,7 @@ class TierStore(Store):
     def _made(self, directory: str) -> dict[str, _File]:
         own = self._listed()[directory]
         made: dict[str, _File] = {}
-        start = self.start_offset(f"{self.root}/{directory}") or 0
+        start = 0 if self.log_directory is None else self.start_offset(f"{self.root}/{directory}") or 0
         for piece in self.pieces(directory):
             one, found = piece.segment, piece.found
             base = f"{one.name.base_offset:020d}"
