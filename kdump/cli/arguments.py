@@ -9,10 +9,11 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from kdump.inputs import Input
 from kdump.worlds import World, world_of_format
 
 if TYPE_CHECKING:
-    from kdump.cli.whatif_options import HistoryOf, WhatIf
+    from kdump.cli.params import HistoryOf, WhatIf
     from kdump.reading.selection import HeaderFilter, Range
 
 
@@ -54,9 +55,10 @@ class JobsArguments(EngineArguments):
 
 
 class DumpArguments(LogArguments, EngineArguments):
-    """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
+    """Options of ``kdump dump``. Times are ms since 1970, sizes bytes; ``inputs``: what the PATHs mean."""
 
     paths: tuple[str, ...]
+    inputs: list[Input]
     topics: tuple[str, ...]
     files: str | None
     all_files: bool
@@ -163,21 +165,35 @@ class DiffArguments(JobsArguments):
 
 
 class StatsArguments(LogArguments, JobsArguments):
-    """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
+    """Options of ``kdump stats``. Times are ms since 1970, sizes bytes; ``inputs``: what the PATHs mean."""
 
     paths: tuple[str, ...]
+    inputs: list[Input]
     by: str
     quick: bool
     output: str
     html: str | None
     what_if: tuple[WhatIf, ...]
+    now: int | None
+    offsets_for: int | None
+    offset_map: tuple[str, ...]
+    topics: tuple[str, ...]
+    max_decompressed_size: int
+    color: str
+
+
+class StateArguments(Arguments):
+    """Options of ``kdump state``. Times are ms since 1970, sizes bytes; ``inputs``: what the PATHs mean."""
+
+    paths: tuple[str, ...]
+    inputs: list[Input]
+    output: str
     at: int | None
     at_offset: int | None
     at_zxid: int | None
     between: Range | None
     between_offsets: Range | None
     history: HistoryOf | None
-    offsets_for: int | None
     offset_map: tuple[str, ...]
     decode: str | None
     key_decoder: str | None
@@ -189,24 +205,43 @@ class StatsArguments(LogArguments, JobsArguments):
     color: str
 
 
-class ConvertArguments(LogArguments, JobsArguments):
-    """Options of ``kdump convert``."""
+class ConversionArguments(Arguments):
+    """What becomes of logs that are written anew."""
 
-    source: str
-    destination: str
-    offset_map: bool
     to_magic: int | None
     codec: str
     level: int | None
-    form: Literal["jsonl", "csv", "parquet"] | None
-    input_form: str | None
     offsets: Range | None
     times: Range | None
     isolation: str
     open_transactions: str | None
     renumber: int | None
     split_bytes: int | None
-    for_broker: bool
+    overwrite: bool
+    strict: bool
+    output: str
+    max_decompressed_size: int
+
+
+class ConvertArguments(ConversionArguments, LogArguments, JobsArguments):
+    """Options of ``kdump convert``; ``input``: what SRC means."""
+
+    source: str
+    input: Input
+    destination: str
+    offset_map: bool
+    form: Literal["jsonl", "csv", "parquet"] | None
+    input_form: str | None
+    csv_safe: bool
+    skip_damaged: bool
+
+
+class RestoreArguments(ConversionArguments):
+    """Options of ``kdump restore``; ``inputs``: what the PATHs mean."""
+
+    paths: tuple[str, ...]
+    inputs: list[Input]
+    destination: str
     topic: str | None
     topic_id: str | None
     partition: int | None
@@ -216,12 +251,6 @@ class ConvertArguments(LogArguments, JobsArguments):
     forget_producers: bool
     backup_dir: str | None
     force: bool
-    overwrite: bool
-    csv_safe: bool
-    strict: bool
-    skip_damaged: bool
-    output: str
-    max_decompressed_size: int
 
 
 class RepairArguments(LogArguments):
@@ -232,7 +261,6 @@ class RepairArguments(LogArguments):
     output: str | None
     in_place: bool
     manifest: str | None
-    adopt: bool
     finish: bool
     like_broker: bool
     salvage: bool

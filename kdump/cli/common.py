@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kdump.cli.options import OptionGroup, help_option, option, version_option
-from kdump.log.files import strip_credentials
 from kdump.log.metering import metered
-from kdump.log.names import is_uri
-from kdump.log.paths import expanded
 from kdump.system.priority import be_idle
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.worlds import WORLDS, log_formats
@@ -19,7 +16,6 @@ from kdump.worlds import WORLDS, log_formats
 if TYPE_CHECKING:
     from kdump.cli.arguments import Arguments
     from kdump.cli.console import Console
-    from kdump.codes import KdumpError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -99,29 +95,28 @@ def reading_options(function: _Function) -> _Function:
     return function
 
 
-def topic_option(what: str = "") -> Callable[[_Function], _Function]:
-    """``--topic``, as ``topics``; ``what`` else it chooses."""
+def topic_option(function: _Function) -> _Function:
+    """``--topic``, as ``topics``."""
     return option(
         OptionGroup.READ,
         "--topic",
         "topics",
         multiple=True,
         metavar="NAME|GLOB",
-        help=f"Of log directories only the partitions of this topic{what}; may be repeated.",
-    )
+        help="Of log directories only the partitions of this topic; may be repeated.",
+    )(function)
 
 
-def named_paths(paths: Iterable[str], topics: Sequence[str], on_error: Callable[[KdumpError], None]) -> tuple[str, ...]:
-    """What a command works on: what fits the patterns in URIs, and of log directories the partitions of ``topics``.
-
-    ``paths``: as ``files.strip_credentials`` gave them. A shell replaces patterns of this machine's files itself.
-    """
-    found = [one for path in paths for one in (expanded(path, on_error) if is_uri(path) else [path])]
-    if topics:
-        from kdump.log.topics import paths_of_topics
-
-        found = list(map(strip_credentials, paths_of_topics(found, topics, on_error)))
-    return tuple(found)
+def offset_map_option(function: _Function) -> _Function:
+    """``--offset-map``, as ``offset_map``."""
+    return option(
+        OptionGroup.QUESTIONS,
+        "--offset-map",
+        multiple=True,
+        type=click.Path(),
+        metavar="FILE",
+        help="With --output reset-csv: offsets as they are in logs that convert --renumber has made.",
+    )(function)
 
 
 def begin(given: Arguments, console: Console) -> None:

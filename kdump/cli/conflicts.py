@@ -254,37 +254,49 @@ VERIFY: Final = (
     *_engine(),
 )
 
-_STATE: Final = ("--at", "--at-offset", "--at-zxid")
-"""The options that ask for a state."""
-_CHANGES: Final = ("--between", "--between-offsets", "--history", "--offsets-for")
-"""The options that ask for changes of a state, or for offsets."""
-
 STATS: Final = (
     Conflict("--quick", excludes=("contents",), message="--by {other} reads every record, it does not go with --quick"),
-    Conflict("--quick", "--html", "--by", excludes=("--what-if", *_STATE, *_CHANGES)),
-    *_each_other("--at", "--at-offset", "--at-zxid", "--between", "--between-offsets", "--offsets-for"),
-    Conflict("--history", excludes=(*_STATE, "--offsets-for")),
-    Conflict("--decode", "--key-decoder", "--value-decoder", needs=("--at",)),
-    Conflict("--output reset-csv", needs=("--at", "--offsets-for")),
+    Conflict("--quick", "--html", "--by", excludes=("--what-if", "--offsets-for")),
+    Conflict("--output reset-csv", needs=("--offsets-for",)),
     Conflict("--offset-map", needs=("--output reset-csv",)),
-    Conflict("--what-if", excludes=("--at-offset", "--at-zxid", *_CHANGES)),
-    Conflict("--output records", "--output commands", needs=_STATE),
-    Conflict("--broker", "--show-secrets", needs=(*_STATE, *_CHANGES)),
+    Conflict("--now", needs=("--what-if",)),
+    *_each_other("--what-if", "--offsets-for"),
     Conflict(
-        "a file of ZooKeeper",
-        needs=("--at", "--at-zxid", "--between", "--history"),
-        message="{option}: --at or --at-zxid shows its tree, --between or --history its changes",
+        excludes=("a file of ZooKeeper",),
+        message="{other} is of ZooKeeper: kdump state shows its tree and its changes",
+    ),
+    *_engine("--what-if", "--offsets-for"),
+)
+
+_STATE: Final = ("--at", "--at-offset", "--at-zxid")
+"""The options that ask for a state."""
+_CHANGES: Final = ("--between", "--between-offsets", "--history")
+"""The options that ask for changes of a state."""
+STATE_QUESTIONS: Final = (*_STATE, *_CHANGES)
+
+STATE: Final = (
+    *_each_other("--at", "--at-offset", "--at-zxid", "--between", "--between-offsets"),
+    Conflict("--history", excludes=_STATE),
+    Conflict(
+        "--decode",
+        "--key-decoder",
+        "--value-decoder",
+        "--output reset-csv",
+        excludes=("--at-offset", "--at-zxid", *_CHANGES),
+        message="{option} goes with --at",
+    ),
+    Conflict("--offset-map", needs=("--output reset-csv",)),
+    Conflict(
+        "--output records", "--output commands", excludes=_CHANGES, message="{option} goes with --at or --at-offset"
     ),
     Conflict(
         "a file of ZooKeeper",
         excludes=(
             "another PATH",
-            "--what-if",
             "--topic",
             "--broker",
             "--at-offset",
             "--between-offsets",
-            "--offsets-for",
             "--output commands",
             "--output reset-csv",
             "--decode",
@@ -294,14 +306,25 @@ STATS: Final = (
         message="{option} is of ZooKeeper, {other} does not go with it",
     ),
     Conflict("--at-zxid", needs=("a file of ZooKeeper",), message="--at-zxid goes with files of ZooKeeper"),
-    *_engine("--what-if", *_STATE, *_CHANGES),
 )
+
+_CODEC: Final = (
+    Conflict(
+        "--codec zstd",
+        excludes=("--to-magic 0", "--to-magic 1"),
+        message="--codec zstd needs --to-magic 2: older formats have no zstd",
+    ),
+    Conflict(
+        "--level",
+        needs=("--codec gzip", "--codec lz4", "--codec zstd"),
+        message="--level goes with --codec gzip, lz4 or zstd",
+    ),
+)
+"""Of logs that are written anew."""
 
 _TO: Final = ("--to jsonl", "--to csv", "--to parquet")
 _TO_STDOUT: Final = "-o -"
-CONVERT_LOCAL_ONLY: Final = (_TO_STDOUT, "a stream", "--from jsonl", "--for-broker")
-_ONE_PARTITION: Final = ("--topic", "--topic-id", "--partition")
-
+CONVERT_LOCAL_ONLY: Final = (_TO_STDOUT, "a stream", "--from jsonl")
 CONVERSIONS: Final = (
     *_TO,
     "--to-magic",
@@ -313,33 +336,14 @@ CONVERSIONS: Final = (
     "--offset",
     "--time",
     "--isolation read_committed",
-    "--for-broker",
 )
 """Options that change what is written. Without one the files of a bucket are written as they are."""
-
 CONVERT: Final = (
     Conflict(*_TO, excludes=("--to-magic", "--level", "--renumber", "--split-bytes", "--from", "--codec")),
     Conflict(
         needs=(*CONVERSIONS, "--skip-damaged", "a bucket"),
         message="nothing to do: --to-magic, --codec, --to or another option says what to convert to",
     ),
-    Conflict(
-        *_ONE_PARTITION,
-        "--metadata",
-        "--from-log-dir",
-        "--link",
-        "--forget-producers",
-        "--backup-dir",
-        "--force",
-        "--open-transactions abort",
-        "--open-transactions commit",
-        "open transactions by producer id",
-        needs=("--for-broker",),
-    ),
-    Conflict("--for-broker", excludes=(*_TO, "--from", "--log-format", "a stream", _TO_STDOUT)),
-    Conflict("--for-broker", needs=("--topic", "--from-log-dir")),
-    Conflict("--from-log-dir", excludes=_ONE_PARTITION),
-    Conflict("--from-log-dir", needs=("--metadata",)),
     Conflict("--csv-safe", needs=("--to csv",)),
     Conflict(excludes=("no DST",), message="no DST given: -o FILE or -o DIRECTORY"),
     Conflict(excludes=("DST is a URI",), message="{other} is a URI: kdump writes to this machine only"),
@@ -353,17 +357,20 @@ CONVERT: Final = (
         excludes=("--from", "a stream"),
         message="--isolation read_committed reads its input twice, not a stream or JSON lines",
     ),
-    Conflict(
-        "--codec zstd",
-        excludes=("--to-magic 0", "--to-magic 1"),
-        message="--codec zstd needs --to-magic 2: older formats have no zstd",
-    ),
-    Conflict(
-        "--level",
-        needs=("--codec gzip", "--codec lz4", "--codec zstd"),
-        message="--level goes with --codec gzip, lz4 or zstd",
-    ),
+    *_CODEC,
     *_engine(*CONVERT_LOCAL_ONLY),
+)
+
+RESTORE: Final = (
+    Conflict(excludes=("an empty path",), message="a path is empty"),
+    Conflict("no -o", only=_EVERYWHERE | {"paths", "output"}, message="{other} goes with -o LOGDIR"),
+    Conflict("-o", excludes=("--output commands", "a stream", "-o -")),
+    Conflict("-o", excludes=("LOGDIR is a URI",), message="{other} is a URI: kdump writes to this machine only"),
+    Conflict("-o", needs=("--topic", "--from-log-dir")),
+    Conflict("--from-log-dir", excludes=("a PATH", "--topic", "--topic-id", "--partition")),
+    Conflict("--from-log-dir", needs=("--metadata",)),
+    Conflict("--partition", excludes=("several PATHs",)),
+    *_CODEC,
 )
 
 SALVAGE_OPTIONS: Final = ("--deep", "--hold-offsets", "--no-hold-offsets", "--txn", "--correct", "--from")
@@ -385,12 +392,6 @@ REPAIR: Final = (
         only=_EVERYWHERE | {"paths", "backup_dir", "force", "output_format"},
         message="--finish goes with nothing else but --backup-dir, --force and --output",
     ),
-    Conflict(
-        "--adopt",
-        only=_EVERYWHERE | {"paths", "output_format"},
-        message="--adopt goes with nothing else but --output",
-    ),
-    Conflict("--output commands", needs=("--adopt",)),
     *_each_other("-o", "--in-place"),
     Conflict(
         "--backup-dir",

@@ -14,11 +14,11 @@ from kdump.cli.arguments import ConvertArguments
 from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, log_format_option, reading_options
 from kdump.cli.conflicts import CONVERSIONS, CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
 from kdump.cli.console import Console
+from kdump.cli.conversion_options import check_level, conversion_of, conversion_options
 from kdump.cli.engine_options import Engine, choose_engine, engine_options
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.logday import on_day_of_logs
 from kdump.cli.options import Command, OptionGroup, option
-from kdump.cli.params import ClockRange, OffsetRange, OpenTransactionsParam, OutputFormat, TimeRange
+from kdump.cli.params import OutputFormat
 from kdump.cli.signals import unwound
 from kdump.cli.tier_options import tier_options
 from kdump.codes import INPUT_CODES, Codes, Finding, KdumpError
@@ -27,14 +27,12 @@ from kdump.convert.export import export_text
 from kdump.convert.report import converted_lines, converted_row, loss_lines, loss_rows, marker_rows
 from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_in_order
 from kdump.convert.segment import SegmentResult
-from kdump.format.batch import CODEC_NAMES, MAGIC
+from kdump.inputs import input_of
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
-from kdump.log.names import MAX_OFFSET, is_uri
+from kdump.log.names import is_uri
 from kdump.reading.reporter import Reporter
-from kdump.reading.selection import Range
 from kdump.verify.report import finding_json
-from kdump.wire.compression import LEVELS
 from kdump.worlds import log_titles, world_of_store
 
 _KEEP: Final = "keep"
@@ -54,7 +52,6 @@ _WHAT_HELPS: Final = (
         "--from",
         "--offset",
         "--time",
-        "--for-broker",
         "--overwrite",
         "--skip-damaged",
         "-j",
@@ -68,6 +65,7 @@ Examples:
   kdump convert rows.jsonl -o new/ --from jsonl      a segment out of JSON lines""",
 )
 @click.argument("source", metavar="SRC", required=False, type=click.Path())
+@conversion_options
 @option(
     OptionGroup.WRITE,
     "-o",
@@ -87,24 +85,6 @@ Examples:
 )
 @option(
     OptionGroup.WRITE,
-    "--to-magic",
-    type=click.IntRange(0, MAGIC),
-    metavar="0|1|2",
-    help="Message format of the result.",
-)
-@option(
-    OptionGroup.WRITE,
-    "--codec",
-    type=click.Choice([_KEEP, *CODEC_NAMES]),
-    default=_KEEP,
-    show_default="keep, as it is",
-    help="Compression of the result.",
-)
-@option(
-    OptionGroup.WRITE, "--level", type=int, metavar="N", help="Level of --codec: gzip 1-9, lz4 1-17, zstd up to 22."
-)
-@option(
-    OptionGroup.WRITE,
     "--to",
     "form",
     type=click.Choice(["jsonl", "csv", "parquet"]),
@@ -112,108 +92,8 @@ Examples:
 )
 @option(OptionGroup.READ, "--from", "input_form", type=click.Choice(["jsonl"]), help="SRC is JSON lines of records.")
 @option(
-    OptionGroup.CHOICE, "--offset", "offsets", type=OffsetRange(), metavar="A:B", help="Offsets A up to B, B left out."
-)
-@option(
-    OptionGroup.CHOICE,
-    "--time",
-    "times",
-    type=TimeRange(takes_clock=True),
-    metavar="T1..T2",
-    help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), 12:21 of the log's day, -1h (an hour ago; s m h d w).",
-)
-@option(
-    OptionGroup.CHOICE,
-    "--isolation",
-    type=click.Choice(["read_uncommitted", "read_committed"]),
-    default="read_uncommitted",
-    help="read_committed: without aborted transactions, up to the first open one.",
-)
-@option(
-    OptionGroup.CHOICE,
-    "--open-transactions",
-    type=OpenTransactionsParam(["refuse", "keep", "abort", "commit"]),
-    show_default="refuse; with --for-broker: what their coordinator's log beside SRC says, else keep",
-    help="Transactions without an end marker. Of a part of a log: write nothing, or write it anyway. With "
-    "--for-broker: keep them, or end them, all or by producer id (2=commit,7=abort).",
-)
-@option(
-    OptionGroup.WRITE,
-    "--renumber",
-    type=click.IntRange(0, MAX_OFFSET),
-    metavar="FROM",
-    help="Number the records from FROM on.",
-)
-@option(
-    OptionGroup.WRITE,
-    "--split-bytes",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Begin a new segment before N bytes are over.",
-)
-@option(
-    OptionGroup.BROKER,
-    "--for-broker",
-    is_flag=True,
-    help="DST is the log directory of a stopped broker: make partition directories that it takes as its own.",
-)
-@option(OptionGroup.BROKER, "--topic", metavar="NAME", help="With --for-broker: the topic that SRC becomes.")
-@option(OptionGroup.BROKER, "--topic-id", metavar="ID", help="With --for-broker: the id of the topic, 22 characters.")
-@option(
-    OptionGroup.BROKER,
-    "--partition",
-    type=click.IntRange(0, 2**31 - 1),
-    metavar="N",
-    show_default="by the name of SRC, else 0",
-    help="With --for-broker: the partition.",
-)
-@option(
-    OptionGroup.BROKER,
-    "--metadata",
-    type=click.Path(),
-    metavar="DIR",
-    help="With --for-broker: __cluster_metadata-0 of the target cluster, for ids, leader epochs and limits.",
-)
-@option(
-    OptionGroup.BROKER,
-    "--from-log-dir",
-    type=click.Path(),
-    metavar="SRC",
-    help="With --for-broker: all partitions of a log directory that the target cluster has a place for.",
-)
-@option(
-    OptionGroup.BROKER,
-    "--link",
-    type=click.Choice(["hard", "reflink"]),
-    help="With --for-broker: logs that need not change get a second name, or share their blocks.",
-)
-@option(
-    OptionGroup.BROKER,
-    "--forget-producers",
-    is_flag=True,
-    help="With --for-broker: the broker knows no producer of the log.",
-)
-@option(
-    OptionGroup.BROKER,
-    "--backup-dir",
-    type=click.Path(),
-    metavar="DIR",
-    show_default="PARTITION/.kdump",
-    help="With --for-broker: where what is replaced goes.",
-)
-@option(
-    OptionGroup.BROKER,
-    "--force",
-    is_flag=True,
-    help="With --for-broker: even if kdump cannot tell whether a broker is running.",
-)
-@option(
-    OptionGroup.WRITE, "--overwrite", is_flag=True, help="Replace files that are there; without it they are refused."
-)
-@option(
     OptionGroup.WRITE, "--csv-safe", is_flag=True, help="With --to csv: no cell begins as a spreadsheet's formula does."
 )
-@option(OptionGroup.DAMAGE, "--strict", is_flag=True, help="Write nothing when anything would be lost.")
 @option(OptionGroup.DAMAGE, "--skip-damaged", is_flag=True, help="Leave out what is damaged, and say so.")
 @option(
     OptionGroup.OUTPUT,
@@ -221,6 +101,13 @@ Examples:
     type=OutputFormat(["text", "jsonl"]),
     default="text",
     help="How to say what was done.",
+)
+@option(
+    OptionGroup.CHOICE,
+    "--open-transactions",
+    type=click.Choice(["refuse", "keep"]),
+    show_default="refuse",
+    help="Transactions of a part of a log without an end marker: write nothing, or write it anyway.",
 )
 @engine_options
 @limit_option()
@@ -231,9 +118,9 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
 
     Anything the target format cannot represent is counted by kind. Files appear whole, all together, or not at all.
     """
-    if (source is None) is (others["from_log_dir"] is None):
-        raise click.UsageError("no SRC given (kdump convert --help)" if source is None else "SRC and --from-log-dir")
-    source = strip_credentials(source or "")
+    if source is None:
+        raise click.UsageError("no SRC given (kdump convert --help)")
+    source = strip_credentials(source)
     given = ConvertArguments({"source": source, "destination": destination or "", **others})
     options = GivenOptions(
         {
@@ -241,25 +128,22 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
             "DST is a URI": destination if is_uri(destination or "") else None,
             "a stream": reads_once(source),
             "a bucket": world_of_store(source) is not None,
-            "open transactions by producer id": "=" in (given.open_transactions or ""),
         }
     )
     options.check(CONVERT)
-    _check_level(given)
+    check_level(given)
     if given.form == "parquet" and not has_pyarrow("--to parquet"):
         return exit_status.UNREADABLE
     console = Console(show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
-    if isinstance(given.times, ClockRange):
-        given.times = on_day_of_logs(given.times, (source,), console.note)
-    conversion = _conversion(given)
-    if given.for_broker:
-        from kdump.cli.restore import restore  # other conversions need none of it
-
-        with unwound():
-            restore(given, conversion, console, status)
-    elif world_of_store(source) is not None and options.first(CONVERSIONS) is None:
+    try:
+        given.input = input_of(source, given.world)
+    except KdumpError as error:
+        status.fail(error.located(source))
+        return status.code
+    conversion = replace(conversion_of(given, [given.input], console.note), skip_damaged=given.skip_damaged)
+    if world_of_store(source) is not None and options.first(CONVERSIONS) is None:
         with unwound():
             _extract(given, console, status)
     elif given.destination == _STDOUT:
@@ -297,12 +181,12 @@ def _extract(given: ConvertArguments, console: Console, status: RunStatus) -> No
 
 
 def _plan(conversion: Conversion, given: ConvertArguments) -> Sequence[Job]:
-    source, destination = given.source, given.destination
+    found, destination = given.input, given.destination
     if given.form is not None:
-        return plan_export(source, destination, given.form, conversion, is_safe=given.csv_safe, world=given.world)
+        return plan_export(found, destination, given.form, conversion, is_safe=given.csv_safe)
     if given.input_form is not None:
-        return plan_import(source, destination, conversion)
-    return plan_conversion(source, destination, conversion, world=given.world, maps_offsets=given.offset_map)
+        return plan_import(found, destination, conversion)
+    return plan_conversion(found, destination, conversion, maps_offsets=given.offset_map)
 
 
 def _engine(given: ConvertArguments, count: int, options: GivenOptions, console: Console) -> Engine:
@@ -310,7 +194,7 @@ def _engine(given: ConvertArguments, count: int, options: GivenOptions, console:
     only_here = options.first(CONVERT_LOCAL_ONLY)
     if only_here is None and count == 1 and given.engine != "spark" and not given.master:
         only_here = "one segment"
-    return choose_engine(given, (given.source,), console, only_here=only_here)
+    return choose_engine(given, [given.input], console, only_here=only_here)
 
 
 def _run(jobs: Sequence[Job], console: Console, given: ConvertArguments, engine: Engine, status: RunStatus) -> None:
@@ -389,7 +273,7 @@ def _to_stdout(conversion: Conversion, given: ConvertArguments, console: Console
     """Records as text on standard output, messages on standard error."""
     assert given.form is not None
     try:
-        jobs = plan_export(given.source, "", given.form, conversion, is_safe=given.csv_safe, world=given.world)
+        jobs = plan_export(given.input, "", given.form, conversion, is_safe=given.csv_safe)
     except KdumpError as error:
         status.fail(error)
         return
@@ -405,28 +289,3 @@ def _to_stdout(conversion: Conversion, given: ConvertArguments, console: Console
             status.fail(result.error, is_damage=result.error.code not in INPUT_CODES)
         for note in result.notes:
             console.note(f"{result.source}: {note}")
-
-
-def _conversion(given: ConvertArguments) -> Conversion:
-    return Conversion(
-        to_magic=given.to_magic,
-        codec=None if given.codec == _KEEP else CODEC_NAMES.index(given.codec),
-        level=given.level,
-        offsets=given.offsets or Range(),
-        times=given.times or Range(),
-        read_committed=given.isolation == "read_committed",
-        keep_open=given.open_transactions not in (None, "refuse"),
-        renumber=given.renumber,
-        split_bytes=given.split_bytes,
-        skip_damaged=given.skip_damaged,
-        limit=given.max_decompressed_size,
-    )
-
-
-def _check_level(given: ConvertArguments) -> None:
-    """UsageError for a level that the codec does not have."""
-    if given.level is None:
-        return
-    lowest, highest = LEVELS[CODEC_NAMES.index(given.codec)]
-    if not lowest <= given.level <= highest:
-        raise click.UsageError(f"--level {given.level}: {given.codec} has levels {lowest} to {highest}")

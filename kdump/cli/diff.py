@@ -32,6 +32,7 @@ from kdump.diff.report import (
 )
 from kdump.diff.run import DiffOptions, PartitionReport
 from kdump.diff.run import diff as compare
+from kdump.inputs import inputs_of
 from kdump.log.files import strip_credentials
 from kdump.verify.report import JUnitReport
 
@@ -51,7 +52,7 @@ Examples:
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @tier_options
-@topic_option()
+@topic_option
 @option(OptionGroup.OUTPUT, "--records", is_flag=True, help="Show the records that differ, key and value of each copy.")
 @option(
     OptionGroup.COMPARE,
@@ -100,12 +101,13 @@ class _DiffRun:
         """Gives the exit status."""
         given, console = self._given, self._console
         contents = ContentOptions(given.max_decompressed_size, given.content)
+        inputs = inputs_of(given.paths, self._fail, with_patterns=True)
         try:
-            run = choose_engine(given, given.paths, console).run
+            run = choose_engine(given, inputs, console).run
         except KdumpError as error:
             self._status.fail(error)
             return self._status.code
-        for item in compare(given.paths, DiffOptions(contents, given.records, given.topics), self._fail, run):
+        for item in compare(inputs, DiffOptions(contents, given.records, given.topics), self._fail, run):
             if isinstance(item, PartitionReport):
                 self._add(item)
                 pieces = self._page(item)

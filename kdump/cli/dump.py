@@ -16,7 +16,6 @@ from kdump.cli.common import (
     has_pyarrow,
     limit_option,
     log_format_option,
-    named_paths,
     reading_options,
     topic_option,
 )
@@ -32,14 +31,14 @@ from kdump.cli.tier_options import tier_options
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import Target, bytes_of, found_targets, listed_targets, target_by_java_name
+from kdump.dump.targets import Target, bytes_of, listed_targets, target_by_java_name, targets_of
 from kdump.dump.text.dialect import KAFKA_4_3, Dialect, TooNewError
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
+from kdump.inputs import Input, input_of, inputs_of, is_text_file
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
 from kdump.log.names import is_uri
-from kdump.log.paths import is_text_file
 from kdump.payloads.java import split_commas
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range, RowBudget
@@ -92,7 +91,7 @@ Examples:
     help="Comma-separated files, taken as DumpLogSegments takes them; PATHs are then ignored, as there.",
 )
 @tier_options
-@topic_option()
+@topic_option
 @log_format_option
 @option(
     OptionGroup.READ,
@@ -151,7 +150,7 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     )
     begin(given, console)
     status = RunStatus(console.show_error)
-    given.paths = _paths(given, status)
+    given.inputs = [] if given.files is not None else _inputs(given, status)
     given.times = _times(given, console)
     writer: TableWriter | None = None
     if given.output in ("arrow", "parquet"):
@@ -180,11 +179,11 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     return status.code
 
 
-def _paths(given: DumpArguments, status: RunStatus) -> tuple[str, ...]:
-    """The PATHs to dump. Beside ``--files`` they are ignored."""
-    if given.files is not None:
-        return given.paths
-    return named_paths(map(strip_credentials, given.paths), given.topics, status.fail)
+def _inputs(given: DumpArguments, status: RunStatus) -> list[Input]:
+    """What is dumped. Beside ``--files`` PATHs are ignored."""
+    found = inputs_of(given.paths, status.fail, topics=given.topics, world=given.world)
+    given.paths = tuple(one.path for one in found)
+    return found
 
 
 def _times(given: DumpArguments, console: Console) -> Range | None:
@@ -193,7 +192,7 @@ def _times(given: DumpArguments, console: Console) -> Range | None:
         return given.times
     from kdump.cli.logday import on_day_of_logs
 
-    return on_day_of_logs(given.times, given.paths, console.note)
+    return on_day_of_logs(given.times, given.inputs, console.note)
 
 
 def _session(given: DumpArguments, options: GivenOptions, console: Console) -> Session | None:
@@ -201,20 +200,18 @@ def _session(given: DumpArguments, options: GivenOptions, console: Console) -> S
     if given.is_text:
         return None
     only_here = options.first(DUMP_LOCAL_ONLY)
-    paths = tuple(map(strip_credentials, given.paths))
-    return choose_engine(given, paths, console, only_here=only_here).spark
+    return choose_engine(given, given.inputs, console, only_here=only_here).spark
 
 
 def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, writer: TableWriter | None) -> DumpRun:
     """Dump all files in this process, and print the reports at the end. ``writer`` takes rows that are no text."""
-    paths = given.paths
     wanted = coordinated(given)
     finder = None if wanted is None else PartitionFinder(wanted, given.partitions)
 
     def execute(emit: Callable[[Any], None], reporter: Reporter, budget: RowBudget, *, follow: bool = False) -> DumpRun:
         found: list[Target | KdumpError] = []
         if given.files is None and not follow:
-            found = listed_targets(map(strip_credentials, paths), all_files=given.all_files, world=given.world)
+            found = listed_targets(given.inputs, all_files=given.all_files)
         run = DumpRun(options, emit, reporter, budget=budget, size=bytes_of(found))
 
         def dump_one(target: Target) -> None:
@@ -233,7 +230,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
             from kdump.dump.follow import followed
 
             try:
-                for target in followed(paths[0], console.out.flush_and_check_reader):
+                for target in followed(given.inputs[0], console.out.flush_and_check_reader):
                     dump_one(target)
                     if budget.is_spent:
                         break
@@ -243,7 +240,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
             for one in found:
                 if isinstance(one, KdumpError):
                     run.fail(one)
-                elif finder is None or finder.wants(one, map(strip_credentials, paths)):
+                elif finder is None or finder.wants(one, given.paths):
                     dump_one(one)
         return run
 
@@ -256,7 +253,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
         # No end is set: after the last row there may be damage.
         budget = RowBudget(max(0, counted.seen - given.tail), _COUNT_ONLY)
     if given.files is not None:
-        for word in paths:
+        for word in given.paths:
             console.note(f"{strip_credentials(word)}: ignored, as DumpLogSegments ignores it beside --files")
     reporter = console.reporter(verbose=given.verbose)
     run = execute(console.out.write if writer is None else writer.add, reporter, budget, follow=given.follow)
@@ -293,7 +290,7 @@ def _explain(position: int, given: DumpArguments) -> int:
     begin(given, console)
     status = RunStatus(console.show_error)
     try:
-        show_explanation(strip_credentials(given.paths[0]), position, given.max_decompressed_size, console, status)
+        show_explanation(input_of(given.paths[0]), position, given.max_decompressed_size, console, status)
     except KdumpError as error:
         status.fail(error)
     return status.code
@@ -403,10 +400,10 @@ def _dump_on_spark(session: Session, options: DumpOptions, given: DumpArguments,
     from kdump.spark.tasks import on_spark
 
     run = DumpRun(options, console.out.write, console.reporter(verbose=given.verbose))
-    targets = list(found_targets(map(strip_credentials, given.paths), run.fail, world=given.world))
+    targets = list(targets_of(given.inputs, run.fail))
     if targets:
         run.begin_elsewhere(targets[0])
-    work = dump_work(list(map(strip_credentials, given.paths)), options, verbose=given.verbose)
+    work = dump_work(list(given.paths), options, verbose=given.verbose)
     collected = CollectedRun(run, console.out.write_through, targets)
     try:
         for piece in on_spark(session, plan_dump(targets, whole_partitions=options.read_committed), work):

@@ -1,13 +1,13 @@
 """``--engine``, ``--jobs``, ``--master`` and ``--conf``: where a command works.
 
-Source: docs/contract.md#8-engines.
+Source: docs/contract.md#10-engines.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -19,9 +19,9 @@ from kdump.cli.common import show_log
 from kdump.cli.console import Console
 from kdump.cli.options import OptionGroup, option
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import Input, log_paths
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.log.paths import LogSegment, PathDirectory, Sibling, resolve
 from kdump.system.cores import usable_cores
 from kdump.system.units import counted
 
@@ -158,7 +158,7 @@ class Engine:
 
 def choose_engine(
     given: EngineArguments,
-    paths: Sequence[str],
+    inputs: Sequence[Input],
     console: Console,
     *,
     only_here: str | None = None,
@@ -167,14 +167,14 @@ def choose_engine(
 
     Args:
         given: the command's options.
-        paths: what it is to work on.
+        inputs: what it is to work on.
         console: takes the choice, and shows how far a pool is.
         only_here: what is asked for that only one process can do.
 
     Raises:
         KdumpError: Spark was asked for and is not installed, or does not start.
     """
-    is_spark, jobs, reason = _choice(given, paths, only_here)
+    is_spark, jobs, reason = _choice(given, inputs, only_here)
     if not is_spark:
         if given.verbose:
             console.note(f"engine: local, {counted(jobs, 'process', 'processes')} ({reason})")
@@ -194,10 +194,10 @@ def choose_engine(
     return Engine(session(given.master, dict(given.conf)))
 
 
-def _choice(given: EngineArguments, paths: Sequence[str], only_here: str | None) -> tuple[bool, int, str]:
+def _choice(given: EngineArguments, inputs: Sequence[Input], only_here: str | None) -> tuple[bool, int, str]:
     """Whether to take Spark, else in how many processes to work, and why.
 
-    Source: docs/contract.md#8-engines.
+    Source: docs/contract.md#10-engines.
     """
     if only_here is not None:
         return False, 1, f"{only_here} is for one process"
@@ -210,13 +210,13 @@ def _choice(given: EngineArguments, paths: Sequence[str], only_here: str | None)
     may_be_spark = given.engine == "auto" and jobs is None and given.rate is None and not given.idle
     if prints and not may_be_spark:
         return False, 1, "it prints from one process"
-    size = _log_bytes(paths, LEAST_FOR_SPARK if may_be_spark else LEAST_FOR_POOL)
+    size = _log_bytes(inputs, LEAST_FOR_SPARK if may_be_spark else LEAST_FOR_POOL)
     least = LEAST_FOR_SPARK if prints else LEAST_FOR_POOL
     if size < least:
         return False, 1, f"less than {_shown(least)} of logs"
     if jobs is not None:
         return False, jobs, f"-j {jobs}"
-    if _held_directories(paths):
+    if _held_directories(found.path for found in inputs):
         # The broker's requests need the other cores, and the disk.
         return False, 1, "a broker runs here"
     cores = 1 if prints else usable_cores()
@@ -228,29 +228,16 @@ def _choice(given: EngineArguments, paths: Sequence[str], only_here: str | None)
     return missing is None, cores, reason if missing is None else f"{reason}. {missing}"
 
 
-def _log_bytes(paths: Iterable[str], enough: int) -> int:
-    """The bytes on disk of the logs that paths stand for. Nothing more is looked at once they are ``enough``."""
+def _log_bytes(inputs: Iterable[Input], enough: int) -> int:
+    """The bytes on disk of the logs that inputs mean. Nothing more is looked at once they are ``enough``."""
     total = 0
-    for log in logs_of(paths):
+    for log in log_paths(inputs):
         # What is wrong with it is said when its turn comes.
         with suppress(KdumpError):
             total += files.allocated(log)
         if total >= enough:
             break
     return total
-
-
-def logs_of(paths: Iterable[str]) -> Iterator[str]:
-    """The logs that paths stand for. What cannot be looked at is left out."""
-    for path in paths:
-        with suppress(KdumpError):
-            match resolve(path):
-                case PathDirectory() as directory:
-                    yield from directory.paths(lambda error: None)
-                case LogSegment():
-                    yield path
-                case Sibling() as file:
-                    yield file.log
 
 
 def _shown(size: int) -> str:

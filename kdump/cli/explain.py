@@ -14,10 +14,8 @@ from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import FilePosition
 from kdump.cli.tier_options import tier_options
 from kdump.codes import Codes, KdumpError
-from kdump.log.files import strip_credentials
+from kdump.inputs import Input, LogSegment, PathDirectory, WorldLog, input_of
 from kdump.log.opening import open_source
-from kdump.log.paths import LogSegment, PathDirectory, resolve
-from kdump.worlds import world_of_path
 
 
 @click.command(
@@ -53,39 +51,39 @@ def explain(**given: Any) -> int:
     begin(arguments, console)
     status = RunStatus(console.show_error)
     try:
-        path, position = strip_credentials(arguments.path), arguments.position
+        found, position = input_of(arguments.path), arguments.position
         if arguments.offset is not None:
-            path, position = _place(path, arguments.offset, console)
+            found, position = _place(found, arguments.offset, console)
         assert position is not None, "it or the offset is given"
-        show_explanation(path, position, arguments.max_decompressed_size, console, status)
+        show_explanation(found, position, arguments.max_decompressed_size, console, status)
     except KdumpError as error:
         status.fail(error)
     return status.code
 
 
-def show_explanation(path: str, position: int, limit: int, console: Console, status: RunStatus) -> None:
+def show_explanation(found: Input, position: int, limit: int, console: Console, status: RunStatus) -> None:
     """Print the explanation of a position. Raises KdumpError where the file cannot be read."""
     from kdump.explain import report
 
-    if (world := world_of_path(path)) is not None:
-        what = f"a file of {world.title} is not explained: kdump dump shows it"
-        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=path)
-    with open_source(path) as source:
+    if found.world is not None and not isinstance(found, WorldLog):
+        what = f"a file of {found.world.title} is not explained: kdump dump shows it"
+        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=found.path)
+    with open_source(found.path) as source:
         width = max(80, min(console.width, 120))
-        found = report(source, position, limit=limit, width=width, color=console.color)
-    console.out.write(found.text.encode("utf-8", "surrogateescape"))
+        explained = report(source, position, limit=limit, width=width, color=console.color)
+    console.out.write(explained.text.encode("utf-8", "surrogateescape"))
     console.close()
-    status.add(damaged=found.is_damaged)
+    status.add(damaged=explained.is_damaged)
 
 
-def _place(path: str, offset: int, console: Console) -> tuple[str, int]:
+def _place(found: Input, offset: int, console: Console) -> tuple[Input, int]:
     """The log and the position of an offset. Raises KdumpError."""
     from kdump.explain.offsets import place_of
 
     def fail(error: KdumpError) -> None:
         raise error
 
-    found = resolve(path)
+    path = found.path
     if isinstance(found, PathDirectory):
         folders = [folder.paths for folder in found.partitions(fail) if folder.names]
         if len(folders) != 1:
@@ -99,4 +97,4 @@ def _place(path: str, offset: int, console: Console) -> tuple[str, int]:
     place = place_of(segments, offset)
     if place.first_offset > offset:
         console.note(f"{place.path}: offset {offset} is not there; the next entry begins with {place.first_offset}")
-    return place.path, place.position
+    return input_of(place.path), place.position

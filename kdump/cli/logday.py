@@ -7,18 +7,18 @@ from datetime import UTC, date, datetime, timedelta
 
 import click
 
-from kdump.cli.engine_options import logs_of
 from kdump.cli.params import ClockRange
+from kdump.inputs import Input, log_paths
 from kdump.log.days import days_of_logs
 from kdump.reading.selection import Range
 
 
-def on_day_of_logs(times: ClockRange, paths: Sequence[str], note: Callable[[str], None]) -> Range:
+def on_day_of_logs(times: ClockRange, inputs: Sequence[Input], note: Callable[[str], None]) -> Range:
     """The range on the day of the logs, which ``note`` is told. UsageError where they are not of one day."""
-    if not paths:
+    if not inputs:
         # What was named is not there, which was said.
         return times
-    days = days_of_logs(logs_of(paths))
+    days = days_of_logs(log_paths(inputs))
     if days is None:
         raise click.UsageError(f"--time has no day, and no log tells it; today it is --time {_shown(times, _today())}")
     first, last = days

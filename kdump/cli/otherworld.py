@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kdump.cli.arguments import DumpArguments, StatsArguments
+from kdump.cli.arguments import DumpArguments, StateArguments
 from kdump.cli.common import begin
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.whatif_options import NO_CHANGE, NOW
+from kdump.cli.state_options import NO_CHANGE, NOW
 from kdump.codes import DamageError, Finding, KdumpError, Severity
 from kdump.dump.otherworld import WorldDump
 from kdump.log.files import strip_credentials
 from kdump.reading.selection import RowBudget
 from kdump.rows.scalarlines import json_line
-from kdump.stats.state.otherworld import WorldPlace, WorldState, WorldStates
+from kdump.state.otherworld import WorldPlace, WorldState, WorldStates
 from kdump.worlds import World
 
 
-def answer_world(world: World, given: StatsArguments, console: Console) -> int:
-    """Show the state of each place among the paths, and give the exit status."""
+def show_world(world: World, given: StateArguments, console: Console, status: RunStatus) -> None:
+    """Show the state of each place among the paths, or what changed there."""
     states: WorldStates = world.answer("state")
-    status = RunStatus(console.show_error)
 
     def write(text: str) -> None:
         console.out.write(text.encode("utf-8", "surrogateescape"))
@@ -44,11 +43,9 @@ def answer_world(world: World, given: StatsArguments, console: Console) -> int:
         for finding in found.findings():
             status.add(damaged=finding.severity is Severity.ERROR)
             _show_finding(finding, given, write, console)
-    console.close()
-    return status.code
 
 
-def _show_state(found: WorldState, given: StatsArguments, write: Callable[[str], None], console: Console) -> None:
+def _show_state(found: WorldState, given: StateArguments, write: Callable[[str], None], console: Console) -> None:
     secrets = given.show_secrets
     if given.output == "table":
         for part in found.page(show_secrets=secrets, width=console.width, color=console.color):
@@ -58,7 +55,7 @@ def _show_state(found: WorldState, given: StatsArguments, write: Callable[[str],
         write(json_line(list(row), list(row.values())))
 
 
-def _show_finding(finding: Finding, given: StatsArguments, write: Callable[[str], None], console: Console) -> None:
+def _show_finding(finding: Finding, given: StateArguments, write: Callable[[str], None], console: Console) -> None:
     from kdump.verify.report import finding_json, finding_line
 
     if given.output == "jsonl":
@@ -67,7 +64,7 @@ def _show_finding(finding: Finding, given: StatsArguments, write: Callable[[str]
         console.complain(f"kdump: {finding_line(finding, color=False).rstrip()}")
 
 
-def _show_changes(place: WorldPlace, given: StatsArguments, write: Callable[[str], None], console: Console) -> None:
+def _show_changes(place: WorldPlace, given: StateArguments, write: Callable[[str], None], console: Console) -> None:
     """Show the changes that ``--between`` and ``--history`` ask for. Raises KdumpError."""
     wanted = None if given.history is None else (given.history.kind, given.history.name)
     span = (None, None) if given.between is None else (given.between.first, given.between.end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -253,3 +253,102 @@ def compile_pattern(text: str) -> re.Pattern[bytes]:
 
 def _to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
+
+
+_QUESTIONS: Final = ("codec", "magic", "compaction", "retention")
+_LIMIT_UNITS: Final = {
+    "ms": 1,
+    "s": 1_000,
+    "m": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+    "w": 604_800_000,
+}
+_SIZES: Final = {
+    "b": 1,
+    "kb": 1_000,
+    "mb": 1_000_000,
+    "gb": 1_000_000_000,
+    "tb": 1_000_000_000_000,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+    "tib": 1 << 40,
+}
+_LIMIT: Final = re.compile(r"(\d{1,19})([a-z]+)", re.IGNORECASE)
+
+
+class WhatIf(NamedTuple):
+    """A question; ``milliseconds`` and ``size`` (bytes) are the limits of ``retention``."""
+
+    question: str
+    milliseconds: int | None = None
+    size: int | None = None
+
+
+class WhatIfParam(click.ParamType[WhatIf]):
+    """``codec``, ``magic``, ``compaction``, or ``retention=LIMIT[,LIMIT]``."""
+
+    name = "QUESTION"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> WhatIf:
+        """Usage error for anything else."""
+        if isinstance(value, WhatIf):
+            return value
+        question, equals, limits = str(value).partition("=")
+        if question not in _QUESTIONS:
+            self.fail(f"'{value}' is none of {', '.join(_QUESTIONS[:-1])}, retention=7d, retention=10GB", param, ctx)
+        if question != "retention":
+            return WhatIf(question) if not equals else self.fail(f"{question} takes no value", param, ctx)
+        if not equals:
+            return WhatIf(question)
+        found: dict[str, int] = {}
+        for limit in limits.split(","):
+            match = _LIMIT.fullmatch(limit.strip())
+            unit = match[2].lower() if match else ""
+            if match is None or (unit not in _LIMIT_UNITS and unit not in _SIZES):
+                self.fail(f"'{limit}' is no time (7d, 12h, 600000ms) and no size (10GB, 512MiB)", param, ctx)
+            kind = "milliseconds" if unit in _LIMIT_UNITS else "size"
+            if kind in found:
+                self.fail(f"'{limits}' limits the {'time' if kind == 'milliseconds' else 'size'} twice", param, ctx)
+            found[kind] = int(match[1]) * (_LIMIT_UNITS if unit in _LIMIT_UNITS else _SIZES)[unit]
+        return WhatIf(question, **found)
+
+
+class HistoryOf(NamedTuple):
+    """Whose history is asked for: ``kind`` is ``topic``, ``partition``, ``broker`` or ``group``."""
+
+    kind: str
+    name: str
+
+
+class HistoryParam(click.ParamType[HistoryOf]):
+    """``topic=NAME``, ``partition=NAME-0``, ``broker=ID`` or ``group=NAME``."""
+
+    name = "OF"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> HistoryOf:
+        """Usage error for anything else."""
+        if isinstance(value, HistoryOf):
+            return value
+        kind, equals, name = str(value).partition("=")
+        if kind not in ("topic", "partition", "broker", "group") or not equals or not name:
+            self.fail(f"'{value}' is none of topic=NAME, partition=NAME-0, broker=ID, group=NAME", param, ctx)
+        if kind == "broker" and not name.isdecimal():
+            self.fail(f"'{name}' is no broker id", param, ctx)
+        return HistoryOf(kind, name)
+
+
+class ZxidParam(click.ParamType[int]):
+    """The number of a transaction of ZooKeeper: ``0x`` and hexadecimal digits, or decimal."""
+
+    name = "Z"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Usage error for anything else."""
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"0[xX]([0-9a-fA-F]{1,16})|([0-9]{1,19})", str(value))
+        if match is None:
+            self.fail(f"'{value}' is no zxid: 0x and hexadecimal digits, or a decimal number", param, ctx)
+        return int(match[1], 16) if match[1] else int(match[2])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.cli.arguments import RepairArguments
-from kdump.cli.common import begin, common_options, log_format_option, named_paths, reading_options, topic_option
+from kdump.cli.common import begin, common_options, log_format_option, reading_options, topic_option
 from kdump.cli.conflicts import REPAIR, SALVAGE_OPTIONS, GivenOptions
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
@@ -18,6 +18,7 @@ from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import OutputFormat
 from kdump.codes import REFUSALS, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
+from kdump.inputs import inputs_of
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.named import note_named
 from kdump.repair.apply.manifest import Manifest, undo_command
@@ -120,14 +121,8 @@ Examples:
     metavar="MANIFEST",
     help="Undo the repair in place that wrote this manifest.",
 )
-@topic_option()
+@topic_option
 @log_format_option
-@option(
-    OptionGroup.MODE,
-    "--adopt",
-    is_flag=True,
-    help="Print a plan to bring the PATHs, log directories without their cluster, into a new one.",
-)
 @option(
     OptionGroup.WRITE,
     "--finish",
@@ -188,9 +183,9 @@ Examples:
     OptionGroup.OUTPUT,
     "--output",
     "output_format",
-    type=OutputFormat(["text", "jsonl", "commands"]),
+    type=OutputFormat(["text", "jsonl"]),
     default="text",
-    help="Text for people, or one JSON object per partition; with --adopt also the commands to run.",
+    help="Text for people, or one JSON object per partition.",
 )
 @option(
     OptionGroup.WRITE,
@@ -242,12 +237,6 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
     begin(given, console)
     reporter = console.reporter(verbose=given.verbose)
     status = RunStatus(console.show_error)
-    if given.adopt:
-        from kdump.cli.adopt import adopt  # a repair needs none of it
-
-        adopt(given, console, status)
-        console.close()
-        return status.code
     told: set[str] = set()
 
     def fail(error: KdumpError) -> None:
@@ -261,20 +250,20 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
         except KdumpError as error:
             fail(error.located(manifest))
     with Repair(options, on_error=fail) as job:
-        for path in named_paths(paths, given.topics, fail):
+        for found in inputs_of(paths, fail, topics=given.topics, world=given.world):
             try:
                 if given.finish:
                     force, backup = given.force, given.backup_dir
-                    for finished in finish_repairs(path, on_error=fail, force=force, backup=backup):
+                    for finished in finish_repairs(found.path, on_error=fail, force=force, backup=backup):
                         is_text = given.output_format == "text"
                         console.out.write((finished_text if is_text else finished_json)(finished).encode())
                     continue
-                for repaired in job.path(path):
+                for repaired in job.of(found):
                     status.add(damaged=repaired.leaves_damage)
                     for block in _shown(repaired, given, console, reporter, told):
                         console.out.write(block)
             except KdumpError as error:
-                fail(error.located(path))
+                fail(error.located(found.path))
     console.close()
     return status.code
 

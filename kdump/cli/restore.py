@@ -1,4 +1,4 @@
-"""``kdump convert --for-broker``: partitions that a stopped broker takes as its own."""
+"""``kdump restore``: the plan for partitions that are left, and those that a stopped broker takes as its own."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import click
 
-from kdump.cli.arguments import ConvertArguments
+from kdump.cli.arguments import RestoreArguments
+from kdump.cli.common import begin, common_options, limit_option, reading_options
+from kdump.cli.conflicts import RESTORE, GivenOptions
 from kdump.cli.console import Console
+from kdump.cli.conversion_options import check_level, conversion_of, conversion_options
 from kdump.cli.exit_status import RunStatus
-from kdump.codes import REFUSALS, KdumpError
+from kdump.cli.options import Command, OptionGroup, option
+from kdump.cli.params import OpenTransactionsParam, OutputFormat
+from kdump.cli.signals import unwound
+from kdump.codes import REFUSALS, Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.checkpoint import is_topic_id
+from kdump.inputs import PathDirectory, inputs_of
 from kdump.kafka.startup.logdirectory import FUTURE
-from kdump.log.names import CLUSTER_METADATA, is_topic_name
+from kdump.log.files import strip_credentials
+from kdump.log.named import reads_once
+from kdump.log.names import CLUSTER_METADATA, is_topic_name, is_uri
 from kdump.log.siblings import read_topic_id
 from kdump.repair.plan.location import is_of_broker
 from kdump.repair.refusals import is_below
@@ -44,11 +54,162 @@ _POLICIES = {"abort": TxnPolicy.ABORT, "commit": TxnPolicy.COMMIT, "keep": TxnPo
 
 def is_converted(conversion: Conversion) -> bool:
     """Something is asked for that changes logs."""
-    return replace(conversion, limit=0, skip_damaged=False, keep_open=False) != Conversion(limit=0)
+    return replace(conversion, limit=0, keep_open=False) != Conversion(limit=0)
 
 
-def restore(given: ConvertArguments, conversion: Conversion, console: Console, status: RunStatus) -> None:
+@click.command(
+    cls=Command,
+    most_used=(
+        "-o",
+        "--topic",
+        "--partition",
+        "--topic-id",
+        "--metadata",
+        "--from-log-dir",
+        "--open-transactions",
+        "--forget-producers",
+        "--link",
+        "--overwrite",
+        "--output",
+    ),
+    epilog="""\b
+Examples:
+  kdump restore /backup/kafka                       what is left, and how to bring it back
+  kdump restore /backup/kafka --output commands     the same as a script
+  kdump restore /backup/orders-0 -o /data/kafka --topic orders --metadata /data/kafka
+  kdump restore --from-log-dir /backup/kafka -o /data/kafka --metadata /data/kafka""",
+)
+@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@option(
+    OptionGroup.WRITE,
+    "-o",
+    "destination",
+    metavar="LOGDIR",
+    type=click.Path(),
+    help="The log directory of a stopped broker: make partition directories in it that the broker takes as its own.",
+)
+@option(OptionGroup.BROKER, "--topic", metavar="NAME", help="The topic that PATH becomes.")
+@option(OptionGroup.BROKER, "--topic-id", metavar="ID", help="The id of the topic, 22 characters.")
+@option(
+    OptionGroup.BROKER,
+    "--partition",
+    type=click.IntRange(0, 2**31 - 1),
+    metavar="N",
+    show_default="by the name of PATH, else 0",
+    help="The partition.",
+)
+@option(
+    OptionGroup.BROKER,
+    "--metadata",
+    type=click.Path(),
+    metavar="DIR",
+    help="__cluster_metadata-0 of the target cluster, for ids, leader epochs and limits.",
+)
+@option(
+    OptionGroup.BROKER,
+    "--from-log-dir",
+    type=click.Path(),
+    metavar="DIR",
+    help="All partitions of a log directory that the target cluster has a place for.",
+)
+@option(
+    OptionGroup.BROKER,
+    "--link",
+    type=click.Choice(["hard", "reflink"]),
+    help="Logs that need not change get a second name, or share their blocks.",
+)
+@option(
+    OptionGroup.BROKER,
+    "--forget-producers",
+    is_flag=True,
+    help="The broker knows no producer of the log.",
+)
+@option(
+    OptionGroup.BROKER,
+    "--backup-dir",
+    type=click.Path(),
+    metavar="DIR",
+    show_default="PARTITION/.kdump",
+    help="Where what is replaced goes.",
+)
+@option(
+    OptionGroup.BROKER,
+    "--force",
+    is_flag=True,
+    help="Proceed even if kdump cannot tell whether a broker is running.",
+)
+@conversion_options
+@option(
+    OptionGroup.CHOICE,
+    "--open-transactions",
+    type=OpenTransactionsParam(["refuse", "keep", "abort", "commit"]),
+    show_default="what their coordinator's log beside PATH says, else keep",
+    help="Transactions without an end marker: keep them, or end them, all or by producer id (2=commit,7=abort); "
+    "refuse: write nothing.",
+)
+@option(
+    OptionGroup.OUTPUT,
+    "--output",
+    type=OutputFormat(["text", "jsonl", "commands"]),
+    default="text",
+    help="Text for people, or one JSON object per partition; without -o also the commands to run.",
+)
+@limit_option()
+@reading_options
+@common_options
+def restore(paths: tuple[str, ...], destination: str | None, **others: Any) -> int:
+    """Restore partitions into a log directory with -o; without it print a plan for log directories that are left.
+
+    Each PATH is a segment, a partition directory, or for the plan a log directory. It is only read.
+    Exit status 1 when something is missing or cannot be restored.
+    """
+    named = tuple(map(strip_credentials, paths))
+    given = RestoreArguments({"paths": named, "destination": destination or "", **others})
+    options = GivenOptions(
+        {
+            "an empty path": "" in (*paths, destination),
+            "no -o": destination is None,
+            "a PATH": bool(paths),
+            "several PATHs": len(paths) > 1,
+            "LOGDIR is a URI": destination if is_uri(given.destination) else None,
+            "a stream": next(filter(reads_once, given.paths), None),
+        }
+    )
+    if not paths and given.from_log_dir is None:
+        raise click.UsageError("no PATH given (kdump restore --help)")
+    options.check(RESTORE)
+    check_level(given)
+    console = Console(output=given.output, show_traceback=given.traceback)
+    begin(given, console)
+    status = RunStatus(console.show_error)
+    if destination is None:
+        _show_plan(given, console, status)
+    else:
+        with unwound():
+            _restore(given, console, status)
+    console.close()
+    return status.code
+
+
+def _show_plan(given: RestoreArguments, console: Console, status: RunStatus) -> None:
+    """Print what is left and what to do; something that is missing counts as damage."""
+    from kdump.restore.adopt import plan_adoption
+    from kdump.restore.adoptreport import adoption_commands, adoption_page, adoption_rows
+
+    plan = plan_adoption(given.paths, status.fail)
+    if not (plan.partitions or plan.left or status.code):
+        status.fail(KdumpError(Codes.NO_SEGMENTS, "holds no partition", path=given.paths[0]))
+        return
+    shown = {"text": adoption_page, "jsonl": adoption_rows, "commands": adoption_commands}
+    for line in shown[given.output](plan):
+        console.out.write(line.encode("utf-8", "surrogateescape"))
+    status.add(damaged=not plan.is_whole)
+
+
+def _restore(given: RestoreArguments, console: Console, status: RunStatus) -> None:
     """Restore what ``given`` names; errors go to ``status``. Raises click.UsageError."""
+    given.inputs = inputs_of(given.paths, status.fail)
+    conversion = conversion_of(given, given.inputs, console.note)
     words = [one.rpartition("=") for one in (given.open_transactions or "").split(",")]
     needs_markers = any(word in ("abort", "refuse") for _, _, word in words)
     if needs_markers and not (conversion.keeps_markers or conversion.read_committed):
@@ -71,63 +232,76 @@ def restore(given: ConvertArguments, conversion: Conversion, console: Console, s
         cluster = None if given.metadata is None else TargetCluster(given.metadata, given.destination)
         for doubt in () if cluster is None else cluster.doubts:
             console.note(doubt)
-        found = list(_plans(given, cluster, options))
     except KdumpError as error:
         status.fail(error, is_damage=error.code in REFUSALS)
         return
-    _run(found, given, options, console, status)
+    if given.from_log_dir is None or cluster is None:
+        found: list[RestorePlan | LeftPartition] = [*_named_plans(given, cluster, options, status)]
+    else:
+        found = list(_plans_of_all(given, given.from_log_dir, cluster, options))
+    if found:
+        _run(found, given, options, console, status)
 
 
-def _check_backup(given: ConvertArguments) -> None:
+def _check_backup(given: RestoreArguments) -> None:
     """Raises click.UsageError for a backup in the source, which is only read."""
     if given.backup_dir is None:
         return
-    source = absolute_path(given.from_log_dir or given.source or "")
-    sources = [source if os.path.isdir(source) else os.path.dirname(source)]
-    above = os.path.dirname(sources[0])
-    if given.from_log_dir is None and is_of_broker(above):
-        sources.append(above)
-    for source in sources:
+    named = map(absolute_path, given.paths or (given.from_log_dir or "",))
+    sources = [path if os.path.isdir(path) else os.path.dirname(path) for path in named]
+    above = map(os.path.dirname, sources if given.from_log_dir is None else ())
+    for source in (*sources, *filter(is_of_broker, above)):
         if is_below(given.backup_dir, source):
             message = f"it lies in {source}, which is only read; name a directory outside of it"
             raise click.UsageError(f"--backup-dir {given.backup_dir}: {message}")
 
 
-def _plans(
-    given: ConvertArguments, cluster: TargetCluster | None, options: RestoreOptions
+def _named_plans(
+    given: RestoreArguments, cluster: TargetCluster | None, options: RestoreOptions, status: RunStatus
+) -> Iterator[RestorePlan]:
+    """The plan of each PATH; errors go to ``status``. Raises click.UsageError."""
+    targets: dict[str, str] = {}
+    for found in given.inputs:
+        path = found.path
+        try:
+            source = read_source(found, given.max_decompressed_size)
+            target = _target(given, cluster, source)
+            other = targets.setdefault(target.name, path)
+            if other != path:
+                raise click.UsageError(f"{other} and {path} would both become {target.name}")
+            yield plan_restore(source, target, options, ending_beside(source.place.directory))
+        except KdumpError as error:
+            status.fail(error, is_damage=error.code in REFUSALS)
+
+
+def _plans_of_all(
+    given: RestoreArguments, log_directory: str, cluster: TargetCluster, options: RestoreOptions
 ) -> Iterator[RestorePlan | LeftPartition]:
-    """The plans of all partitions, and those for which there is no place. Raises KdumpError, click.UsageError."""
-    if given.from_log_dir is None:
-        assert given.source is not None
-        source = read_source(given.source, given.max_decompressed_size)
-        ending = ending_beside(source.place.directory)
-        yield plan_restore(source, _target(given, cluster, source), options, ending)
-        return
-    assert cluster is not None
+    """The plans of all partitions of a log directory, and those for which there is no place."""
     # A broker that was started on the old directories has put them aside, and made empty ones.
-    put_aside = os.path.realpath(given.from_log_dir) == os.path.realpath(given.destination)
-    for name, (directory, *others) in directories_below(given.from_log_dir, put_aside=put_aside):
+    put_aside = os.path.realpath(log_directory) == os.path.realpath(given.destination)
+    for name, (directory, *others) in directories_below(log_directory, put_aside=put_aside):
         target = cluster.partition(*name)
         foreign = foreign_state(name[0], read_topic_id(directory), cluster.topic_id(name[0]))
         if foreign is not None:
-            message = f"{foreign.message}; SRC with --topic restores it all the same"
+            message = f"{foreign.message}; PATH with --topic restores it all the same"
             yield LeftPartition(name, directory, replace(foreign, message=message))
         elif isinstance(target, str):
             yield LeftPartition(name, directory, RestoreNote(NoteKind.NO_TARGET, target))
         elif directory.endswith(FUTURE):
             yield LeftPartition(name, directory, UNFINISHED_COPY)
         elif others:
-            message = "several directories hold it: name the right one as SRC, with --topic"
+            message = "several directories hold it: name the right one as PATH, with --topic"
             yield LeftPartition(name, directory, RestoreNote(NoteKind.SEVERAL_SOURCES, message))
         else:
             try:
-                source = read_source(directory, given.max_decompressed_size)
+                source = read_source(PathDirectory(directory), given.max_decompressed_size)
                 yield plan_restore(source, target, options, ending_beside(directory))
             except KdumpError as error:
                 yield LeftPartition(name, directory, RestoreNote(NoteKind.UNREADABLE, str(error)))
 
 
-def _target(given: ConvertArguments, cluster: TargetCluster | None, source: SourcePartition) -> TargetPartition:
+def _target(given: RestoreArguments, cluster: TargetCluster | None, source: SourcePartition) -> TargetPartition:
     """The partition that is named. Raises click.UsageError."""
     name = source.place.name
     number = given.partition if given.partition is not None else 0 if name is None else name[1]
@@ -150,13 +324,13 @@ def _target(given: ConvertArguments, cluster: TargetCluster | None, source: Sour
             raise click.UsageError(f"--topic-id {topic_id}: topic {topic} has the id {known.topic_id}")
         return known
     if topic_id is None:
-        raise click.UsageError("--for-broker needs --topic-id or --metadata")
+        raise click.UsageError("--topic needs --topic-id or --metadata")
     return TargetPartition(topic, number, topic_id)
 
 
 def _run(
     found: Sequence[RestorePlan | LeftPartition],
-    given: ConvertArguments,
+    given: RestoreArguments,
     options: RestoreOptions,
     console: Console,
     status: RunStatus,

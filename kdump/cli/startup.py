@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from kdump.cli.arguments import VerifyArguments
-from kdump.cli.common import begin, named_paths
+from kdump.cli.common import begin
 from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine, tell_brokers
 from kdump.cli.exit_status import RunStatus
 from kdump.codes import KdumpError
+from kdump.inputs import inputs_of
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.fate import FolderFate
 from kdump.kafka.startup.outcome import StartOutcome
@@ -35,7 +36,7 @@ def run_startup(given: VerifyArguments) -> int:
     begin(given, console)
     tell_brokers(given.paths, console)
     status = RunStatus(console.show_error)
-    paths, output = named_paths(given.paths, given.topics, status.fail), given.output
+    inputs, output = inputs_of(given.paths, status.fail, topics=given.topics), given.output
     options = StartOptions(
         given.is_clean,
         given.recovery_point,
@@ -47,16 +48,17 @@ def run_startup(given: VerifyArguments) -> int:
     )
     try:
         # A partition is one task, however many segments it has.
-        only_here = "one partition" if len(paths) == 1 and is_partition(paths[0]) else None
+        only_here = "one partition" if len(inputs) == 1 and is_partition(inputs[0]) else None
         if given.engine == "spark" or given.master:
             only_here = None
-        run = choose_engine(given, paths, console, only_here=only_here).run
+        run = choose_engine(given, inputs, console, only_here=only_here).run
     except KdumpError as error:
         status.fail(error)
         return status.code
+    paths = [found.path for found in inputs]
     strays: list[str] = []
-    fates = Fates.of(paths, status.fail)
-    for item in start_all(paths, options, status.fail, run, fates):
+    fates = Fates.of(inputs, status.fail)
+    for item in start_all(inputs, options, status.fail, run, fates):
         status.add(damaged=_is_harmful(item, fates))
         known = fates.folders.get(item.path)
         text = _json(item, known) if output == "jsonl" else _text(item, known, is_brief=not given.verbose)

@@ -1,39 +1,113 @@
-"""``kdump stats --at`` and ``--at-offset``: the state of a cluster at a point in time."""
+"""``kdump state``: the state of a cluster at a point in time, and what changed in it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kdump.cli.arguments import StatsArguments
+import click
+
+from kdump.cli.arguments import StateArguments, StatsArguments
+from kdump.cli.common import (
+    begin,
+    color_option,
+    common_options,
+    limit_option,
+    reading_options,
+)
+from kdump.cli.conflicts import STATE, STATE_QUESTIONS, GivenOptions, zookeeper_facts
 from kdump.cli.console import Console
+from kdump.cli.engine_options import tell_brokers
 from kdump.cli.exit_status import RunStatus
+from kdump.cli.options import Command, OptionGroup, option
+from kdump.cli.params import OutputFormat
+from kdump.cli.state_options import NO_CHANGE, NOW, state_options
 from kdump.cli.view_options import check_decoder
-from kdump.cli.whatif_options import NO_CHANGE, NOW
 from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.inputs import fits, inputs_of
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
-from kdump.log.topics import fits
+from kdump.log.files import strip_credentials
 from kdump.payloads.choice import DecoderChoice
 from kdump.rows.scalarlines import csv_line, json_line
-from kdump.stats.state.changes import ChangeSelection, write_changes
-from kdump.stats.state.metadatarows import Row, StateSelection, image_rows
-from kdump.stats.state.metadatastate import MetadataState, name_of
+from kdump.state.changes import ChangeSelection, write_changes
+from kdump.state.metadatarows import Row, StateSelection, image_rows
+from kdump.state.metadatastate import MetadataState, name_of
 from kdump.verify.metadatalog import replay_findings
+from kdump.worlds import world_of_path
 
 if TYPE_CHECKING:
     from kdump.verify.partitionentries import PartitionEntries
 
 
-def answer_state(given: StatsArguments, console: Console) -> int:
-    """Show the state that ``given`` asks for, and give the exit status."""
+@click.command(
+    cls=Command,
+    most_used=("--topic", "--at", "--at-offset", "--between", "--history", "--broker", "--output"),
+    epilog="""\b
+Examples:
+  kdump state __cluster_metadata-0              what the cluster knows
+  kdump state --at -1h __consumer_offsets-*     what was committed an hour ago
+  kdump state --history topic=orders __cluster_metadata-0  all changes of a topic
+  kdump state --at-zxid 0x1f /var/lib/zookeeper  the tree after a transaction""",
+)
+@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
+@option(
+    OptionGroup.READ,
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="NAME|GLOB",
+    help="Of the metadata only this topic, with its partitions and configs; may be repeated.",
+)
+@option(
+    OptionGroup.OUTPUT,
+    "--output",
+    type=OutputFormat(["table", "jsonl", "records", "commands", "reset-csv"]),
+    default="table",
+    help="A human-readable page, or JSON lines. With --at also records: those of a snapshot; "
+    "commands: those that would make it again; reset-csv: offsets for kafka-consumer-groups.sh --from-file.",
+)
+@state_options
+@color_option("the page")
+@limit_option()
+@reading_options
+@common_options
+def state(paths: tuple[str, ...], **others: Any) -> int:
+    """Show what a cluster, its groups and its transactions knew at a time (by default now), or what changed in it.
+
+    Exit status 1 when there is damage.
+    """
+    if not paths:
+        raise click.UsageError("no PATH given (kdump state --help)")
+    given = StateArguments({"paths": tuple(map(strip_credentials, paths)), **others})
+    options = GivenOptions(zookeeper_facts(given.paths))
+    options.check(STATE)
+    if options.first(STATE_QUESTIONS) is None:
+        given.at = NOW
+    console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
+    begin(given, console)
+    status = RunStatus(console.show_error)
+    given.inputs = inputs_of(given.paths, status.fail, with_patterns=True)
+    given.paths = tuple(found.path for found in given.inputs)
+    tell_brokers(given.paths, console)
+    if (world := world_of_path(given.paths[0])) is not None:
+        from kdump.cli.otherworld import show_world
+
+        show_world(world, given, console, status)
+    elif given.history is not None and given.history.kind == "group":
+        raise click.UsageError("--history group=NAME goes with files of ZooKeeper")
+    else:
+        _show_state(given, console, status)
+    console.close()
+    return status.code
+
+
+def _show_state(given: StateArguments, console: Console, status: RunStatus) -> None:
     for name in (given.key_decoder, given.value_decoder):
         if name is not None:
             check_decoder(name)
-    run = _StateRun(given, console)
-    if given.offsets_for is not None:
-        run.offsets_for(given.offsets_for)
-    elif given.at is None and given.at_offset is None:
+    run = _StateRun(given, console, status)
+    if given.at is None and given.at_offset is None:
         run.changes()
     else:
         run.metadata()
@@ -41,20 +115,52 @@ def answer_state(given: StatsArguments, console: Console) -> int:
         run.coordinators(given.at)
         run.keys(given.at)
     run.finish()
-    console.close()
-    return run.status.code
+
+
+def show_rows(
+    kind: str, rows: Collection[Row], given: StateArguments | StatsArguments, console: Console, status: RunStatus
+) -> None:
+    """Show rows of one type as ``--output`` asks for; of ``reset-csv`` only those with offsets."""
+    from kdump.state.coordinatorpage import state_table
+
+    texts: Iterable[str] = ()
+    match given.output:
+        case "jsonl":
+            shown = ({"type": kind, **row} for row in rows)
+            texts = (json_line(list(row), list(row.values())) for row in shown)
+        case "reset-csv" if kind in ("committedOffset", "offsetForTime"):
+            names = ("group",) if kind == "committedOffset" else ()
+            translated = _translated(rows, given.offset_map, status)
+            texts = (csv_line([row[name] for name in (*names, "topic", "partition", "offset")]) for row in translated)
+        case "table":
+            texts = state_table(kind, rows, width=console.width, color=console.color)
+    for text in texts:
+        console.out.write(text.encode("utf-8", "surrogateescape"))
+
+
+def _translated(rows: Iterable[Row], maps: tuple[str, ...], status: RunStatus) -> Iterable[Row]:
+    """Rows with offsets as they are after the logs were renumbered, if maps are given."""
+    if not maps:
+        return rows
+    from kdump.restore.offsetmaps import OffsetMaps
+
+    try:
+        return list(map(OffsetMaps(maps).translated, rows))
+    except KdumpError as error:
+        status.fail(error)
+        return ()
 
 
 class _StateRun:
     """Asks, prints, and remembers what was met."""
 
-    def __init__(self, given: StatsArguments, console: Console) -> None:
+    def __init__(self, given: StateArguments, console: Console, status: RunStatus) -> None:
         self._given = given
         self._console = console
         self._is_something_there = False
         self._coordinators: int | None = None
         self._selection = StateSelection(frozenset(given.topics), frozenset(given.brokers), given.show_secrets)
-        self.status = RunStatus(console.show_error)
+        self.status = status
 
     def metadata(self) -> None:
         """The metadata of each cluster among the paths."""
@@ -75,7 +181,7 @@ class _StateRun:
 
     def changes(self) -> None:
         """What changed in the metadata of each cluster among the paths."""
-        from kdump.stats.state.changepage import change_line
+        from kdump.state.changepage import change_line
 
         given, console = self._given, self._console
         chosen = ChangeSelection.of(self._selection, given.history)
@@ -108,7 +214,7 @@ class _StateRun:
     def coordinators(self, at: int) -> None:
         """Groups, committed offsets, transactional ids and open transactions of what is among the paths."""
         from kdump.kafka.image.names import TopicNames
-        from kdump.stats.state.coordinators import KnownTopics, coordinator_rows
+        from kdump.state.coordinators import KnownTopics, coordinator_rows
 
         on_error = (lambda error: None) if self._is_something_there else self.status.fail
         logs = self._logs(on_error)
@@ -120,8 +226,8 @@ class _StateRun:
 
     def keys(self, at: int) -> None:
         """The last value of each key in the partitions that are named, but for those of coordinators and metadata."""
-        from kdump.stats.state.coordinators import has_own_state
-        from kdump.stats.state.keys import key_rows, named_partitions
+        from kdump.state.coordinators import has_own_state
+        from kdump.state.keys import key_rows, named_partitions
 
         given = self._given
         logs = self._logs(lambda error: None)
@@ -132,14 +238,6 @@ class _StateRun:
                 rows = key_rows(logs, partition, None if at == NOW else at, decoders, self.status.fail)
                 self._show("key", list(rows))
 
-    def offsets_for(self, timestamp: int) -> None:
-        """The first offset at or after a time in each partition among the paths."""
-        from kdump.stats.state.coordinators import offset_rows
-
-        rows = offset_rows(self._logs(self.status.fail), timestamp, self.status.fail)
-        self._is_something_there = bool(rows)
-        self._show("offsetForTime", rows)
-
     def _logs(self, on_error: Callable[[KdumpError], None]) -> PartitionEntries:
         from kdump.verify.partitionentries import PartitionEntries
 
@@ -148,42 +246,18 @@ class _StateRun:
             self._console.note(f"{path}: skipped {finding.skipped}")
 
         limit = self._given.max_decompressed_size
-        return PartitionEntries(self._given.paths, on_error=on_error, on_damage=skip, limit=limit)
+        return PartitionEntries(self._given.inputs, on_error=on_error, on_damage=skip, limit=limit)
 
     def _show(self, kind: str, rows: Collection[Row]) -> None:
-        from kdump.stats.state.coordinatorpage import state_table
-
-        console = self._console
-        match self._given.output:
-            case "jsonl":
-                self._rows({"type": kind, **row} for row in rows)
-            case "reset-csv" if kind in ("committedOffset", "offsetForTime"):
-                names = ("group",) if kind == "committedOffset" else ()
-                for row in self._translated(rows):
-                    self._write(csv_line([row[name] for name in (*names, "topic", "partition", "offset")]))
-            case "table":
-                for part in state_table(kind, rows, width=console.width, color=console.color):
-                    self._write(part)
-
-    def _translated(self, rows: Iterable[Row]) -> Iterable[Row]:
-        """Rows with offsets as they are after the logs were renumbered, if maps are given."""
-        if not self._given.offset_map:
-            return rows
-        from kdump.restore.offsetmaps import OffsetMaps
-
-        try:
-            return list(map(OffsetMaps(self._given.offset_map).translated, rows))
-        except KdumpError as error:
-            self.status.fail(error)
-            return ()
+        show_rows(kind, rows, self._given, self._console, self.status)
 
     def finish(self) -> None:
         """Complain where no path holds anything that has a state."""
         if not self._is_something_there and not self.status.unreadable:
             what = (
-                "no __cluster_metadata-0, and no partition of __consumer_offsets or __transaction_state, by the names "
+                "no __cluster_metadata-0, and no partition of __consumer_offsets or __transaction_state, by the names"
             )
-            what += "of the directories (--at)"
+            what += " of the directories"
             self.status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=self._given.paths[0]))
 
     def _show_metadata(self, state: MetadataState) -> None:
@@ -198,12 +272,12 @@ class _StateRun:
                 for line in state.records(self._selection):
                     self._write(line)
             case "commands":
-                from kdump.stats.state.metadatacommands import metadata_commands
+                from kdump.state.metadatacommands import metadata_commands
 
                 for line in metadata_commands(state.image, self._selection):
                     self._write(f"{line}\n")
             case "table":
-                from kdump.stats.state.metadatapage import metadata_page
+                from kdump.state.metadatapage import metadata_page
 
                 console = self._console
                 for part in metadata_page(state, self._selection, width=console.width, color=console.color):

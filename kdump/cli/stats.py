@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +15,6 @@ from kdump.cli.common import (
     common_options,
     limit_option,
     log_format_option,
-    named_paths,
     reading_options,
     topic_option,
 )
@@ -29,9 +27,9 @@ from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import ByParam, OutputFormat
 from kdump.cli.tier_options import tier_options
 from kdump.codes import Codes, Finding, KdumpError
+from kdump.inputs import inputs_of
 from kdump.log.files import strip_credentials
 from kdump.system.units import counted
-from kdump.worlds import world_of_path
 
 if TYPE_CHECKING:
     from kdump.stats.groupfigures import FiguresReport
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=Command,
-    most_used=("--topic", "--by", "--quick", "--what-if", "--at", "--between", "--output", "--html", "-j"),
+    most_used=("--topic", "--by", "--quick", "--what-if", "--offsets-for", "--output", "--html", "-j"),
     epilog="""\b
 Examples:
   kdump stats orders-0                          a page about a partition
@@ -49,13 +47,11 @@ Examples:
   kdump stats --quick --by hour orders-0        bytes and records by hour, headers only
   kdump stats --output jsonl . | jq .tombstones a JSON line a segment
   kdump stats --what-if retention=7d orders-0   which segments would be deleted
-  kdump stats --at -1h __consumer_offsets-*     what was committed an hour ago
-  kdump stats --at now __cluster_metadata-0     what the cluster knows
-  kdump stats --at-zxid 0x1f /var/lib/zookeeper  the tree after a transaction""",
+  kdump stats --offsets-for -1h orders-0        the first offset of the last hour""",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @tier_options
-@topic_option(", with --at and the like of the metadata only the topic")
+@topic_option
 @log_format_option
 @option(
     OptionGroup.COUNT,
@@ -75,10 +71,10 @@ Examples:
 @option(
     OptionGroup.OUTPUT,
     "--output",
-    type=OutputFormat(["table", "jsonl", "records", "commands", "reset-csv"]),
+    type=OutputFormat(["table", "jsonl", "reset-csv"]),
     default="table",
-    help="A human-readable page, or JSON lines. With --at also records: those of a snapshot; "
-    "commands: those that would make it again; reset-csv: offsets for kafka-consumer-groups.sh --from-file.",
+    help="A human-readable page, or JSON lines. With --offsets-for also reset-csv: offsets for "
+    "kafka-consumer-groups.sh --from-file.",
 )
 @option(
     OptionGroup.OUTPUT,
@@ -106,12 +102,21 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
-    paths = given.paths = _paths(given, status)
-    tell_brokers(paths, console)
-    asked = _answer(given)
-    if asked is not None:
-        choose_engine(given, paths, console, only_here=asked[0])
-        return asked[1](given, console)
+    # A question takes patterns.
+    asks = bool(given.what_if) or given.offsets_for is not None
+    given.inputs = inputs_of(given.paths, status.fail, topics=given.topics, world=given.world, with_patterns=asks)
+    given.paths = tuple(found.path for found in given.inputs)
+    tell_brokers(given.paths, console)
+    if asks:
+        _answer(given, console, status)
+    else:
+        _count(given, console, status)
+    console.close()
+    return status.code
+
+
+def _count(given: StatsArguments, console: Console, status: RunStatus) -> None:
+    """Show the figures."""
     from kdump.stats.grouping import grouping_of
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
     from kdump.verify.run import Verification
@@ -127,18 +132,17 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
     )
     run = StatsRun(options)
     try:
-        page = None if given.html is None else HtmlPage(given.html, paths)
+        page = None if given.html is None else HtmlPage(given.html, given.paths)
         judge = _judge(options, run, given, console)
     except KdumpError as error:
         status.fail(error)
-        return status.code
-    verification = Verification(
-        judge, on_error=status.fail, options=options.checks, world=given.world, see=run.see_entries
-    )
+        return
+    verification = Verification(judge, on_error=status.fail, options=options.checks, see=run.see_entries)
     said = FindingDeduplicator()
-    for path in dict.fromkeys(paths):
+    for found in dict.fromkeys(given.inputs):
         try:
-            for item in verification.path(path) if len(paths) == 1 else said.of(verification.path(path)):
+            items = verification.items(found)
+            for item in items if len(given.inputs) == 1 else said.of(items):
                 if page is not None:
                     page.see(item)
                 if isinstance(item, Finding):
@@ -151,7 +155,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
                     depth = "headers" if given.quick else "every record"
                     reporter.note(f"{item.path}: {counted(item.batches, 'batch', 'batches')}, {depth}")
         except KdumpError as error:
-            status.fail(error.located(path))
+            status.fail(error.located(found.path))
     report = run.report()
     _write(report, options, given, console)
     if page is not None:
@@ -161,38 +165,36 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
             page.write(report, options.by, run.curves())
         except KdumpError as error:
             status.fail(error)
-    console.close()
     status.add(damaged=run.is_damaged)
-    return status.code
 
 
-_STATE_OPTIONS: Final = ("at", "at_offset", "at_zxid", "between", "between_offsets", "history", "offsets_for")
+def _answer(given: StatsArguments, console: Console, status: RunStatus) -> None:
+    """Answer what is asked in place of the figures."""
+    choose_engine(given, given.inputs, console, only_here="--what-if" if given.what_if else "--offsets-for")
+    if given.offsets_for is not None:
+        _offsets_for(given, given.offsets_for, console, status)
+        return
+    from kdump.cli.whatif import answer
+
+    answer(given, console, status)
 
 
-def _paths(given: StatsArguments, status: RunStatus) -> tuple[str, ...]:
-    """The PATHs to read. In a question about the state of the cluster ``--topic`` chooses from that."""
-    is_of_state = not given.what_if and any(getattr(given, name) is not None for name in _STATE_OPTIONS)
-    return named_paths(given.paths, () if is_of_state else given.topics, status.fail)
+def _offsets_for(given: StatsArguments, timestamp: int, console: Console, status: RunStatus) -> None:
+    """Show the first offset at or after a time in each partition."""
+    from kdump.cli.state import show_rows
+    from kdump.stats.reach import offset_rows
+    from kdump.verify.partitionentries import PartitionEntries
 
+    def skip(path: str, finding: Finding) -> None:
+        status.add(damaged=True)
+        console.note(f"{path}: skipped {finding.skipped}")
 
-def _answer(given: StatsArguments) -> tuple[str, Callable[[StatsArguments, Console], int]] | None:
-    """The option that asks a question in place of the figures, and what answers it; None where there is none."""
-    if given.what_if:
-        from kdump.cli.whatif import answer
-
-        return "--what-if", answer
-    option = next((name for name in _STATE_OPTIONS if getattr(given, name) is not None), None)
-    if option is None:
-        return None
-    if (world := world_of_path(given.paths[0])) is not None:
-        from kdump.cli.otherworld import answer_world
-
-        return f"--{option.replace('_', '-')}", partial(answer_world, world)
-    if given.history is not None and given.history.kind == "group":
-        raise click.UsageError("--history group=NAME goes with files of ZooKeeper")
-    from kdump.cli.state import answer_state
-
-    return f"--{option.replace('_', '-')}", answer_state
+    logs = PartitionEntries(given.inputs, on_error=status.fail, on_damage=skip, limit=given.max_decompressed_size)
+    rows = offset_rows(logs, timestamp, status.fail)
+    if not (rows or status.unreadable):
+        what = "no partition, by the names of the directories"
+        status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=given.paths[0]))
+    show_rows("offsetForTime", rows, given, console, status)
 
 
 def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
@@ -219,20 +221,20 @@ def _write(report: FiguresReport, options: StatsOptions, given: StatsArguments, 
 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:
     """What checks the partitions, and has their logs folded into ``run``. Raises as ``choose_engine``."""
-    paths = given.paths
+    inputs = given.inputs
     if given.world is not None:
         return run.judge()
-    engine = choose_engine(given, paths, console)
+    engine = choose_engine(given, inputs, console)
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge
         from kdump.stats.tasks import take_folds
 
-        take_folds(paths, options, run, engine.run)
-        return SparkJudge(engine.spark, paths, options.checks, here=run.judge())
+        take_folds(inputs, options, run, engine.run)
+        return SparkJudge(engine.spark, inputs, options.checks, here=run.judge())
     if engine.pool is None:
         return run.judge()
     from kdump.stats.tasks import folding_judge
 
     # Only the pool keeps to a rate together with its processes.
     takes_small = given.rate is not None
-    return folding_judge(paths, options, run, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)
+    return folding_judge(inputs, options, run, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)

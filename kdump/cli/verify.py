@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +14,6 @@ from kdump.cli.common import (
     common_options,
     limit_option,
     log_format_option,
-    named_paths,
     reading_options,
     topic_option,
 )
@@ -29,9 +27,8 @@ from kdump.cli.report_place import check_report_place
 from kdump.cli.startup_options import startup_options
 from kdump.cli.tier_options import tier_options
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.log import tiers
+from kdump.inputs import Input, inputs_of
 from kdump.log.files import strip_credentials
-from kdump.reading.reporter import Reporter
 from kdump.system.files import NewFile, publish
 from kdump.verify.partition import Item, PartitionCheck
 from kdump.verify.report import JUnitReport, finding_json, finding_line, github_error, github_line, summary_line
@@ -56,7 +53,7 @@ Examples:
 )
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
 @tier_options
-@topic_option()
+@topic_option
 @log_format_option
 @option(
     OptionGroup.CHECK,
@@ -130,14 +127,13 @@ def _verify(given: VerifyArguments) -> int:
             console.out.write(github_error(error).encode("utf-8", "surrogateescape"))
         status.fail(error)
 
-    given.paths = tuple(chain.from_iterable(map(tiers.apart, named_paths(given.paths, given.topics, fail))))
-
+    inputs = inputs_of(given.paths, fail, topics=given.topics, world=given.world, apart=True)
     try:
-        judge = _judge(options, given, _engine(given, console), reporter)
+        judge = _judge(options, given, inputs, _engine(given, inputs, console))
     except KdumpError as error:
         status.fail(error)
         return status.code
-    verification = Verification(judge, on_error=fail, beside=given.paths, options=options, world=given.world)
+    verification = Verification(judge, on_error=fail, beside=[found.path for found in inputs], options=options)
     overview = TerminalSummary(width=console.width, color=console.color)
 
     def show(item: Item) -> None:
@@ -148,9 +144,9 @@ def _verify(given: VerifyArguments) -> int:
             # Into a pipe the other lines go in large blocks, which may take hours to fill.
             console.out.flush()
 
-    for path in given.paths:
+    for found in inputs:
         try:
-            for item in verification.path(path):
+            for item in verification.items(found):
                 if isinstance(item, Finding):
                     if report is not None:
                         report.add_finding(item)
@@ -164,9 +160,9 @@ def _verify(given: VerifyArguments) -> int:
                         reporter.note(f"{item.path}: {read}{given.depth}")
                 show(item)
         except KdumpError as error:
-            fail(error.located(path))
+            fail(error.located(found.path))
     if given.manifest is not None:
-        _write_manifest(given.manifest, given.paths, fail)
+        _write_manifest(given.manifest, inputs, fail)
     if report is not None:
         console.out.write(report.document())
     elif given.output == "text" and console.is_terminal:
@@ -175,7 +171,7 @@ def _verify(given: VerifyArguments) -> int:
     return status.code
 
 
-def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError], None]) -> None:
+def _write_manifest(path: str, inputs: Sequence[Input], fail: Callable[[KdumpError], None]) -> None:
     """Write what the PATHs hold to a file, which appears whole or not at all."""
     from kdump.diff.manifest import manifest_lines
 
@@ -185,7 +181,7 @@ def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError]
         fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))
         return
     try:
-        for line in manifest_lines(paths, fail, own=(path, file.temporary)):
+        for line in manifest_lines(inputs, fail, own=(path, file.temporary)):
             file.write(line.encode("utf-8", "surrogateescape"))
         publish([file.finish()])
     except OSError as error:
@@ -194,23 +190,23 @@ def _write_manifest(path: str, paths: Sequence[str], fail: Callable[[KdumpError]
         file.discard()
 
 
-def _engine(given: VerifyArguments, console: Console) -> Engine:
+def _engine(given: VerifyArguments, inputs: Sequence[Input], console: Console) -> Engine:
     """Where the checks run. Raises KdumpError if it cannot be had, or if the manifest has no place."""
     if given.manifest is not None:
         from kdump.diff.manifest import MARK
 
         check_report_place(given.manifest, MARK)
-    return choose_engine(given, given.paths, console)
+    return choose_engine(given, inputs, console)
 
 
-def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, reporter: Reporter) -> Judge:
+def _judge(options: CheckOptions, given: VerifyArguments, inputs: Sequence[Input], engine: Engine) -> Judge:
     """What checks the partitions. Raises KdumpError where a job on Spark fails."""
     if given.world is not None:
         return PartitionCheck(options)
     if engine.spark is not None:
         from kdump.spark.verify import SparkJudge
 
-        return SparkJudge(engine.spark, given.paths, options)
+        return SparkJudge(engine.spark, inputs, options)
 
     if engine.pool is None:
         return PartitionCheck(options)
@@ -218,7 +214,7 @@ def _judge(options: CheckOptions, given: VerifyArguments, engine: Engine, report
 
     # Only the pool keeps to a rate together with its processes.
     takes_small = given.rate is not None
-    return pooled_judge(given.paths, options, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)
+    return pooled_judge(inputs, options, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)
 
 
 def _line(item: Item, output: str, *, color: bool) -> str:

@@ -13,7 +13,7 @@ import click
 from kdump.cli.arguments import StatsArguments
 from kdump.cli.console import Console
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.whatif_options import NOW, WhatIf
+from kdump.cli.params import WhatIf
 from kdump.codes import Finding
 
 if TYPE_CHECKING:
@@ -24,24 +24,21 @@ if TYPE_CHECKING:
     from kdump.verify.partitionentries import Partition, PartitionEntries
 
 
-def answer(given: StatsArguments, console: Console) -> int:
-    """Answer the questions in ``given``, and give the exit status."""
-    run = _Run(given, console)
-    run.what_if(given.what_if, now=None if given.at == NOW else given.at)
-    console.close()
-    return run.status.code
+def answer(given: StatsArguments, console: Console, status: RunStatus) -> None:
+    """Answer the questions in ``given``."""
+    _Run(given, console, status).what_if(given.what_if, given.now)
 
 
 class _Run:
     """Asks, prints, and remembers what was met."""
 
-    def __init__(self, given: StatsArguments, console: Console) -> None:
+    def __init__(self, given: StatsArguments, console: Console, status: RunStatus) -> None:
         self._paths = given.paths
         self._given = given
         self._is_json = given.output == "jsonl"
         self._console = console
         self._images: ClusterImages | None = None
-        self.status = RunStatus(console.show_error)
+        self.status = status
 
     def what_if(self, questions: Sequence[WhatIf], now: int | None) -> None:
         """Answers in the order of the questions; folds look at the logs in one pass."""
@@ -96,7 +93,7 @@ class _Run:
         from kdump.verify.partitionentries import PartitionEntries
 
         return PartitionEntries(
-            self._paths,
+            self._given.inputs,
             on_error=self.status.fail,
             on_damage=self._skip,
             limit=self._given.max_decompressed_size,

@@ -52,7 +52,7 @@ class ExportJob:
     world: World | None = None
     """Whose log the source is; None: a log of today."""
     base_offset: int | None = None
-    """By the name of the source."""
+    """Of such a log."""
 
     @property
     def table(self) -> Table:

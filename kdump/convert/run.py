@@ -19,27 +19,24 @@ from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, Form, export_segment
 from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.convert.segment import SegmentJob, SegmentResult, conversion_of, convert_segment, count_records
+from kdump.inputs import (
+    Input,
+    LogSegment,
+    OtherFile,
+    PathDirectory,
+    Sibling,
+    Stream,
+    WorldLog,
+    file_by_name,
+)
 from kdump.kafka.startup.logdirectory import DELETE, parse_folder
 from kdump.log.lock import is_held
 from kdump.log.named import is_stream
 from kdump.log.names import MAX_OFFSET, Kind, sibling
 from kdump.log.partition import log_directory_above
-from kdump.log.paths import (
-    LogSegment,
-    OtherFile,
-    PathDirectory,
-    Resolved,
-    Sibling,
-    Stream,
-    WorldLog,
-    as_log_of,
-    file_by_name,
-    resolve,
-)
 from kdump.reading.transactionreader import TransactionReader
 from kdump.system.files import Staged, discard, like_of, make_directories, publish, remove_empty
 from kdump.system.paths import absolute_path, normal_path
-from kdump.worlds import World
 
 _OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")
 _INDEX_FILES: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
@@ -76,34 +73,30 @@ def run_in_order(
 
 
 def plan_conversion(
-    source: str,
+    found: Input,
     destination: str,
     conversion: Conversion,
     *,
-    world: World | None = None,
     maps_offsets: bool = False,
 ) -> list[SegmentJob]:
     """The segments of a path and the logs that they become.
 
     Args:
-        source: the path.
+        found: the source.
         destination: for the logs.
         conversion: what they become.
-        world: files are logs of this world, whatever their names.
         maps_offsets: write the map from byte positions of such logs, or from offsets that are renumbered, too.
 
     Raises:
         KdumpError: MISSING, UNREADABLE, NO_SEGMENTS, NOT_A_SEGMENT_FILE, OFFSET_TOO_LARGE.
         DestinationError: a log would replace a file of the source.
     """
-    found = as_log_of(world, resolve(source))
     is_alone = not isinstance(found, PathDirectory)
     jobs: list[SegmentJob] = []
     for log, target in _pairs(found, destination, Kind.LOG.value):
-        its_world = log.world if isinstance(log, WorldLog) else world
-        if its_world is not None:
+        if isinstance(log, WorldLog):
             # The segments of a partition come after one another, and each is named by what those before it hold.
-            job = SegmentJob(log.path, target, None, conversion, is_alone=is_alone, world=its_world)
+            job = SegmentJob(log.path, target, None, conversion, is_alone=is_alone, world=log.world)
             jobs.append(_numbered_in_world(job, jobs, maps_offsets=maps_offsets))
             continue
         base_offset = _offset_in(target)
@@ -142,9 +135,10 @@ def _numbered_in_world(job: SegmentJob, before: Sequence[SegmentJob], *, maps_of
     )
 
 
-def plan_import(source: str, destination: str, conversion: Conversion) -> list[SegmentJob]:
+def plan_import(found: Input, destination: str, conversion: Conversion) -> list[SegmentJob]:
     """The log that a file of JSON lines becomes. Raises as ``plan_conversion``."""
-    if isinstance(resolve(source), PathDirectory):
+    source = found.path
+    if isinstance(found, PathDirectory):
         raise KdumpError(Codes.UNREADABLE, "is a directory, JSON lines are read from a file", path=source)
     target = destination
     if _is_directory(destination):
@@ -156,26 +150,17 @@ def plan_import(source: str, destination: str, conversion: Conversion) -> list[S
 
 
 def plan_export(
-    source: str,
-    destination: str,
-    form: Form,
-    conversion: Conversion,
-    *,
-    is_safe: bool = False,
-    world: World | None = None,
+    found: Input, destination: str, form: Form, conversion: Conversion, *, is_safe: bool = False
 ) -> list[ExportJob]:
     """The segments of a path and the files to make of them. Raises as ``plan_conversion``."""
     jobs = [
-        ExportJob(log.path, target, form, conversion, is_safe, *_in_world(log, world))
-        for log, target in _pairs(as_log_of(world, resolve(source)), destination, f".{form}")
+        ExportJob(log.path, target, form, conversion, is_safe, log.world, log.base_offset)
+        if isinstance(log, WorldLog)
+        else ExportJob(log.path, target, form, conversion, is_safe)
+        for log, target in _pairs(found, destination, f".{form}")
     ]
     _refuse_sources(jobs)
     return jobs
-
-
-def _in_world(log: AnyLog, world: World | None) -> tuple[World | None, int | None]:
-    """Whose log it is, and its base offset; ``world``: of a stream."""
-    return (world, None) if isinstance(log, Stream) else (log.world, log.base_offset)
 
 
 class Outputs:
@@ -279,14 +264,14 @@ class Outputs:
         remove_empty(sorted(self._made, key=len, reverse=True))
 
 
-def _pairs(source: Resolved, destination: str, suffix: str) -> Iterator[tuple[AnyLog, str]]:
+def _pairs(source: Input, destination: str, suffix: str) -> Iterator[tuple[AnyLog, str]]:
     """Each segment of ``source``, and the file that it becomes."""
     match source:
         case PathDirectory() as directory:
             yield from _pairs_below(directory, destination, suffix)
         case Stream() | LogSegment() | WorldLog() as log:
             if _is_directory(destination):
-                if isinstance(log, Stream):
+                if isinstance(log, Stream) or is_stream(log.path):
                     raise DestinationError("a stream has no name: give the name of the file to write")
                 destination = os.path.join(destination, log.stem + suffix)
             yield log, destination

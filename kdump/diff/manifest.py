@@ -23,14 +23,13 @@ from kdump.codes import Codes, KdumpError
 from kdump.diff.contents import stored_batches
 from kdump.diff.copies import LoadedCopy, load
 from kdump.diff.places import PartitionName, copies_of
+from kdump.inputs import Input, PathDirectory, WorldLog
 from kdump.kafka.startup.content import Content, sha256
 from kdump.log import files
 from kdump.log.lines import lines_of
 from kdump.log.opening import open_source
-from kdump.log.paths import PathDirectory, resolve
 from kdump.rows.scalarlines import json_text
 from kdump.wire.jsontext import read_json
-from kdump.worlds import world_of_path
 
 RANGE_OFFSETS: Final = 4096
 """Offsets of a range: it holds the batches whose first offset divided by this is one number."""
@@ -91,37 +90,39 @@ class CopyManifest:
     partitions: tuple[ListedPartition, ...]
 
 
-def is_manifest(path: str) -> bool:
+def is_manifest(found: Input) -> bool:
     """A file begins as a manifest does. False where it cannot be read."""
     try:
-        if isinstance(resolve(path), PathDirectory):
+        if isinstance(found, PathDirectory):
             return False
-        with open_source(path) as source:
+        with open_source(found.path) as source:
             return source.size is not None and source.read(0, len(MARK)) == MARK
     except KdumpError:
         return False
 
 
 def manifest_lines(
-    paths: Iterable[str], on_error: Callable[[KdumpError], None], *, own: Iterable[str] = ()
+    inputs: Iterable[Input], on_error: Callable[[KdumpError], None], *, own: Iterable[str] = ()
 ) -> Iterator[str]:
     """The lines of a manifest of what some PATHs hold.
 
     Args:
-        paths: segments, partition directories, log directories, or URIs of these.
+        inputs: segments, partition directories or log directories.
         on_error: takes what is wrong with a PATH, a copy or a file; what can be read is still listed.
         own: names of the file that the lines go to, which may lie in a PATH. It is not listed.
     """
-    roots, own = list(paths), list(own)
-    yield _comment({"type": "manifest", "version": _VERSION, "kdump": __version__, "paths": roots})
+    roots, own = list(inputs), list(own)
+    paths = [root.path for root in roots]
+    yield _comment({"type": "manifest", "version": _VERSION, "kdump": __version__, "paths": paths})
     for root in roots:
         try:
             # Of another world there are files only.
-            copies = () if world_of_path(root) is not None else copies_of(root, on_error).copies
-            for path in files_below(root, own):
+            is_other = root.world is not None and not isinstance(root, WorldLog)
+            copies = () if is_other else copies_of(root, on_error).copies
+            for path in files_below(root.path, own):
                 yield from _file_lines(path, on_error)
         except KdumpError as error:
-            on_error(error.located(root))
+            on_error(error.located(root.path))
             continue
         for place in copies:
             try:
@@ -206,7 +207,7 @@ def files_below(root: str, left_out: Iterable[str]) -> Iterator[str]:
     """The files of a PATH: itself, or all in the directory and the directories in it, in order, but for some."""
     left_out = {os.path.realpath(path) for path in left_out}
     names = {os.path.basename(path) for path in left_out}
-    if not isinstance(resolve(root), PathDirectory):
+    if not files.is_directory(root):
         yield root
         return
     folders = [root]

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT
+from kdump.inputs import Input, LogSegment, OtherFile, PathDirectory, WorldLog
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.logdirectory import DELETE, FUTURE, STRAY, LogDirectory, read_log_directory
 from kdump.log import files
@@ -26,9 +27,7 @@ from kdump.log.names import (
     partition_of_file,
 )
 from kdump.log.partition import is_log_directory, no_segments, not_read
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, resolve
 from kdump.log.siblings import is_put_aside, read_checkpoint, read_topic_id
-from kdump.worlds import world_of_path
 
 PartitionName = tuple[str, int]
 _LEAVING: Final = (DELETE, STRAY)
@@ -101,22 +100,22 @@ class PartitionCopies(NamedTuple):
     absent: tuple[str, ...]
 
 
-def copies_of(path: str, on_error: Callable[[KdumpError], None]) -> PathCopies:
+def copies_of(found: Input, on_error: Callable[[KdumpError], None]) -> PathCopies:
     """The copies that a PATH holds.
 
     Args:
-        path: a segment, a partition directory, a log directory, or a URI of one.
+        found: what the PATH means: a segment, a partition directory, or a log directory.
         on_error: takes what is wrong with one partition of a log directory.
 
     Raises:
         KdumpError: the PATH cannot be looked at, or is none of these.
     """
-    if (world := world_of_path(path)) is not None:
-        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, f"files of {world.title} are not compared")
-    match resolve(path):
+    if found.world is not None and not isinstance(found, WorldLog):
+        raise KdumpError(Codes.NOT_A_SEGMENT_FILE, f"files of {found.world.title} are not compared")
+    match found:
         case PathDirectory() as directory:
             return _of_directory(directory, on_error)
-        case LogSegment(kind=Kind.LOG):
+        case LogSegment(path=path, kind=Kind.LOG):
             files.size(path)
             return PathCopies(path, (_segment(path),), False)
         case OtherFile() as other:
@@ -124,7 +123,7 @@ def copies_of(path: str, on_error: Callable[[KdumpError], None]) -> PathCopies:
     raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "copies are segments, partition directories or log directories")
 
 
-def partitions_of(paths: Iterable[PathCopies]) -> list[PartitionCopies]:
+def matched(paths: Iterable[PathCopies]) -> list[PartitionCopies]:
     """The partitions of all PATHs, sorted by name.
 
     Where no PATH is a log directory, all are copies of one partition, whatever they are called.

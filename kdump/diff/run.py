@@ -21,10 +21,9 @@ from kdump.diff.losses import (
     truncations,
 )
 from kdump.diff.manifest import CopyManifest, ListedPartition, is_manifest, read_manifest
-from kdump.diff.places import PartitionCopies, PartitionName, PathCopies, copies_of, partitions_of
+from kdump.diff.places import PartitionCopies, PartitionName, PathCopies, copies_of, matched
 from kdump.diff.shown import RecordDifference, shown_records
-from kdump.log.paths import expanded
-from kdump.log.topics import TopicChoice
+from kdump.inputs import Input, TopicChoice
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, Workplace, in_process
 
@@ -160,7 +159,7 @@ class PartitionTask(NamedTuple):
 
 
 def diff(
-    paths: Sequence[str],
+    inputs: Sequence[Input],
     options: DiffOptions,
     on_error: Callable[[KdumpError], None],
     run: Runner = in_process,
@@ -168,27 +167,26 @@ def diff(
     """Compare what the PATHs hold.
 
     Args:
-        paths: segments, partition directories, log directories or URIs of these; two or more, of which one may be a
-            manifest.
+        inputs: segments, partition directories or log directories; two or more, of which one may be a manifest.
         options: see DiffOptions.
         on_error: takes what is wrong with a PATH or a copy; the others are still compared.
         run: where partitions are compared.
     """
     found: list[PathCopies] = []
     manifest: CopyManifest | None = None
-    for path in (one for given in paths for one in expanded(given, on_error)):
+    for one in inputs:
         try:
-            if not is_manifest(path):
-                found.append(copies_of(path, on_error))
+            if not is_manifest(one):
+                found.append(copies_of(one, on_error))
             elif manifest is None:
-                manifest = read_manifest(path)
+                manifest = read_manifest(one.path)
             else:
-                on_error(KdumpError(Codes.MANIFEST, "a second manifest: one is compared at a time", path=path))
+                on_error(KdumpError(Codes.MANIFEST, "a second manifest: one is compared at a time", path=one.path))
         except KdumpError as error:
-            on_error(error.located(path))
+            on_error(error.located(one.path))
     there = tuple(one.path for one in found)
     roots = None if manifest is None else roots_of(manifest, there)
-    tasks = [PartitionTask(one, options) for one in partitions_of(found) if one.copies]
+    tasks = [PartitionTask(one, options) for one in matched(found) if one.copies]
     if manifest is not None:
         tasks = _with_manifest(tasks, manifest, there, tuple((roots or {}).items()))
     clusters = Clusters(found)
@@ -196,7 +194,7 @@ def diff(
         task._replace(election=clusters.election(task.partition))
         for task in _of_topics(tasks, options.topics, on_error)
     ]
-    work = Work(PartitionTask.run, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_lost)
+    work = Work(PartitionTask.run, _RESULT.pack, _RESULT.unpack, Workplace.of(one.path for one in inputs), lost=_lost)
     size = max(1, -(-len(tasks) // _MOST_GROUPS))
     groups = [tasks[first : first + size] for first in range(0, len(tasks), size)]
     # A single partition need not wait for another process.

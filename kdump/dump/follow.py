@@ -8,40 +8,41 @@ from dataclasses import replace
 from functools import partial
 
 from kdump.codes import Codes, KdumpError
-from kdump.dump.targets import Follow, Target, target_by_path
+from kdump.dump.targets import Follow, Target, target_of
+from kdump.inputs import Input, PathDirectory, file_by_name
 from kdump.log import files
 from kdump.log.names import Kind
 from kdump.log.partition import segments_after
-from kdump.log.paths import PathDirectory, resolve
 from kdump.worlds import World
 
 
-def followed(path: str, on_wait: Callable[[], None]) -> Iterator[Target]:
-    """The segments of ``path``, a log or a partition directory. The newest is read as it grows.
+def followed(found: Input, on_wait: Callable[[], None]) -> Iterator[Target]:
+    """The segments of ``found``, a log or a partition directory. The newest is read as it grows.
 
     When a segment is rolled, the next one follows. It ends only where the newest segment cannot be read any more.
 
     Raises:
-        KdumpError: there is no such segment or partition, or ``path`` is a log directory or another kind of file.
+        KdumpError: there is no such segment or partition, or ``found`` is a log directory or another kind of file.
     """
-    for segment, is_newest in _growing(path):
-        target = target_by_path(segment)
-        if target is None or target.kind not in (Kind.LOG, Kind.WORLD_LOG) or target.unnamed:
+    for segment, is_newest in _growing(found):
+        log = file_by_name(segment)
+        if log is None or log.kind not in (Kind.LOG, Kind.WORLD_LOG):
             raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only a log or a partition can be followed", path=segment)
+        target = target_of(log)
         # One more may have been made since they were listed.
         if is_newest and not segments_after(segment):
             target = replace(target, follow=Follow(partial(_has_successor, segment), on_wait))
         yield target
 
 
-def _growing(path: str) -> Iterator[tuple[str, bool]]:
+def _growing(found: Input) -> Iterator[tuple[str, bool]]:
     """The segments that are there, then those that are made while the newest one is read; each with whether it is that.
 
     The directory is not listed for each of them.
     """
+    path = found.path
     if not files.exists(path):
         raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
-    found = resolve(path)
     if not isinstance(found, PathDirectory):
         pending = [path]
     else:

@@ -11,22 +11,19 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import (
+    Input,
+    InputFile,
+    KafkaFile,
+    PathDirectory,
+    Stream,
+    TextFile,
+    topic_of,
+)
 from kdump.log import files
 from kdump.log.growing import GrowingFile
 from kdump.log.names import Kind, is_uri
 from kdump.log.opening import open_source
-from kdump.log.paths import (
-    LogSegment,
-    OtherFile,
-    PathDirectory,
-    Sibling,
-    Stream,
-    TextFile,
-    WorldLog,
-    as_log_of,
-    resolve,
-    topic_of,
-)
 from kdump.log.source import Source
 from kdump.payloads.java import normalize_path, parse_long
 from kdump.worlds import World
@@ -81,58 +78,42 @@ class Target:
         return PurePosixPath(self.path).name
 
 
-def target_of(found: Stream | LogSegment | WorldLog | Sibling | TextFile) -> Target:
-    """The target for what a PATH means."""
-    match found:
+def target_of(file: InputFile) -> Target:
+    """The target for a file."""
+    match file:
         case Stream(path=path):
             return Target(path, Kind.LOG, None, unnamed=True)
         case TextFile(path=path):
             return Target(path, None, None)
-        case LogSegment() | WorldLog() | Sibling():
-            return Target(found.path, found.kind, found.base_offset, world=found.world)
+        case KafkaFile():
+            return Target(file.path, file.kind, file.base_offset, world=file.world)
 
 
-def target_by_path(path: str) -> Target | None:
-    """The stream or the file of a segment that a PATH means; None for anything else, text files too."""
-    found = resolve(path)
-    return None if isinstance(found, PathDirectory | OtherFile) else target_of(found)
-
-
-def found_targets(
-    paths: Iterable[str],
-    on_error: Callable[[KdumpError], None],
-    *,
-    all_files: bool = False,
-    world: World | None = None,
+def targets_of(
+    inputs: Iterable[Input], on_error: Callable[[KdumpError], None], *, all_files: bool = False
 ) -> Iterator[Target]:
-    """The targets of PATHs, those of a directory as it is listed.
+    """The targets of inputs, those of a directory as it is listed.
 
     Args:
-        paths: as ``files.strip_credentials`` gave them.
+        inputs: what the PATHs mean.
         on_error: takes what is wrong with a PATH, or with a directory in it.
         all_files: in directories, also index files, snapshots and checkpoints.
-        world: logs are those of this world, whatever their names.
     """
-    for path in paths:
+    for found in inputs:
         try:
-            found = as_log_of(world, resolve(path))
-            if isinstance(found, PathDirectory):
-                for file in found.files(on_error, all_files=all_files):
-                    yield replace(target_of(file), is_listed=True)
-            elif isinstance(found, OtherFile) and not isinstance(found, TextFile):
-                raise _no_segment_file(found)
-            elif isinstance(found, Stream) and world is not None:
-                yield Target(path, Kind.WORLD_LOG, 0, world=world)
-            else:
-                yield target_of(found)
+            is_listed = isinstance(found, PathDirectory)
+            for file in found.files(on_error, all_files=all_files):
+                yield replace(target_of(file), is_listed=is_listed)
         except KdumpError as error:
+            if error.code is Codes.NOT_A_SEGMENT_FILE:
+                error.message = "not a segment file by its name (a stream can be read with -)"
             on_error(error)
 
 
-def listed_targets(paths: Iterable[str], *, all_files: bool, world: World | None) -> list[Target | KdumpError]:
-    """All of ``found_targets``; what is wrong with a PATH is in its place."""
+def listed_targets(inputs: Iterable[Input], *, all_files: bool) -> list[Target | KdumpError]:
+    """All of ``targets_of``; what is wrong with a PATH is in its place."""
     found: list[Target | KdumpError] = []
-    found.extend(found_targets(paths, found.append, all_files=all_files, world=world))
+    found.extend(targets_of(inputs, found.append, all_files=all_files))
     return found
 
 
@@ -144,13 +125,6 @@ def bytes_of(targets: Iterable[Target | KdumpError]) -> int:
             with suppress(KdumpError):
                 total += files.size(target.path)
     return total
-
-
-def _no_segment_file(file: OtherFile) -> KdumpError:
-    error = file.error
-    if error.code is Codes.NOT_A_SEGMENT_FILE:
-        error.message = "not a segment file by its name (a stream can be read with -)"
-    return error
 
 
 def target_by_java_name(name: str, *, world: World | None = None) -> Target | None:

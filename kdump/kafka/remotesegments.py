@@ -19,10 +19,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from kdump.codes import KdumpError
 from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC, MAGIC_OFFSET, batch_crc, parse_header
 from kdump.format.record import Record, read_records
+from kdump.inputs import PathDirectory, log_paths
 from kdump.log import files
 from kdump.log.names import base_of, is_uri, parse_partition_directory
 from kdump.log.opening import open_source
-from kdump.log.partition import segment_files, topic_directories
+from kdump.log.partition import topic_directories
 from kdump.log.siblings import read_topic_id
 from kdump.log.walk import Walk
 from kdump.payloads.decoded import PayloadError
@@ -188,7 +189,7 @@ def read_remote_segments(log_directory: str, *, at: int | None = None, at_offset
     found = RemoteSegments()
     for folder in topic_directories(log_directory, REMOTE_METADATA):
         named = parse_partition_directory(os.path.basename(folder))
-        logs = tuple(segment_files(folder, lambda error: None))
+        logs = tuple(log_paths([PathDirectory(folder)]))
         found.is_complete &= bool(logs) and base_of(logs[0]) == 0
         assert named is not None
         for path in logs:
@@ -209,7 +210,7 @@ def remote_ranges(partition_directory: str) -> Sequence[RemoteRange]:
         return ()
     log_directory = os.path.dirname(directory)
     folders = topic_directories(log_directory, REMOTE_METADATA)
-    logs = tuple(path for folder in folders for path in segment_files(folder, lambda error: None))
+    logs = tuple(log_paths(map(PathDirectory, folders)))
     topic_id = read_topic_id(directory) if logs else None
     if topic_id is None:
         return ()

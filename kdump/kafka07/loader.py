@@ -77,7 +77,7 @@ def start_07(directory: Directory, *, is_clean: bool) -> Start:
         KdumpError: the last log cannot be read.
     """
     try:
-        logs = logs_of(directory)
+        logs = _logs_in(directory)
         if not logs:
             name = f"{0:020}{SUFFIX}"
             directory[name] = Content.of_bytes(b"")
@@ -95,7 +95,7 @@ def start_07(directory: Directory, *, is_clean: bool) -> Start:
     return Start(StartOutcome.STARTS, served, None, recovered)
 
 
-def logs_of(directory: Directory) -> list[tuple[int, str]]:
+def _logs_in(directory: Directory) -> list[tuple[int, str]]:
     """(base offset, name) of the logs, in order.
 
     Raises:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Literal
 
 from kdump.codes import Codes, Finding, KdumpError
+from kdump.inputs import input_of, inputs_of
 from kdump.library.arguments import Paths, Time, check_choice, milliseconds, paths_of
-from kdump.library.jsonvalues import JsonValue, fail, named
+from kdump.library.jsonvalues import JsonValue, fail
 from kdump.wire.compression import DEFAULT_LIMIT
 
 By = Literal[
@@ -122,7 +123,7 @@ class RepairPlan(JsonValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOffset(JsonValue):
-    """The committed offset of a group in a partition: a line of ``kdump stats --at --output jsonl``."""
+    """The committed offset of a group in a partition: a line of ``kdump state --output jsonl``."""
 
     group: str
     topic: str
@@ -176,8 +177,8 @@ def figures(
     run = StatsRun(options)
     verification = Verification(run.judge(), on_error=fail)
     new = FindingDeduplicator()
-    for path in named(paths_of(paths)):
-        for item in new.of(verification.path(path)):
+    for found in inputs_of(dict.fromkeys(paths_of(paths)), fail):
+        for item in new.of(verification.items(found)):
             if isinstance(item, Finding):
                 run.see_finding(item)
             elif item.batches is None:
@@ -214,7 +215,7 @@ def start_prediction(
 
     options = StartOptions(is_clean, recovery_point, log_start_offset, now=milliseconds(now), checksums=True)
     found = []
-    for item in start_all(named(paths_of(path)), options, fail):
+    for item in start_all(inputs_of(dict.fromkeys(paths_of(path)), fail), options, fail):
         if isinstance(item, StartCheck):
             found.append(StartPrediction.of(startup_json(item)))
         elif isinstance(item, Obstacle):
@@ -251,13 +252,13 @@ def repair_plan(
         check_choice(mode, "mode", [one.value for one in RepairMode])
     settings = RepairSettings(first_segment=first_segment)
     options = RepairOptions(None if mode is None else RepairMode(mode), settings, salvaging=SalvageOptions(deep=deep))
-    (given,) = named([fspath(path)])
+    named = input_of(path)
     with Repair(options, on_error=fail) as job:
         found = []
-        for repaired in job.path(given):
+        for repaired in job.of(named):
             if not isinstance(repaired, Repaired):
                 what = f"a log of {repaired.title}, of which there is no plan as a value: kdump repair shows it"
-                raise KdumpError(Codes.REPAIR_REFUSED, what, path=given)
+                raise KdumpError(Codes.REPAIR_REFUSED, what, path=named.path)
             found.append(RepairPlan.of(b"".join(repair_json(repaired)).decode()))
         return found
 
@@ -265,7 +266,7 @@ def repair_plan(
 def group_offsets(
     path: Paths, *, at: Time = None, group: str | None = None, max_decompressed_size: int = DEFAULT_LIMIT
 ) -> list[GroupOffset]:
-    """What consumer groups had committed at a time, as ``kdump stats --at`` gives it.
+    """What consumer groups had committed at a time, as ``kdump state`` gives it.
 
     Args:
         path: partitions of ``__consumer_offsets``, or a log directory with some of them; one or many.
@@ -278,11 +279,12 @@ def group_offsets(
         KdumpError: a path cannot be read, or holds no partition of ``__consumer_offsets``.
     """
     from kdump.kafka.image.names import TopicNames
-    from kdump.stats.state.coordinators import KnownTopics, coordinator_rows
+    from kdump.state.coordinators import KnownTopics, coordinator_rows
     from kdump.verify.partitionentries import PartitionEntries
 
-    paths = list(named(paths_of(path)))
-    logs = PartitionEntries(paths, on_error=fail, limit=max_decompressed_size)
+    inputs = inputs_of(dict.fromkeys(paths_of(path)), fail, with_patterns=True)
+    paths = [one.path for one in inputs]
+    logs = PartitionEntries(inputs, on_error=fail, limit=max_decompressed_size)
     kinds = dict(coordinator_rows(logs, milliseconds(at), KnownTopics(TopicNames(paths)), lambda line: None, fail))
     if "committedOffset" not in kinds:
         what = "no partition of __consumer_offsets, by the name of its directory"

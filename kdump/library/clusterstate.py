@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import Input, inputs_of
 from kdump.library.answers import GroupOffset
 from kdump.library.arguments import Paths, Time, milliseconds, paths_of
-from kdump.library.jsonvalues import JsonRow, JsonRows, JsonValue, fail, named
+from kdump.library.jsonvalues import JsonRow, JsonRows, JsonValue, fail
 from kdump.library.logfindings import LogFinding
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -250,7 +251,7 @@ _KINDS: Final[Mapping[str, type[JsonValue]]] = {
 
 
 class ClusterState(JsonRows):
-    """What ``kdump stats --at`` tells of a cluster, each kind of thing in a list of its own."""
+    """What ``kdump state`` tells of a cluster, each kind of thing in a list of its own."""
 
     @property
     def metadata(self) -> list[MetadataHead]:
@@ -351,7 +352,7 @@ def cluster_state(
     show_secrets: bool = False,
     max_decompressed_size: int = DEFAULT_LIMIT,
 ) -> ClusterState:
-    """What a cluster knew at a time, as ``kdump stats --at`` gives it: its metadata, its groups, its transactions.
+    """What a cluster knew at a time, as ``kdump state`` gives it: its metadata, its groups, its transactions.
 
     The last value of each key of a partition, which the command also shows, is left out.
 
@@ -370,13 +371,14 @@ def cluster_state(
     """
     if at is not None and at_offset is not None:
         raise ValueError("a state is that at a time or that at an offset, not both")
-    paths = list(named(paths_of(path)))
+    inputs = inputs_of(dict.fromkeys(paths_of(path)), fail, with_patterns=True)
+    paths = [found.path for found in inputs]
     moment = milliseconds(at)
     clusters = list(_metadata(paths, moment, at_offset, show_secrets=show_secrets))
     state = [row for _, rows in clusters for row in rows]
     if at_offset is None:
         partitions = clusters[-1][0] if clusters else None
-        state += _coordinators(paths, moment, partitions, is_alone=not clusters, limit=max_decompressed_size)
+        state += _coordinators(inputs, moment, partitions, is_alone=not clusters, limit=max_decompressed_size)
     if not state:
         raise KdumpError(Codes.NO_SEGMENTS, "nothing that has a state, by the names of directories", path=paths[0])
     return ClusterState(state)
@@ -388,8 +390,8 @@ def _metadata(
     """For each cluster the number of its transaction coordinators' partitions, and the rows."""
     from kdump.kafka.image.copies import by_cluster, find_copies
     from kdump.kafka.image.replay import StatePoint
-    from kdump.stats.state.metadatarows import StateSelection, image_rows
-    from kdump.stats.state.metadatastate import MetadataState
+    from kdump.state.metadatarows import StateSelection, image_rows
+    from kdump.state.metadatastate import MetadataState
 
     selected = StateSelection(show_secrets=show_secrets)
     for copies in by_cluster(find_copies(paths, fail)):
@@ -400,15 +402,15 @@ def _metadata(
 
 
 def _coordinators(
-    paths: Sequence[str], at: int | None, transaction_partitions: int | None, *, is_alone: bool, limit: int
+    inputs: Sequence[Input], at: int | None, transaction_partitions: int | None, *, is_alone: bool, limit: int
 ) -> Iterator[JsonRow]:
     from kdump.kafka.image.names import TopicNames
-    from kdump.stats.state.coordinators import KnownTopics, coordinator_rows
+    from kdump.state.coordinators import KnownTopics, coordinator_rows
     from kdump.verify.partitionentries import PartitionEntries
 
     # A path may hold a metadata log and nothing else.
-    logs = PartitionEntries(paths, on_error=fail if is_alone else lambda error: None, limit=limit)
-    topics = KnownTopics(TopicNames(paths), transaction_partitions)
+    logs = PartitionEntries(inputs, on_error=fail if is_alone else lambda error: None, limit=limit)
+    topics = KnownTopics(TopicNames([found.path for found in inputs]), transaction_partitions)
     for kind, found in coordinator_rows(logs, at, topics, lambda note: None, fail):
         yield from (_row({"type": kind, **row}) for row in found)
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Final
 
+from kdump.inputs import inputs_of
 from kdump.library.arguments import paths_of
-from kdump.library.jsonvalues import JsonRow, JsonRows, JsonValue, fail, named
+from kdump.library.jsonvalues import JsonRow, JsonRows, JsonValue, fail
 from kdump.wire.compression import DEFAULT_LIMIT
 
 
@@ -199,7 +200,7 @@ def differences(
         raise ValueError("two paths or more are compared")
     lines: list[str] = []
     options = DiffOptions(ContentOptions(max_decompressed_size, content), records)
-    for item in diff(list(named(paths_of(paths))), options, fail):
+    for item in diff(inputs_of(dict.fromkeys(paths_of(paths)), fail, with_patterns=True), options, fail):
         if isinstance(item, PartitionReport):
             lines += report_json(item)
         else:

@@ -11,13 +11,13 @@ from weakref import WeakSet
 
 from kdump.codes import KdumpError
 from kdump.format.index import AbortedTxn, parse_offset_index, parse_time_index, parse_txn_index, used_entries
+from kdump.inputs import LogSegment, OtherFile, PathDirectory, Sibling, Stream, inputs_of
 from kdump.library.arguments import Headers, Pattern, Time
 from kdump.library.records import LogBatch, LogRecord
 from kdump.library.scans import ObjectIterator, OnDamage, Scan, scan
 from kdump.log import files
 from kdump.log.names import Kind, sibling
 from kdump.log.opening import open_source, read_whole
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, resolve
 from kdump.wire.compression import DEFAULT_LIMIT
 
 
@@ -216,8 +216,9 @@ def open_log(
         KdumpError: the path cannot be read, or holds no segment.
         ValueError: a directory of several partitions.
     """
-    named = files.strip_credentials(os.fspath(path))
-    match resolve(named):
+    (found,) = inputs_of([path], _fail)
+    named = found.path
+    match found:
         case PathDirectory() as directory:
             folders = [folder for folder in directory.partitions(_fail) if folder.names]
             if len(folders) > 1:

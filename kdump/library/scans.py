@@ -14,7 +14,8 @@ from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOptions
 from kdump.dump.printed import PrintedOutput, PrinterMaker, arrow_printer
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import Target, found_targets
+from kdump.dump.targets import Target, targets_of
+from kdump.inputs import inputs_of
 from kdump.library.arguments import (
     Decode,
     Headers,
@@ -34,7 +35,6 @@ from kdump.library.objects import ObjectPrinter
 from kdump.library.records import LogBatch, LogRecord
 from kdump.log.context import FileContext
 from kdump.log.files import strip_credentials
-from kdump.log.paths import expanded
 from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.reading.outcomes import Outcomes
@@ -140,10 +140,9 @@ class _Pass:
         return request.on_damage == "mark"
 
     def _targets(self) -> Iterator[Target]:
-        for path in map(strip_credentials, self.request.paths):
-            fitting = expanded(path, self._fail)
-            fail = self._fail if fitting == [path] else self._fail_of_fitting
-            for target in found_targets(fitting, fail):
+        for found in inputs_of(self.request.paths, self._fail, with_patterns=True):
+            fail = self._fail if found.is_named else self._fail_of_fitting
+            for target in targets_of([found], fail):
                 if target.is_log:
                     yield target
                 else:

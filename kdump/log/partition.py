@@ -24,7 +24,6 @@ from kdump.log.names import (
     parse_partition_directory,
 )
 from kdump.log.opening import read_whole
-from kdump.worlds import world_of_log
 
 _OF_TODAY: Final = frozenset({Kind.LOG})
 _LOG_KINDS: Final = _OF_TODAY | {Kind.WORLD_LOG}
@@ -75,34 +74,21 @@ def _topic_directories(log_directory: str, topic: str, state: files.FileState | 
     return tuple(sorted(entry.path for name, entry in named if name is not None and name[0] == topic))
 
 
-def segment_files(directory: str, on_error: Callable[[KdumpError], None], *, all_files: bool = False) -> Iterator[str]:
-    """The segment files of a partition directory, or of every partition of a log directory, in offset order.
+def files_by_partition(
+    directory: str, on_error: Callable[[KdumpError], None], *, all_files: bool = False
+) -> Iterator[tuple[str, list[str]]]:
+    """The directory, or every partition of a log directory, each with the names of its segment files in offset order.
 
-    Logs of other worlds are left out.
-
-    Files with a state suffix (``.deleted``, ``.swap``, ...) are left out: they are dumped when named. Of the folders
-    only those called ``<topic>-<n>`` are entered. What has a segment's name and is no file (a broken link, a pipe) is
-    given back too: opening it says what is wrong.
+    Logs of other worlds are among them. Files with a state suffix (``.deleted``, ``.swap``, ...) are left out: they are
+    dumped when named. Of the folders only those called ``<topic>-<n>`` are entered. What has a segment's name and is no
+    file (a broken link, a pipe) is given back too: opening it says what is wrong. A folder is listed when the one
+    before is done, as a broker may change it meanwhile.
 
     Args:
         directory: the path, which starts every path given back.
         on_error: takes NO_SEGMENTS for the directory, UNREADABLE for it or a partition in it, LINK_OUTSIDE for a
             partition that is a link to elsewhere, and NOT_A_SEGMENT_FILE for a log of no partition; the others follow.
         all_files: the siblings of the .log files too.
-    """
-    for folder, names in files_by_partition(directory, on_error, all_files=all_files):
-        for name in names:
-            if world_of_log(name) is None:
-                yield os.path.join(folder, name)
-
-
-def files_by_partition(
-    directory: str, on_error: Callable[[KdumpError], None], *, all_files: bool = False
-) -> Iterator[tuple[str, list[str]]]:
-    """The directory, or the partition directories of a log directory, each with the names of its ``segment_files``.
-
-    Logs of other worlds are among them.
-    A folder is listed when the one before is done, as a broker may change it meanwhile.
     """
     top = _entries(directory, on_error)
     if top is None:

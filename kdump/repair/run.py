@@ -8,23 +8,20 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from kdump.codes import Codes, KdumpError
-from kdump.log.files import listing
-from kdump.log.fingerprint import FileFingerprint
-from kdump.log.named import errors_at
-from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
-from kdump.log.opening import open_source
-from kdump.log.partition import is_log_directory, segments_after
-from kdump.log.paths import (
+from kdump.inputs import (
+    Input,
     LogSegment,
     OtherFile,
     PathDirectory,
-    Resolved,
     Sibling,
-    Stream,
     WorldLog,
-    as_log_of,
-    resolve,
 )
+from kdump.log.files import listing
+from kdump.log.fingerprint import FileFingerprint
+from kdump.log.named import errors_at, is_stream
+from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
+from kdump.log.opening import open_source
+from kdump.log.partition import is_log_directory, segments_after
 from kdump.log.source import Source
 from kdump.repair.account import account, json_account
 from kdump.repair.apply.copies import CopyWriter, Staging, account_name
@@ -57,7 +54,7 @@ from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import worse_start
 from kdump.system.paths import absolute_path
 from kdump.verify.startcheck import StartCheck
-from kdump.verify.startups import StartOptions, Task, task_of, tasks_below
+from kdump.verify.startups import StartOptions, Task, task_of, tasks_of
 from kdump.verify.transactioncoordinator import ending_beside
 from kdump.worlds import World
 
@@ -85,7 +82,7 @@ class RepairOptions:
     allow_worse_start: bool = False
     """Repair in place even if the next start of the broker then ends worse."""
     world: World | None = None
-    """Files are logs of this world, whatever their names."""
+    """Directories without logs are those of this world."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,23 +185,22 @@ class Repair(TakesLocks):
         self._worse_unclean: dict[str, dict[str, WorseStart]] = {}
         super().__init__()
 
-    def path(self, path: str) -> Iterator[Repaired | WorldRepaired]:
-        """Plan or repair the partitions that one PATH stands for, one after the other.
+    def of(self, found: Input) -> Iterator[Repaired | WorldRepaired]:
+        """Plan or repair the partitions that one PATH means, one after the other.
 
         Raises:
             KdumpError: the path cannot be read, or its repair is refused.
         """
         world = self._options.world
-        found = as_log_of(world, resolve(path))
         if isinstance(found, PathDirectory) and world is not None and found.is_partition(listing(found.path)):
             # Also one without a log: the loader makes one.
             yield self._logs_of(world, found.folder, is_whole=True)
         elif isinstance(found, PathDirectory):
             yield from self._directory(found)
-        elif isinstance(found, WorldLog) and found.world is not None:
-            yield self._logs_of(found.world, path, is_whole=False)
+        elif isinstance(found, WorldLog) and found.world is not None and not is_stream(found.path):
+            yield self._logs_of(found.world, found.path, is_whole=False)
         else:
-            yield self._partition(path, [_log_of(found)], is_whole=False)
+            yield self._partition(found.path, [_log_of(found)], is_whole=False)
 
     def _directory(self, found: PathDirectory) -> Iterator[Repaired | WorldRepaired]:
         directory = found.folder
@@ -486,7 +482,7 @@ def _started(task: Task) -> StartCheck:
 
 def _worse_unclean(log_directory: str) -> Iterator[tuple[str, WorseStart]]:
     """The partitions whose start ends worse without the marker of a clean shutdown, by their directories."""
-    for task in tasks_below(log_directory, StartOptions()):
+    for task in tasks_of(PathDirectory(log_directory), StartOptions()):
         before = _started(task)
         after = _started(task._replace(settings=task.settings._replace(is_clean=False)))
         if is_worse(after, before):
@@ -519,10 +515,10 @@ def _copy_of(target: str, replica: str) -> str | None:
     return None if os.path.isdir(replica) and is_log_directory(listing(replica)) else replica
 
 
-def _log_of(found: Resolved) -> str:
+def _log_of(found: Input) -> str:
     """The log that a PATH stands for. Raises KdumpError MISSING, NOT_A_SEGMENT_FILE or UNREADABLE."""
     path = found.path
-    if isinstance(found, Stream):
+    if is_stream(path):
         raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only files can be repaired", path=path)
     if not isinstance(found, LogSegment | Sibling) or found.kind is Kind.SNAPSHOT or not os.path.lexists(path):
         raise OtherFile(path).error

@@ -17,6 +17,7 @@ from typing import Any, Final
 from kdump.codes import KdumpError
 from kdump.diff.places import CopyPlace, PartitionCopies, PartitionName, copies_of
 from kdump.diff.run import CopySummary, DiffOptions, PartitionReport, PartitionTask
+from kdump.inputs import PathDirectory
 from kdump.kafka.coordinatorstate import OFFSETS
 from kdump.kafka.image.copies import find_copies, newest
 from kdump.kafka.image.image import TOPIC_RESOURCE, MetadataImage
@@ -100,7 +101,7 @@ class AdoptionPlan:
         topics: sorted by name, without those that brokers make themselves.
         partitions: sorted.
         left: partitions that cannot be restored from any directory.
-        offsets: committed offsets of groups, the columns of ``stats --at``.
+        offsets: committed offsets of groups, the columns of ``kdump state``.
         has_metadata: the metadata of the cluster is among the paths.
         unknown: topics of the metadata of which no directory is left.
     """
@@ -219,7 +220,7 @@ class _Found:
 
     def _look_into(self, folder: str) -> None:
         try:
-            for place in copies_of(folder, self.on_error).copies:
+            for place in copies_of(PathDirectory(folder), self.on_error).copies:
                 if place.name is None or place.name[0] == CLUSTER_METADATA:
                     continue
                 if is_topic_name(place.name[0]):
@@ -240,7 +241,7 @@ class _Found:
 
 
 _OPTIONS: Final = RestoreOptions(forgets_producers=True)
-_NO_NAME: Final = "no topic can have this name; kdump convert --for-broker --topic restores it under another one"
+_NO_NAME: Final = "no topic can have this name; kdump restore -o --topic restores it under another one"
 
 
 def _adopted(name: PartitionName, found: _Found, image: MetadataImage | None) -> Iterator[AdoptedPartition]:
@@ -327,7 +328,7 @@ def _offsets(directories: Sequence[str], found: _Found) -> Iterator[Mapping[str,
     """The committed offsets in partitions of __consumer_offsets, sorted; also of transactions that are committed."""
     if not directories:
         return
-    logs = PartitionEntries(directories, on_error=found.on_error)
+    logs = PartitionEntries([*map(PathDirectory, directories)], on_error=found.on_error)
     # Those of each partition are sorted.
     rows = [state.rows for state in coordinator_states(logs, None, found.on_error, found.ending)]
     yield from heapq.merge(*rows, key=lambda row: (row["group"], row["topic"], row["partition"]))

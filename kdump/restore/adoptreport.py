@@ -218,7 +218,7 @@ def _create(topic: AdoptedTopic) -> str:
 
 def _restore(partition: AdoptedPartition) -> str:
     topic, number = partition.name
-    options = ["--for-broker", "--topic", topic, "--partition", str(number), "--forget-producers"]
+    options = ["--topic", topic, "--partition", str(number), "--forget-producers"]
     policies = {_WORDS[policy] for policy in partition.transactions.values()}
     if policies:
         each = (f"{producer_id}={_WORDS[policy]}" for producer_id, policy in partition.transactions.items())
@@ -229,7 +229,7 @@ def _restore(partition: AdoptedPartition) -> str:
     tolerated = " || [ $? -eq 1 ]" if any(note.is_loss for note in partition.notes) else ""
     notes = [note for note in partition.notes if note.kind is NoteKind.OPEN_TRANSACTION]
     comments = "".join(f"# {line}" for line in note_lines(f"{topic}-{number}", notes))
-    return f'{comments}kdump convert {source} -o "$LOGDIR" --metadata "$LOGDIR" {words}{tolerated}\n'
+    return f'{comments}kdump restore {source} -o "$LOGDIR" --metadata "$LOGDIR" {words}{tolerated}\n'
 
 
 def _retention(topic: AdoptedTopic) -> Iterator[str]:

@@ -25,6 +25,7 @@ from kdump.format.checkpoint import (
     write_partition_metadata,
 )
 from kdump.format.snapshot import write_snapshot
+from kdump.inputs import resolve
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.names import Kind, base_of, sibling
@@ -135,7 +136,7 @@ class PartitionMaker:
         followed = TransactionReader()
         results = [
             convert_segment(replace(job, like=self._like, new_name=self._name), followed=followed)
-            for job in plan_conversion(self._plan.source, new, self._conversion, maps_offsets=True)
+            for job in plan_conversion(resolve(self._plan.source), new, self._conversion, maps_offsets=True)
         ]
         errors = [result.error for result in results if result.error is not None]
         if errors:

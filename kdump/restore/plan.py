@@ -151,7 +151,7 @@ class RestorePlan:
 
 UNFINISHED_COPY: Final = RestoreNote(
     NoteKind.UNREADABLE,
-    "only a copy is left that a broker had not finished (-future); kdump convert --for-broker --topic restores it",
+    "only a copy is left that a broker had not finished (-future); kdump restore -o --topic restores it",
 )
 
 

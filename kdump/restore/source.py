@@ -16,12 +16,12 @@ from kdump.diff.alignment import rises
 from kdump.diff.places import CopyPlace, PartitionName, copies_of
 from kdump.diff.table import CopyTable, Rows, TableSegment, read_table
 from kdump.format.batch import HEADER_SIZE, MAGIC, parse_header
+from kdump.inputs import Input, PathDirectory
 from kdump.kafka.retention import RetainedSegment, largest_timestamp
 from kdump.kafka.startup.logdirectory import FUTURE, STRAY, parse_folder
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA, Kind, base_of, is_uri, sibling
 from kdump.log.opening import open_source
-from kdump.log.partition import segment_files
 from kdump.log.siblings import read_time_index
 from kdump.verify.validentries import EntryReader
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -151,19 +151,20 @@ class SourcePartition:
         return found
 
 
-def read_source(path: str, limit: int = DEFAULT_LIMIT) -> SourcePartition:
+def read_source(source: Input, limit: int = DEFAULT_LIMIT) -> SourcePartition:
     """Read all entries of a partition.
 
     Args:
-        path: a partition directory, or one segment.
+        source: a partition directory, or one segment.
         limit: most bytes to which one entry may decompress.
 
     Raises:
         KdumpError: it cannot be read, or is neither.
     """
+    path = source.path
     if is_uri(path):
         raise KdumpError(Codes.UNREADABLE, "copy it to this machine first", path=path)
-    found = copies_of(path, lambda error: None)
+    found = copies_of(source, lambda error: None)
     if found.is_log_directory:
         message = "is a log directory: --from-log-dir restores all partitions of one"
         raise KdumpError(Codes.NOT_A_SEGMENT_FILE, message, path=path)
@@ -198,7 +199,11 @@ def directories_below(log_directory: str, *, put_aside: bool) -> Iterator[tuple[
 def read_place(place: CopyPlace, limit: int = DEFAULT_LIMIT) -> SourcePartition:
     """Read all entries of a copy; ``limit`` as for ``read_source``. Raises KdumpError."""
     errors: list[KdumpError] = []
-    logs = [place.log] if place.log is not None else list(segment_files(place.directory, errors.append))
+    logs = (
+        [place.log]
+        if place.log is not None
+        else [log.path for log in PathDirectory(place.directory).logs(errors.append)]
+    )
     if errors:
         raise errors[0]
     names = () if place.log is not None else (entry.name for entry in files.listing(place.directory))

@@ -1,6 +1,6 @@
 """The partitions of some PATHs as they are now, with one listing each. A stream asks for them again and again.
 
-Unlike ``find_logs`` this opens no file. It leaves out folders that a broker adds or removes (``-delete``, ``-future``,
+Unlike ``log_files`` this opens no file. It leaves out folders that a broker adds or removes (``-delete``, ``-future``,
 ``-stray``): their records are those of a partition that is, was or will be there.
 """
 
@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from kdump.codes import KdumpError
+from kdump.inputs import LogSegment, OtherFile, file_by_name
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.names import Kind, parse_partition_directory
 from kdump.log.partition import is_log_directory
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, file_by_name, resolve
 from kdump.tasks.logs import Wanted
 
 
@@ -84,7 +84,7 @@ def _partitions_at(
 ) -> Iterator[tuple[str, dict[int, str]]]:
     """Directories and their logs by base offset. The path was named, or matches a pattern."""
     parent, name = os.path.split(path)
-    if isinstance(resolve(path), PathDirectory):
+    if files.is_directory(path):
         is_partition = parse_partition_directory(name) is not None
         names, folders = _listed(path, on_error)
         if folders is not None:

@@ -11,16 +11,16 @@ from typing import Final
 import pyarrow as pa
 
 from kdump.codes import Codes, Finding, KdumpError
+from kdump.inputs import Input, PartitionFolder, inputs_of
 from kdump.log import files
 from kdump.log.context import FileContext
-from kdump.log.paths import PartitionFolder, expanded
 from kdump.rows.arrow import row_batch
 from kdump.rows.filetables import FINDING
 from kdump.rows.schema import Row
 from kdump.tasks.logs import NO_LOG_CODES, OPEN_COST, Wanted
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, Judgement, PartitionCheck, base_offset_of, end_offset_of
-from kdump.verify.readings import Group, groups_of
+from kdump.verify.readings import Group
 from kdump.verify.run import Verification
 from kdump.verify.segment import CheckOptions
 
@@ -32,14 +32,13 @@ _ROWS_AT_A_TIME: Final = 4096
 class FindingTask:
     """Partitions that are checked whole, and paths of which only names, checkpoints and the like are.
 
-    ``stores``: paths that are entered before, with their credentials. ``fitting``: paths too, which a pattern fits:
-    that one holds no segments is nothing to tell.
+    ``stores``: paths that are entered before, with their credentials. That one which a pattern fits holds no
+    segments is nothing to tell.
     """
 
     stores: tuple[str, ...] = field(default=(), repr=False)
     groups: tuple[Group, ...] = ()
-    paths: tuple[str, ...] = ()
-    fitting: tuple[str, ...] = ()
+    inputs: tuple[Input, ...] = ()
 
 
 def read_findings(
@@ -77,20 +76,18 @@ def _items(task: FindingTask, options: CheckOptions) -> Iterator[Judgement]:
         absolute = group.absolute()
         for item in check.segments(absolute.segments, absolute.folder):
             yield group.as_given(item)
-    for path in task.paths:
-        yield from _path_items(path)
-    for path in task.fitting:
-        for item in _path_items(path):
-            if not (isinstance(item, KdumpError) and item.code in NO_LOG_CODES):
+    for found in task.inputs:
+        for item in _input_items(found):
+            if found.is_named or not (isinstance(item, KdumpError) and item.code in NO_LOG_CODES):
                 yield item
 
 
-def _path_items(path: str) -> Iterator[Item | KdumpError]:
+def _input_items(found: Input) -> Iterator[Item | KdumpError]:
     errors: list[KdumpError] = []
     try:
-        yield from Verification(_Extents(), on_error=errors.append).path(path)
+        yield from Verification(_Extents(), on_error=errors.append).items(found)
     except KdumpError as error:
-        errors.append(error.located(path))
+        errors.append(error.located(found.path))
     yield from errors
 
 
@@ -118,22 +115,19 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
     def fail(error: KdumpError) -> None:
         raise error
 
-    named: list[str] = []
-    fitting: list[str] = []
-    for given in map(files.strip_credentials, paths):
-        found = expanded(given, fail)
-        (named if found == [given] else fitting).extend(found)
-    named = _without_duplicates(named)
-    every = _without_duplicates([*named, *fitting])
+    # What is named comes before what only a pattern fits.
+    found = sorted(inputs_of(paths, fail, with_patterns=True), key=lambda one: not one.is_named)
+    inputs = {files.absolute(one.path): one for one in reversed(found)}.values()
+    every = tuple(reversed(inputs))
     groups: list[Group] = []
-    for path in every:
-        own = groups_of(path)
-        if not own and not files.exists(path):
-            raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
+    for one in every:
+        own = Group.all_of(one)
+        if not own and not files.exists(one.path):
+            raise KdumpError(Codes.MISSING, "no such file or directory", path=one.path)
         groups += (group for group in own if wanted.accepts(FileContext.of(group.segments[0])))
     sized = [(_size(group), group) for group in _each_once(groups)]
-    stores = tuple(map(files.with_credentials, every))
-    tasks = [FindingTask(stores, paths=tuple(named), fitting=tuple(every[len(named) :]))]
+    stores = tuple(files.with_credentials(one.path) for one in every)
+    tasks = [FindingTask(stores, inputs=every)]
     held: list[Group] = []
     room = 0
     for size, group in sorted(sized, key=lambda pair: -pair[0]):
@@ -147,14 +141,6 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
     if held:
         tasks.append(FindingTask(stores, tuple(held)))
     return tasks
-
-
-def _without_duplicates(paths: Iterable[str]) -> list[str]:
-    """Each once, the first of those that mean the same."""
-    distinct: dict[str, str] = {}
-    for path in paths:
-        distinct.setdefault(files.absolute(path), path)
-    return list(distinct.values())
 
 
 def _each_once(groups: Iterable[Group]) -> list[Group]:

@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kdump.codes import KdumpError
+from kdump.inputs import inputs_of
 from kdump.rows.arrow import arrow_schema
 from kdump.rows.filetables import FINDING
 from kdump.rows.logs import table_of
@@ -33,7 +34,7 @@ from kdump.spark.readrecords import ArrowOptions, Mode, read_logs
 from kdump.spark.schemas import checked, decoded, without_nulls
 from kdump.spark.stream import LogStreamReader, UnlimitedStreamReader
 from kdump.spark.worker import BeginsTask
-from kdump.tasks.logs import LogFile, find_logs, plan
+from kdump.tasks.logs import LogFile, log_files, plan
 from kdump.verify.segment import CheckOptions
 from kdump.worlds import World
 
@@ -73,7 +74,7 @@ class LogReader(BeginsTask, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """See DataSourceReader. KdumpError for a path that cannot be looked at."""
         options = self._options
-        logs = find_logs(options.paths, self._fail, with_worlds=True)
+        logs = log_files(inputs_of(options.paths, self._fail, with_patterns=True), self._fail, with_worlds=True)
         if options.fail_on_data_loss:
             _refuse_lost_offsets(logs, options)
         tasks = plan(

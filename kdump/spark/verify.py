@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from kdump.codes import Codes, Finding, Severity
+from kdump.inputs import Input
 from kdump.kafka.failures import FailureKind
 from kdump.kafka.recover import Cut, CutReason, Recovery, RecoveryFailure, RecoveryOutcome
 from kdump.log.named import STDIN
@@ -50,11 +51,11 @@ _TOO_MUCH: Final = -1
 
 
 class SparkJudge(DistributedCheck):
-    """A judge of all partitions under some paths. All of them are judged before this is made.
+    """A judge of all partitions of some inputs. All of them are judged before this is made.
 
     Args:
         spark: the session.
-        paths: as they will be given to ``Verification.path``.
+        inputs: as they will be given to ``Verification.items``.
         options: how deep.
         here: checks what the job did not find in this process; None: with ``options``.
         task_bytes: of a task.
@@ -66,19 +67,19 @@ class SparkJudge(DistributedCheck):
     def __init__(
         self,
         spark: SparkSession,
-        paths: Sequence[str],
+        inputs: Sequence[Input],
         options: CheckOptions,
         *,
         here: Judge | None = None,
         task_bytes: int = TASK_BYTES,
     ) -> None:
         def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Iterable[Judgement]]]:
-            place = Workplace.of([path for path in paths if path != STDIN])
+            place = Workplace.of([found.path for found in inputs if found.path != STDIN])
             items = judgements(spark, absolute(groups), options, place, task_bytes=task_bytes)
             by_group = groupby(sorted(items, key=itemgetter(0)), itemgetter(0))
             return ((number, map(itemgetter(1), own)) for number, own in by_group)
 
-        super().__init__(paths, judged, here or PartitionCheck(options))
+        super().__init__(inputs, judged, here or PartitionCheck(options))
 
 
 def judgements(

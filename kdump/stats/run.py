@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.format.index import parse_offset_index, parse_time_index, used_entries
+from kdump.inputs import Sibling, file_by_name
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.named import is_stream
 from kdump.log.names import Kind, sibling
 from kdump.log.partition import segments_after
-from kdump.log.paths import Sibling, file_by_name
 from kdump.log.siblings import read_beside
 from kdump.log.source import Source
 from kdump.reading.outcomes import OPEN

@@ -7,12 +7,13 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from kdump.fast.memory import give_back_freed_memory
+from kdump.inputs import Input, file_by_name
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.source import Source
 from kdump.stats.fold import FOLD_CLASSES, StatsFold
 from kdump.stats.run import StatsOptions, StatsRun, fold_log, log_reading, part_of
-from kdump.tasks.logs import TASK_BYTES, LogFile, listed_logs, packed_in_order
+from kdump.tasks.logs import TASK_BYTES, LogFile, log_files, packed_in_order
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, in_process
 from kdump.verify.gaps import NextSegment
@@ -26,7 +27,6 @@ from kdump.verify.readings import (
     ReadingTask,
     absolute,
     died,
-    groups_of,
     log_size,
     plan_readings,
     read_pieces,
@@ -47,7 +47,7 @@ _PIECE: Final = PlainData((*FOLD_CLASSES, *PIECE_CLASSES, FoldedLog))
 
 
 def folding_judge(
-    paths: Iterable[str],
+    inputs: Iterable[Input],
     options: StatsOptions,
     into: StatsRun,
     run: Runner,
@@ -58,7 +58,7 @@ def folding_judge(
     """A judge of partitions whose logs are read by a runner, and folded ``into`` the figures in the same pass.
 
     Args:
-        paths: as they will be given to ``Verification.path``, in that order.
+        inputs: as they will be given to ``Verification.items``, in that order.
         options: what is counted.
         into: takes the folds of the logs that are judged.
         run: reads the logs.
@@ -83,7 +83,7 @@ def folding_judge(
 
     # Logs of which records are decoded are not read together.
     leaves_out = (lambda group: False) if takes_small or options.with_records else has_small_logs
-    return DistributedCheck(paths, judged, into.judge(), leaves_out=leaves_out)
+    return DistributedCheck(inputs, judged, into.judge(), leaves_out=leaves_out)
 
 
 def _read_and_fold(task: ReadingTask, options: StatsOptions) -> Iterator[ReadingPiece]:
@@ -105,18 +105,19 @@ def _packed(piece: ReadingPiece) -> bytes:
 
 
 def take_folds(
-    paths: Sequence[str], options: StatsOptions, into: StatsRun, run: Runner, *, task_bytes: int = TASK_BYTES
+    inputs: Iterable[Input], options: StatsOptions, into: StatsRun, run: Runner, *, task_bytes: int = TASK_BYTES
 ) -> None:
-    """Fold the logs of ``paths`` in tasks, and give the folds to ``into``; the checks of the logs come after this.
+    """Fold the logs of ``inputs`` in tasks, and give the folds to ``into``; the checks of the logs come after this.
 
     Raises:
         KdumpError: the job fails.
     """
     # In the order in which ``StatsRun.judge`` is asked for them; it also reports what is wrong with them.
-    segments = dict.fromkeys(segment for path in paths for group in groups_of(path) for segment in group.segments)
+    groups = (group for found in inputs for group in Group.all_of(found))
+    segments = filter(None, (file_by_name(segment) for group in groups for segment in group.segments))
     # Paths of logs are absolute, and have their credentials.
     work = Work(partial(_folded, options=options), _RESULT.pack, _RESULT.unpack)
-    for folded in run(packed_in_order(listed_logs(segments), task_bytes=task_bytes), work):
+    for folded in run(packed_in_order(log_files(segments, lambda error: None), task_bytes=task_bytes), work):
         into.take_fold(*folded)
 
 

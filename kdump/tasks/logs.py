@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import Input, LogSegment, OtherFile, PathDirectory, Stream, WorldLog, file_by_name
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.named import is_named
 from kdump.log.opening import open_source
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, WorldLog, expanded, file_by_name, resolve
 from kdump.log.source import Source, keep_size
 from kdump.reading.selection import Range
 from kdump.worlds import World
@@ -110,56 +110,34 @@ class Wanted:
         return self.offsets.intersection(Range(self.starts.get(own), self.ends.get(own)))
 
 
-def find_logs(
-    paths: Iterable[str], on_error: Callable[[KdumpError], None], *, with_worlds: bool = False
+def log_files(
+    inputs: Iterable[Input], on_error: Callable[[KdumpError], None], *, with_worlds: bool = False
 ) -> list[LogFile]:
-    """The logs of some PATHs: files, partition and log directories, and patterns of any of them.
+    """The logs that inputs mean, each once, even if it was named several times.
 
     Args:
-        paths: as they were given; a relative one is relative to this process' directory.
+        inputs: what PATHs mean; or files of a listing. No user named these, so links and pipes are not followed.
         on_error: takes what is missing or cannot be listed, and files that are no logs by their names. Other files and
             directories without segments that match a pattern are ignored.
         with_worlds: logs of other worlds too.
     """
-    found: list[LogFile] = []
+    wanted = (LogSegment, WorldLog) if with_worlds else LogSegment
+    logs: list[LogFile] = []
+    for found in inputs:
 
-    def tell(error: KdumpError) -> None:
-        if not is_pattern or error.code not in NO_LOG_CODES:
-            on_error(error)
+        def tell(error: KdumpError, *, is_named: bool = found.is_named) -> None:
+            if is_named or error.code not in NO_LOG_CODES:
+                on_error(error)
 
-    for given in map(files.strip_credentials, paths):
-        fitting = expanded(given, on_error)
-        is_pattern = fitting != [given]
-        for path in fitting:
-            try:
-                found += _logs_of(_segments_of(path, tell, with_worlds=with_worlds), tell)
-            except KdumpError as error:
-                tell(error)
-    return _without_duplicates(found)
-
-
-def listed_logs(paths: Iterable[str]) -> list[LogFile]:
-    """The logs at paths from a listing, each once. A missing file is left out.
-
-    No user named these paths, so links and pipes among them are not followed.
-    """
-    found = (log for path in paths if isinstance(log := file_by_name(path), LogSegment))
-    return _without_duplicates(list(_logs_of(found, lambda error: None)))
-
-
-def _segments_of(
-    path: str, on_error: Callable[[KdumpError], None], *, with_worlds: bool
-) -> Iterable[LogSegment | WorldLog]:
-    """The log at a path, or the logs in a directory. KdumpError for a file that is no log by its name."""
-    found = resolve(path)
-    if isinstance(found, PathDirectory):
-        wanted = (LogSegment, WorldLog) if with_worlds else LogSegment
-        return (file for file in found.files(on_error) if isinstance(file, wanted))
-    # A pipe counts as a log only if it has the name of one.
-    log = file_by_name(path)
-    if isinstance(log, LogSegment) or (with_worlds and isinstance(log, WorldLog)):
-        return [log]
-    raise OtherFile(path).error
+        # A pipe counts as a log only if it has the name of one.
+        named = file_by_name(found.path) if isinstance(found, Stream) else found
+        try:
+            if not isinstance(named, (PathDirectory, wanted)):
+                raise OtherFile(found.path).error
+            logs += _logs_of((file for file in named.files(tell) if isinstance(file, wanted)), tell)
+        except KdumpError as error:
+            tell(error)
+    return list({log.path: log for log in reversed(logs)}.values())[::-1]
 
 
 def _logs_of(segments: Iterable[LogSegment | WorldLog], on_error: Callable[[KdumpError], None]) -> Iterator[LogFile]:
@@ -182,11 +160,6 @@ def _logs_of(segments: Iterable[LogSegment | WorldLog], on_error: Callable[[Kdum
         previous = log
     if previous is not None:
         yield previous
-
-
-def _without_duplicates(logs: Sequence[LogFile]) -> list[LogFile]:
-    """Each file once, even if it was named several times."""
-    return list({log.path: log for log in reversed(logs)}.values())[::-1]
 
 
 def plan(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format.checkpoint import PARTITION_METADATA, MetaProperties
+from kdump.inputs import Input, PathDirectory
 from kdump.kafka.image.copies import MetadataCopy, find_copies, newest, read_properties
 from kdump.kafka.image.image import TOPIC_RESOURCE, MetadataImage
 from kdump.kafka.image.names import TopicNames
@@ -17,7 +18,6 @@ from kdump.kafka.startup.logdirectory import STRAY, parse_folder, sort_folders
 from kdump.kafka.startup.topicid import read_topic_id
 from kdump.log import files
 from kdump.log.opening import read_whole
-from kdump.log.paths import PathDirectory, resolve
 
 _Broker = tuple[str | None, int | None]
 """Cluster and node."""
@@ -69,9 +69,14 @@ class Fates:
         return cls({}, ClusterImages((), lambda error: None))
 
     @classmethod
-    def of(cls, paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> Fates:
-        """Those of the partition directories that paths stand for."""
-        places = _places(paths)
+    def of(cls, inputs: Iterable[Input], on_error: Callable[[KdumpError], None]) -> Fates:
+        """Those of the partition directories that inputs mean.
+
+        Log directories of one cluster and node are those of one broker. One without meta.properties beside others
+        keeps the broker from starting.
+        """
+        directories = [found for found in inputs if isinstance(found, PathDirectory)]
+        paths, places = [found.path for found in directories], _places(directories)
         clusters = ClusterImages([*paths, *places], on_error)
         return cls(_start_fates(paths, places, clusters), clusters)
 
@@ -125,26 +130,16 @@ class Fates:
         return self._brokers[directory]
 
 
-def start_fates(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> Mapping[str, FolderFate]:
-    """The fates of the partition directories that paths stand for, by path; see ``Fates``.
-
-    Log directories of one cluster and node are those of one broker. One without meta.properties beside others keeps
-    the broker from starting.
-    """
-    return Fates.of(list(paths), on_error).folders
-
-
-def _places(paths: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
-    """(path, name) of the partition directories that paths stand for, by log directory."""
+def _places(directories: Iterable[PathDirectory]) -> dict[str, list[tuple[str, str]]]:
+    """(path, name) of the partition directories that directories are or hold, by log directory."""
     places: dict[str, list[tuple[str, str]]] = {}
-    for path in paths:
+    for found in directories:
         try:
-            found = _folders(path)
+            directory, folders = _folders(found)
         except KdumpError:
             # The start says what is wrong with it.
             continue
-        if found is not None:
-            places.setdefault(found[0], []).extend(found[1])
+        places.setdefault(directory, []).extend(folders)
     return places
 
 
@@ -186,7 +181,7 @@ def placement_findings(directory: str, paths: Sequence[str]) -> Iterator[Finding
     image = ClusterImages(places, lambda error: None).of(known.cluster_id)
     if image is None:
         return
-    fates = start_fates(places, lambda error: None)
+    fates = Fates.of(map(PathDirectory, places), lambda error: None).folders
     there = {parse_folder(os.path.basename(path)) for path, found in fates.items() if found.fate is not Fate.STRAY}
     for path, found in fates.items():
         if os.path.dirname(path) != directory.rstrip("/"):
@@ -213,11 +208,9 @@ def _broker(known: MetaProperties | None) -> _Broker:
     return (None, None) if known is None else (known.cluster_id, known.node_id)
 
 
-def _folders(path: str) -> tuple[str, list[tuple[str, str]]] | None:
+def _folders(found: PathDirectory) -> tuple[str, list[tuple[str, str]]]:
     """The log directory of a PATH, and (path, name) of its partition directories that are asked about."""
-    found = resolve(path)
-    if not isinstance(found, PathDirectory):
-        return None
+    path = found.path
     entries = files.listing(path)
     whole = files.absolute(path)
     if found.is_partition(entries):

@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from kdump.codes import Finding, KdumpError
+from kdump.inputs import Input, PartitionFolder
 from kdump.log import files
-from kdump.log.paths import PartitionFolder
 from kdump.log.source import Source
 from kdump.tasks.work import Runner
 from kdump.verify.gaps import NextSegment
@@ -26,7 +26,6 @@ from kdump.verify.readings import (
     ReadingPiece,
     ReadingStart,
     absolute,
-    groups_of,
     plan_readings,
     reading_work,
 )
@@ -41,7 +40,7 @@ class DistributedCheck:
     """Checks partitions as ``PartitionCheck`` does, with the logs of all paths read by other processes.
 
     Args:
-        paths: as they will be given to ``Verification.path``, in that order.
+        inputs: as they will be given to ``Verification.items``, in that order.
         judge: says of groups, made ``absolute``, what is to be said: (number, items). The numbers rise. The items of a
             group are made when they are asked for.
         fallback: checks in this process what nobody else reads: a stream, a new partition, what is left out.
@@ -50,15 +49,15 @@ class DistributedCheck:
 
     def __init__(
         self,
-        paths: Iterable[str],
+        inputs: Iterable[Input],
         judge: Callable[[Sequence[Group]], Iterator[tuple[int, Iterable[Judgement]]]],
         fallback: Judge,
         *,
         leaves_out: Callable[[Group], bool] = lambda group: False,
     ) -> None:
         self._fallback = fallback
-        # A path that is given twice is judged once.
-        groups = [group for path in paths for group in groups_of(path)]
+        # What is given twice is judged once.
+        groups = [group for found in inputs for group in Group.all_of(found)]
         self._asked = Counter(map(_name, groups))
         self._groups = [group for group in dict.fromkeys(groups) if not leaves_out(group)]
         self._numbers = {_name(group): number for number, group in enumerate(self._groups)}
@@ -85,7 +84,7 @@ class DistributedCheck:
     def _noted(self, number: int, items: Iterable[Judgement]) -> Iterator[Judgement]:
         """The items of a group as they come, with the paths as they are in this process.
 
-        They are kept for a path that is given again. There may be one for each batch.
+        They are kept for an input that is given again. There may be one for each batch.
         """
         kept = self._judged[number] = []
         group = self._groups[number]
@@ -97,7 +96,7 @@ class DistributedCheck:
 
 
 def pooled_judge(
-    paths: Iterable[str],
+    inputs: Iterable[Input],
     options: CheckOptions,
     run: Runner,
     *,
@@ -107,7 +106,7 @@ def pooled_judge(
     """A judge of partitions whose logs are read by a runner.
 
     Args:
-        paths: as they will be given to ``Verification.path``, in that order.
+        inputs: as they will be given to ``Verification.items``, in that order.
         options: how deep.
         run: reads the logs.
         min_tasks: see ``plan_readings``.
@@ -119,7 +118,7 @@ def pooled_judge(
         return judged_groups(absolute(groups), pieces, options)
 
     leaves_out = (lambda group: False) if takes_small else has_small_logs
-    return DistributedCheck(paths, judged, PartitionCheck(options), leaves_out=leaves_out)
+    return DistributedCheck(inputs, judged, PartitionCheck(options), leaves_out=leaves_out)
 
 
 def has_small_logs(group: Group) -> bool:

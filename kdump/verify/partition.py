@@ -16,6 +16,7 @@ from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
 from kdump.codes import HOSTILE_CODES, Codes, Finding, KdumpError, Severity
+from kdump.inputs import PartitionFolder, PathDirectory, log_paths
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
 from kdump.kafka.transactionends import CoordinatorAnswer, EndingOf
@@ -26,8 +27,7 @@ from kdump.log.named import STDIN
 from kdump.log.names import CLUSTER_METADATA, SWAP_STATE, Kind, parse_file_name, parse_partition_directory
 from kdump.log.offsetindex import RisingEntries
 from kdump.log.opening import open_source
-from kdump.log.partition import has_gone, segment_files, segments_after
-from kdump.log.paths import PartitionFolder
+from kdump.log.partition import has_gone, segments_after
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
 from kdump.log.source import Source
 from kdump.verify.batchtable import BatchTable, sound_size
@@ -326,7 +326,7 @@ def _already_lost(
         current = evidence
         if next(rounds):
             current = PartitionEvidence.of_directory(folder)
-            seen.reach(end_offset_of(list(segment_files(folder, lambda error: None))))
+            seen.reach(end_offset_of(list(log_paths([PathDirectory(folder)]))))
         if not _later_segments(newest):
             yield from seen.already_lost(current)
 
@@ -345,7 +345,7 @@ def _check_files(beside: PartitionListing, newest: str, seen: PartitionSummary, 
         current = beside
         if next(rounds):
             current = PartitionListing(folder)
-            seen.reach(end_offset_of(list(segment_files(folder, lambda error: None))))
+            seen.reach(end_offset_of(list(log_paths([PathDirectory(folder)]))))
         return check_partition_files(current, seen.summary())
 
     def is_changing() -> bool:

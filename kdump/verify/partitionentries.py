@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from kdump.codes import Finding, KdumpError
 from kdump.fast.entries import Entries
+from kdump.inputs import Input
 from kdump.log.context import FileContext
 from kdump.log.named import STDIN
 from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
 from kdump.log.source import Source
-from kdump.tasks.logs import LogFile, find_logs
+from kdump.tasks.logs import LogFile, log_files
 from kdump.verify.validentries import EntryReader
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -38,10 +39,10 @@ class Partition:
 
 
 class PartitionEntries:
-    """Reads the partitions of some paths.
+    """Reads the partitions of inputs.
 
     Args:
-        paths: files, directories, globs, or ``-``.
+        inputs: what PATHs mean; of the streams only standard input.
         on_error: takes what cannot be found.
         on_damage: takes damage, with its path, once however often a log is read. Damaged entries are left out.
         opened: opens a log; to be replaced to watch the reading.
@@ -50,7 +51,7 @@ class PartitionEntries:
 
     def __init__(
         self,
-        paths: Sequence[str],
+        inputs: Sequence[Input],
         *,
         on_error: Callable[[KdumpError], None],
         on_damage: Callable[[str, Finding], None] = lambda path, finding: None,
@@ -61,7 +62,7 @@ class PartitionEntries:
         self._limit = limit
         self._told: set[str] = set()
         self.open = opened
-        self.partitions = list(_partitions(_logs(paths, on_error)))
+        self.partitions = list(_partitions(_logs(inputs, on_error)))
 
     def of(self, log: LogFile) -> Iterator[Entries]:
         """The entries of a log. Raises KdumpError if it cannot be read."""
@@ -74,9 +75,9 @@ class PartitionEntries:
                 self._on_damage(log.context.file, finding)
 
 
-def _logs(paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> list[LogFile]:
-    found = find_logs([path for path in paths if path != STDIN], on_error)
-    if STDIN in paths:
+def _logs(inputs: Sequence[Input], on_error: Callable[[KdumpError], None]) -> list[LogFile]:
+    found = log_files([one for one in inputs if one.path != STDIN], on_error)
+    if any(one.path == STDIN for one in inputs):
         found.append(LogFile(STDIN, FileContext.of(STDIN), None, 0, given=STDIN))
     return found
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.inputs import Input, LogSegment, PathDirectory, Sibling, file_by_name
 from kdump.log import files
-from kdump.log.paths import LogSegment, PathDirectory, Sibling, resolve
 from kdump.log.source import Source
-from kdump.tasks.logs import TASK_BYTES, LogFile, listed_logs, packed_in_order, task_sizes
+from kdump.tasks.logs import TASK_BYTES, LogFile, log_files, packed_in_order, task_sizes
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Work
 from kdump.verify.logdir import PartitionExtent
@@ -40,6 +40,24 @@ class Group(NamedTuple):
 
     segments: tuple[str, ...]
     folder: str | None
+
+    @classmethod
+    def all_of(cls, found: Input) -> list[Group]:
+        """Those that an input means, in the order in which a ``Verification`` asks for them.
+
+        No groups for a stream or a wrong path: the ``Verification`` reports what is wrong with it.
+        """
+        with suppress(KdumpError):
+            match found:
+                case PathDirectory():
+                    partitions = found.partitions(lambda error: None)
+                    return [cls(tuple(partition.paths), partition.path) for partition in partitions if partition.names]
+                case LogSegment():
+                    return [cls((found.path,), None)]
+                case Sibling():
+                    log = checked_log(found)
+                    return [] if log is None else [cls((log,), None)]
+        return []
 
     def absolute(self) -> Group:
         """The group for a process with another working directory."""
@@ -67,24 +85,6 @@ class Group(NamedTuple):
 def absolute(groups: Iterable[Group]) -> list[Group]:
     """Groups for a process with another working directory."""
     return [group.absolute() for group in groups]
-
-
-def groups_of(path: str) -> list[Group]:
-    """The groups of segments that a PATH stands for, in the order in which a ``Verification`` asks for them.
-
-    No groups for a stream or a wrong path: the ``Verification`` reports what is wrong with it.
-    """
-    with suppress(KdumpError):
-        match resolve(path):
-            case PathDirectory() as directory:
-                partitions = directory.partitions(lambda error: None)
-                return [Group(tuple(partition.paths), partition.path) for partition in partitions if partition.names]
-            case LogSegment():
-                return [Group((path,), None)]
-            case Sibling() as file:
-                log = checked_log(file)
-                return [] if log is None else [Group((log,), None)]
-    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def plan_readings(
         ReadingTask(number, segment, log, tuple(map(files.absolute, segments_following(group.segments, segment)[:1])))
         for number, group in enumerate(groups)
         for segment, path in enumerate(group.segments)
-        for log in listed_logs([path])
+        for log in log_files(filter(None, [file_by_name(path)]), lambda error: None)
     ]
     task_bytes, open_cost = task_sizes(sum(task.size for task in tasks), task_bytes, min_tasks)
     return packed_in_order(tasks, task_bytes=task_bytes, open_cost=open_cost)

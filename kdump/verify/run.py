@@ -13,13 +13,8 @@ from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias
 
 from kdump.codes import HOSTILE_CODES, REMOTE_CODES, Finding, KdumpError, Severity
-from kdump.kafka.image.names import TopicNames
-from kdump.log import files
-from kdump.log.lock import is_held
-from kdump.log.names import METADATA_DIRECTORY, Kind, parse_file_name, parse_partition_directory
-from kdump.log.opening import read_whole
-from kdump.log.partition import segment_files
-from kdump.log.paths import (
+from kdump.inputs import (
+    Input,
     LogSegment,
     OtherFile,
     PartitionFolder,
@@ -27,9 +22,13 @@ from kdump.log.paths import (
     Sibling,
     Stream,
     WorldLog,
-    as_log_of,
-    resolve,
+    inputs_of,
 )
+from kdump.kafka.image.names import TopicNames
+from kdump.log import files
+from kdump.log.lock import is_held
+from kdump.log.names import METADATA_DIRECTORY, Kind, parse_file_name, parse_partition_directory
+from kdump.log.opening import read_whole
 from kdump.log.siblings import owns_lines
 from kdump.verify.logdir import Checkpoints, PartitionExtent, check_log_directory
 from kdump.verify.partition import (
@@ -52,7 +51,7 @@ from kdump.verify.siblings import (
 from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.wire.compression import DEFAULT_LIMIT
-from kdump.worlds import World, world_of_log, world_of_path, world_of_store
+from kdump.worlds import World, world_of_log, world_of_store
 
 _ANNOUNCED: Final = 64
 """Partitions that are listed together."""
@@ -115,7 +114,6 @@ class Verification:
         on_error: takes what is wrong with one partition of several; None: the first error is raised after the others.
         beside: other paths of the run, among which a log directory finds the metadata of its cluster.
         options: how deep logs of other worlds are checked.
-        world: files are logs of this world, whatever their names.
         see: is shown the entries of logs of other worlds.
     """
 
@@ -126,43 +124,43 @@ class Verification:
         on_error: Callable[[KdumpError], None] | None = None,
         beside: Sequence[str] = (),
         options: CheckOptions | None = None,
-        world: World | None = None,
         see: SeeEntries = lambda world, path, entries: None,
     ) -> None:
         self._beside = beside
         self._judge = judge or PartitionCheck()
         self._on_error = on_error
         self._options = options or CheckOptions()
-        self._world = world
         self._see = see
         self._failed: list[KdumpError] = []
 
-    def path(self, path: str) -> Iterator[Item]:
-        """Check what one PATH stands for.
+    def items(self, found: Input) -> Iterator[Item]:
+        """Check what one PATH means.
 
         Raises:
             KdumpError: MISSING, UNREADABLE, NO_SEGMENTS or NOT_A_SEGMENT_FILE.
         """
-        items = self._items(path)
-        if (world := world_of_store(path)) is None:
+        items = self._items(found)
+        if (world := world_of_store(found.path)) is None:
             yield from items
             return
         checks: WorldStoreChecks = world.answer("verify")
-        yield from checks.checked(path, items, self._options)
+        yield from checks.checked(found.path, items, self._options)
 
-    def _items(self, path: str) -> Iterator[Item]:
+    def _items(self, found: Input) -> Iterator[Item]:
         self._failed.clear()
-        if (world := world_of_path(path)) is not None:
+        path, world = found.path, found.world
+        if world is not None and isinstance(found, WorldLog):
+            yield from self._logs_of(world, [path], named=world_of_log(path) is world)
+            return
+        if world is not None:
             checks: WorldPathChecks = world.answer("verify")
             yield from checks.check(path, self._beside)
             return
-        match as_log_of(self._world, resolve(path)):
+        match found:
             case PathDirectory() as directory:
                 yield from self._directory(directory)
             case Stream():
-                yield from self._log(path) if self._world is None else self._logs_of(self._world, [path], named=False)
-            case WorldLog(world=world) if world is not None:
-                yield from self._logs_of(world, [path], named=world_of_log(path) is world)
+                yield from self._log(path)
             case LogSegment(kind=kind):
                 if kind is Kind.LOG:
                     for finding in check_names([os.path.basename(path)]):
@@ -290,10 +288,15 @@ def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Ite
     Raises:
         KdumpError: the path cannot be read.
     """
+
+    def fail(error: KdumpError) -> None:
+        raise error
+
     check = PartitionCheck(CheckOptions(deep=deep, limit=limit))
-    for item in Verification(check).path(files.strip_credentials(os.fspath(path))):
-        if isinstance(item, Finding):
-            yield item
+    for found in inputs_of([path], fail):
+        for item in Verification(check).items(found):
+            if isinstance(item, Finding):
+                yield item
 
 
 def checked_log(file: Sibling) -> str | None:
@@ -305,7 +308,7 @@ def checked_log(file: Sibling) -> str | None:
 
 def _without_logs(folder: str) -> Iterator[Finding]:
     """Check a partition directory whose logs are gone: files that belong to them are no findings."""
-    if next(segment_files(folder, lambda error: None, all_files=True), None) is None:
+    if all(file.world is not None for file in PathDirectory(folder).files(lambda error: None, all_files=True)):
         return
     beside = PartitionListing(folder)
     for lost in PartitionEvidence.of_files(beside).already_lost([], None):

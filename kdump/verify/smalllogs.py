@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from kdump.codes import Finding, KdumpError
 from kdump.fast import policy
+from kdump.inputs import PartitionFolder
 from kdump.log.gaps import Gap
 from kdump.log.memory import MemorySource
 from kdump.log.opening import open_source
-from kdump.log.paths import PartitionFolder
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import Source
 from kdump.verify.local import LocalChecks

@@ -17,6 +17,7 @@ from kdump.format.checkpoint import (
     PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
 )
+from kdump.inputs import Input, PathDirectory
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory, FileAction
@@ -47,7 +48,6 @@ from kdump.log.lock import is_held
 from kdump.log.names import CLUSTER_METADATA
 from kdump.log.opening import read_whole
 from kdump.log.partition import no_segments
-from kdump.log.paths import PathDirectory, resolve
 from kdump.log.siblings import read_checkpoint
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, Workplace, in_process
@@ -254,7 +254,7 @@ def _died(task: Task, count: int, error: KdumpError) -> Iterator[KdumpError]:
 
 
 def start_all(
-    paths: Iterable[str],
+    inputs: Iterable[Input],
     options: StartOptions,
     on_error: Callable[[KdumpError], None],
     run: Runner = in_process,
@@ -265,22 +265,22 @@ def start_all(
     If the meta.properties of two log directories name two brokers, they count as two brokers.
 
     Args:
-        paths: of partition directories and log directories.
+        inputs: partition directories and log directories.
         options: see StartOptions.
         on_error: takes what is wrong with one directory; the others follow.
         run: runs the tasks.
         fates: what the metadata of the clusters says of the directories; None: it is not known.
     """
-    paths = list(paths)
+    inputs = list(inputs)
     fates = fates or Fates.unknown()
-    work = Work(_start, _RESULT.pack, _RESULT.unpack, Workplace.of(paths), lost=_died)
+    work = Work(_start, _RESULT.pack, _RESULT.unpack, Workplace.of(found.path for found in inputs), lost=_died)
     places = []
-    for path in paths:
+    for found in inputs:
         try:
-            place = _place(path, options)
+            place = _place(found, options)
             places.append(place._replace(tasks=[_with_config(task, place, fates) for task in place.tasks]))
         except KdumpError as error:
-            on_error(error.located(path))
+            on_error(error.located(found.path))
     duplicates = _duplicates((place for place in places if place.world is None), fates.strays)
     told: set[Obstacle] = set()
     nodes = _Nodes(fates, on_error)
@@ -331,9 +331,9 @@ def task_of(directory: str, options: StartOptions) -> Task:
     return _task(directory, read_log_directory(_above(directory)), options)
 
 
-def tasks_below(log_directory: str, options: StartOptions) -> list[Task]:
+def tasks_of(directory: PathDirectory, options: StartOptions) -> list[Task]:
     """The tasks for all partitions of a log directory."""
-    return _place(log_directory, options).tasks
+    return _place(directory, options).tasks
 
 
 def _above(directory: str) -> str:
@@ -354,8 +354,8 @@ def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
     return Task(directory, settings, options.checksums, options.world)
 
 
-def _place(path: str, options: StartOptions) -> _StartTarget:
-    found = resolve(path)
+def _place(found: Input, options: StartOptions) -> _StartTarget:
+    path = found.path
     if not isinstance(found, PathDirectory):
         if not files.exists(path):
             raise KdumpError(Codes.MISSING, Codes.MISSING.value.title)
@@ -431,11 +431,10 @@ def _refusals(path: str, known: LogDirectory) -> list[Obstacle]:
     ]
 
 
-def is_partition(path: str) -> bool:
+def is_partition(found: Input) -> bool:
     """Whether it is the directory of one partition; False if that cannot be found out."""
     try:
-        found = resolve(path)
-        return isinstance(found, PathDirectory) and found.is_partition(files.listing(path))
+        return isinstance(found, PathDirectory) and found.is_partition(files.listing(found.path))
     except KdumpError:
         return False
 

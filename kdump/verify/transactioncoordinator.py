@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache, partial
 
 from kdump.codes import Finding, KdumpError
+from kdump.inputs import PathDirectory
 from kdump.kafka.coordinatorstate import TRANSACTION_LOG, CoordinatorState, Undecoded
 from kdump.kafka.startup.logdirectory import DELETE, FUTURE, STRAY, parse_folder
 from kdump.kafka.transactionends import (
@@ -42,7 +43,7 @@ class TransactionCoordinators:
     def __init__(self, directories: Sequence[str]) -> None:
         self._damaged: set[str] = set()
         self._numbers: set[int] = set()
-        logs = PartitionEntries(directories, on_error=_ignore, on_damage=self._note_damage)
+        logs = PartitionEntries([*map(PathDirectory, directories)], on_error=_ignore, on_damage=self._note_damage)
         newest: dict[str, tuple[CoordinatedTransaction, str | None]] = {}
         for partition in logs.partitions:
             self._numbers.add(partition.logs[0].context.partition or 0)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kdump.dump.otherworld import WorldDump
-    from kdump.stats.state.otherworld import WorldStates
+    from kdump.state.otherworld import WorldStates
     from kdump.verify.run import WorldPathChecks
     from kdump.zookeeper import dump, state, verify
 

@@ -9,10 +9,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from kdump.inputs import inputs_of
 from kdump.rows.arrow import arrow_schema
 from kdump.rows.tables import RECORD
 from kdump.spark.readrecords import ArrowOptions, read_logs
-from kdump.tasks.logs import find_logs, plan
+from kdump.tasks.logs import log_files, plan
 
 
 class ReadyMade(DataSource):
@@ -35,7 +36,9 @@ class _Reader(DataSourceReader):
         self._rows = rows
 
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(task) for task in plan(find_logs([self._path], print))]
+        return [
+            InputPartition(task) for task in plan(log_files(inputs_of([self._path], print, with_patterns=True), print))
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         made = next(read_logs(partition.value, ArrowOptions(RECORD, arrow_schema(RECORD))), None)

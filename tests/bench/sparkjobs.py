@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kdump.inputs import inputs_of, resolve
 from tests.bench.cases import CACHE, Segment
 from tests.bench.measure import COMPILED
 
@@ -79,10 +80,10 @@ def jobs(spark: SparkSession, segments: int) -> Iterator[Job]:
     count = sum(batch.num_rows for batch in _batches(plain, RECORD, two))
 
     def verify() -> None:
-        list(Verification(SparkJudge(spark, [plain], CheckOptions())).path(plain))
+        list(Verification(SparkJudge(spark, [resolve(plain)], CheckOptions())).items(resolve(plain)))
 
     yield Job("verify --deep", _process("verify", "--deep", plain), verify, 1.6)
-    yield Job("verify --deep; in this process", lambda: list(Verification().path(plain)), verify, None)
+    yield Job("verify --deep; in this process", lambda: list(Verification().items(resolve(plain))), verify, None)
     yield Job("offset, timestamp; JSON lines", _json(plain, "offset,timestamp"), rows("kafka-segment", plain, two), 1.5)
     yield Job("offset, timestamp; record batches", _arrow(plain, RECORD, two), rows("kafka-segment", plain, two), None)
     yield Job("all columns; JSON lines", _json(plain), every, 0.7)
@@ -128,12 +129,12 @@ def _batches(path: str, table: Table, columns: str | None = None) -> Iterator[pa
     """``columns``: as Spark writes a schema; None: all."""
     from kdump.rows.arrow import arrow_schema
     from kdump.spark.readrecords import ArrowOptions, read_logs
-    from kdump.tasks.logs import find_logs, plan
+    from kdump.tasks.logs import log_files, plan
 
     schema = arrow_schema(table)
     if columns is not None:
         schema = pa.schema([schema.field(column.split()[0]) for column in columns.split(", ")])
-    for task in plan(find_logs([path], print)):
+    for task in plan(log_files(inputs_of([path], print, with_patterns=True), print)):
         yield from read_logs(task, ArrowOptions(table, schema))
 
 

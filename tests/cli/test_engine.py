@@ -17,6 +17,7 @@ import pytest
 from kdump.cli import engine_options
 from kdump.cli.arguments import EngineArguments, JobsArguments
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import resolve
 from kdump.spark import sessions
 from tests.harness.cli_runs import BATCH, CLEAN, KDUMP, NAME, UNREADABLE, USAGE, kdump, locked
 
@@ -83,7 +84,7 @@ def chosen(
     console = Mock()
     arguments = {"engine": "auto", "jobs": None, "master": None, "conf": (), "rate": None, "idle": False, **given}
     options = kind({"verbose": verbose, **arguments})
-    engine = engine_options.choose_engine(options, list(map(str, paths)), console, only_here=only_here)
+    engine = engine_options.choose_engine(options, [resolve(str(path)) for path in paths], console, only_here=only_here)
     assert (engine.pool is not None) is (engine.jobs > 1)
     return engine.spark or engine.jobs, [call.args[0] for call in console.note.call_args_list]
 
@@ -157,7 +158,7 @@ def test_one_process_beside_a_broker_unless_asked_for(started: list[Any], held: 
 
 
 @pytest.mark.parametrize(
-    "words", [["verify"], ["stats"], ["stats", "--at", "now"], ["verify", "--startup"]], ids=" ".join
+    "words", [["verify"], ["stats"], ["state", "--at", "now"], ["verify", "--startup"]], ids=" ".join
 )
 def test_who_is_told_that_a_broker_runs(tmp_path: Path, words: list[str]) -> None:
     log = tmp_path / "t-0" / NAME

@@ -78,7 +78,7 @@ def test_damage_before_the_offset_is_shown(folder: Path) -> None:
         (["verify", "--output", "a.xml", "v2-txn-0"], "'a.xml' is not one of"),
         (["convert", "--output", "x.parquet", "v2-txn-0"], "'x.parquet' is no format; -o names the file"),
         (["repair", "-o", "jsonl", "v2-txn-0"], "-o names a directory; --output jsonl prints the plan in that format"),
-        (["stats", "--between", "9:21..9:22", "v2-txn-0"], r"'9:21' has no day: \d{4}-\d\d-\d\dT9:21 is today's (UTC)"),
+        (["state", "--between", "9:21..9:22", "v2-txn-0"], r"'9:21' has no day: \d{4}-\d\d-\d\dT9:21 is today's (UTC)"),
         (["dump", "--offset", "x", "v2-txn-0"], "'x' is not A:B (either may be left out), nor one offset"),
     ],
 )

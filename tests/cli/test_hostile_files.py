@@ -403,7 +403,7 @@ def test_an_output_does_not_take_the_place_of_a_directory(option: str, home: Pat
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-@pytest.mark.parametrize("words", [("verify",), ("stats", "--at", "now"), ("dump",)])
+@pytest.mark.parametrize("words", [("verify",), ("state", "--at", "now"), ("dump",)])
 def test_a_giant_log_of_zookeeper(words: tuple[str, ...], tmp_path: Path) -> None:
     """A sparse one costs nothing to make, and was allocated whole."""
     (tmp_path / "snapshot.0").write_bytes(b"ZKSN")
@@ -413,7 +413,7 @@ def test_a_giant_log_of_zookeeper(words: tuple[str, ...], tmp_path: Path) -> Non
     run = kdump(*words, str(tmp_path / "log.1"), cwd=tmp_path)
     assert run.returncode in (DAMAGE, UNREADABLE)
     assert b"internal error" not in run.stderr
-    if words != ("stats", "--at", "now"):
+    if words != ("state", "--at", "now"):
         assert b"at most 1,073,741,824 are read" in run.stderr
 
 

@@ -49,10 +49,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *(f"stats --output {form} b" for form in ("table", "jsonl")),
         *(f"stats --by key --output {form} b" for form in ("table", "jsonl")),
         *(f"stats --offsets-for 1 --output {form} b" for form in ("table", "jsonl", "reset-csv")),
-        *(f"stats --at now --output {form} __consumer_offsets-0" for form in ("table", "jsonl", "reset-csv")),
+        *(f"state --output {form} __consumer_offsets-0" for form in ("table", "jsonl", "reset-csv")),
         *(f"diff --records --output {form} a b" for form in ("table", "jsonl", "junit")),
         *(f"repair --output {form} b" for form in ("text", "jsonl")),
-        *(f"repair --adopt --output {form} b" for form in ("text", "jsonl", "commands")),
+        *(f"restore --output {form} b" for form in ("text", "jsonl", "commands")),
         "explain --offset 0 b/*",
         "convert -o - --to jsonl b/*",
     ],
@@ -65,7 +65,7 @@ def test_nothing_drives_a_terminal(command: str, root: Path) -> None:
 
 
 def test_a_pipe_gets_the_exact_bytes(root: Path) -> None:
-    run = kdump("stats", "--at", "now", "--output", "reset-csv", "__consumer_offsets-0", cwd=root)
+    run = kdump("state", "--at", "now", "--output", "reset-csv", "__consumer_offsets-0", cwd=root)
     assert HOSTILE.encode() in run.stdout
 
 

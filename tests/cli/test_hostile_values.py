@@ -18,7 +18,7 @@ from tests.harness.cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, USAGE
 
 LARGEST = 2**63 - 1
 NUMBERS = (
-    *map(str, (-1, LARGEST - 1, LARGEST, LARGEST + 1, -LARGEST - 1, -LARGEST - 2, 10**30, 10**400)),
+    *map(str, (-1, LARGEST, LARGEST + 1, -LARGEST - 2)),
     *("9" * 5000, "\u0663" * 20, "1e400", "nan"),
 )
 LOG = b"".join(v2_batch(plain_rows(3), base_offset=3 * number) for number in range(3))
@@ -88,7 +88,7 @@ WITH = {"convert": "-o OUT --codec gzip", "verify": "--startup"}
 )
 def test_numbers_in_options(home: Path, command: str, option: str) -> None:
     for value in NUMBERS:
-        for text in (value, f"{value}:", f"-{value.strip('-')}h", f"retention={value}d", f"fetch-response:{value}"):
+        for text in (value, f"{value}:", f"-{value.strip('-')}h", f"retention={value}d"):
             check(f"{command} {WITH.get(command, '')}", option, text, NAME)
 
 
@@ -201,7 +201,7 @@ def test_expressions_that_do_not_compile(home: Path, option: str, expression: st
 
 # --- Text files ---
 
-LINE_NUMBERS = ("-1", str(LARGEST + 1), str(2**31), "9" * 5000, "\u0663")
+LINE_NUMBERS = ("-1", str(LARGEST + 1), "9" * 5000)
 LINES = tuple(
     [f"0\n1\nt 0 {value}\n" for value in LINE_NUMBERS]
     + [f"0\n1\n{value} {value}\n" for value in LINE_NUMBERS]
@@ -221,7 +221,7 @@ JSON = (
     *(
         f'{{"version":{first},"data_version":{first},"brokerEpoch":{value},"leaderId":{value},"leaderEpoch":{value}}}'
         for first in ("0", "1")
-        for value in ("NaN", "1e400", "[]", "{}", "true", '"x"', "null", "9" * 30, "9" * 5000, DEEP)
+        for value in ("NaN", "[]", "null", "9" * 30, DEEP)
     ),
 )
 
@@ -262,21 +262,15 @@ VALUES = (
     *(
         DEEP,
         "NaN",
-        "Infinity",
-        "-Infinity",
         "1e400",
         "1.5",
-        "-0.0",
         "9" * 5000,
-        str(10**30),
         "true",
         "[]",
-        "{}",
         "null",
     ),
-    *map(str, (LARGEST, LARGEST + 1, -LARGEST - 1, -LARGEST - 2, 2**31, -(2**31) - 1)),
-    *('""', '"\\ud800"', '"\\u0000"', "[null]", "[[]]", '[["k"]]', '[["k",1]]', "[[null,null]]"),
-    *('{"base64":1}', '{"base64":"!"}', '{"base64":"\\u00e9"}'),
+    *map(str, (LARGEST, LARGEST + 1, -LARGEST - 2, 2**31)),
+    *('""', '"\\ud800"', "[null]", '[["k",1]]', "[[null,null]]", '{"base64":1}', '{"base64":"!"}'),
 )
 
 
@@ -302,7 +296,7 @@ def test_json_lines(home: Path, member: str) -> None:
 def test_json_lines_as_deep_as_the_parser_goes(home: Path) -> None:
     for depth in range(910, 1000, 5):
         nested = "[" * depth + "]" * depth
-        for member in ("type", "magic", "compression", "isControl", "txnState", "file", "position", "offset", "key"):
+        for member in ("type", "position", "key"):
             line = f'{{"{member}": {nested}}}\n'
             Path("x.jsonl").write_text(line * 2)
             assert check("convert --from jsonl -o d.log", "x.jsonl") == DAMAGE

@@ -261,7 +261,7 @@ def test_diff_takes_a_log_directory_for_one(logs: Path) -> None:
 def test_a_log_directory_that_holds_a_log_can_be_restored_to(tmp_path: Path, logs: Path) -> None:
     """Only a partition directory is refused."""
     put(logs, [LOG])
-    words = ("convert", "--for-broker", f"good/{PARTITION.name}", "--topic", "again", "--partition", "0")
+    words = ("restore", f"good/{PARTITION.name}", "--topic", "again", "--partition", "0")
     words = (*words, "--topic-id", "AAAAAAAAAAAAAAAAAAAAAQ", "--open-transactions", "abort")
     status, _, errors = run(*words, "-o", f"bad/{PARTITION.name}", cwd=tmp_path)
     assert (status, "is a partition directory" in errors) == (DAMAGE, True)
@@ -273,7 +273,7 @@ def test_a_log_directory_that_holds_a_log_can_be_restored_to(tmp_path: Path, log
 def test_nothing_is_restored_into_a_directory_of_a_log_directory(tmp_path: Path, logs: Path) -> None:
     (logs / "meta.properties").touch()
     before = contents(tree(logs))
-    words = ("convert", "--for-broker", f"good/{PARTITION.name}", "--topic", "again", "--partition", "0")
+    words = ("restore", f"good/{PARTITION.name}", "--topic", "again", "--partition", "0")
     words = (*words, "--topic-id", "AAAAAAAAAAAAAAAAAAAAAQ", "--open-transactions", "abort")
     for target in ("bad/nested", f"bad/{PARTITION.name}/nested"):
         status, _, errors = run(*words, "-o", target, cwd=tmp_path)

@@ -15,8 +15,8 @@ import pytest
 
 from kdump.dump.follow import followed
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import target_by_path
 from kdump.format.record import PIECE_RECORDS
+from kdump.inputs import resolve
 from kdump.kafka07.message import write_message
 from kdump.log.names import MAX_OFFSET
 from kdump.reading.reporter import Reporter
@@ -28,6 +28,7 @@ from tests.harness.cli_runs import kdump as run_in_process
 from tests.harness.cli_runs import kdump_bound_by_modes
 from tests.harness.dumpoptions import text_dump
 from tests.harness.examples import sparse
+from tests.harness.targets import target_by_path
 
 NAME = "kafka07"
 FILES = case_files(NAME)
@@ -259,7 +260,7 @@ def test_a_log_is_followed_to_the_next_one(tmp_path: Path) -> None:
 
     out: list[bytes] = []
     run = DumpRun(text_dump(print_data_log=True), lambda text: out.append(bytes(text)), Reporter(print, print))
-    for target in followed(str(tmp_path), on_wait):
+    for target in followed(resolve(str(tmp_path)), on_wait):
         run.dump(target)
         if target.path == str(second):
             break

@@ -55,7 +55,7 @@ def test_a_page_that_is_not_there(tmp_path: Path) -> None:
     assert b"there is no page 'cut'; there are: convert, " in run.stderr
 
 
-@pytest.mark.parametrize("command", ["dump", "verify", "stats", "repair", "convert", "diff"])
+@pytest.mark.parametrize("command", ["dump", "verify", "stats", "state", "repair", "restore", "convert", "diff"])
 def test_help(tmp_path: Path, command: str) -> None:
     assert kdump("help", command, cwd=tmp_path).stdout == kdump(command, "--help", cwd=tmp_path).stdout
 

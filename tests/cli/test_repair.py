@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import resolve
 from kdump.repair.apply import disk
 from kdump.repair.run import Repair, RepairOptions
 from kdump.system.files import like_of
@@ -314,7 +315,7 @@ def test_copies_are_taken_back_when_one_cannot_be_placed(
     monkeypatch.setattr(disk, "replace", failing)
     options = RepairOptions(output=str(tmp_path / "out"), overwrites=True)
     with Repair(options, on_error=pytest.fail) as job, pytest.raises(KdumpError, match="full"):
-        list(job.path(str(torn)))
+        list(job.of(resolve(str(torn))))
     assert placed > failing_at
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == there
 

@@ -200,7 +200,7 @@ def test_questions_take_segments_in_any_order(tmp_path: Path, question: str) -> 
         logs.append(logs[0].with_name(f"{10 * number:020}.log"))
         later = {"base_offset": 10 * number, "base_timestamp": NOW + 5000 * number}
         logs[-1].write_bytes(v2_batch(plain_rows(3), **later))
-    words = ("stats", "--what-if", question, "--at", str(NOW + 7000), "--output", "jsonl")
+    words = ("stats", "--what-if", question, "--now", str(NOW + 7000), "--output", "jsonl")
     expected = kdump(*words, str(tmp_path), cwd=tmp_path)
     assert (expected.returncode, expected.stderr) == (CLEAN, b"")
     for given in (logs, logs[::-1]):

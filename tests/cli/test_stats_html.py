@@ -16,10 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.inputs import inputs_of, resolve
 from kdump.stats.charts import _doubling_bars
 from kdump.stats.offsettimes import OffsetTimes
 from kdump.stats.run import StatsOptions, StatsRun, fold_log
-from kdump.tasks.logs import find_logs
+from kdump.tasks.logs import log_files
 from kdump.verify.run import Verification
 from tests.harness.batches import GZIP, v2_batch
 from tests.harness.captures import Captures
@@ -298,12 +299,12 @@ def test_curves_of_folds(captures: Captures) -> None:
     path = str(captures.root / "3.9.1" / "v2-multi-0")
 
     def curves(run: StatsRun) -> Any:
-        for _ in Verification(run.judge(), on_error=lambda error: None).path(path):
+        for _ in Verification(run.judge(), on_error=lambda error: None).items(resolve(path)):
             pass
         run.report()
         return run.curves()
 
     taken = StatsRun(options)
-    for log in find_logs([path], lambda error: None):
+    for log in log_files(inputs_of([path], lambda error: None, with_patterns=True), lambda error: None):
         taken.take_fold(log.path, repacked(fold_log(log, options)))
     assert curves(taken) == curves(StatsRun(options))

@@ -1,11 +1,10 @@
-"""``kdump stats --what-if`` and ``--at`` as a process."""
+"""``kdump stats --what-if`` as a process."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from tests.harness.cli_runs import (
     kdump,
     on_a_terminal,
 )
-from tests.harness.decoder_logs import commit, transaction, write_log
+from tests.harness.decoder_logs import commit, write_log
 from tests.harness.fast_reference import Row
 
 CONTINUES = v2_batch([Row(0, 0, b"k", b"v")], base_offset=3)
@@ -38,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
         (tmp_path / name).mkdir()
         (tmp_path / name / NAME).write_bytes(data)
     (tmp_path / "t-0" / f"{3:020}.log").write_bytes(CONTINUES)
-    write_log(tmp_path, "__consumer_offsets-4", [commit("\x1b[31mgroup", offset=7), commit("other", "u", 2, offset=8)])
+    write_log(tmp_path, "__consumer_offsets-4", [commit("group", offset=7)])
     return tmp_path
 
 
@@ -94,24 +93,24 @@ def test_retention_by_time_and_size(folder: Path) -> None:
     def gone(question: str, *words: str) -> list[Any]:
         return [row["reason"] for row in rows("--what-if", question, *words, "t-0", cwd=folder)]
 
-    at = ("--at", str(NOW + 86_400_003))
-    assert gone("retention=1d", *at) == ["retention.ms", "retention.ms"]
-    assert gone("retention=25h", *at) == [None, None]
-    assert gone(f"retention={len(CONTINUES)}B", *at) == ["retention.bytes", None]
-    assert gone("retention=1TiB,86400000ms", *at) == ["retention.ms", "retention.ms"]
-    assert gone("retention=1d") == ["retention.ms", "retention.ms"], "without --at it is now"
+    now = ("--now", str(NOW + 86_400_003))
+    assert gone("retention=1d", *now) == ["retention.ms", "retention.ms"]
+    assert gone("retention=25h", *now) == [None, None]
+    assert gone(f"retention={len(CONTINUES)}B", *now) == ["retention.bytes", None]
+    assert gone("retention=1TiB,86400000ms", *now) == ["retention.ms", "retention.ms"]
+    assert gone("retention=1d") == ["retention.ms", "retention.ms"], "without --now it is that of this machine"
 
 
 def test_retention_goes_by_the_time_index(folder: Path) -> None:
     index = folder / "t-0" / NAME
     index.with_suffix(".timeindex").write_bytes((NOW + 10**9).to_bytes(8, "big") + bytes(4))
-    first, _ = rows("--what-if", "retention=1d", "--at", str(NOW + 10**9), "t-0", cwd=folder)
+    first, _ = rows("--what-if", "retention=1d", "--now", str(NOW + 10**9), "t-0", cwd=folder)
     assert (first["largestTimestamp"], first["goes"]) == (NOW + 10**9, False)
 
 
 def test_retention_names_the_directory(folder: Path) -> None:
     for cwd, path, name in ((folder, "t-0", "t-0"), (folder / "t-0", NAME, ".")):
-        status, out, _ = stats("--what-if", "retention=1000d", "--at", str(NOW), path, cwd=cwd)
+        status, out, _ = stats("--what-if", "retention=1000d", "--now", str(NOW), path, cwd=cwd)
         assert status == CLEAN
         assert out.startswith(f"{name}: 0 of ")
 
@@ -152,8 +151,8 @@ def test_missing_paths_do_not_stop_the_others(folder: Path) -> None:
         ["--what-if", "magic", "--html", "x.html"],
         ["--what-if", "magic", "--by", "topic"],
         ["--what-if", "magic", "--engine", "spark"],
-        ["--at", "yesterday"],
-        ["--at", ""],
+        ["--now", "yesterday"],
+        ["--now", ""],
     ],
 )
 def test_usage(folder: Path, words: list[str]) -> None:
@@ -163,48 +162,8 @@ def test_usage(folder: Path, words: list[str]) -> None:
     assert not (folder / "x.html").exists()
 
 
-def test_committed_offsets(folder: Path) -> None:
-    found = rows("--at", "2100-01-01", "__consumer_offsets-4", cwd=folder)
-    assert [(row["type"], row["group"], row["topic"], row["partition"], row["offset"]) for row in found] == [
-        ("committedOffset", "\x1b[31mgroup", "t", 0, 7),
-        ("committedOffset", "other", "u", 2, 8),
-    ]
-    assert list(found[0]) == [
-        "type",
-        "group",
-        "topic",
-        "partition",
-        "offset",
-        "leaderEpoch",
-        "metadata",
-        "commitTimestamp",
-        "expireTimestamp",
-        "recordOffset",
-        "timestamp",
-        "logStartOffset",
-        "logEndOffset",
-        "lag",
-        "isOutOfRange",
-    ]
-
-
-def test_before_the_first_commit(folder: Path) -> None:
-    status, out, errors = stats("--at", str(NOW - 1), "--output", "jsonl", "__consumer_offsets-4", cwd=folder)
-    assert (status, out) == (CLEAN, "")
-    assert "2 later records were passed over" in errors
-
-
-def test_no_coordinator_among_the_paths(folder: Path) -> None:
-    shutil.copytree(folder / "t-0", folder / "logs" / "t-0")
-    status, out, errors = stats("--at", "2100-01-01", "logs", cwd=folder)
-    assert (status, out) == (UNREADABLE, "")
-    assert "__consumer_offsets" in errors
-
-
 @pytest.mark.slow
 def test_names_cannot_drive_a_terminal(folder: Path) -> None:
-    shown = on_a_terminal("stats", "--at", "2100-01-01", "__consumer_offsets-4", cwd=folder, columns=120)
-    assert b"\\x1b[31mgroup" in shown
     os.rename(folder / "t-0", folder / "t\x1b[5m-0")
     shown = on_a_terminal("stats", "--what-if", "compaction", "t\x1b[5m-0", cwd=folder, NO_COLOR="1")
     assert b"\x1b[5m" not in shown
@@ -222,13 +181,11 @@ def test_tables_fit_a_terminal(folder: Path) -> None:
 @pytest.mark.slow
 def test_keys_are_in_the_manual(folder: Path) -> None:
     manual = (ROOT / "man" / "kdump-stats.1").read_text()
-    text = manual.partition('.SS "Answers and states"')[2].partition(".SH")[0]
+    text = manual.partition('.SS "Answers"')[2].partition(".SH")[0]
     documented = set(re.findall(r"\w+", text))
-    write_log(folder, "__transaction_state-1", [transaction("t")])
     questions = [word for each in ("codec", "magic", "compaction", "retention=1d") for word in ("--what-if", each)]
     found = rows(*questions, "t-0", cwd=folder)
-    found += rows("--at", "2100-01-01", "__consumer_offsets-4", "__transaction_state-1", cwd=folder)
-    assert {str(row["type"]) for row in found} == {"whatIf", "committedOffset", "transactionalId"}
+    assert {str(row["type"]) for row in found} == {"whatIf"}
     for row in found:
         assert row.keys() <= documented
         assert row["type"] in documented
@@ -243,8 +200,8 @@ def test_retention_with_the_settings_of_each_topic(tmp_path: Path) -> None:
         for base, ahead in ((0, 10**9), (1, 0)):
             data = v2_batch([Row(0, 0, b"k", b"v")], base_offset=base, base_timestamp=NOW + ahead)
             (logs / topic / f"{base:020}.log").write_bytes(data)
-    at = ("--at", str(NOW + 8 * 86_400_000))
-    found = rows("--what-if", "retention", *at, "cluster/n1", cwd=root)
+    now = ("--now", str(NOW + 8 * 86_400_000))
+    found = rows("--what-if", "retention", *now, "cluster/n1", cwd=root)
     of_topics = [row for row in found if row["topic"] != "__cluster_metadata"]
     assert [(row["topic"], row["retentionMs"], row["goes"], row["blockedBy"]) for row in of_topics] == [
         ("elr-41", 604_800_000, False, 0),
@@ -254,5 +211,5 @@ def test_retention_with_the_settings_of_each_topic(tmp_path: Path) -> None:
         ("t-41-3", 30_000_001, False, 0),
         ("t-41-3", 30_000_001, False, None),
     ]
-    _, out, _ = stats("--what-if", "retention", *at, "cluster/n1/elr-41-0", cwd=root)
+    _, out, _ = stats("--what-if", "retention", *now, "cluster/n1/elr-41-0", cwd=root)
     assert "the record at offset 0" in out

@@ -14,6 +14,7 @@ import pytest
 from crc32c import crc32c
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import resolve
 from kdump.tasks.work import Work, in_process
 from kdump.verify.startcheck import LogDirectoryCheck
 from kdump.verify.startreport import log_directory_text
@@ -328,7 +329,7 @@ def test_a_directory_that_cannot_be_read_is_not_said_to_start(tmp_path: Path) ->
         yield KdumpError(Codes.UNREADABLE, "Permission denied", path=second.path)
 
     errors: list[KdumpError] = []
-    *_, whole = start_all([str(logs)], StartOptions(NOW), errors.append, run)
+    *_, whole = start_all([resolve(str(logs))], StartOptions(NOW), errors.append, run)
     assert isinstance(whole, LogDirectoryCheck)
     assert len(errors) == 1
     assert log_directory_text(whole) == f"{logs}: 2 partitions, clean: 1 cannot be read, the others start\n"

@@ -1,4 +1,4 @@
-"""Files of ZooKeeper: ``kdump stats --at``, ``--at-zxid``, ``dump`` and ``verify``, as a process."""
+"""Files of ZooKeeper: ``kdump state``, ``dump`` and ``verify``, as a process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rows(*words: str, cwd: Path, status: int = CLEAN) -> list[dict[str, Any]]:
 
 
 def records(*words: str, cwd: Path) -> Nodes:
-    return by_path(rows("stats", *words, "--output", "records", cwd=cwd))
+    return by_path(rows("state", *words, "--output", "records", cwd=cwd))
 
 
 @pytest.mark.parametrize("name", ["0.7.0/live/11-weird", "1.1.1/live/05-offsets", "3.9.1/live/03-weird"])
@@ -74,10 +74,10 @@ def test_secrets_are_hidden(root: Path) -> None:
 
 
 def test_rows_and_page(root: Path) -> None:
-    head, *found = rows("stats", "--at", "now", "--output", "jsonl", "1.1.1/data-running", cwd=root)
+    head, *found = rows("state", "--at", "now", "--output", "jsonl", "1.1.1/data-running", cwd=root)
     assert (head["type"], head["zxid"], head["snapshot"], head["failure"]) == ("zookeeper", 749, "snapshot.1b7", None)
     assert [row["type"] for row in found[:3]] == ["session", "session", "broker"]
-    status, page, errors = run("stats", "--at", "now", "1.1.1/data-running", cwd=root)
+    status, page, errors = run("state", "--at", "now", "1.1.1/data-running", cwd=root)
     assert (status, errors) == (CLEAN, "")
     assert page.startswith("1.1.1/data-running after zxid 0x2ed")
     assert "2 sessions" in page
@@ -87,15 +87,15 @@ def test_rows_and_page(root: Path) -> None:
 def test_a_damaged_directory(root: Path) -> None:
     """What was restored before the damage is shown, and the exit status says that it is not all."""
     directory = "damaged/z384-log-mid-flip"
-    status, out, errors = run("stats", "--at", "now", "--output", "records", directory, cwd=root)
+    status, out, errors = run("state", "--at", "now", "--output", "records", directory, cwd=root)
     assert (status, len(out.splitlines())) == (DAMAGE, 76)
     assert "KD446 zookeeper-no-start" in errors
-    found = rows("stats", "--at", "now", "--output", "jsonl", directory, cwd=root, status=DAMAGE)
+    found = rows("state", "--at", "now", "--output", "jsonl", directory, cwd=root, status=DAMAGE)
     assert (found[0]["failure"], found[-1]["code"]) == ("java.io.IOException: CRC check failed", "KD446")
 
 
 def test_before_the_files(root: Path) -> None:
-    status, out, errors = run("stats", "--at-zxid", "0x10", "3.9.1/data/version-2/snapshot.75", cwd=root)
+    status, out, errors = run("state", "--at-zxid", "0x10", "3.9.1/data/version-2/snapshot.75", cwd=root)
     assert (status, out) == (UNREADABLE, "")
     assert "do not go back to zxid 0x10" in errors
 
@@ -104,15 +104,15 @@ def test_before_the_files(root: Path) -> None:
     "words",
     [
         ("stats", "3.9.1/data"),
-        ("stats", "--at-zxid", "x", "3.9.1/data"),
-        ("stats", "--at-zxid", "1", "3.9.1"),
-        ("stats", "--at", "now", "--output", "commands", "3.9.1/data"),
-        ("stats", "--at", "now", "3.9.1/data", "3.9.1"),
+        ("state", "--at-zxid", "x", "3.9.1/data"),
+        ("state", "--at-zxid", "1", "3.9.1"),
+        ("state", "--at", "now", "--output", "commands", "3.9.1/data"),
+        ("state", "--at", "now", "3.9.1/data", "3.9.1"),
         ("dump", "--offset", "1:2", "3.9.1/data"),
         ("dump", "3.9.1/data", "3.9.1"),
         ("dump", "--show-secrets", "3.9.1"),
-        ("stats", "--at", "now", "--output", "reset-csv", "3.9.1/data"),
-        ("stats", "--at", "now", "--decode", "auto", "3.9.1/data"),
+        ("state", "--at", "now", "--output", "reset-csv", "3.9.1/data"),
+        ("state", "--at", "now", "--decode", "auto", "3.9.1/data"),
     ],
 )
 def test_what_does_not_go_together(root: Path, words: tuple[str, ...]) -> None:
@@ -222,13 +222,13 @@ def test_every_command_refuses_or_reads_every_damaged_file(root: Path) -> None:
 
 
 def test_a_group_that_is_not_there(root: Path) -> None:
-    run = kdump("stats", "--history", "group=nope", "1.1.1/data", cwd=root)
+    run = kdump("state", "--history", "group=nope", "1.1.1/data", cwd=root)
     assert (run.returncode, run.stdout) == (CLEAN, b"")
     assert run.stderr == b"kdump: 1.1.1/data: no change that was asked for is there\n"
 
 
 def test_offsets_of_a_group_over_time(root: Path) -> None:
-    found = rows("stats", "--history", "group=g1", "--output", "jsonl", "1.1.1/data", cwd=root)
+    found = rows("state", "--history", "group=g1", "--output", "jsonl", "1.1.1/data", cwd=root)
     path = "/chroot/kafka/consumers/g1/offsets/t-b/0"
     history = [(row["operation"], row["data"]) for row in found if row["path"] == path]
     assert history[0][0] == "create"
@@ -237,13 +237,13 @@ def test_offsets_of_a_group_over_time(root: Path) -> None:
     assert any(row["operation"] == "expire" and row["ephemeral"] for row in found)
     start, end = found[3]["timestamp"], found[9]["timestamp"]
     part = rows(
-        "stats", "--history", "group=g1", "--between", f"{start}..{end}", "--output", "jsonl", "1.1.1/data", cwd=root
+        "state", "--history", "group=g1", "--between", f"{start}..{end}", "--output", "jsonl", "1.1.1/data", cwd=root
     )
     assert part == [row for row in found if start <= row["timestamp"] < end]
-    status, text, errors = run("stats", "--history", "topic=t-del", "1.1.1/data", cwd=root)
+    status, text, errors = run("state", "--history", "topic=t-del", "1.1.1/data", cwd=root)
     assert (status, errors) == (CLEAN, "")
     assert "create /chroot/kafka/admin/delete_topics/t-del" in text
-    assert run("stats", "--history", "group=g1", "1.1.1", cwd=root)[0] == USAGE
+    assert run("state", "--history", "group=g1", "1.1.1", cwd=root)[0] == USAGE
 
 
 def acl_directory(folder: Path, rules: int, nodes: int) -> Path:

@@ -39,7 +39,7 @@ SMALL = {"explain", "man", "completion", "help"}
 """Commands that kdump(1) describes."""
 NAMES = ["kdump", *(f"kdump-{name}" for name in cli.list_commands(click.Context(cli)) if name not in SMALL)]
 SPARK = "kdump-spark"
-PAGES = {**dict.fromkeys(NAMES, 1), SPARK: 7, "kdump-startup": 7, "kdump-restore": 7}
+PAGES = {**dict.fromkeys(NAMES, 1), SPARK: 7, "kdump-startup": 7}
 """Names and sections of the manual."""
 
 

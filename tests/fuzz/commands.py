@@ -59,7 +59,7 @@ def for_directory(random: Random, path: str) -> list[list[str]]:
             ["diff", "--content", "--output", "jsonl", path, path],
             ["stats", path],
             ["stats", "--by", _by(random), "--output", "jsonl", path],
-            ["stats", "--at", "2026-11-20T12:00", path],
+            ["state", "--at", "2026-11-20T12:00", path],
             ["stats", "--offsets-for", "2026-11-20", "--output", random.choice(("table", "jsonl", "reset-csv")), path],
             ["explain", "--offset", number, path],
             ["stats", "--what-if", "compaction", "--what-if", "retention=1d,1MB", path],

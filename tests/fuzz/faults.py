@@ -73,7 +73,7 @@ class Case:
     def command(self) -> str:
         """The kind of command, for counts."""
         if self.is_restore:
-            return "convert --for-broker"
+            return "restore"
         if self.words[0] == "convert":
             return "convert"
         return "repair --in-place" if self.is_in_place else "repair -o"
@@ -86,7 +86,7 @@ class Case:
     @property
     def is_restore(self) -> bool:
         """It makes partitions in a log directory."""
-        return "--for-broker" in self.words
+        return self.words[0] == "restore"
 
     @property
     def going_on(self) -> tuple[str, ...]:
@@ -181,8 +181,8 @@ _GZIP: Final = ("convert", _PARTITION, "-o", f"{_OUT}/", "--codec", "gzip", "--s
 _SOURCE: Final = "source"
 _METADATA: Final = "known"
 _ID: Final = "kdumpkdumpkdumpkdumpkg"
-_RESTORE: Final = ("convert", _SOURCE, "--for-broker", "--topic", "new", "--topic-id", _ID, "-o", _LOGS)
-_RESTORE_ALL: Final = ("convert", "--for-broker", "--from-log-dir", _SOURCE, "--metadata", _METADATA, "-o", _LOGS)
+_RESTORE: Final = ("restore", _SOURCE, "--topic", "new", "--topic-id", _ID, "-o", _LOGS)
+_RESTORE_ALL: Final = ("restore", "--from-log-dir", _SOURCE, "--metadata", _METADATA, "-o", _LOGS)
 _ONE_LOG: Final = ("repair", "--salvage", "-o", _OUT, f"{_PARTITION}/{105:020}.log")
 
 

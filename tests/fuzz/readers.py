@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import kdump
 from kdump.cli import engine_options
-from kdump.log.paths import is_zookeeper
 from kdump.verify import judging
 from kdump.wire.compression import compress
+from kdump.worlds import world_of_path
 from tests.fuzz.case import Case, Fault
 from tests.fuzz.corpus import KINDS_07, Corpus
 from tests.fuzz.examining import Kind, examine, examined
@@ -225,20 +225,20 @@ def _check_zookeeper(case: Case, folder: Path) -> list[Fault]:
         zxid = random.choice(("0", "1", "0x1f", "0xb00000003", "9223372036854775807", "0x7fffffffffffffff"))
         # A renamed file is none of ZooKeeper's: of others these are usage errors.
         questions = [
-            ["stats", "--at-zxid", zxid, "--output", "jsonl", path],
-            ["stats", "--history", history, path],
+            ["state", "--at-zxid", zxid, "--output", "jsonl", path],
+            ["state", "--history", history, path],
             ["dump", "--output", "jsonl", "--show-secrets", path],
         ]
         return random.sample(
             [
-                *(questions if is_zookeeper(str(folder / path)) else ()),
+                *(questions if world_of_path(str(folder / path)) is not None else ()),
                 ["dump", path],
                 ["dump", "--output", random.choice(_OUTPUTS[:3]), path],
                 ["verify", path],
                 ["verify", "--output", "jsonl", path],
                 ["verify", "--quick", "--manifest", "out", path],
-                ["stats", "--at", random.choice(_TIMES), "--output", random.choice(("table", "jsonl")), path],
-                ["stats", "--between", f"{random.choice(_TIMES)}..{random.choice(_TIMES)}", path],
+                ["state", "--at", random.choice(_TIMES), "--output", random.choice(("table", "jsonl")), path],
+                ["state", "--between", f"{random.choice(_TIMES)}..{random.choice(_TIMES)}", path],
                 ["explain", file, str(random.randrange(3000))],
                 ["repair", path],
                 ["diff", path, path],
@@ -275,13 +275,13 @@ def _check_metadata(case: Case, folder: Path) -> list[Fault]:
         history = random.choice(("topic=foo", "topic=orders", "partition=foo-0", "broker=1", "broker=2147483647"))
         return random.sample(
             [
-                ["stats", "--at", random.choice(_TIMES), "--output", output, path],
-                ["stats", "--at", "now", "--output", "jsonl", "--show-secrets", path],
-                ["stats", "--at", "now", "--topic", "foo", "--broker", "1", path],
-                ["stats", "--at-offset", first or "7", "--output", output, path],
-                ["stats", "--between-offsets", f"{first}:{last}", "--output", random.choice(("table", "jsonl")), path],
-                ["stats", "--between", f"{random.choice(_TIMES)}..{random.choice(_TIMES)}", path],
-                ["stats", "--history", history, "--output", random.choice(("table", "jsonl")), path],
+                ["state", "--at", random.choice(_TIMES), "--output", output, path],
+                ["state", "--at", "now", "--output", "jsonl", "--show-secrets", path],
+                ["state", "--at", "now", "--topic", "foo", "--broker", "1", path],
+                ["state", "--at-offset", first or "7", "--output", output, path],
+                ["state", "--between-offsets", f"{first}:{last}", "--output", random.choice(("table", "jsonl")), path],
+                ["state", "--between", f"{random.choice(_TIMES)}..{random.choice(_TIMES)}", path],
+                ["state", "--history", history, "--output", random.choice(("table", "jsonl")), path],
                 ["stats", "--offsets-for", random.choice(_TIMES), path],
                 ["dump", "--cluster-metadata-decoder", "evidence/__cluster_metadata-0"],
                 ["dump", "--output", "jsonl", "--decode", "auto", "evidence/__cluster_metadata-0"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import os
@@ -20,7 +19,7 @@ from kdump.cli.main import _run
 from kdump.codes import KdumpError
 from kdump.wire.jsontext import no_constant
 from tests.fuzz.case import Fault
-from tests.harness.streams import caught
+from tests.harness.cli_runs import called
 
 _T = TypeVar("_T")
 MOST_SECONDS: Final = 10
@@ -77,23 +76,14 @@ def bounded(what: str, call: Callable[[], _T], faults: list[Fault]) -> _T | None
 
 def run_command(words: Sequence[str], folder: Path, faults: list[Fault]) -> Ran:
     """``kdump WORDS`` in ``folder``; adds to ``faults`` what no command may do."""
-    with caught() as streams:
-        before = sys.argv, os.getcwd()
-        sys.argv = ["kdump", *words]
-        os.chdir(folder)
+    what = " ".join(words)
+    with called(*words, cwd=folder) as streams:
         try:
-            status = bounded(" ".join(words), _run, faults)
+            status = bounded(what, _run, faults)
         except SystemExit as error:
             status = None
-            faults.append(Fault("exit", f"{words[0]} {error.code}", " ".join(words)))
-        finally:
-            sys.argv = before[0]
-            os.chdir(before[1])
-            # A command ends with its process: what it leaves open is closed by that. What stays is not looked at again.
-            gc.collect()
-            gc.freeze()
+            faults.append(Fault("exit", f"{words[0]} {error.code}", what))
     ran = Ran(status, streams.out, streams.errors)
-    what = " ".join(words)
     if status is not None and status not in _STATUSES:
         faults.append(Fault("status", f"{status} {_options(words)}", f"{what}\n{_text(ran)}"))
     if b"Traceback" in ran.errors or b"internal error" in ran.errors or b"Warning:" in ran.errors:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kdump.cli.main import _run as run_command_line
 from tests.harness.batches import plain_rows, v2_batch
-from tests.harness.streams import caught
+from tests.harness.streams import Caught, caught
 
 KDUMP = [sys.executable, "-m", "kdump"]
 CLEAN, DAMAGE, USAGE, UNREADABLE, INTERRUPTED = 0, 1, 2, 3, 130
@@ -35,18 +35,25 @@ def kdump(*words: str, cwd: Path, stdin: bytes = b"") -> subprocess.CompletedPro
 
     What a process is (signals, pipes, the environment, the first import) needs one: ``shell``, or ``KDUMP`` itself.
     """
+    with called(*words, cwd=cwd, stdin=stdin) as streams:
+        status = run_command_line()
+    return subprocess.CompletedProcess(words, status, streams.out, streams.errors)
+
+
+@contextmanager
+def called(*words: str, cwd: Path, stdin: bytes | None = None) -> Iterator[Caught]:
+    """This process is as one that was called with these words in ``cwd``; what it prints is caught."""
     before = sys.argv, Path.cwd()
     with caught(stdin) as streams:
         sys.argv = ["kdump", *words]
         os.chdir(cwd)
         try:
-            status = run_command_line()
+            yield streams
         finally:
             sys.argv = before[0]
             os.chdir(before[1])
             # A command ends with its process, which closes what it leaves open.
             gc.collect(1)
-    return subprocess.CompletedProcess(words, status, streams.out, streams.errors)
 
 
 def dump(*words: str, cwd: Path, stdin: bytes = b"") -> tuple[int, list[str], list[str]]:

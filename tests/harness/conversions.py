@@ -14,6 +14,7 @@ from kdump.convert.segment import SegmentResult, convert_segment
 from kdump.format import legacy
 from kdump.format import record as v2
 from kdump.format.batch import parse_header
+from kdump.inputs import resolve
 from kdump.system.files import publish
 from kdump.wire import compression
 
@@ -23,7 +24,7 @@ NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 def convert(source: Path, target: Path, *, from_json: bool = False, **settings: Any) -> SegmentResult:
     """One segment, put in place when nothing went wrong."""
     plan = plan_import if from_json else plan_conversion
-    (job,) = plan(str(source), str(target), Conversion(**settings))
+    (job,) = plan(resolve(str(source)), str(target), Conversion(**settings))
     result = convert_segment(job)
     publish(result.staged)
     return result

@@ -50,11 +50,11 @@ def nullable(value: bytes | None) -> bytes:
 
 
 def encode(row: Row, padding: int = 0) -> bytes:
-    body = b"\0" + varint(row.timestamp_delta, 64, padding) + varint(row.offset_delta)
+    body = bytearray(b"\0" + varint(row.timestamp_delta, 64, padding) + varint(row.offset_delta))
     body += nullable(row.key) + nullable(row.value) + varint(len(row.headers))
     for key, value in row.headers:
         body += varint(len(key)) + key + nullable(value)
-    return varint(len(body), 32, padding) + body
+    return varint(len(body), 32, padding) + bytes(body)
 
 
 class Reader:

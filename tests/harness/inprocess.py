@@ -10,12 +10,13 @@ from enum import Enum
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import Target, target_by_java_name, target_by_path
+from kdump.dump.targets import Target, target_by_java_name
 from kdump.reading.reporter import Reporter
 from kdump.reading.view import DecodePath
 from kdump.wire.checksum import Buffer
 from tests.harness.dumpoptions import by_path
 from tests.harness.outcome import Outcome
+from tests.harness.targets import target_by_path
 
 DAMAGED = 1
 UNREADABLE = 3

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from kdump.codes import KdumpError
+from kdump.inputs import resolve
 from kdump.repair.apply.journal import HOME
 from kdump.repair.begun import finish_repairs
 from kdump.repair.plan.plan import RepairMode
@@ -67,7 +68,7 @@ def repair(partition: Path, mode: RepairMode) -> None:
     errors: list[KdumpError] = []
     options = RepairOptions(mode, in_place=True, decides_transactions=True)
     with Repair(options, on_error=errors.append) as job:
-        list(job.path(str(partition)))
+        list(job.of(resolve(str(partition))))
     if errors:
         raise errors[0]
 

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from kdump.codes import Finding
+from kdump.inputs import resolve
 from kdump.reading.view import ViewOptions
 from kdump.rows.tables import BATCH, RECORD
 from kdump.stats.groupfigures import FiguresReport
@@ -110,7 +111,7 @@ def report_of(*paths: str, by: By = By.SEGMENT, with_records: bool = True) -> Fi
     run = StatsRun(StatsOptions(by, with_records=with_records))
     verification = Verification(run.judge(), on_error=lambda error: None)
     for path in paths:
-        for item in verification.path(path):
+        for item in verification.items(resolve(path)):
             if isinstance(item, Finding):
                 run.see_finding(item)
     return run.report()

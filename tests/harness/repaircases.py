@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kdump.codes import KdumpError
+from kdump.inputs import resolve
 from kdump.repair.plan.plan import PartitionPlan, RepairSettings
 from kdump.repair.run import Repair, RepairOptions
 
@@ -20,7 +21,7 @@ def differences(root: Path, case: dict[str, Any], output: Path) -> list[str]:
     errors: list[KdumpError] = []
     options = RepairOptions(settings=RepairSettings(first_segment=True), output=str(output))
     with Repair(options, on_error=errors.append) as job:
-        plans = [repaired.plan for repaired in job.path(str(log))]
+        plans = [repaired.plan for repaired in job.of(resolve(str(log)))]
     assert not errors
     if case["outcome"] == "exception":
         return list(_unlike_failure(plans[0], case, output))

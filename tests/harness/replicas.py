@@ -12,6 +12,7 @@ from kdump.diff.comparison import Comparison, CopyDifference
 from kdump.diff.contents import ContentOptions
 from kdump.diff.copies import LoadedCopy, load
 from kdump.diff.places import copies_of
+from kdump.inputs import resolve
 from tests.harness.archives import cases, unpack_cases
 from tests.harness.batches import plain_rows, v2_batch
 
@@ -23,7 +24,7 @@ def fail(error: KdumpError) -> None:
 
 def loaded(path: Path | str) -> LoadedCopy:
     """The copy in a partition directory, or the segment."""
-    (place,) = copies_of(str(path), fail).copies
+    (place,) = copies_of(resolve(str(path)), fail).copies
     return load(place)
 
 

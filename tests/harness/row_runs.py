@@ -12,7 +12,6 @@ from typing import Any, Literal
 from kdump.dump.output import DumpOptions
 from kdump.dump.rows import RowOptions, row_output
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import target_by_path
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
 from kdump.reading.view import DecodePath, ViewOptions
@@ -20,6 +19,7 @@ from kdump.rows.formatted import FormatLines
 from kdump.rows.printers import RowLines
 from kdump.rows.schema import Table
 from kdump.rows.tables import BATCH, RECORD
+from tests.harness.targets import target_by_path
 
 Row = dict[str, Any]
 

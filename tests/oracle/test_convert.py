@@ -18,6 +18,7 @@ from kdump.convert.run import plan_conversion, plan_import
 from kdump.convert.segment import SegmentJob, convert_segment
 from kdump.format import legacy
 from kdump.format.batch import CODEC_NAMES
+from kdump.inputs import resolve
 from kdump.reading.selection import Range
 from kdump.system.files import publish
 from kdump.wire import compression
@@ -188,7 +189,7 @@ def test_json_lines_out_and_in(sources: list[Path], tmp_path: Path) -> None:
         exported = export_segment(ExportJob(str(source), str(lines), "jsonl", Conversion()))
         assert exported.error is None
         publish(exported.staged)
-        (job,) = plan_import(str(lines), str(target), Conversion())
+        (job,) = plan_import(resolve(str(lines)), str(target), Conversion())
         result = convert_segment(job)
         assert result.error is None, result.error
         publish(result.staged)
@@ -259,7 +260,7 @@ def test_parts_show_readers_of_committed_records_what_the_source_does(captures: 
                 continue
             target = tmp_path / f"part-{len(parts) + refused}" / "t-0"
             target.mkdir(parents=True)
-            results = [convert_segment(job) for job in plan_conversion(str(source), f"{target}/", conversion)]
+            results = [convert_segment(job) for job in plan_conversion(resolve(str(source)), f"{target}/", conversion)]
             errors = {result.error.code for result in results if result.error is not None}
             assert errors <= {Codes.SLICE_OPEN}
             if errors:

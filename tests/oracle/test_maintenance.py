@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kdump.inputs import resolve
 from kdump.kafka.retention import Retention
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.run import WhatIfRun
@@ -44,7 +45,7 @@ def fail(error: Exception) -> None:
 
 
 def ask(partition: Path) -> WhatIfRun:
-    return WhatIfRun(PartitionEntries([str(partition)], on_error=fail), fail)
+    return WhatIfRun(PartitionEntries([resolve(str(partition))], on_error=fail), fail)
 
 
 def figures(answer: Answer) -> Left:

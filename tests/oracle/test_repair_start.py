@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kdump.inputs import resolve
 from kdump.repair.begun import undo_repair
 from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, RepairOptions
@@ -143,7 +144,7 @@ def test_segments_from_a_replica(broker: Broker, tmp_path: Path, is_clean: bool)
             (damaged / f"{stems[number]}{suffix}").unlink(missing_ok=True)
         salvaging = SalvageOptions(replicas=(str(healthy),))
         with Repair(RepairOptions(RepairMode.SALVAGE, in_place=True, salvaging=salvaging), on_error=pytest.fail) as job:
-            list(job.path(str(damaged)))
+            list(job.of(resolve(str(damaged))))
         restored.append(damaged)
     partitions = [healthy, *restored]
     for partition in partitions if is_clean else ():

@@ -21,6 +21,7 @@ from kdump.diff.losses import truncations
 from kdump.diff.places import copies_of
 from kdump.format.batch import HEADER_SIZE
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
+from kdump.inputs import resolve
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.log.walk import Walk
 from tests.harness.checked import MemorySource
@@ -116,7 +117,7 @@ def vary(directory: Path, random: Random, *, is_clean: bool) -> str:
 
 
 def loaded(root: Path, given: dict[str, Any]) -> LoadedCopy:
-    (place,) = copies_of(str(root / given["dir"]), fail).copies
+    (place,) = copies_of(resolve(str(root / given["dir"])), fail).copies
     settings = LoadSettings(given["clean"], given["recovery_point"], given["log_start_offset"], INDEX_BYTES)
     return load(place._replace(settings=settings, high_watermark=given["high_watermark"]))
 

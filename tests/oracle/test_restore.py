@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kdump.convert.conversion import Conversion
+from kdump.inputs import resolve
 from kdump.restore.plan import RestoreOptions, plan_restore
 from kdump.restore.run import Restore
 from kdump.restore.source import read_source
@@ -102,7 +103,7 @@ def topic_of(name: str) -> str:
 
 
 def test_records_through_a_console_producer(tmp_path: Path) -> None:
-    """The recipe of kdump-restore(7): keys, values, headers and nulls arrive, timestamps as headers."""
+    """The recipe of kdump-restore(1): keys, values, headers and nulls arrive, timestamps as headers."""
     cluster = cluster_in(tmp_path)
     source = tmp_path / "orders-0"
     source.mkdir()
@@ -129,7 +130,7 @@ def test_records_through_a_console_producer(tmp_path: Path) -> None:
 
 
 def test_records_through_kcat(tmp_path: Path) -> None:
-    """The recipe of kdump-restore(7): all bytes but the delimiters; no headers, and what is empty becomes null."""
+    """The recipe of kdump-restore(1): all bytes but the delimiters; no headers, and what is empty becomes null."""
     program = shutil.which("kcat")
     if program is None:
         pytest.skip("kcat is not on the PATH")
@@ -166,7 +167,7 @@ def restore(cluster: Cluster, sources: Mapping[str, Path], options: RestoreOptio
         for topic, source in sources.items():
             known = target.partition(topic, 0)
             assert isinstance(known, TargetPartition), known
-            plan = plan_restore(read_source(str(source)), known, options)
+            plan = plan_restore(read_source(resolve(str(source))), known, options)
             job.check(plan)
             restored = job.restore(plan)
             assert restored.start is not None
@@ -219,8 +220,8 @@ def test_a_log_directory_of_a_killed_broker(tmp_path: Path) -> None:
             time.sleep(0.2)
     with new.broker():
         topics_client(new, "create", "-", *topics)
-    words = ("--for-broker", "--from-log-dir", str(old.logs), "--metadata", str(new.logs), "--link", "hard")
-    done = kdump("convert", *words, "-o", str(new.logs), "--forget-producers", "--output", "jsonl", cwd=tmp_path)
+    words = ("--from-log-dir", str(old.logs), "--metadata", str(new.logs), "--link", "hard")
+    done = kdump("restore", *words, "-o", str(new.logs), "--forget-producers", "--output", "jsonl", cwd=tmp_path)
     rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
     assert {row["topic"] for row in rows if row["type"] == "restored"} == set(topics), done.stderr
     # The end of a log may be torn.
@@ -284,8 +285,8 @@ def test_several_replicas(tmp_path: Path) -> None:
     # The third broker stopped first: the second one is the last in-sync replica of "half".
     for topic, nodes in (("all", cluster.nodes), ("one", [two]), ("half", [three])):
         for node in nodes:
-            words = ("--for-broker", "--topic", topic, "--metadata", str(one.logs), "--forget-producers")
-            done = kdump("convert", str(sources[topic]), "-o", str(node.logs), *words, cwd=tmp_path)
+            words = ("--topic", topic, "--metadata", str(one.logs), "--forget-producers")
+            done = kdump("restore", str(sources[topic]), "-o", str(node.logs), *words, cwd=tmp_path)
             assert done.returncode == 0, done.stderr
     restored = {topic: log_of(two, topic) for topic in ("all", "one")}
     assert log_of(one, "all") == log_of(three, "all") == restored["all"]

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from kdump.codes import Finding
+from kdump.inputs import resolve
 from kdump.log.context import FileContext
 from kdump.rows.filetables import FINDING
 from kdump.spark.sessions import why_not
@@ -63,7 +64,7 @@ def expected(tree: Path) -> dict[str, Any]:
         answers[kind] = sorted(rows, key=lambda row: (row["file"], row["position"]))
     answers["findings"] = [
         {"type": "finding", **FileContext.of(item.path or "").columns(), **FINDING.row(item)}
-        for item in Verification().path(str(tree))
+        for item in Verification().items(resolve(str(tree)))
         if isinstance(item, Finding)
     ]
     for name, words in COMMANDS.items():

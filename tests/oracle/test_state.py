@@ -25,7 +25,8 @@ TOPICS = "org.apache.kafka.tools.TopicCommand"
 
 
 def rows(logs: Path, *words: str) -> list[dict[str, Any]]:
-    run = subprocess.run([*KDUMP, "stats", *words, "--output", "jsonl", str(logs)], capture_output=True, check=False)
+    command = "stats" if "--offsets-for" in words else "state"
+    run = subprocess.run([*KDUMP, command, *words, "--output", "jsonl", str(logs)], capture_output=True, check=False)
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 

@@ -70,7 +70,7 @@ def markers(directory: Path, after: int) -> list[tuple[int, str]]:
 
 def plans(directory: Path, cwd: Path) -> dict[str, str]:
     """What the plan of a restore says of the open transactions, by partition."""
-    done = kdump("repair", "--adopt", "--output", "jsonl", str(directory), cwd=cwd)
+    done = kdump("restore", "--output", "jsonl", str(directory), cwd=cwd)
     rows = map(json.loads, filter(None, done.stdout.decode().split("\n")))
     return {
         f"{row['topic']}-{row['partition']}": row["message"] for row in rows if row.get("kind") == "open-transaction"
@@ -123,7 +123,7 @@ def run(script: str, cluster: Cluster, home: Path) -> str:
 
 def steps(directory: Path, cwd: Path) -> Iterator[str]:
     """The steps of the script that restores a log directory."""
-    text = kdump("repair", "--adopt", "--output", "commands", str(directory), cwd=cwd).stdout.decode()
+    text = kdump("restore", "--output", "commands", str(directory), cwd=cwd).stdout.decode()
     yield from re.split(r"^# \d+\. .*\n", text, flags=re.MULTILINE)[1:]
 
 

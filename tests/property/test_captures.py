@@ -17,12 +17,13 @@ import pytest
 
 import kdump
 from kdump import testing
+from kdump.inputs import inputs_of
 from kdump.rows.arrow import arrow_schema
 from kdump.rows.tables import BATCH, RECORD
 from kdump.spark.readrecords import ArrowOptions, read_logs
 from kdump.stats.grouping import By
 from kdump.stats.report import stats_row
-from kdump.tasks.logs import find_logs, plan
+from kdump.tasks.logs import log_files, plan
 from tests.harness import arrowrows
 from tests.harness.captures import Captures, names_with_logs, partition_cases
 from tests.harness.cli_runs import kdump as command
@@ -93,7 +94,7 @@ def check_spark(path: str) -> None:
     """What a task of Spark reads."""
     for kind, table in (("records", RECORD), ("batches", BATCH)):
         options = ArrowOptions(table, arrow_schema(table))
-        tasks = plan(find_logs([path], pytest.fail))
+        tasks = plan(log_files(inputs_of([path], pytest.fail, with_patterns=True), pytest.fail))
         found = arrowrows.rows_of(batch for task in tasks for batch in read_logs(task, options))
         assert found == list(map(arrowrows.mapped, arrowrows.dumped(kind, path))), kind
 

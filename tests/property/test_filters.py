@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from kdump.dump.output import DumpOptions
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import target_by_path
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
 from kdump.reading.view import DecodePath
@@ -25,6 +24,7 @@ from tests.harness.examples import examples
 from tests.harness.row_runs import BOTH_PATHS, Row, batches, records, run_rows
 from tests.harness.row_text import batch_line, record_line
 from tests.harness.selections import Wanted, expected_batches, wanted
+from tests.harness.targets import target_by_path
 
 MOST_BYTES = 200_000
 EXAMPLES = examples(60)

@@ -1,184 +1,60 @@
-"""Hostile inputs take no more than linear time: counts of what is read and made. Times: ``tests/bench/slopes.py``."""
+"""Hostile inputs take no more than linear time: counts of what is called and read. Times: ``tests/bench/bounds.py``."""
 
 from __future__ import annotations
 
+import cProfile
 import hashlib
-import json
+import pstats
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from numpy.typing import NDArray
 
-from kdump.cli.main import cli
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.format import control
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.recover import SegmentRecovery
-from kdump.kafka.segmentindexes import IndexBuilder
-from kdump.kafka.startup import byoffset, epochs
-from kdump.kafka.startup.byoffset import ByOffset
 from kdump.kafka.startup.content import Content, ContentPiece, ContentSource
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.loading import LoadSettings
-from kdump.kafka.startup.names import offset_of
 from kdump.log.gaps import Gap as Bytes
 from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import FileSource, Source
 from kdump.log.walk import Walk
 from kdump.reading.transactionremains import LostOffsets, RemainingMarker, TransactionFollower
-from kdump.repair.plan import recovery
-from kdump.repair.plan.location import place_of
-from kdump.repair.plan.plan import RepairMode, RepairSettings
-from kdump.repair.plan.planner import Planner
-from kdump.repair.plan.recovery import read_through, start_sha256
+from kdump.repair.plan.recovery import start_sha256
 from kdump.repair.salvage import later
 from kdump.repair.salvage.later import END_TXN, LaterTransactions
-from kdump.repair.salvage.pieces import SalvageOptions
 from kdump.repair.salvage.resolve import _FreeOffsets
 from kdump.repair.salvage.transactions import TouchedTransactions
-from kdump.verify import entries
-from kdump.verify.headers import suspect_headers
-from kdump.verify.segment import CheckOptions, SegmentReading
-from kdump.verify.startcheck import check_start
+from kdump.verify.segment import SegmentReading
 from kdump.verify.table import BatchRow, row_dtype
+from tests.bench import bounds
 from tests.harness.batches import CONTROL, TRANSACTIONAL, message, plain_rows, v2_batch
 from tests.harness.cli_runs import kdump
 
-MANY: Final = 40
 LOG: Final = f"{0:020}.log"
 
 
-def test_epochs_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not once for each, though a broker does that: nobody looks at the file meanwhile."""
-    data = b"".join(v2_batch(plain_rows(1), base_offset=n, partition_leader_epoch=n) for n in range(MANY))
-    (tmp_path / LOG).write_bytes(data)
-    written: list[bytes] = []
-
-    class Counted(Content):
-        @classmethod
-        def of_bytes(cls, data: bytes) -> Content:
-            written.append(data)
-            return Content.of_bytes(data)
-
-    monkeypatch.setattr(epochs, "Content", Counted)
-    directory = Directory.on_disk(str(tmp_path))
-    check_start(directory, LoadSettings(is_clean=False))
-    expected = f"0\n{MANY}\n" + "".join(f"{n} {n}\n" for n in range(MANY))
-    assert directory.read("leader-epoch-checkpoint") == expected.encode()
-    assert written == [b"", expected.encode()]
-
-
-@pytest.mark.parametrize("is_split", [False, True])
-def test_offsets_are_not_listed_for_each_segment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_split: bool
-) -> None:
-    """Segments that are recovered one after the other, or split off one: each looks at a few offsets."""
-    looks = 0
-
-    class Counted(list[int]):
-        def __iter__(self) -> Iterator[int]:
-            nonlocal looks
-            looks += len(self)
-            return super().__iter__()
-
-        def __getitem__(self, at: Any) -> Any:
-            nonlocal looks
-            found = super().__getitem__(at)
-            looks += len(found) if isinstance(at, slice) else 1
-            return found
-
-    def made(self: ByOffset[object]) -> None:
-        self.offsets, self._values = Counted(), {}
-
-    def numbered(name: str) -> int:
-        nonlocal looks
-        looks += 1
-        return offset_of(name)
-
-    monkeypatch.setattr(ByOffset, "__init__", made)
-    monkeypatch.setattr(byoffset, "offset_of", numbered)
-    counts = []
-    for count in (MANY, 4 * MANY):
-        looks = 0
-        entries = [v2_batch(plain_rows(1), base_offset=number << 31) for number in range(count)]
-        logs = {LOG: b"".join(entries)} if is_split else {f"{n << 31:020}.log": one for n, one in enumerate(entries)}
-        directory = Directory(str(tmp_path), {name: Content.of_bytes(data) for name, data in logs.items()})
-        check = check_start(directory, LoadSettings(is_clean=False))
-        assert {one.base_offset for one in check.start.recovered} == {number << 31 for number in range(count)}
-        assert len(directory.snapshots.offsets) == count
-        counts.append(looks)
-    # Four times as many, and a search takes two steps more.
-    assert counts[1] < 6 * counts[0]
-
-
-def damaged_segments(folder: Path, count: int) -> list[str]:
-    """Each with a gap in one transaction that has no end."""
-    paths = []
-    for number in range(count):
-        first, last = (
-            v2_batch(plain_rows(1), base_offset=offset, attributes=TRANSACTIONAL, producer_id=7, producer_epoch=1)
-            for offset in (3 * number, 3 * number + 2)
-        )
-        path = folder / f"{3 * number:020}.log"
-        path.write_bytes(first + b"\x55" * 40 + last)
-        paths.append(str(path))
-    return paths
-
-
-@pytest.mark.parametrize("mode", [RepairMode.LIKE_BROKER, RepairMode.INDEXES])
-def test_segments_before_are_read_once(tmp_path: Path, mode: RepairMode) -> None:
-    """Recovery of each segment of the second half fails, so the producers after it come from the files before the next.
-
-    It fails because a producer writes outside of the transaction that it opened.
-    """
-    counts = []
-    for count in (MANY, 2 * MANY):
-        folder = tmp_path / str(count) / "orders-0"
-        folder.mkdir(parents=True)
-        opened: list[str] = []
-
-        def counted(path: str, opened: list[str] = opened) -> Source:
-            opened.append(path)
-            return open_source(path)
-
-        paths = [str(folder / f"{2 * number:020}.log") for number in range(2 * count)]
-        for number, path in enumerate(paths):
-            batches = [
-                v2_batch(plain_rows(1), base_offset=2 * number + at, attributes=attributes, producer_id=7)
-                for at, attributes in enumerate((TRANSACTIONAL if number >= count else 0, 0))
-            ]
-            Path(path).write_bytes(b"".join(batches))
-        planner = Planner(mode, RepairSettings(), counted)
-        plan = planner.partition(str(folder), paths, place_of(str(folder)), is_whole=True)
-        assert sum(segment.fails for segment in plan.segments) == count
-        counts.append(len(opened))
-    assert counts[1] < 2.5 * counts[0]
-
-
-def test_following_segments_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "orders-0"
-    folder.mkdir()
-    paths = damaged_segments(folder, MANY)
-    opened: list[str] = []
-
-    def counted(path: str) -> Source:
-        opened.append(path)
-        return open_source(path)
-
-    monkeypatch.setattr(later, "open_source", counted)
-    planner = Planner(RepairMode.SALVAGE, RepairSettings(), salvaging=SalvageOptions())
-    plan = planner.partition(str(folder), paths, place_of(str(folder)), is_whole=True)
-    # The transaction goes on after each gap but the last one: its marker may lie there only.
-    assert [len(segment.salvaged.transactions) for segment in plan.segments if segment.salvaged] == [0] * (MANY - 1) + [
-        1
-    ]
-    assert sorted(opened) == paths[1:]
+@pytest.mark.parametrize("command", bounds.COMMANDS)
+@pytest.mark.slow
+def test_calls_grow_as_the_input(tmp_path: Path, command: str) -> None:
+    """Four times the input adds twice the calls that two times adds; with squared work it adds four times as many."""
+    calls = []
+    # The first run imports modules and fills caches.
+    for factor in (1, 1, 2, 4):
+        partition = tmp_path / str(len(calls)) / "orders-0"
+        partition.mkdir(parents=True)
+        bounds.hostile(partition, factor << 13)
+        words = bounds.words_of(command, partition, tmp_path)
+        profile = cProfile.Profile()
+        profile.enable()
+        kdump(*words, cwd=tmp_path)
+        profile.disable()
+        calls.append(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
+    _, one, two, four = calls
+    assert four - two < 2.3 * (two - one)
 
 
 def transactional_row(chance: random.Random, offset: int) -> tuple[object, ...]:
@@ -202,7 +78,7 @@ def stepped(followed: TransactionFollower, items: list[LostOffsets | BatchRow]) 
             followed.batch(one.producer_id, one.producer_epoch, one.base_offset)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(10))
 def test_what_is_kept_of_later_segments(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """It tells of transactions what all batches do, whoever asked before."""
     chance = random.Random(seed)
@@ -333,43 +209,6 @@ def test_digest_of_zeros_that_are_not_stored(tmp_path: Path) -> None:
             assert start_sha256(source, size) == hashlib.sha256(data[:size]).hexdigest()
 
 
-def test_a_plan_in_words_digests_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """No digest is shown, so tens of gigabytes of zeros cost nothing; JSON tells it."""
-    folder = tmp_path / "orders-0"
-    folder.mkdir()
-    log = sparse(folder / LOG, [(0, v2_batch(plain_rows(1)))], 40 * MIB)
-    digested = []
-
-    def counted(source: Source, size: int, *rest: object) -> None:
-        digested.append(size)
-
-    monkeypatch.setattr(recovery, "_digest_rest", counted)
-    for words in (["repair"], ["verify", "--engine", "local", "--startup", "--unclean"]):
-        CliRunner().invoke(cli, [*words, str(folder)], standalone_mode=False)
-        assert str(log.parent) in capfd.readouterr().out
-    assert not digested
-    monkeypatch.undo()
-    told = json.loads(kdump("repair", "--output", "jsonl", str(folder), cwd=tmp_path).stdout)
-    assert [one["sha256Before"] for one in told["logs"]] == [hashlib.sha256(log.read_bytes()).hexdigest()]
-
-
-def test_digests_that_were_not_asked_for(tmp_path: Path) -> None:
-    log = tmp_path / LOG
-    log.write_bytes(v2_batch(plain_rows(1)) + b"\0" * 9)
-    with open_source(str(log)) as source:
-        read = read_through(
-            source,
-            SegmentRecovery(0, ProducerStates(), IndexBuilder(0, interval=4096, size=8192, keep=False)),
-            digests=False,
-        )
-    assert read.recovery.end == log.stat().st_size - 9
-    for one in (lambda: read.sha256, lambda: read.kept_sha256, read.kept):
-        with pytest.raises(ValueError, match="not asked for"):
-            one()
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_free_offsets(seed: int) -> None:
     """The next free offset of a gap is the one that counting up finds."""
@@ -389,24 +228,6 @@ def one_by_one(path: Path, count: int, **header: int) -> Path:
     batches = (v2_batch(plain_rows(1), base_offset=number, **header) for number in range(count))
     path.write_bytes(b"".join(batch + b"\0" * 5 for batch in batches))
     return path
-
-
-@pytest.mark.parametrize("columnar", [None, False, True])
-def test_headers_between_gaps_are_checked_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columnar: bool | None
-) -> None:
-    checked: list[int] = []
-
-    def counted(rows: NDArray[np.void]) -> NDArray[np.bool_]:
-        checked.append(len(rows))
-        return suspect_headers(rows)
-
-    monkeypatch.setattr(entries, "suspect_headers", counted)
-    with open_source(str(one_by_one(tmp_path / LOG, MANY))) as source:
-        found = list(SegmentReading(source, options=CheckOptions(columnar=columnar)).items())
-    assert checked == [MANY]
-    assert [len(item) for item in found if not isinstance(item, Finding)] == [MANY]
-    assert [item.length for item in found if isinstance(item, Finding)] == [5] * MANY
 
 
 def test_what_was_read_before_a_read_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,6 @@ from kdump.format.legacy import read_records as read_legacy
 from kdump.format.record import in_pieces, most_headers, read_records
 from kdump.payloads.registry import PlainRecordDecoder
 from kdump.wire.compression import decompress
-from tests.bench import hostile
 from tests.harness.batches import (
     GZIP,
     LZ4,
@@ -291,9 +290,9 @@ COMMANDS = (
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 @pytest.mark.slow
 def test_many_headers(tmp_path: Path, command: tuple[str, ...]) -> None:
-    """The bench has all commands and shapes (``tests.bench.memory``)."""
-    body = hostile.record(0, b"k", b"v", 200_000, b"\x08name\x0avalue")
-    (tmp_path / LOG).write_bytes(v2_batch(body=compress(ZSTD, body), codec=ZSTD, record_count=1))
+    """``tests.bench.bounds`` has the peaks of all commands."""
+    row = Row(0, 0, b"k", b"v", [(b"name", b"value")] * 200_000)
+    (tmp_path / LOG).write_bytes(v2_batch([row], codec=ZSTD))
     words = [sys.executable, "-m", "kdump", *command, str(tmp_path / LOG)]
     ran = subprocess.run([sys.executable, "-c", WATCHED, *words], cwd=tmp_path, stdout=subprocess.PIPE, check=True)
     status, resident = map(int, ran.stdout.split())

@@ -15,6 +15,7 @@ from kdump.convert.conversion import Conversion
 from kdump.convert.run import Job, Outputs, plan_conversion, plan_export, run_job
 from kdump.convert.segment import SegmentResult
 from kdump.convert.tasks import run_jobs
+from kdump.inputs import resolve
 from kdump.reading.selection import Range
 from kdump.spark.tasks import on_spark
 from kdump.tasks.work import Work
@@ -60,7 +61,7 @@ def test_same_bytes(spark: SparkSession, tmp_path: Path, settings: dict[str, obj
     source = str(SEGMENTS / "v2-txn-0")
     runs = []
     for name, session in (("here", None), ("spark", spark)):
-        jobs: list[Job] = [*plan_conversion(source, str(tmp_path / name), Conversion(**settings))]  # type: ignore[arg-type]
+        jobs: list[Job] = [*plan_conversion(resolve(source), str(tmp_path / name), Conversion(**settings))]  # type: ignore[arg-type]
         results = written(jobs, session)
         runs.append(
             [
@@ -76,7 +77,9 @@ def test_a_forged_log(spark: SparkSession, tmp_path: Path) -> None:
     """Its .index leads into payload that looks like batches of the log."""
     forged_log(FORGED[0], tmp_path / "t-0" / f"{0:020}.log")
     for name, session in (("here", None), ("spark", spark)):
-        jobs: list[Job] = [*plan_conversion(str(tmp_path / "t-0"), str(tmp_path / name), Conversion(codec=GZIP))]
+        jobs: list[Job] = [
+            *plan_conversion(resolve(str(tmp_path / "t-0")), str(tmp_path / name), Conversion(codec=GZIP))
+        ]
         written(jobs, session)
     assert files(tmp_path / "here") == files(tmp_path / "spark") != {}
 
@@ -84,13 +87,15 @@ def test_a_forged_log(spark: SparkSession, tmp_path: Path) -> None:
 def test_exports(spark: SparkSession, tmp_path: Path) -> None:
     source = str(SEGMENTS / "v2-txn-0")
     for name, session in (("here", None), ("spark", spark)):
-        jobs: list[Job] = [*plan_export(source, str(tmp_path / name), "jsonl", Conversion())]
+        jobs: list[Job] = [*plan_export(resolve(source), str(tmp_path / name), "jsonl", Conversion())]
         written(jobs, session)
     assert files(tmp_path / "here") == files(tmp_path / "spark") != {}
 
 
 def test_errors_come_back(spark: SparkSession, tmp_path: Path) -> None:
-    jobs: list[Job] = [*plan_conversion(str(SEGMENTS / "damaged-crc-0"), str(tmp_path / "out"), Conversion(to_magic=1))]
+    jobs: list[Job] = [
+        *plan_conversion(resolve(str(SEGMENTS / "damaged-crc-0")), str(tmp_path / "out"), Conversion(to_magic=1))
+    ]
     with Outputs(jobs) as outputs:
         (result,) = map(outputs.add, run_jobs(jobs, partial(on_spark, spark), jobs[0].source))
         assert result.error is not None
@@ -121,7 +126,7 @@ def test_nothing_is_left_of_tasks_that_do_not_count(spark: SparkSession, tmp_pat
         (tmp_path / "logs" / f"txn-{number}").mkdir(parents=True)
         (tmp_path / "logs" / f"txn-{number}" / f"{0:020d}.log").write_bytes(log)
     out = tmp_path / "out"
-    jobs: list[Job] = [*plan_conversion(str(tmp_path / "logs"), str(out), Conversion(to_magic=1))]
+    jobs: list[Job] = [*plan_conversion(resolve(str(tmp_path / "logs")), str(out), Conversion(to_magic=1))]
     with Outputs(jobs) as outputs:
         if fails:
             with pytest.raises(KdumpError, match="Spark"):

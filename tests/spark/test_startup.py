@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import resolve
 from kdump.spark.tasks import on_spark
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startreport import startup_json
@@ -33,8 +34,8 @@ def test_the_same_lines(spark: SparkSession, tmp_path: Path, monkeypatch: pytest
     # Relative paths are those of the driver.
     monkeypatch.chdir(tmp_path)
     errors: list[KdumpError] = []
-    local = list(start_all(["logs"], OPTIONS, errors.append))
-    distributed = list(start_all(["logs"], OPTIONS, errors.append, partial(on_spark, spark)))
+    local = list(start_all([resolve("logs")], OPTIONS, errors.append))
+    distributed = list(start_all([resolve("logs")], OPTIONS, errors.append, partial(on_spark, spark)))
     assert len(local) == 302
     assert distributed == local
     lines = [startup_json(item) for item in local if isinstance(item, StartCheck)]
@@ -45,10 +46,10 @@ def test_the_same_lines(spark: SparkSession, tmp_path: Path, monkeypatch: pytest
 def test_a_partition_that_cannot_be_looked_at(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "t-0").mkdir()
     run = partial(on_spark, spark)
-    [*_, summary] = start_all([str(tmp_path)], OPTIONS, lambda error: None, run)
+    [*_, summary] = start_all([resolve(str(tmp_path))], OPTIONS, lambda error: None, run)
     (tmp_path / "t-0").rmdir()
     assert not isinstance(summary, StartCheck)
     errors: list[KdumpError] = []
-    found = list(start_all([str(tmp_path / "t-0")], OPTIONS, errors.append, run))
+    found = list(start_all([resolve(str(tmp_path / "t-0"))], OPTIONS, errors.append, run))
     assert found == []
     assert [error.code for error in errors] == [Codes.MISSING]

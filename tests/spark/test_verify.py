@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kdump.codes import Finding, KdumpError
+from kdump.inputs import resolve
 from kdump.log.context import FileContext
 from kdump.rows.filetables import FINDING
 from kdump.spark.verify import SparkJudge
@@ -37,7 +38,8 @@ def said(judge: Judge, *paths: Path | str) -> Said:
     for path in paths:
         try:
             items.update(
-                repr(item) if isinstance(item, Finding) else summary_line(item) for item in verification.path(str(path))
+                repr(item) if isinstance(item, Finding) else summary_line(item)
+                for item in verification.items(resolve(str(path)))
             )
         except KdumpError as error:
             errors.append(error)
@@ -60,7 +62,7 @@ def test_damaged_segments(spark: SparkSession, damaged: Path, deep: bool) -> Non
     expected = said(PartitionCheck(options), damaged)
     assert sum(expected[0].values()) > 50
     for size in SIZES:
-        assert said(SparkJudge(spark, [str(damaged)], options, task_bytes=size), damaged) == expected
+        assert said(SparkJudge(spark, [resolve(str(damaged))], options, task_bytes=size), damaged) == expected
 
 
 @pytest.mark.parametrize(("name", "most"), [("_FEW_TASKS", 0), ("_MOST_SEEN", 0), ("_MOST_SEEN", 3000)])
@@ -70,7 +72,7 @@ def test_judged_by_workers(
     """Where there are many tasks, or the driver would get more than it wants of some partitions."""
     monkeypatch.setattr(f"kdump.spark.verify.{name}", most)
     expected = said(PartitionCheck(), damaged)
-    assert said(SparkJudge(spark, [str(damaged)], CheckOptions(), task_bytes=1 << 15), damaged) == expected
+    assert said(SparkJudge(spark, [resolve(str(damaged))], CheckOptions(), task_bytes=1 << 15), damaged) == expected
 
 
 def test_captures_and_single_files(spark: SparkSession, captures: Captures, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +89,7 @@ def test_captures_and_single_files(spark: SparkSession, captures: Captures, monk
     options = CheckOptions()
     expected = said(PartitionCheck(options), *paths)
     assert expected[1] == ["no/such: no such file or directory"]
-    assert said(SparkJudge(spark, paths, options, task_bytes=1 << 16), *paths) == expected
+    assert said(SparkJudge(spark, [*map(resolve, paths)], options, task_bytes=1 << 16), *paths) == expected
 
 
 def test_a_segment_that_cannot_be_opened(spark: SparkSession, damaged: Path, tmp_path: Path) -> None:
@@ -97,7 +99,7 @@ def test_a_segment_that_cannot_be_opened(spark: SparkSession, damaged: Path, tmp
     options = CheckOptions()
     expected = said(PartitionCheck(options), tmp_path)
     assert str(broken) in expected[1][0]
-    assert said(SparkJudge(spark, [str(tmp_path)], options), tmp_path) == expected
+    assert said(SparkJudge(spark, [resolve(str(tmp_path))], options), tmp_path) == expected
 
 
 def test_findings_as_a_data_source(spark: SparkSession, damaged: Path) -> None:
@@ -105,7 +107,7 @@ def test_findings_as_a_data_source(spark: SparkSession, damaged: Path) -> None:
     assert tuple(frame.columns) == FINDING.names
     expected = [
         {"type": "finding", **FileContext.of(item.path or "").columns(), **FINDING.row(item)}
-        for item in Verification().path(str(damaged))
+        for item in Verification().items(resolve(str(damaged)))
         if isinstance(item, Finding)
     ]
     rows = [row.asDict() for row in frame.collect()]

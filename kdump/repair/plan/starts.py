@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from kdump.codes import DamageError
 from kdump.format.checkpoint import LOG_START_CHECKPOINT, OFFSET_CHECKPOINTS, RECOVERY_POINT_CHECKPOINT
 from kdump.format.snapshot import parse_snapshot
+from kdump.inputs import PathDirectory, log_paths
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
@@ -20,7 +21,7 @@ from kdump.kafka.startup.outcome import StartOutcome
 from kdump.kafka.startup.start import producers_at_end
 from kdump.log.names import is_uri
 from kdump.log.opening import read_whole
-from kdump.log.partition import segment_files, segments_after
+from kdump.log.partition import segments_after
 from kdump.log.siblings import read_checkpoint
 from kdump.repair.plan.location import is_metadata, place_of
 from kdump.repair.plan.others import PartitionFiles
@@ -243,7 +244,7 @@ def possible_starts(check: StartCheck) -> list[PossibleStart]:
 def _plans(check: StartCheck, settings: RepairSettings) -> Iterator[tuple[str, PartitionPlan]]:
     """(command line, plan)."""
     directory = check.path
-    segments = list(segment_files(directory, lambda error: None))
+    segments = list(log_paths([PathDirectory(directory)]))
     # Nothing is repaired in place where a broker was replacing segments.
     if not segments or is_metadata(segments[0]) or exchanged_logs(segments):
         return

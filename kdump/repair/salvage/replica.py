@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from kdump.codes import Codes, KdumpError
 from kdump.diff.alignment import aligned, are_same
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
+from kdump.inputs import PathDirectory
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.opening import open_source
-from kdump.log.partition import segment_files
 from kdump.log.siblings import read_own_checkpoint, read_topic_id
 from kdump.log.source import Source
 from kdump.repair.salvage.choice import heaviest_chain
@@ -114,7 +114,7 @@ class Replica:
         self._read: dict[int, _ReplicaSegment] = {}
         self._history: _History | None = None
         errors: list[KdumpError] = []
-        logs = segment_files(path, errors.append) if os.path.isdir(path) else [path]
+        logs = (log.path for log in PathDirectory(path).logs(errors.append)) if os.path.isdir(path) else [path]
         for log in logs:
             name = parse_file_name(log)
             if name is not None and name.base_offset is not None and name.kind is Kind.LOG:

@@ -29,7 +29,7 @@ from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import read_time_index
 from kdump.reading.outcomes import ABORTED, STATES
 from kdump.reading.transactionreader import TransactionReader
-from kdump.stats.state.reach import first_record_at
+from kdump.stats.reach import first_record_at
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.compaction import CompactedPartition, CompactionSizes, compaction_answer
 from kdump.stats.whatif.retention import SegmentFate, retention_answer

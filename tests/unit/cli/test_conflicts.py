@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import click
 import pytest
 
-from kdump.cli import arguments, conflicts, convert, diff, dump, repair, stats, verify
+from kdump.cli import arguments, conflicts, convert, diff, dump, repair, restore, state, stats, verify
 from kdump.cli.conflicts import Conflict, GivenOptions
 
 COMMANDS = {
@@ -16,6 +16,8 @@ COMMANDS = {
     "verify": (verify.verify, arguments.VerifyArguments, conflicts.VERIFY),
     "diff": (diff.diff, arguments.DiffArguments, conflicts.DIFF),
     "stats": (stats.stats, arguments.StatsArguments, conflicts.STATS),
+    "state": (state.state, arguments.StateArguments, conflicts.STATE),
+    "restore": (restore.restore, arguments.RestoreArguments, conflicts.RESTORE),
     "convert": (convert.convert, arguments.ConvertArguments, conflicts.CONVERT),
     "repair": (repair.repair, arguments.RepairArguments, conflicts.REPAIR),
 }

@@ -21,6 +21,7 @@ from kdump.convert.segment import SegmentResult, convert_segment
 from kdump.format import record as v2
 from kdump.format.batch import BatchHeader, parse_header
 from kdump.format.index import parse_txn_index
+from kdump.inputs import resolve
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import recover
 from kdump.log.opening import open_source
@@ -75,7 +76,7 @@ def convert(source: Path, target: Path, **given: object) -> list[SegmentResult]:
     """All segments; put in place when none is refused."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    jobs = plan_conversion(str(source), f"{target}/", Conversion(**given))  # type: ignore[arg-type]
+    jobs = plan_conversion(resolve(str(source)), f"{target}/", Conversion(**given))  # type: ignore[arg-type]
     results = [convert_segment(job) for job in jobs]
     if all(result.error is None for result in results):
         for result in results:

@@ -9,6 +9,7 @@ import pytest
 from kdump.diff import copies as module
 from kdump.diff.copies import load
 from kdump.diff.places import copies_of
+from kdump.inputs import resolve
 from tests.harness.replicas import MadeBatch, Truth, fail, loaded, make_copy, make_log_directory
 
 
@@ -32,11 +33,11 @@ def test_what_the_table_proves_is_what_the_model_finds(replicas: Truth, monkeypa
 
     monkeypatch.setattr(module, "_proved", counted)
     directories = sorted({line["follower"] for line in replicas.lines})[::3]
-    short = [load(*copies_of(str(replicas.root / name), fail).copies) for name in directories]
+    short = [load(*copies_of(resolve(str(replicas.root / name)), fail).copies) for name in directories]
     assert 0 < proved < len(directories)
     monkeypatch.setattr(module, "_proved", lambda *given: None)
     for name, one in zip(directories, short, strict=True):
-        other = load(*copies_of(str(replicas.root / name), fail).copies)
+        other = load(*copies_of(resolve(str(replicas.root / name)), fail).copies)
         assert (one.log_start, one.log_end, one.epochs) == (other.log_start, other.log_end, other.epochs), name
         assert (one.table.rows == other.table.rows).all(), name
 

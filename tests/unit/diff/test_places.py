@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, KdumpError
-from kdump.diff.places import PartitionCopies, copies_of, partitions_of
+from kdump.diff.places import PartitionCopies, copies_of, matched
+from kdump.inputs import resolve
 from tests.harness.replicas import MadeBatch, fail, make_copy, make_log_directory
 
 SEGMENTS = [[MadeBatch(0)]]
 
 
 def found(*paths: Path) -> list[PartitionCopies]:
-    return partitions_of([copies_of(str(path), fail) for path in paths])
+    return matched([copies_of(resolve(str(path)), fail) for path in paths])
 
 
 def names(partitions: list[PartitionCopies], root: Path) -> list[tuple[object, list[str], list[str]]]:
@@ -83,14 +84,14 @@ def test_a_partition_that_is_a_link_to_elsewhere_is_not_just_absent(tmp_path: Pa
         link = tmp_path / "n1" / "b-0"
         link.unlink(missing_ok=True)
         link.symlink_to(target)
-        copies = copies_of(str(tmp_path / "n1"), errors.append).copies
+        copies = copies_of(resolve(str(tmp_path / "n1")), errors.append).copies
         assert (len(copies), [error.code for error in errors]) == (2 - len(expected), expected)
 
 
 def test_a_copy_on_its_way(tmp_path: Path) -> None:
     make_log_directory(tmp_path / "n1", node=1)
     make_copy(tmp_path / "n1" / "a-0.0123456789abcdef0123456789abcdef-future", SEGMENTS)
-    (copy,) = copies_of(str(tmp_path / "n1"), fail).copies
+    (copy,) = copies_of(resolve(str(tmp_path / "n1")), fail).copies
     assert (copy.name, copy.is_future) == (("a", 0), True)
 
 
@@ -104,7 +105,7 @@ def test_a_copy_that_was_put_aside_has_no_lines_of_the_partition_in_its_place(tm
     for is_replaced in (False, True):
         if is_replaced:
             make_copy(tmp_path / "n1" / "a-0", SEGMENTS)
-        (copy,) = copies_of(str(aside), fail).copies
+        (copy,) = copies_of(resolve(str(aside)), fail).copies
         assert copy.settings is not None
         assert copy.settings.log_start_offset == (0 if is_replaced else 3)
         assert copy.known_high_watermark == (None if is_replaced else 3)
@@ -123,7 +124,7 @@ def test_partitions_are_matched_whatever_they_are_called(tmp_path: Path) -> None
 
 def test_an_empty_log_directory_holds_nothing(tmp_path: Path) -> None:
     make_log_directory(tmp_path / "n1", node=1)
-    assert copies_of(str(tmp_path / "n1"), fail).copies == ()
+    assert copies_of(resolve(str(tmp_path / "n1")), fail).copies == ()
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_what_holds_no_copy(tmp_path: Path, name: str, code: Codes) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / f"{0:020}.index").write_bytes(b"")
     with pytest.raises(KdumpError) as caught:
-        copies_of(str(tmp_path / name), fail)
+        copies_of(resolve(str(tmp_path / name)), fail)
     assert caught.value.code is code
 
 

@@ -15,7 +15,7 @@ from kdump.convert.export import TextForm
 from kdump.dump.output import DumpOptions
 from kdump.dump.rows import RowOptions, row_output
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import Target, target_by_path
+from kdump.dump.targets import Target
 from kdump.dump.tasks import CollectedRun, FileDump, plan_dump
 from kdump.reading.reporter import Reporter
 from kdump.reading.view import ViewOptions
@@ -23,6 +23,7 @@ from kdump.rows.printers import RowLines
 from kdump.rows.tables import RECORD
 from tests.harness.captures import FIXTURES
 from tests.harness.forgedlogs import FORGED, forged_log
+from tests.harness.targets import target_by_path
 
 
 class Dumped(NamedTuple):

@@ -11,12 +11,18 @@ import pytest
 
 from kdump.explain.lines import StuckError
 from kdump.explain.recordfields import SHOWN_HEADERS, RecordField, record_fields, survey_records
-from tests.bench.hostile import record, varint
+from tests.harness.fast_reference import nullable, varint
 
 SMALL = varint(4) + b"name" + varint(5) + b"value"
 NULL = varint(0) + varint(-1)
 LARGE = varint(70) + b"k" * 70 + varint(300) + b"v" * 300
 COUNT = 500
+
+
+def record(headers: int, pair: bytes) -> bytes:
+    """A record with ``headers`` times the encoded header ``pair``."""
+    fields = b"\0\0\0" + nullable(b"k") + nullable(b"v") + varint(headers) + pair * headers
+    return varint(len(fields)) + fields
 
 
 def _fields(data: bytes, interest: Sequence[int] = ()) -> tuple[list[RecordField], StuckError | None]:
@@ -37,7 +43,7 @@ def _check_cover(fields: list[RecordField], end: int) -> None:
 
 @pytest.mark.parametrize("pair", [SMALL, NULL, LARGE], ids=["small", "null", "large"])
 def test_many_headers_are_one_field(pair: bytes) -> None:
-    data = record(0, b"k", b"v", COUNT, pair)
+    data = record(COUNT, pair)
     fields, stuck = _fields(data)
     assert stuck is None
     _check_cover(fields, len(data))
@@ -49,7 +55,7 @@ def test_many_headers_are_one_field(pair: bytes) -> None:
 
 @pytest.mark.parametrize("pair", [SMALL, NULL, LARGE], ids=["small", "null", "large"])
 def test_a_header_of_interest_is_shown(pair: bytes) -> None:
-    data = record(0, b"k", b"v", COUNT, pair)
+    data = record(COUNT, pair)
     start = len(data) - 100 * len(pair)
     fields, _ = _fields(data, [start + len(pair) - 1])
     _check_cover(fields, len(data))
@@ -61,7 +67,7 @@ def test_a_header_of_interest_is_shown(pair: bytes) -> None:
 
 @pytest.mark.parametrize("pair", [SMALL, LARGE], ids=["small", "large"])
 def test_a_broken_header_is_shown(pair: bytes) -> None:
-    data = bytearray(record(0, b"k", b"v", COUNT, pair))
+    data = bytearray(record(COUNT, pair))
     start = len(data) - 100 * len(pair)
     data[start : start + 1] = varint(-1)
     fields, stuck = _fields(bytes(data))
@@ -72,9 +78,9 @@ def test_a_broken_header_is_shown(pair: bytes) -> None:
 
 
 def test_few_headers_are_all_shown() -> None:
-    fields, _ = _fields(record(0, b"k", b"v", SHOWN_HEADERS, SMALL))
+    fields, _ = _fields(record(SHOWN_HEADERS, SMALL))
     assert not any(field.headers for field in fields)
-    fields, _ = _fields(record(0, b"k", b"v", SHOWN_HEADERS + 1, SMALL))
+    fields, _ = _fields(record(SHOWN_HEADERS + 1, SMALL))
     assert (fields[-1].name, fields[-1].headers) == (f"headers[{SHOWN_HEADERS}]", 1)
 
 

@@ -22,11 +22,11 @@ EDGES = sorted({sign * (10**k + d) for k in range(19) for d in (-1, 0, 1) for si
 
 
 @pytest.mark.parametrize("low", EDGES[::5])
-@pytest.mark.parametrize("high", EDGES[::7])
-def test_integers_between(low: int, high: int) -> None:
-    values = [low, high, (low + high) // 2, low]
-    text = assemble([Literal(b"<"), Integer(np.array(values, np.int64)), Literal(b">")], 4)
-    assert text.split() == [b"<%d>" % value for value in values]
+def test_integers_between(low: int) -> None:
+    for high in EDGES[::7]:
+        values = [low, high, (low + high) // 2, low]
+        text = assemble([Literal(b"<"), Integer(np.array(values, np.int64)), Literal(b">")], 4)
+        assert text.split() == [b"<%d>" % value for value in values]
 
 
 def test_integer_edges() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -162,14 +161,3 @@ def test_lines_end_as_those_of_bytes_do(data: bytes) -> None:
         assert next(lines) == (position, line.rstrip(b"\r\n").decode())
         position += len(line)
     assert not list(lines)
-
-
-def test_lines_are_not_held() -> None:
-    """Those of 16 MiB took 500 MiB."""
-    data = b"a\n" * 100_000
-    tracemalloc.start()
-    try:
-        assert sum(1 for _ in checkpoint._lines(data)) == 100_000
-        assert tracemalloc.get_traced_memory()[1] < 100_000
-    finally:
-        tracemalloc.stop()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kdump.fast import blocks
 from kdump.format import record as format_record
+from kdump.inputs import resolve
 from kdump.kafka.compaction import DELETE_RETENTION_MS, PRODUCER_EXPIRATION_MS, NewestOffsets
 from kdump.stats.whatif.answer import Cell
 from kdump.stats.whatif.run import WhatIfRun
@@ -42,7 +43,7 @@ def answer_about(path: Path, now: int = NOW) -> Any:
     def fail(error: Exception) -> None:
         raise error
 
-    return WhatIfRun(PartitionEntries([str(path)], on_error=fail), fail).compaction(now)
+    return WhatIfRun(PartitionEntries([resolve(str(path))], on_error=fail), fail).compaction(now)
 
 
 def batch(offset: int, *pairs: tuple[bytes | None, bytes | None], **header: Any) -> bytes:

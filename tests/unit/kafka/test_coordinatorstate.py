@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kdump.fast import blocks
 from kdump.format import record as format_record
+from kdump.inputs import resolve
 from kdump.kafka.coordinatorstate import OFFSETS, CoordinatorState, Undecoded
 from kdump.payloads.internal import DecodedMessage
 from kdump.verify.coordinators import coordinator_states
@@ -88,7 +89,7 @@ def states(path: Path, at: int | None) -> list[Any]:
     def fail(error: Exception) -> None:
         raise error
 
-    return list(coordinator_states(PartitionEntries([str(path)], on_error=fail), at, fail))
+    return list(coordinator_states(PartitionEntries([resolve(str(path))], on_error=fail), at, fail))
 
 
 def write(folder: Path, partition: str, log: bytes) -> Path:
@@ -113,7 +114,7 @@ def test_decoded_messages_are_not_kept(tmp_path: Path) -> None:
     records = [replace(commit(f"group-{number}"), offset_delta=number) for number in range(20)]
     path = write(tmp_path, "__consumer_offsets-0", v2_batch(records))
     state = CoordinatorState(OFFSETS, None, Undecoded())
-    logs = PartitionEntries([str(path)], on_error=lambda error: None)
+    logs = PartitionEntries([resolve(str(path))], on_error=lambda error: None)
     for entries in logs.of(logs.partitions[0].logs[0]):
         state.update(entries)
     rows, before = state.rows(), living(DecodedMessage)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kdump.codes import KdumpError
 from kdump.format.index import TimeEntry
+from kdump.inputs import resolve
 from kdump.kafka.retention import Reason, RetainedSegment, Retention, deleted_segments, largest_timestamp
 from kdump.stats.whatif.run import WhatIfRun
 from kdump.verify.partitionentries import PartitionEntries
@@ -110,7 +111,7 @@ def test_a_directory_is_not_listed_for_each_segment(tmp_path: Path, monkeypatch:
         log.write_bytes(v2_batch(plain_rows(2), base_offset=2 * number))
         log.with_suffix(".timeindex").write_bytes(bytes(12))
     monkeypatch.setattr("kdump.stats.whatif.run.segments_after", after)
-    answer = WhatIfRun(PartitionEntries([str(tmp_path)], on_error=fail), fail).retention(
+    answer = WhatIfRun(PartitionEntries([resolve(str(tmp_path))], on_error=fail), fail).retention(
         lambda _: Retention(size=1), NOW
     )
     assert len(answer.rows) == len(logs)

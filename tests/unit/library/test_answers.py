@@ -81,7 +81,7 @@ class TestCaptures:
 
 def test_group_offsets(captures: Captures) -> None:
     paths = [str(captures.root / "4.3.1" / f"__consumer_offsets-{number}") for number in (0, 2)]
-    expected = told("stats", "--at", "2100-01-01", *paths, type_="committedOffset")
+    expected = told("state", "--at", "2100-01-01", *paths, type_="committedOffset")
     found = kdump.group_offsets(paths)
     assert len(found) > 3
     assert [offset.to_dict() for offset in found] == expected
@@ -89,7 +89,7 @@ def test_group_offsets(captures: Captures) -> None:
     name = found[0].group
     assert kdump.group_offsets(paths, group=name) == [offset for offset in found if offset.group == name]
     middle = sorted(offset.timestamp for offset in found)[len(found) // 2]
-    early = told("stats", "--at", str(middle), *paths, type_="committedOffset")
+    early = told("state", "--at", str(middle), *paths, type_="committedOffset")
     assert [offset.to_dict() for offset in kdump.group_offsets(paths, at=middle)] == early != expected
 
 
@@ -109,11 +109,11 @@ def test_cluster_state(metadata: Path, words: tuple[str, ...], show_secrets: boo
     paths = [str(metadata / "cluster" / word) for word in words]
     options = ("--show-secrets",) if show_secrets else ()
     found = kdump.cluster_state(paths, show_secrets=show_secrets)
-    assert found.to_dicts() == told("stats", "--at", "now", *options, *paths)
+    assert found.to_dicts() == told("state", "--at", "now", *options, *paths)
     assert [head.leader for head in found.metadata][:1] == [103]
     assert bool(found.findings) == ("../damaged/bitflip" in words)
     early = kdump.cluster_state(paths[:1], at_offset=203, show_secrets=show_secrets)
-    assert early.to_dicts() == told("stats", "--at-offset", "203", *options, paths[0])
+    assert early.to_dicts() == told("state", "--at-offset", "203", *options, paths[0])
 
 
 def test_every_thing_of_a_state_is_in_one_list(metadata: Path) -> None:
@@ -139,11 +139,11 @@ def test_groups_and_transactions_of_a_state(captures: Captures) -> None:
     at = 4_000_000_000_000
     state = kdump.cluster_state(paths, at=at)
     # The last value of each key of a partition that is named is no state of the cluster.
-    assert state.to_dicts() == [row for row in told("stats", "--at", str(at), *paths) if row["type"] != "key"]
+    assert state.to_dicts() == [row for row in told("state", "--at", str(at), *paths) if row["type"] != "key"]
     assert state.groups
     assert state.group_offsets == kdump.group_offsets(paths, at=at)
     assert [row.transactional_id for row in state.transactional_ids] == [
-        row["transactionalId"] for row in told("stats", "--at", str(at), *paths, type_="transactionalId")
+        row["transactionalId"] for row in told("state", "--at", str(at), *paths, type_="transactionalId")
     ]
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import PathDirectory
 from kdump.log import files
 from kdump.log.opening import open_source
-from kdump.log.partition import segment_files
 
 LOG_NAME = f"{0:020d}.log"
 
@@ -74,7 +74,7 @@ def test_a_link_in_a_partition_that_is_a_link_to_elsewhere(tmp_path: Path) -> No
 def test_a_partition_becomes_a_link_after_the_log_directory_was_listed(tmp_path: Path) -> None:
     directory = log_directory(tmp_path)
     errors: list[KdumpError] = []
-    found = segment_files(str(directory), errors.append)
+    found = (log.path for log in PathDirectory(str(directory)).logs(errors.append))
     assert [next(found), next(found)] == [str(directory / name / LOG_NAME) for name in ("moved-0", "t-0")]
     replace(directory / "t-1", "../outside/t-1")
     assert list(found) == []

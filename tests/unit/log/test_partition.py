@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import PathDirectory
 from kdump.log import files
-from kdump.log.partition import segment_files
 
 
 def listed(directory: Path, *, all_files: bool = False) -> list[str]:
     def fail(error: KdumpError) -> None:
         raise error
 
-    found = segment_files(str(directory), fail, all_files=all_files)
+    found = (file.path for file in PathDirectory(str(directory)).files(fail, all_files=all_files) if file.world is None)
     return [str(Path(path).relative_to(directory)) for path in found]
 
 

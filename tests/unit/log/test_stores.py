@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import PathDirectory, inputs_of, log_paths
 from kdump.log import files, stores
 from kdump.log.listing import ListingEntry
 from kdump.log.opening import open_source, read_whole
-from kdump.log.partition import segment_files
 from kdump.log.resync import ResyncWalk
 from kdump.log.walk import Walk
-from kdump.tasks.logs import find_logs
+from kdump.tasks.logs import log_files
 from kdump.verify.run import findings as verify
 from tests.harness.cli_runs import BATCH, DAMAGED_BATCH, NAME
 from tests.harness.examples import examples
@@ -231,7 +231,7 @@ def test_a_directory_is_listed_once(store: CountingStore, folder: Path) -> None:
     fill(folder, 3000)
     (folder / "leader-epoch-checkpoint").touch()
     directory = files.strip_credentials(f"{BUCKET}/orders-0/")
-    assert list(segment_files(directory, lambda error: None)) == [URI]
+    assert list(log_paths([PathDirectory(directory)])) == [URI]
     assert files.exists(URI)
     assert not files.exists(URI.replace(".log", ".index"))
     with pytest.raises(KdumpError):
@@ -270,7 +270,7 @@ def test_names_that_have_to_be_encoded(store: CountingStore) -> None:
     fill(folder, 3000)
     (top,) = files.listing(BUCKET)
     assert (top.name, top.path) == ("50%25%20of%20%231%3Fa=b", f"{BUCKET}/50%25%20of%20%231%3Fa=b")
-    (segment,) = segment_files(top.path, lambda error: None)
+    (segment,) = log_paths([PathDirectory(top.path)])
     assert len(read_whole(segment)) == (folder / NAME).stat().st_size
     assert files.strip_credentials(segment) == segment
 
@@ -329,11 +329,18 @@ def test_logs_of_a_log_directory(store: CountingStore) -> None:
         fill(folder, 3000)
     (store.root / "orders-0" / "note.txt").touch()
     errors: list[KdumpError] = []
-    logs = find_logs([BUCKET, f"{BUCKET}/orders-0/*", f"{BUCKET}/nowhere-*", f"{BUCKET}/nowhere-0"], errors.append)
+    logs = log_files(
+        inputs_of(
+            [BUCKET, f"{BUCKET}/orders-0/*", f"{BUCKET}/nowhere-*", f"{BUCKET}/nowhere-0"],
+            errors.append,
+            with_patterns=True,
+        ),
+        errors.append,
+    )
     logs.sort(key=lambda log: log.path)
     assert [log.path for log in logs] == [f"{BUCKET}/orders-{number}/{NAME}" for number in range(3)]
     assert [error.path for error in errors] == [f"{BUCKET}/nowhere-*", f"{BUCKET}/nowhere-0"]
-    local = find_logs([str(store.root)], errors.append)
+    local = log_files(inputs_of([str(store.root)], errors.append, with_patterns=True), errors.append)
     assert [(log.size, log.base_offset) for log in logs] == [(log.size, log.base_offset) for log in local]
     with logs[0].open_planned() as source:
         assert source.path == logs[0].path

@@ -96,7 +96,7 @@ def test_commands_can_be_run(tmp_path: Path) -> None:
     assert len(created) == 2
     assert "--topic a --partitions 1 --replication-factor 1" in created[0]
     assert "# partition 0 of b is lost, and will be empty" in lines
-    converted = [line for line in lines if line.startswith("kdump convert")]
+    converted = [line for line in lines if line.startswith("kdump restore")]
     assert [line.split()[2] for line in converted] == [f"{paths[1]}/a-0", f"{paths[1]}/b-1"]
 
 
@@ -111,7 +111,7 @@ def test_steps_are_numbered_and_stop_at_a_failure(tmp_path: Path) -> None:
     lines = text.splitlines()
     assert [line[:4] for line in lines if line[2:3].isdigit()] == ["# 1.", "# 2.", "# 3.", "# 4."]
     assert next(line for line in lines if not line.startswith("#")) == "set -eu"
-    assert [line.endswith("|| [ $? -eq 1 ]") for line in lines if line.startswith("kdump convert")] == [True, False]
+    assert [line.endswith("|| [ $? -eq 1 ]") for line in lines if line.startswith("kdump restore")] == [True, False]
     (tmp_path / "restore.sh").write_text(text)
     subprocess.run(["sh", "-n", "restore.sh"], cwd=tmp_path, check=True)
     ran = subprocess.run(["sh", "restore.sh"], cwd=tmp_path, check=False, capture_output=True, env={"PATH": "/usr/bin"})
@@ -154,7 +154,7 @@ def test_names_that_no_topic_can_have(tmp_path: Path) -> None:
     assert [one.name for one in plan.left] == [("a b", 0)]
     assert "a b-0: cannot be restored" in "".join(adoption_page(plan))
     assert all(line.startswith(("#", "set")) for line in "".join(adoption_commands(plan)).splitlines())
-    done = kdump("repair", "--adopt", str(path), cwd=tmp_path)
+    done = kdump("restore", str(path), cwd=tmp_path)
     assert done.returncode == DAMAGE
     assert b"a b-0: cannot be restored" in done.stdout
 
@@ -235,7 +235,7 @@ def test_with_the_metadata(tmp_path: Path) -> None:
     several = [row for row in found if len(row.get("replicas", ())) > 1]
     assert "".join(adoption_page(plan)).count(": had replicas on brokers ") == len(several)
     assert {row["type"] for row in found} >= {"adoptedTopic", "adoptedPartition"}
-    assert "kdump convert" in "".join(adoption_commands(plan))
+    assert "kdump restore" in "".join(adoption_commands(plan))
 
 
 @pytest.mark.slow
@@ -297,7 +297,7 @@ def test_a_group_that_is_not_reset_stops_the_script(tmp_path: Path) -> None:
 
 def policies(plan: AdoptionPlan) -> list[str]:
     lines = "".join(adoption_commands(plan)).splitlines()
-    return [line.partition(" --open-transactions ")[2] for line in lines if line.startswith("kdump convert")]
+    return [line.partition(" --open-transactions ")[2] for line in lines if line.startswith("kdump restore")]
 
 
 def test_a_commit_that_was_acknowledged_is_restored(tmp_path: Path) -> None:
@@ -329,19 +329,19 @@ def test_each_transaction_for_itself(tmp_path: Path) -> None:
 
 def test_command_line(tmp_path: Path) -> None:
     path = broker(tmp_path, 1, {"t-0": 2})
-    done = kdump("repair", "--adopt", path, cwd=tmp_path)
+    done = kdump("restore", path, cwd=tmp_path)
     assert done.returncode in (CLEAN, DAMAGE)
     assert b"topic t: id" in done.stdout
     for output in ("jsonl", "commands"):
-        assert kdump("repair", "--adopt", path, "--output", output, cwd=tmp_path).stdout
-    assert kdump("repair", "--adopt", "nowhere", cwd=tmp_path).returncode == UNREADABLE
+        assert kdump("restore", path, "--output", output, cwd=tmp_path).stdout
+    assert kdump("restore", "nowhere", cwd=tmp_path).returncode == UNREADABLE
     (tmp_path / "empty").mkdir()
-    assert kdump("repair", "--adopt", "empty", cwd=tmp_path).returncode == UNREADABLE
+    assert kdump("restore", "empty", cwd=tmp_path).returncode == UNREADABLE
 
 
-@pytest.mark.parametrize("words", [("--adopt",), ("--adopt", "-o", "x", "y"), ("--output", "commands", "y")])
+@pytest.mark.parametrize("words", [(), ("--topic", "t", "y"), ("--output", "commands", "-o", "x", "y"), ("",)])
 def test_usage(tmp_path: Path, words: tuple[str, ...]) -> None:
-    assert kdump("repair", *words, cwd=tmp_path).returncode == USAGE
+    assert kdump("restore", *words, cwd=tmp_path).returncode == USAGE
 
 
 @pytest.mark.parametrize(("status", "offset"), [(2, 9), (3, 4), (1, 4), (None, 4)])

@@ -15,6 +15,7 @@ from kdump.convert.conversion import Conversion
 from kdump.format.batch import parse_header
 from kdump.format.checkpoint import parse_leader_epoch_checkpoint, parse_offset_checkpoint, parse_partition_metadata
 from kdump.format.snapshot import parse_snapshot
+from kdump.inputs import resolve
 from kdump.kafka07.message import write_message
 from kdump.log.lock import DirectoryLock
 from kdump.reading.selection import Range
@@ -76,7 +77,7 @@ def restore(
     source: Path, logs: Path, options: RestoreOptions | None = None, *, epoch: int = 0, topic_id: str = ID
 ) -> RestoredPartition:
     options = options or RestoreOptions()
-    plan = plan_restore(read_source(str(source)), TargetPartition("t", 0, topic_id, epoch), options)
+    plan = plan_restore(read_source(resolve(str(source))), TargetPartition("t", 0, topic_id, epoch), options)
     with Restore(str(logs), options) as job:
         job.check(plan)
         return job.restore(plan)
@@ -179,7 +180,7 @@ def test_damage_is_left_out_and_told(tmp_path: Path) -> None:
     log.write_bytes(data)
     (source / f"{16:020}.log").rename(source / f"{18:020}.log")
     (source / f"{18:020}.log").write_bytes(v2_batch(plain_rows(1), base_offset=20))
-    plan = plan_restore(read_source(str(source)), TargetPartition("t", 0, ID), RestoreOptions())
+    plan = plan_restore(read_source(resolve(str(source))), TargetPartition("t", 0, ID), RestoreOptions())
     losses = [(note.kind, note.first_offset, note.last_offset) for note in plan.notes if note.is_loss]
     assert losses == [(NoteKind.DAMAGE, 13, 15), (NoteKind.MISSING_OFFSETS, 18, 19)]
     restore(source, logs)
@@ -197,7 +198,7 @@ def test_what_retention_deletes_at_once(tmp_path: Path, timestamp: int, is_told:
     source = tmp_path / "old-0"
     source.mkdir()
     (source / f"{0:020}.log").write_bytes(v2_batch(plain_rows(3), base_timestamp=timestamp))
-    plan = plan_restore(read_source(str(source)), TargetPartition("t", 0, ID), RestoreOptions())
+    plan = plan_restore(read_source(resolve(str(source))), TargetPartition("t", 0, ID), RestoreOptions())
     assert (NoteKind.RETENTION in {note.kind for note in plan.notes}) is is_told
 
 
@@ -398,7 +399,11 @@ def test_what_is_larger_than_a_producer_may_write(tmp_path: Path) -> None:
     source = plain_source(tmp_path)
     size = (source / f"{13:020}.log").stat().st_size
     (source / f"{13:020}.log").write_bytes(v2_batch(plain_rows(3, size=40), base_offset=13))
-    plan = plan_restore(read_source(str(source)), TargetPartition("t", 0, ID, max_message_bytes=size), RestoreOptions())
+    plan = plan_restore(
+        read_source(resolve(str(source))),
+        TargetPartition("t", 0, ID, max_message_bytes=size),
+        RestoreOptions(),
+    )
     found = [(note.first_offset, note.is_loss) for note in plan.notes if note.kind is NoteKind.LARGE_BATCH]
     assert found == [(15, False)]
 
@@ -452,7 +457,7 @@ def test_run_again(tmp_path: Path) -> None:
 def test_a_log_of_the_source_is_gone_meanwhile(tmp_path: Path) -> None:
     """A broker may run on the source."""
     logs, source = log_directory(tmp_path), plain_source(tmp_path)
-    plan = plan_restore(read_source(str(source)), TargetPartition("t", 0, ID), RestoreOptions())
+    plan = plan_restore(read_source(resolve(str(source))), TargetPartition("t", 0, ID), RestoreOptions())
     (source / f"{13:020}.log").unlink()
     before = contents(tree(logs / "t-0"))
     with Restore(str(logs), RestoreOptions(placing=Placing.HARD_LINK)) as job:
@@ -611,7 +616,7 @@ def test_open_transactions_of_a_part(tmp_path: Path, offsets: Range, told: list[
     logs = log_directory(tmp_path)
     conversion = Conversion(offsets=offsets, keep_open=True)
     options = RestoreOptions(conversion, is_converted=True, transactions=TxnPolicy.ABORT)
-    plan = plan_restore(read_source(str(TRANSACTIONAL)), TargetPartition("t", 0, ID), options)
+    plan = plan_restore(read_source(resolve(str(TRANSACTIONAL))), TargetPartition("t", 0, ID), options)
     found = [note.first_offset for note in plan.notes if note.kind is NoteKind.OPEN_TRANSACTION]
     assert all(note in offsets for note in found if note is not None)
     restored = restore(TRANSACTIONAL, logs, options)
@@ -627,11 +632,11 @@ def test_the_state_of_other_brokers(tmp_path: Path, topic: str) -> None:
     for topic_id, is_told in ((None, True), (OTHER_ID, True), (ID, False)):
         if topic_id is not None:
             (source / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
-        plan = plan_restore(read_source(str(source)), TargetPartition(topic, 0, ID), RestoreOptions())
+        plan = plan_restore(read_source(resolve(str(source))), TargetPartition(topic, 0, ID), RestoreOptions())
         found = [note.is_loss for note in plan.notes if note.kind is NoteKind.BROKER_STATE]
         assert found == [False] * is_told
     for other in ("t", "__consumer_offsets"):
-        plan = plan_restore(read_source(str(source)), TargetPartition(other, 0, OTHER_ID), RestoreOptions())
+        plan = plan_restore(read_source(resolve(str(source))), TargetPartition(other, 0, OTHER_ID), RestoreOptions())
         assert NoteKind.BROKER_STATE not in {note.kind for note in plan.notes}
 
 
@@ -644,7 +649,7 @@ def test_a_partition_of_kafka_0_7(tmp_path: Path, *, is_alone: bool) -> None:
         partition.mkdir()
     (partition / f"{0:020}.kafka").write_bytes(write_message(b"value"))
     with pytest.raises(KdumpError, match=r"logs of Kafka 0\.7: convert") as error:
-        read_source(str(partition))
+        read_source(resolve(str(partition)))
     assert error.value.code is Codes.NO_SEGMENTS
     assert error.value.path == str(partition)
 
@@ -655,7 +660,7 @@ def test_two_logs_of_one_base_offset(tmp_path: Path, name: str, codec: tuple[str
     """They would have one name. A hidden file that existed was named."""
     source = plain_source(tmp_path)
     shutil.copy(source / f"{10:020}.log", source / name)
-    words = ["convert", "--for-broker", "--topic", "t", "--topic-id", ID, "-o", str(tmp_path / "new"), str(source)]
+    words = ["restore", "--topic", "t", "--topic-id", ID, "-o", str(tmp_path / "new"), str(source)]
     run = kdump(*words, *codec, cwd=tmp_path)
     assert run.returncode == DAMAGE
     assert "two logs of it begin at offset 10: move one of them away, or --renumber them" in run.stderr.decode()

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import KdumpError
+from kdump.inputs import inputs_of
 from kdump.log.source import FileSource
 from kdump.reading.selection import Range
 from kdump.reading.transactionreader import TransactionReader
@@ -23,7 +24,7 @@ from kdump.spark.byteranges import ByteRange, ChangedError, byte_ranges_between
 from kdump.spark.partitions import PartitionLog, list_partitions
 from kdump.spark.positions import UNLIMITED, Budget, DataLossError, StreamPosition, StreamTracker, shares
 from kdump.spark.readrecords import ArrowOptions, read_log, read_logs
-from kdump.tasks.logs import Wanted, find_logs
+from kdump.tasks.logs import Wanted, log_files
 from tests.harness.batches import message, v2_batch
 from tests.harness.captures import Captures
 from tests.harness.examples import examples
@@ -522,7 +523,9 @@ def test_captures_that_grow_give_the_rows_of_a_batch_read(captures: Captures, tm
         partition.append(base + (1 << 30), b"")
         end = reader.end()
         got += of(reader.stretches(end))
-        assert sorted(got) == rows(read_logs(find_logs([str(partition.path(base))], raised), options)), path
+        assert sorted(got) == rows(
+            read_logs(log_files(inputs_of([str(partition.path(base))], raised, with_patterns=True), raised), options)
+        ), path
 
 
 def test_a_wrong_crc_before_a_batch_that_is_being_written(partition: Partition) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kdump.inputs import resolve
 from kdump.stats import grouping
 from kdump.stats.grouping import By, grouping_of
 from kdump.stats.report import stats_row
@@ -28,7 +29,7 @@ LOG = FIXTURES / "segments" / "v2-txn-0"
 def rows_by(path: Path, by: str) -> dict[str, dict[str, Any]]:
     kind, header = grouping_of(by)
     run = StatsRun(StatsOptions(kind, header=header))
-    for _ in Verification(run.judge(), on_error=lambda error: None).path(str(path)):
+    for _ in Verification(run.judge(), on_error=lambda error: None).items(resolve(str(path))):
         pass
     return {str(figures.group): stats_row(figures, kind, header) for figures in run.report().groups}
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.inputs import inputs_of
 from kdump.log.opening import open_source
 from kdump.stats import tally
 from kdump.stats.fold import LogPart, StatsFold
@@ -21,7 +22,7 @@ from kdump.stats.places import LogPlace
 from kdump.stats.reading import StatsReading, segment_reading
 from kdump.stats.report import stats_row
 from kdump.stats.run import StatsOptions, fold_log
-from kdump.tasks.logs import find_logs
+from kdump.tasks.logs import log_files
 from kdump.wire.compression import DEFAULT_LIMIT
 from tests.harness.batches import CODECS, CONTROL, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
 from tests.harness.captures import FIXTURES
@@ -140,7 +141,9 @@ def _check_any_order(folder: Path, random: Random, by: By, *, with_records: bool
 
 def test_groups_become_one() -> None:
     """The total is the fold of one group for all."""
-    (log, *_) = find_logs([str(FIXTURES / "segments" / "v2-txn-0")], lambda error: None)
+    (log, *_) = log_files(
+        inputs_of([str(FIXTURES / "segments" / "v2-txn-0")], lambda error: None, with_patterns=True), lambda error: None
+    )
     by_codec, by_partition = (repacked(fold_log(log, StatsOptions(by))) for by in (By.CODEC, By.PARTITION))
     by_partition.settle()
     (only,) = report(by_partition, {}, Damage()).groups

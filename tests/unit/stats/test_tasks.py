@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kdump.inputs import resolve
 from kdump.log.opening import open_source
 from kdump.stats.groupfigures import FiguresReport
 from kdump.stats.run import StatsOptions, StatsRun
@@ -28,7 +29,7 @@ def test_forged_logs(tmp_path: Path, kind: str, with_records: bool, monkeypatch:
             pass
     run = StatsRun(options)
     monkeypatch.chdir(tmp_path)
-    take_folds(["t-0"], options, run, in_process)
+    take_folds([resolve("t-0")], options, run, in_process)
     assert figures(run.report()) == [text.replace(f"{tmp_path}/", "") for text in figures(whole.report())]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -117,27 +116,3 @@ def test_outcomes_do_not_depend_on_chunks_and_logs(runs: list[list[list[Event]]]
         found += whole.outcomes(following)
     events = [event for chunks in runs for chunk in chunks for event in chunk]
     assert counted(found) == expected([event._replace(group=int(ids[event.group])) for event in events])
-
-
-def test_memory_of_a_transaction_per_batch() -> None:
-    """A hundred thousand transactions, half of which have a marker, take some bytes each."""
-    count, chunk = 100_000, 10_000
-    groups, runs = Groups(), TransactionRuns()
-    run = runs.at(LogPlace("t-0", 0, "t-0/0.log"))
-    tracemalloc.start()
-    try:
-        for first in range(0, count, chunk):
-            rows = np.zeros(chunk, row_dtype())
-            rows["magic"], rows["attributes"], rows["size"], rows["record_count"] = 2, TRANSACTIONAL, 70, 1
-            rows["producer_id"] = rows["base_offset"] = np.arange(first, first + chunk)
-            list(run.see(rows, groups.one(0)))
-            rows["attributes"][::2] |= CONTROL
-            rows["marker_type"][::2] = COMMIT
-            list(run.see(rows[::2], groups.one(0)))
-            del rows
-        left, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert left < 60 * count
-    found = counted(runs.outcomes(lambda file, producer, offset: OPEN))
-    assert found[OPEN, 0, "transactions"] == count // 2

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import inputs_of
 from kdump.log.context import FileContext
 from kdump.reading.selection import Range
 from kdump.rows.arrow import arrow_schema
 from kdump.rows.schema import Table
 from kdump.rows.tables import BATCH, RECORD
 from kdump.spark.readrecords import ArrowOptions, Mode, read_logs
-from kdump.tasks.logs import OPEN_COST, LogFile, Wanted, find_logs, plan
+from kdump.tasks.logs import OPEN_COST, LogFile, Wanted, log_files, plan
 from tests.harness.arrowrows import Row, dumped, mapped, rows_of
 from tests.harness.batches import message, v2_batch, wrapper
 from tests.harness.fast_reference import Row as Record
@@ -25,7 +26,7 @@ KINDS = [("records", RECORD), ("batches", BATCH)]
 
 def logs_of(*paths: Path | str) -> list[LogFile]:
     errors: list[KdumpError] = []
-    logs = find_logs(map(str, paths), errors.append)
+    logs = log_files(inputs_of(map(str, paths), errors.append, with_patterns=True), errors.append)
     assert not errors
     return logs
 
@@ -186,8 +187,21 @@ def test_paths(tmp_path: Path) -> None:
     (partition / "leader-epoch-checkpoint").write_text("0\n0\n")
     assert [one.path for one in logs_of(f"{tmp_path}/t-*", f"{partition}/*")] == [str(log)]
     errors: list[KdumpError] = []
-    assert find_logs([str(tmp_path / "t-empty"), str(partition / "leader-epoch-checkpoint")], errors.append) == []
+    assert (
+        log_files(
+            inputs_of(
+                [str(tmp_path / "t-empty"), str(partition / "leader-epoch-checkpoint")],
+                errors.append,
+                with_patterns=True,
+            ),
+            errors.append,
+        )
+        == []
+    )
     assert [error.code for error in errors] == [Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE]
     errors.clear()
-    assert find_logs([str(tmp_path / "no"), f"{tmp_path}/x*"], errors.append) == []
+    assert (
+        log_files(inputs_of([str(tmp_path / "no"), f"{tmp_path}/x*"], errors.append, with_patterns=True), errors.append)
+        == []
+    )
     assert [error.code for error in errors] == [Codes.MISSING, Codes.MISSING]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from kdump.verify.batchtable import BatchTable
 from kdump.verify.table import row_dtype
-
-COUNT = 20_000
 
 
 def rows_of(epochs: list[int]) -> NDArray[np.void]:
@@ -52,15 +48,3 @@ def test_no_rows() -> None:
     log = BatchTable().log_view(5, 0, [])
     assert (log.position.size, log.end_offset) == (0, 4)
     assert not list(BatchTable().epochs())
-
-
-def test_the_rows_are_in_memory_once() -> None:
-    rows = rows_of([1] * COUNT)
-    table = table_of(rows, 100)
-    tracemalloc.start()
-    try:
-        assert len(list(table.epochs())) == 1
-        assert not table.was_cleaned(0)
-        assert tracemalloc.get_traced_memory()[1] < rows.nbytes // 2
-    finally:
-        tracemalloc.stop()

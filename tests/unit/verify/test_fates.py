@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import resolve
 from kdump.kafka.startup.fate import Fate
-from kdump.verify.fates import placement_findings, start_fates
+from kdump.verify.fates import Fates, placement_findings
 from tests.harness.archives import case_files, unpack_cases
 from tests.harness.cli_runs import kdump
 
@@ -35,7 +36,7 @@ def places(root: Path, name: str) -> list[str]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["id"]))
 def test_fates(root: Path, case: dict[str, Any]) -> None:
     """Where a broker stopped, strays may have been renamed before; nothing else is known."""
-    found = start_fates(places(root, case["id"]), raised)
+    found = Fates.of([*map(resolve, places(root, case["id"]))], raised).folders
     fates = {os.path.relpath(path, root / case["id"]): known.fate for path, known in found.items()}
     assert fates.keys() == case["fate"].keys() - {"n2-d0/x-y-z"}, "no name of a partition"
     for path, fate in fates.items():
@@ -69,7 +70,7 @@ def test_a_stray_conflicts_with_nothing(root: Path) -> None:
 
 def test_without_metadata_little_is_known(root: Path, tmp_path: Path) -> None:
     shutil.copytree(root / "crafted" / "n2-d1", tmp_path / "d1")
-    found = start_fates([str(tmp_path / "d1")], raised)
+    found = Fates.of([resolve(str(tmp_path / "d1"))], raised).folders
     fates = {os.path.basename(path): known.fate for path, known in found.items()}
     assert fates["keep-lead-51-0"] is None
     assert fates["emptied-51-0"] is Fate.STRAY, "partition.metadata is missing"
@@ -78,7 +79,7 @@ def test_without_metadata_little_is_known(root: Path, tmp_path: Path) -> None:
 
 def test_one_partition(root: Path) -> None:
     path = str(root / "plain" / "n2-d0" / "deleted-51-1")
-    assert start_fates([path], raised)[path].fate is Fate.STRAY
+    assert Fates.of([resolve(path)], raised).folders[path].fate is Fate.STRAY
 
 
 def test_findings(root: Path) -> None:

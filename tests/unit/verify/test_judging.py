@@ -14,12 +14,13 @@ from kdump.cli import engine_options
 from kdump.cli.main import cli
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.fast import policy
+from kdump.inputs import resolve
 from kdump.tasks.pool import ProcessPool
 from kdump.tasks.work import in_process
 from kdump.verify import judging, readings
 from kdump.verify.judging import DistributedCheck, has_small_logs, pooled_judge
 from kdump.verify.partition import Judgement, PartitionCheck
-from kdump.verify.readings import ReadingEnd, groups_of, reading_work
+from kdump.verify.readings import Group, ReadingEnd, reading_work
 from kdump.verify.report import summary_line
 from kdump.verify.run import Judge, Verification
 from kdump.verify.segment import CheckOptions
@@ -60,7 +61,7 @@ def said(judge: Judge, *paths: Path) -> tuple[list[str], list[str]]:
     items = [
         repr(item) if isinstance(item, Finding) else summary_line(item)
         for path in paths
-        for item in verification.path(str(path))
+        for item in verification.items(resolve(str(path)))
     ]
     return items, list(map(str, errors))
 
@@ -73,7 +74,7 @@ def test_equal_with_any_number_of_processes(logs: Path, deep: bool) -> None:
     expected = said(PartitionCheck(options), *paths)
     assert len(expected[0]) > 100
     for run, min_tasks in ((in_process, 8), (ProcessPool(2), 8), (ProcessPool(7), 28)):
-        judge = pooled_judge(map(str, paths), options, run, min_tasks=min_tasks, takes_small=True)
+        judge = pooled_judge(map(resolve, map(str, paths)), options, run, min_tasks=min_tasks, takes_small=True)
         assert said(judge, *paths) == expected
 
 
@@ -82,10 +83,12 @@ def test_partitions_of_small_logs_are_checked_here(logs: Path, monkeypatch: pyte
     monkeypatch.setattr(judging, "SMALL_LOG", 12_000)
     monkeypatch.setattr(policy, "CHECKED_LOGS", 1)
     options = CheckOptions()
-    folders = {Path(group.segments[0]).parent.name for group in groups_of(str(logs)) if not has_small_logs(group)}
+    folders = {
+        Path(group.segments[0]).parent.name for group in Group.all_of(resolve(str(logs))) if not has_small_logs(group)
+    }
     assert {"damaged-crc-0", "v0-snappy-0"} <= folders
     assert "v2-txn-0" not in folders
-    judge = pooled_judge([str(logs)], options, ProcessPool(2))
+    judge = pooled_judge([resolve(str(logs))], options, ProcessPool(2))
     assert said(judge, logs) == said(PartitionCheck(options), logs)
 
 
@@ -95,13 +98,16 @@ def test_relative_paths_and_a_rate(logs: Path, monkeypatch: pytest.MonkeyPatch) 
     options = CheckOptions()
     expected = said(PartitionCheck(options), *paths)
     assert (
-        said(pooled_judge(map(str, paths), options, ProcessPool(2, rate=1 << 30), takes_small=True), *paths) == expected
+        said(
+            pooled_judge(map(resolve, map(str, paths)), options, ProcessPool(2, rate=1 << 30), takes_small=True), *paths
+        )
+        == expected
     )
 
 
 def test_who_dies_names_the_file_and_the_others_are_read(logs: Path) -> None:
     """The second of three logs was being read."""
-    groups = [group for name in ("v2-txn-0", "damaged-crc-0") for group in readings.groups_of(str(logs / name))]
+    groups = [group for name in ("v2-txn-0", "damaged-crc-0") for group in Group.all_of(resolve(str(logs / name)))]
     [[first, second, *_]] = readings.plan_readings(groups)
     work = reading_work(CheckOptions())
     before = list(work.function(first))
@@ -117,9 +123,9 @@ def test_who_dies_names_the_file_and_the_others_are_read(logs: Path) -> None:
 def test_starts(logs: Path) -> None:
     errors: list[KdumpError] = []
     options = StartOptions(is_clean=False)
-    expected = list(start_all([str(logs)], options, errors.append))
+    expected = list(start_all([resolve(str(logs))], options, errors.append))
     for jobs in (2, 7):
-        assert list(start_all([str(logs)], options, errors.append, ProcessPool(jobs))) == expected
+        assert list(start_all([resolve(str(logs))], options, errors.append, ProcessPool(jobs))) == expected
 
 
 @pytest.mark.usefixtures("small")
@@ -155,8 +161,8 @@ def test_items_are_kept_for_a_path_that_is_given_again(logs: Path, times: int) -
             alive.append(weakref.ref(error))
             yield error
 
-    check = DistributedCheck([path] * times, lambda groups: iter([(0, items())]), PartitionCheck())
-    group = groups_of(path)[0]
+    check = DistributedCheck([resolve(path)] * times, lambda groups: iter([(0, items())]), PartitionCheck())
+    group = Group.all_of(resolve(path))[0]
     held = [sum(one() is not None for one in alive) for _ in check.segments(group.segments, group.folder)]
     assert held[-1] == (100 if times == 2 else 1)
     for _ in range(1, times):

@@ -16,6 +16,7 @@ import pytest
 
 from kdump import limits
 from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.inputs import resolve
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.files import strip_credentials
 from kdump.log.metering import metered
@@ -47,7 +48,7 @@ def checking(options: CheckOptions | None = None, **arguments: Any) -> Verificat
 
 
 def verified(path: str | Path, verification: Verification | None = None) -> Verified:
-    items = list((verification or Verification()).path(str(path)))
+    items = list((verification or Verification()).items(resolve(str(path))))
     summaries = [item for item in items if isinstance(item, SegmentSummary)]
     return [item for item in items if isinstance(item, Finding)], summaries
 
@@ -440,7 +441,7 @@ def test_findings_over_the_limit_are_counted(
         batch[-1] ^= 1
     (tmp_path / f"{0:020}.log").write_bytes(b"".join(batches))
     monkeypatch.setitem(limits._given, limits.FINDINGS, limit)
-    found = [one for one in Verification().path(str(tmp_path)) if isinstance(one, Finding)]
+    found = [one for one in Verification().items(resolve(str(tmp_path))) if isinstance(one, Finding)]
     wrong = [one for one in found if one.code is Codes.BATCH_CRC]
     left_out = [one for one in found if one.code is Codes.LEFT_OUT]
     assert (len(wrong), len(left_out)) == (shown, told is not None)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.inputs import resolve
 from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.verify import settling
@@ -42,7 +43,7 @@ def live(tmp_path: Path) -> Iterator[Path]:
 
 def findings(path: Path, options: CheckOptions | None = None, **arguments: Callable[[str], Source]) -> list[Finding]:
     verification = Verification(PartitionCheck(options, **arguments))
-    return [item for item in verification.path(str(path)) if isinstance(item, Finding)]
+    return [item for item in verification.items(resolve(str(path))) if isinstance(item, Finding)]
 
 
 def serious(found: list[Finding]) -> list[str]:
@@ -346,7 +347,7 @@ def test_a_start_over_files_that_keep_changing_is_not_told(
     monkeypatch.setattr("kdump.verify.startups.check_start", starts)
     monkeypatch.setattr(settling, "PAUSE_SECONDS", 0)
     errors: list[KdumpError] = []
-    items = list(start_all([str(directory)], StartOptions(), errors.append))
+    items = list(start_all([resolve(str(directory))], StartOptions(), errors.append))
     if settles:
         assert [error.message for error in errors] == ["has become shorter"]
         assert not items

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-import tracemalloc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -528,24 +527,6 @@ def test_a_log_cut_between_batches(captures: Captures, tmp_path: Path) -> None:
     errors = {finding.code for finding in check_partition(tmp_path) if finding.severity is Severity.ERROR}
     assert errors == {Codes.INDEX_BEYOND_LOG, Codes.SNAPSHOT_BEYOND_LOG}
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-@pytest.mark.parametrize(
-    ("check", "data"),
-    [
-        (check_offset_index, np.arange(1, 1 << 21, dtype=">i4").repeat(2).tobytes()),
-        (check_time_index, np.arange(1, 1 << 21, dtype=">i4").repeat(3).tobytes()),
-    ],
-)
-def test_memory_of_a_large_index(check: Callable[[bytes, IndexedLog], Iterator[Finding]], data: bytes) -> None:
-    tracemalloc.start()
-    try:
-        assert Codes.INDEX_ORDER not in codes(check(data, log()))
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    # As int64 the columns of all entries would take ten times the bytes of the file.
-    assert most < 5 * len(data)
 
 
 def test_entries_on_both_sides_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from kdump.codes import Finding, KdumpError
 from kdump.fast import policy
+from kdump.inputs import PartitionFolder, resolve
 from kdump.log.opening import open_source
-from kdump.log.paths import PartitionFolder
 from kdump.log.source import Source
 from kdump.stats.grouping import By
 from kdump.stats.report import stats_json
@@ -45,9 +45,9 @@ def said(path: Path, options: CheckOptions, least: int) -> list[str]:
     errors: list[KdumpError] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(policy, "CHECKED_LOGS", least)
-        items = list(Verification(PartitionCheck(options), on_error=errors.append).path(str(path)))
+        items = list(Verification(PartitionCheck(options), on_error=errors.append).items(resolve(str(path))))
         run = StatsRun(StatsOptions(By.PARTITION, with_records=False, with_curves=True))
-        for item in Verification(run.judge(), on_error=errors.append, options=QUICK).path(str(path)):
+        for item in Verification(run.judge(), on_error=errors.append, options=QUICK).items(resolve(str(path))):
             if isinstance(item, Finding):
                 run.see_finding(item)
         figures = [stats_json(one, By.PARTITION) for one in run.report().groups]
@@ -143,7 +143,7 @@ def test_each_file_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(os, "open", noted_open)
     monkeypatch.setattr(os, "scandir", noted_scan)
-    assert not [item for item in Verification().path(str(folder.parent)) if isinstance(item, Finding)]
+    assert not [item for item in Verification().items(resolve(str(folder.parent))) if isinstance(item, Finding)]
     names = {path.name for path in folder.iterdir()}
     assert {name: opened[name] for name in names} == dict.fromkeys(names, 1)
     assert {name for name in opened if name[0] == "0"} - names == {f"{0:020}.txnindex"}

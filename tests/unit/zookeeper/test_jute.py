@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import tracemalloc
 
 import pytest
 
@@ -52,17 +51,3 @@ def test_an_acl_that_is_no_acl(stored: bytes, error: type[DamageError]) -> None:
         with pytest.raises(error) as caught:
             read(JuteReader(stored))
         assert type(caught.value) is error
-
-
-def test_many_rules_take_the_memory_of_their_bytes() -> None:
-    """Each took 110 bytes, and 12 in the file."""
-    count = 20_000
-    reader = JuteReader(acl([(number + 1000, b"", b"") for number in range(count)]))
-    tracemalloc.start()
-    try:
-        rules = reader.acl()
-        held, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert len(rules) == count
-    assert held < 13 * count

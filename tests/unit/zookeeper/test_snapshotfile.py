@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import tracemalloc
 from zlib import adler32
 
 from kdump.zookeeper.jute import AccessRule
@@ -51,37 +50,6 @@ def test_the_last_acl_of_a_number_counts() -> None:
 def test_an_acl_may_have_the_number_of_the_open_one() -> None:
     nodes = tree_of([(-1, [7])], [node(b"", -1)]).nodes
     assert list(nodes["/"].acl or ()) == [AccessRule(7, "", "")]
-
-
-def test_acls_that_no_node_has_take_little_memory() -> None:
-    """Each took 130 bytes, and 12 in the file."""
-    count = 20_000
-    data = snapshot([(number + 1000, []) for number in range(count)], [node(b"", -1)])
-    tracemalloc.start()
-    try:
-        parse_snapshot_content(data, Release.V36)
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert most < 40 * count
-
-
-def test_a_session_with_one_node_takes_no_set() -> None:
-    """A set takes 216 bytes, and the node 84 in the file."""
-    count = 2000
-
-    def memory(owner: int) -> int:
-        tree = ZNodeTree.initial(Release.V36)
-        paths = [f"/n{number}" for number in range(count)]
-        tracemalloc.start()
-        try:
-            for number, path in enumerate(paths):
-                tree.put(path, ZNode(None, None, owner=(1000 + number) * owner))
-            return tracemalloc.get_traced_memory()[0]
-        finally:
-            tracemalloc.stop()
-
-    assert memory(1) - memory(0) < 200 * count
 
 
 def test_the_nodes_of_a_session() -> None:

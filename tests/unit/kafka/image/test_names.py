@@ -150,7 +150,7 @@ def test_the_assignments_of_a_group(strays: Path, tmp_path: Path) -> None:
     )
 
     def assignment() -> list[str]:
-        words = ("stats", "--at", "now", "--output", "jsonl", "__consumer_offsets-0")
+        words = ("state", "--at", "now", "--output", "jsonl", "__consumer_offsets-0")
         lines = kdump(*words, cwd=tmp_path).stdout.splitlines()
         (group,) = (row for row in map(json.loads, lines) if row["type"] == "group")
         found: list[str] = group["members"][0]["assignment"]

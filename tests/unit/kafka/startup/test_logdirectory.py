@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import KdumpError
+from kdump.inputs import resolve
 from kdump.kafka.startup import logdirectory
 from kdump.kafka.startup.checkpointfile import checkpoint_words
 from kdump.kafka.startup.logdirectory import parse_folder, read_log_directory, sort_folders
@@ -37,7 +38,7 @@ def test_checkpoints_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             (root / name).write_text("0\n1\norders 0 0\n")
         read.clear()
         with Repair(RepairOptions(), on_error=pytest.fail) as job:
-            assert len(list(job.path(str(root)))) == count
+            assert len(list(job.of(resolve(str(root))))) == count
         assert sorted(read) == sorted(checkpoints)
         known = read_log_directory(str(root))
         (root / checkpoints[0]).write_text("0\n1\norders 0 1\n")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import resolve
 from kdump.log import lock
 from kdump.log.lock import DirectoryLock, LockState, lock_state
 from kdump.log.opening import open_source
@@ -35,7 +36,7 @@ def run(options: RepairOptions, path: Path, opened: Callable[[str], Source] = op
     """All partitions of ``path``; the first error is raised."""
     errors: list[KdumpError] = []
     with Repair(options, on_error=errors.append, opened=opened) as job:
-        done = list(job.path(str(path)))
+        done = list(job.of(resolve(str(path))))
     if errors:
         raise errors[0]
     return done
@@ -240,7 +241,7 @@ def test_the_lock_is_held_between_partitions(tmp_path: Path) -> None:
     shutil.copytree(partition, partition.with_name("t-1"))
     directory = partition.parent
     with Repair(RepairOptions(RepairMode.LIKE_BROKER, in_place=True), on_error=pytest.fail) as job:
-        for _ in job.path(str(directory)):
+        for _ in job.of(resolve(str(directory))):
             assert not lock.is_held(str(directory))
             assert others_see_lock(directory)
     assert not others_see_lock(directory)

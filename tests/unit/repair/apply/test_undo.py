@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import resolve
 from kdump.repair.apply import disk, journal
 from kdump.repair.apply.disk import DirectoryEntry
 from kdump.repair.apply.folders import Folders
@@ -246,7 +247,7 @@ def test_a_marker_that_the_repair_removed(tmp_path: Path, monkeypatch: pytest.Mo
             del before[f"{partition.name}/{path.name}"]
     options = RepairOptions(RepairMode.SALVAGE, in_place=True, decides_transactions=True, allow_worse_start=True)
     with Repair(options, on_error=print) as job:
-        list(job.path(str(partition)))
+        list(job.of(resolve(str(partition))))
     marker = partition.parent / MARKER
     assert not marker.exists()
     if since != "nothing":
@@ -303,7 +304,7 @@ def test_files_come_back_with_their_extended_attributes(tmp_path: Path, backup: 
         RepairMode.SALVAGE, in_place=True, decides_transactions=True, backup=backup and str(tmp_path / backup)
     )
     with Repair(options, on_error=pytest.fail) as job:
-        list(job.path(str(partition)))
+        list(job.of(resolve(str(partition))))
     (manifest,) = manifests(partition) or (tmp_path / "backup").glob("*/manifest.json")
     changed = {path for path, data in contents_before.items() if not path.exists() or path.read_bytes() != data}
     undo_repair(str(manifest))

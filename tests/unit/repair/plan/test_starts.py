@@ -14,10 +14,10 @@ import pytest
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.format.snapshot import ProducerEntry
+from kdump.inputs import PathDirectory, log_paths, resolve
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.content import sha256
 from kdump.kafka.startup.names import CLEANED, LOG, SWAP
-from kdump.log.partition import segment_files
 from kdump.repair import run as engine
 from kdump.repair.begun import undo_repair
 from kdump.repair.plan import starts
@@ -49,7 +49,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def plan_of(directory: Path, mode: RepairMode, salvaging: SalvageOptions) -> PartitionPlan:
     """As a repair in place makes it: salvage is worked out where it is asked for."""
-    segments = list(segment_files(str(directory), lambda error: None))
+    segments = list(log_paths([PathDirectory(str(directory))]))
     planner = Planner(mode, RepairSettings(), salvaging=salvaging if mode is RepairMode.SALVAGE else None)
     return planner.partition(str(directory), segments, place_of(str(directory)), is_whole=True)
 
@@ -148,7 +148,7 @@ def test_the_predicted_directory_is_the_repaired_one(
             expected[keeps] = {name: (files[name].size, sha256(files[name])) for name in files.names()}
         options = RepairOptions(mode, in_place=True, salvaging=salvaging, decides_transactions=True)
         errors: list[Exception] = []
-        for repaired in Repair(options, on_error=errors.append).path(str(directory)):
+        for repaired in Repair(options, on_error=errors.append).of(resolve(str(directory))):
             assert repaired.is_done
         if not errors:
             assert state(directory) == expected[(logs / CLEAN_SHUTDOWN).exists()], case["id"]
@@ -344,7 +344,7 @@ def test_where_the_marker_has_to_go_the_others_are_named(tmp_path: Path, monkeyp
         job = Repair(RepairOptions(RepairMode.SALVAGE, decides_transactions=True, **options), on_error=errors.append)
         try:
             with job:
-                return list(job.path(str(orders))), errors
+                return list(job.of(resolve(str(orders)))), errors
         except KdumpError as error:
             return [], [error]
 
@@ -387,7 +387,7 @@ def test_the_starts_of_the_others_are_found_once(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(engine, "_started", counted)
     options = RepairOptions(RepairMode.SALVAGE, decides_transactions=True)
     with Repair(options, on_error=pytest.fail) as job:
-        plans = [plan for plan in job.path(str(logs)) if isinstance(plan, Repaired) and plan.starts is not None]
+        plans = [plan for plan in job.of(resolve(str(logs))) if isinstance(plan, Repaired) and plan.starts is not None]
     shown = [[Path(worse.after.path).name for worse in plan.starts.worse] for plan in plans if plan.starts is not None]
     assert [names[0] for names in shown if names] == ["beside-0"] * 4
     assert started["beside-0"] == 3, "its own plan, and once with and without the marker"

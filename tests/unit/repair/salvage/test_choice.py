@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.repair.salvage.choice import fitting, heaviest_chain, in_range
+from kdump.repair.salvage.choice import heaviest_chain, in_range
 from kdump.repair.salvage.siblingcontext import SiblingContext
 from kdump.repair.salvage.table import BatchArrays
 from kdump.verify.table import row_dtype
@@ -88,28 +87,6 @@ def test_empty_batches_stay_where_they_are_in_nobodys_way() -> None:
 
 def test_nothing() -> None:
     assert chain([]) == []
-
-
-def test_many_that_fit_take_little_memory() -> None:
-    """The flipped bits of all of them at once took a kilobyte for each."""
-    count = 20_000
-    rows = np.zeros(2 * count, row_dtype())
-    rows["position"] = np.arange(2 * count) * 70
-    rows["size"], rows["magic"], rows["record_count"] = 70, 2, 1
-    rows["base_offset"] = rows["last_offset"] = np.arange(2 * count) * 3
-    others, taken = BatchArrays(rows[1::2]), BatchArrays(rows[::2])
-    # What they make once is not what is measured.
-    for table in (others, taken):
-        _ = table.first, table.last, table.position, table.end, table.records
-    tracemalloc.start()
-    try:
-        found = fitting(others, taken, strictly=False)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    # One flipped bit of each explains why it lies there.
-    assert not found.size
-    assert peak < 300 * count
 
 
 @pytest.mark.parametrize(("last", "fits"), [(18, True), (19, True), (20, False), (21, False)])

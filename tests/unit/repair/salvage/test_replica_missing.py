@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.inputs import resolve
 from kdump.kafka.producers import ProducerStates
 from kdump.repair.apply.journal import HOME
 from kdump.repair.begun import finish_repairs, undo_repair
@@ -103,7 +104,7 @@ def build(directory: Path, segments: Mapping[int, Sequence[bytes]], epochs: str 
 def run(directory: Path, options: RepairOptions) -> Repaired:
     errors: list[KdumpError] = []
     with Repair(options, on_error=errors.append) as job:
-        done = list(job.path(str(directory)))
+        done = list(job.of(resolve(str(directory))))
     if errors:
         raise errors[0]
     (repaired,) = done

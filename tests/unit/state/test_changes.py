@@ -11,7 +11,7 @@ from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance
 from kdump.kafka.image.metadatalog import MetadataBatch
 from kdump.kafka.image.replay import StatePoint
 from kdump.payloads.internal import DecodedMessage
-from kdump.stats.state.changes import ChangeWatcher
+from kdump.state.changes import ChangeWatcher
 from tests.harness.partitionrecords import partition_change
 
 TOPIC = "A" * 21 + "w"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kdump.kafka.image.image import MetadataImage
-from kdump.stats.state.metadatarows import config_resources, quota_entities
+from kdump.state.metadatarows import config_resources, quota_entities
 
 
 def test_who_has_quotas_comes_sorted_by_text() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kdump.stats.state.metadatapage import quota_owner, quota_text, time_text
-from kdump.stats.state.metadatarows import Row
+from kdump.state.metadatapage import quota_owner, quota_text, time_text
+from kdump.state.metadatarows import Row
 from kdump.system.blocks import escaped
 
 

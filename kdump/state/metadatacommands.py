@@ -13,7 +13,7 @@ from kdump.kafka.addconfig import add_config
 from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage, QuotaEntity
 from kdump.kafka.image.metadataversion import FEATURE, LEVELS
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
-from kdump.stats.state.metadatarows import StateSelection, acl_row, config_resources, quota_entities
+from kdump.state.metadatarows import StateSelection, acl_row, config_resources, quota_entities
 from kdump.system.blocks import escaped
 
 _SERVER: Final = "--bootstrap-server"

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kdump.inputs import fits
 from kdump.kafka.image.cluster import SECURITY_PROTOCOLS, Registration
 from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage, QuotaEntity, Resource
 from kdump.kafka.image.metadataversion import FEATURE, LEVELS
 from kdump.kafka.image.partitions import LOST, MIGRATING, RECOVERY_STATES, UNASSIGNED, PartitionRegistration
 from kdump.kafka.image.topics import TopicImage
-from kdump.log.topics import fits
-from kdump.stats.state.secrets import redacted
+from kdump.state.secrets import redacted
 
 _RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
 _PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")

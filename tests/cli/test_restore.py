@@ -1,4 +1,4 @@
-"""``kdump convert --for-broker`` on the command line."""
+"""``kdump restore -o`` on the command line."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from kdump.restore.target import TargetCluster
 from tests.harness.archives import unpack_cases
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.captures import FIXTURES
-from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
+from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
 
 SOURCE = FIXTURES / "segments" / "v2-txn-0"
 ID = "kdumpkdumpkdumpkdumpkg"
-ONE = ("--for-broker", "--topic", "t", "--topic-id", ID)
+ONE = ("--topic", "t", "--topic-id", ID)
 
 
-def convert(home: Path, *words: str) -> tuple[int, str, str]:
-    run = kdump("convert", *words, cwd=home)
+def restore(home: Path, *words: str) -> tuple[int, str, str]:
+    run = kdump("restore", *words, cwd=home)
     return run.returncode, run.stdout.decode(), run.stderr.decode()
 
 
@@ -37,7 +37,7 @@ def files(folder: Path) -> list[str]:
 
 def test_a_partition_in_a_new_place(tmp_path: Path) -> None:
     """LOGDIR is no log directory yet: nothing but the partition is made in it."""
-    status, text, error = convert(tmp_path, str(SOURCE), "-o", "out", *ONE, "--partition", "3")
+    status, text, error = restore(tmp_path, str(SOURCE), "-o", "out", *ONE, "--partition", "3")
     assert (status, error) == (CLEAN, "")
     assert "t-3: restored in " in text
     assert "transaction of producer" in text
@@ -50,9 +50,18 @@ def test_a_partition_in_a_new_place(tmp_path: Path) -> None:
     assert list((tmp_path / "out").iterdir()) == []
 
 
+def test_several_partitions(tmp_path: Path) -> None:
+    """Each PATH becomes the partition of its number; one that is missing does not stop the others."""
+    for number in (0, 1):
+        shutil.copytree(SOURCE, tmp_path / f"old-{number}")
+    status, _, error = restore(tmp_path, "old-1", "old-2", "old-0", "-o", "out", *ONE)
+    assert (status, error) == (UNREADABLE, "kdump: old-2: no such file or directory\n")
+    assert {name.split("/")[0] for name in files(tmp_path / "out")} == {"t-0", "t-1"}
+
+
 def test_json_lines(tmp_path: Path) -> None:
     words = (str(SOURCE), "-o", "out", *ONE, "--output", "jsonl")
-    status, text, _ = convert(tmp_path, *words)
+    status, text, _ = restore(tmp_path, *words)
     found = rows(text)
     assert status == CLEAN
     assert [row["type"] for row in found[:-1]] == ["restoreNote"] * (len(found) - 1)
@@ -65,10 +74,10 @@ def test_json_lines(tmp_path: Path) -> None:
         "type": "restored", "topic": "t", "partition": 0, "topicId": ID, "logs": 5, "logEndOffset": 448, "linked": 0,
     }  # fmt: skip
     before = files(tmp_path / "out")
-    status, text, _ = convert(tmp_path, *words)
+    status, text, _ = restore(tmp_path, *words)
     assert (status, rows(text)[-1], files(tmp_path / "out")) == (CLEAN, last, before)
-    assert "t-0: already restored in " in convert(tmp_path, *words[:-2])[1]
-    status, text, error = convert(tmp_path, *words, "--forget-producers")
+    assert "t-0: already restored in " in restore(tmp_path, *words[:-2])[1]
+    status, text, error = restore(tmp_path, *words, "--forget-producers")
     assert status == DAMAGE
     assert "--overwrite" in error
     assert "restored" not in [row["type"] for row in rows(text)]
@@ -84,12 +93,12 @@ def damaged(home: Path) -> None:
 
 def test_strict(tmp_path: Path) -> None:
     damaged(tmp_path)
-    status, text, error = convert(tmp_path, "old-0", "-o", "out", *ONE, "--strict")
+    status, text, error = restore(tmp_path, "old-0", "-o", "out", *ONE, "--strict")
     assert status == DAMAGE
     assert "t-0: lost to damage at offsets 2 to 3" in text
     assert "nothing was written" in error
     assert not (tmp_path / "out").exists()
-    status, text, _ = convert(tmp_path, "old-0", "-o", "out", *ONE)
+    status, text, _ = restore(tmp_path, "old-0", "-o", "out", *ONE)
     assert status == DAMAGE
     assert (tmp_path / "out" / "t-0" / f"{0:020}.log").read_bytes() == v2_batch(plain_rows(2), partition_leader_epoch=0)
 
@@ -97,40 +106,43 @@ def test_strict(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        (str(SOURCE), "-o", "out", "--for-broker"),
-        (str(SOURCE), "-o", "out", "--for-broker", "--topic", "t"),
-        (str(SOURCE), "-o", "out", "--for-broker", "--topic", "t", "--topic-id", "AAAAAAAAAAAAAAAAAAAAAA"),
-        (str(SOURCE), "-o", "out", "--for-broker", "--topic", "a/b", "--topic-id", ID),
+        (str(SOURCE), "-o", "out"),
+        (str(SOURCE), "-o", "out", "--topic", "t"),
+        (str(SOURCE), "-o", "out", "--topic", "t", "--topic-id", "AAAAAAAAAAAAAAAAAAAAAA"),
+        (str(SOURCE), "-o", "out", "--topic", "a/b", "--topic-id", ID),
         # A blank in a name makes the checkpoints unreadable for a broker.
-        (str(SOURCE), "-o", "out", "--for-broker", "--topic", "a b", "--topic-id", ID),
-        (str(SOURCE), "-o", "out", "--for-broker", "--topic", "..", "--topic-id", ID),
-        (str(SOURCE), "-o", "out", "--for-broker", "--topic", "t" * 250, "--topic-id", ID),
-        (str(SOURCE), "-o", "out", "--for-broker", "--topic", "__cluster_metadata", "--topic-id", ID, "--overwrite"),
+        (str(SOURCE), "-o", "out", "--topic", "a b", "--topic-id", ID),
+        (str(SOURCE), "-o", "out", "--topic", "..", "--topic-id", ID),
+        (str(SOURCE), "-o", "out", "--topic", "t" * 250, "--topic-id", ID),
+        (str(SOURCE), "-o", "out", "--topic", "__cluster_metadata", "--topic-id", ID, "--overwrite"),
         # Without markers nothing is aborted: the records would be read as committed ones.
         (str(SOURCE), "-o", "out", *ONE, "--renumber", "0", "--open-transactions", "abort"),
         (str(SOURCE), "-o", "out", *ONE, "--renumber", "0", "--open-transactions", "refuse"),
-        (str(SOURCE), "-o", "out", "--topic", "t", "--topic-id", ID),
-        (str(SOURCE), "-o", "out", *ONE, "--to", "jsonl"),
+        (str(SOURCE), "-o", "out", *ONE, "--output", "commands"),
+        (str(SOURCE), str(SOURCE.parent / "v2-0"), "-o", "out", *ONE, "--partition", "0"),
+        (str(SOURCE), f"{SOURCE}/{0:020}.log", "-o", "out", *ONE),
+        (str(SOURCE), "-o", "-", *ONE),
+        (str(SOURCE), "-o", "", *ONE),
+        ("-", "-o", "out", *ONE),
+        (str(SOURCE), *ONE),
         (str(SOURCE), "-o", "out", *ONE, "--from-log-dir", "old", "--metadata", "m"),
-        ("-o", "out", "--for-broker", "--from-log-dir", "old"),
+        ("-o", "out", "--from-log-dir", "old"),
         ("-o", "out", *ONE),
-        (str(SOURCE), "-o", "out", "--to-magic", "2", "--open-transactions", "abort"),
-        (str(SOURCE), "-o", "out", "--to-magic", "2", "--open-transactions", "12=commit"),
         (str(SOURCE), "-o", "out", *ONE, "--renumber", "0", "--open-transactions", "12=abort"),
         (str(SOURCE), "-o", "out", *ONE, "--open-transactions", "12=refuse"),
         (str(SOURCE), "-o", "out", *ONE, "--open-transactions", "12=commit,keep"),
     ],
 )
 def test_usage(tmp_path: Path, words: tuple[str, ...]) -> None:
-    assert convert(tmp_path, *words)[0] == USAGE
+    assert restore(tmp_path, *words)[0] == USAGE
     assert not (tmp_path / "out").exists()
 
 
 def test_the_target_is_a_partition_directory(tmp_path: Path) -> None:
     """LOGDIR/t-0 instead of LOGDIR: a broker would not look there."""
-    assert convert(tmp_path, str(SOURCE), "-o", "out", *ONE)[0] == CLEAN
+    assert restore(tmp_path, str(SOURCE), "-o", "out", *ONE)[0] == CLEAN
     before = files(tmp_path / "out")
-    status, _, error = convert(tmp_path, str(SOURCE), "-o", "out/t-0", *ONE)
+    status, _, error = restore(tmp_path, str(SOURCE), "-o", "out/t-0", *ONE)
     assert status == DAMAGE
     assert "is a partition directory" in error
     assert files(tmp_path / "out") == before
@@ -156,8 +168,8 @@ def new_log_directory(old: Path, home: Path) -> Path:
 @pytest.mark.slow
 def test_a_whole_log_directory(tmp_path: Path, old: Path) -> None:
     logs = new_log_directory(old, tmp_path)
-    words = ("-o", str(logs), "--for-broker", "--from-log-dir", str(old), "--metadata", str(old), "--output", "jsonl")
-    status, text, _ = convert(tmp_path, *words)
+    words = ("-o", str(logs), "--from-log-dir", str(old), "--metadata", str(old), "--output", "jsonl")
+    status, text, _ = restore(tmp_path, *words)
     found = rows(text)
     left = {f"{row['topic']}-{row['partition']}": row["kind"] for row in found if row.get("kind") == "no-target"}
     restored = {f"{row['topic']}-{row['partition']}": row for row in found if row["type"] == "restored"}
@@ -168,7 +180,7 @@ def test_a_whole_log_directory(tmp_path: Path, old: Path) -> None:
     assert {path.name for path in logs.iterdir() if path.is_dir()} == set(restored)
     for name, row in restored.items():
         assert read_topic_id(str(logs / name)) == row["topicId"]
-    status, text, error = convert(tmp_path, *words, "--overwrite", "--strict")
+    status, text, error = restore(tmp_path, *words, "--overwrite", "--strict")
     assert status == DAMAGE
     assert "nothing was written" in error
 
@@ -176,8 +188,8 @@ def test_a_whole_log_directory(tmp_path: Path, old: Path) -> None:
 def test_metadata_of_another_cluster(tmp_path: Path, old: Path) -> None:
     logs = new_log_directory(old, tmp_path)
     (logs / "meta.properties").write_text("version=1\ncluster.id=other\nnode.id=2\n")
-    words = ("-o", str(logs), "--for-broker", "--topic", "keep-51", "--metadata", str(old))
-    status, _, error = convert(tmp_path, str(old / "keep-51-0"), *words)
+    words = ("-o", str(logs), "--topic", "keep-51", "--metadata", str(old))
+    status, _, error = restore(tmp_path, str(old / "keep-51-0"), *words)
     assert status == DAMAGE
     assert "is of cluster other" in error
     assert [path.name for path in logs.iterdir()] == ["meta.properties"]
@@ -185,11 +197,11 @@ def test_metadata_of_another_cluster(tmp_path: Path, old: Path) -> None:
 
 def test_one_partition_by_the_metadata(tmp_path: Path, old: Path) -> None:
     logs = new_log_directory(old, tmp_path)
-    words = ("-o", str(logs), "--for-broker", "--metadata", str(old))
+    words = ("-o", str(logs), "--metadata", str(old))
     source = str(old / "keep-51-0")
-    assert convert(tmp_path, source, *words, "--topic", "keep-51", "--topic-id", ID)[0] == USAGE
-    assert convert(tmp_path, source, *words, "--topic", "not-there")[0] == USAGE
-    assert convert(tmp_path, source, *words, "--topic", "keep-51")[0] == CLEAN
+    assert restore(tmp_path, source, *words, "--topic", "keep-51", "--topic-id", ID)[0] == USAGE
+    assert restore(tmp_path, source, *words, "--topic", "not-there")[0] == USAGE
+    assert restore(tmp_path, source, *words, "--topic", "keep-51")[0] == CLEAN
     assert read_topic_id(str(logs / "keep-51-0")) == read_topic_id(source)
 
 
@@ -197,9 +209,9 @@ def test_ended_transactions_change_no_other_log(tmp_path: Path) -> None:
     """Only the last log gets a marker; the others may still be links."""
     shutil.copytree(SOURCE, tmp_path / "old")
     words = ("old", "-o", "out", *ONE, "--link", "hard", "--output", "jsonl")
-    assert convert(tmp_path, *words, "--open-transactions", "refuse")[0] == DAMAGE
+    assert restore(tmp_path, *words, "--open-transactions", "refuse")[0] == DAMAGE
     assert not (tmp_path / "out").exists()
-    status, text, _ = convert(tmp_path, *words, "--open-transactions", "abort")
+    status, text, _ = restore(tmp_path, *words, "--open-transactions", "abort")
     last = rows(text)[-1]
     assert (status, last["linked"], last["transactionsEnded"], last["logEndOffset"]) == (CLEAN, 4, 1, 449)
 
@@ -223,7 +235,7 @@ def test_the_coordinator_decides(
     if not is_at_hand:
         shutil.rmtree(logs / "__transaction_state-0")
     option = [word for one in words for word in ("--open-transactions", one)]
-    status, text, _ = convert(tmp_path, str(logs / "orders-0"), "-o", "out", *ONE, "--forget-producers", *option)
+    status, text, _ = restore(tmp_path, str(logs / "orders-0"), "-o", "out", *ONE, "--forget-producers", *option)
     assert status == CLEAN
     assert told in text
     words = ("--output", "jsonl", "--records", "--isolation", "read_committed", "--offset", "21416:")
@@ -236,14 +248,14 @@ def test_the_coordinator_decides(
 def test_losses_of_a_conversion(tmp_path: Path) -> None:
     """A renumbered log has no markers: what they decided is told, and --strict refuses it."""
     words = (str(SOURCE), "-o", "out", *ONE, "--renumber", "0")
-    status, _, error = convert(tmp_path, *words, "--strict")
+    status, _, error = restore(tmp_path, *words, "--strict")
     assert status == DAMAGE
     assert "--strict" in error
     assert not (tmp_path / "out").exists()
-    status, text, _ = convert(tmp_path, *words)
+    status, text, _ = restore(tmp_path, *words)
     assert status == CLEAN
     assert "of aborted transactions become visible" in text
-    status, text, _ = convert(tmp_path, *words, "--overwrite", "--output", "jsonl")
+    status, text, _ = restore(tmp_path, *words, "--overwrite", "--output", "jsonl")
     assert "aborted-records" in rows(text)[-1]["losses"]
 
 
@@ -276,20 +288,20 @@ def test_the_state_of_other_brokers_is_left_out(
 ) -> None:
     """It is no loss: --strict goes on. Named, it is restored with a note."""
     old = old_log_directory(tmp_path, {f"{topic}-0": topic_id, "mail-0": ID})
-    words = ("-o", "out", "--for-broker", "--metadata", str(metadata))
-    status, text, _ = convert(tmp_path, *words, "--from-log-dir", str(old), "--strict", "--output", "jsonl")
+    words = ("-o", "out", "--metadata", str(metadata))
+    status, text, _ = restore(tmp_path, *words, "--from-log-dir", str(old), "--strict", "--output", "jsonl")
     found = rows(text)
     left = [(row["topic"], row["isLoss"]) for row in found if row.get("kind") == "broker-state"]
     assert (status, left) == (CLEAN, [(topic, False)])
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mail-0"]
     (old / f"{topic}-0").rename(old / f"{topic}-7")
     shutil.copytree(old / f"{topic}-7", old / f"{topic}-0")
-    text = convert(tmp_path, *words, "--from-log-dir", str(old))[1]
+    text = restore(tmp_path, *words, "--from-log-dir", str(old))[1]
     assert f"{topic}-0: left out: " in text
     assert f"{topic}: 1 more left out" in text
     assert "mail-0: already restored in" in text
     if topic == "__transaction_state":
-        status, text, _ = convert(tmp_path, str(old / f"{topic}-0"), *words, "--topic", topic)
+        status, text, _ = restore(tmp_path, str(old / f"{topic}-0"), *words, "--topic", topic)
         assert status == CLEAN
         assert f"{topic}-0: state of brokers: " in text
         assert (tmp_path / "out" / f"{topic}-0").exists()
@@ -298,8 +310,8 @@ def test_the_state_of_other_brokers_is_left_out(
 def test_the_state_of_the_same_topic(tmp_path: Path, metadata: Path) -> None:
     """By its id; it comes from another disk of the cluster."""
     old = old_log_directory(tmp_path, {"__transaction_state-0": id_of(metadata, "__transaction_state")})
-    words = ("-o", "out", "--for-broker", "--metadata", str(metadata), "--from-log-dir", str(old))
-    status, text, _ = convert(tmp_path, *words)
+    words = ("-o", "out", "--metadata", str(metadata), "--from-log-dir", str(old))
+    status, text, _ = restore(tmp_path, *words)
     assert status == CLEAN
     assert "__transaction_state-0: restored in" in text
 
@@ -310,13 +322,13 @@ def test_metadata_whose_newest_snapshot_is_damaged(tmp_path: Path, metadata: Pat
     newest = max(inner.glob("*.checkpoint"))
     newest.write_bytes(newest.read_bytes()[:80])
     old = old_log_directory(tmp_path, {"mail-0": ID})
-    words = ("-o", "out", "--for-broker", "--metadata", str(metadata), "--from-log-dir", str(old))
+    words = ("-o", "out", "--metadata", str(metadata), "--from-log-dir", str(old))
     # The log has all that the snapshot had.
-    assert convert(tmp_path, *words)[::2] == (CLEAN, "")
+    assert restore(tmp_path, *words)[::2] == (CLEAN, "")
     shutil.rmtree(tmp_path / "out")
     for log in inner.glob("*.log"):
         log.unlink()
-    status, text, error = convert(tmp_path, *words)
+    status, text, error = restore(tmp_path, *words)
     assert status == CLEAN
     assert "mail-0: restored in" in text
     assert f"{newest.name}: cannot be loaded" in error
@@ -327,13 +339,13 @@ def test_a_backup_in_the_source(tmp_path: Path, metadata: Path) -> None:
     (old / "meta.properties").write_text("version=1\ncluster.id=x\nnode.id=1\n")
     (tmp_path / "link").symlink_to(old)
     before = files(tmp_path)
-    whole = ("-o", "out", "--for-broker", "--metadata", str(metadata), "--from-log-dir", str(old))
+    whole = ("-o", "out", "--metadata", str(metadata), "--from-log-dir", str(old))
     for backup in ("old", "old/backup", "link/backup", "old/mail-0/backup", "old/mail-1"):
         for words in (whole, (str(old / "mail-0"), "-o", "out", *ONE), (f"old/mail-0/{0:020}.log", "-o", "out", *ONE)):
-            status, _, error = convert(tmp_path, *words, "--backup-dir", backup)
+            status, _, error = restore(tmp_path, *words, "--backup-dir", backup)
             assert (status, "is only read" in error) == (USAGE, True)
     assert files(tmp_path) == before
-    assert convert(tmp_path, *whole, "--backup-dir", "backup")[0] == CLEAN
+    assert restore(tmp_path, *whole, "--backup-dir", "backup")[0] == CLEAN
 
 
 def test_another_kdump_is_no_broker(tmp_path: Path) -> None:
@@ -347,7 +359,7 @@ def test_another_kdump_is_no_broker(tmp_path: Path) -> None:
         with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             assert process.stdout
             process.stdout.readline()
-            status, _, error = convert(tmp_path, str(SOURCE), "-o", "out", *ONE)
+            status, _, error = restore(tmp_path, str(SOURCE), "-o", "out", *ONE)
             process.kill()
         assert status != CLEAN
         assert said in error

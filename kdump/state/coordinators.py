@@ -13,14 +13,11 @@ from kdump.kafka.coordinators import DEFAULT_PARTITIONS
 from kdump.kafka.coordinatorstate import OFFSETS
 from kdump.kafka.image.names import TopicNames
 from kdump.log.names import CLUSTER_METADATA
-from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.rows.schema import Row
-from kdump.stats.state.groups import lag, open_transaction_rows, with_topic_names
-from kdump.stats.state.reach import offset_for_time, reaches, read_reach
+from kdump.state.groups import lag, open_transaction_rows, with_topic_names
+from kdump.stats.reach import is_internal, reaches
 from kdump.verify.coordinators import STATE_TOPICS, PartitionState, coordinator_states
 from kdump.verify.partitionentries import Partition, PartitionEntries
-
-_Rows = list[Row]
 
 
 class KnownTopics(NamedTuple):
@@ -51,7 +48,7 @@ def coordinator_rows(
         for text in state.notes:
             note(f"{state.partition.name}: {text}")
         states.append(state)
-    plain = [partition for partition in logs.partitions if not _is_internal(partition)]
+    plain = [partition for partition in logs.partitions if not is_internal(partition)]
     found = {(reach.topic, reach.partition): reach for reach in reaches(plain, at, on_error)} if states else {}
     # Those of each partition are sorted.
     groups = list(heapq.merge(*(_named(state, topics) for state in states), key=lambda row: str(row["group"])))
@@ -78,35 +75,6 @@ def _named(state: PartitionState, topics: KnownTopics) -> Iterator[Row]:
     return (with_topic_names(row, name_of) for row in state.groups)
 
 
-def offset_rows(logs: PartitionEntries, timestamp: int, on_error: Callable[[KdumpError], None]) -> _Rows:
-    """The first offset at or after a time (ms since 1970) of each partition; without a record: the end of the log."""
-    rows: _Rows = []
-    for partition in logs.partitions:
-        try:
-            reach = None if _is_internal(partition) else read_reach(partition, None)
-            found = None if reach is None else offset_for_time(partition, timestamp)
-        except KdumpError as error:
-            on_error(error.located(partition.name))
-            continue
-        if reach is not None:
-            rows.append(
-                {
-                    "topic": reach.topic,
-                    "partition": reach.partition,
-                    "offset": reach.log_end if found is None else max(found[0], reach.log_start),
-                    "timestamp": None if found is None else found[1],
-                    "logStartOffset": reach.log_start,
-                    "logEndOffset": reach.log_end,
-                }
-            )
-    return sorted(rows, key=lambda row: (row["topic"], row["partition"]))
-
-
 def has_own_state(partition: Partition) -> bool:
     """The partition is of a topic whose state is shown in words of its own."""
     return partition.logs[0].context.topic in (*STATE_TOPICS, CLUSTER_METADATA)
-
-
-def _is_internal(partition: Partition) -> bool:
-    topic = partition.logs[0].context.topic
-    return topic is None or topic in INTERNAL_TOPICS.values() or topic == CLUSTER_METADATA

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kdump.kafka.image.metadataversion import LEVELS
+from kdump.state.metadatarows import Row, StateSelection, image_rows
+from kdump.state.metadatastate import MetadataState, name_of
 from kdump.stats.rowtable import table_parts
-from kdump.stats.state.metadatarows import Row, StateSelection, image_rows
-from kdump.stats.state.metadatastate import MetadataState, name_of
 from kdump.system.blocks import escaped
 
 _TITLES: Final = {

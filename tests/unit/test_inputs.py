@@ -1,4 +1,4 @@
-"""log.paths: what a PATH means."""
+"""inputs: what a PATH means."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, KdumpError
+from kdump.inputs import LogSegment, OtherFile, PathDirectory, Sibling, Stream, TextFile, resolve
 from kdump.log import files
 from kdump.log.named import STDIN
 from kdump.log.names import CLUSTER_METADATA, Kind
-from kdump.log.paths import LogSegment, OtherFile, PathDirectory, Sibling, Stream, TextFile, resolve
 
 
 def raised(error: KdumpError) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kdump.kafka.transactionends import CoordinatedTransaction, may_be_committed
-from kdump.stats.state.reach import PartitionReach
+from kdump.stats.reach import PartitionReach
 
 _ACTIVE: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 """States of a transactional id whose transaction has no marker yet in all partitions."""

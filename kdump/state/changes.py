@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from kdump.format import control
+from kdump.inputs import fits
 from kdump.kafka.image.copies import MetadataCopy, newest
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.image import (
@@ -25,11 +26,10 @@ from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, Unreadabl
 from kdump.kafka.image.partitions import NO_LEADER, RECOVERY_STATES, PartitionRegistration
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.log.names import parse_partition_directory
-from kdump.log.topics import fits
 from kdump.payloads.internal import DecodedMessage
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.reading.selection import Range
-from kdump.stats.state.metadatarows import Row, StateSelection, acl_row
+from kdump.state.metadatarows import Row, StateSelection, acl_row
 
 _MEMBERS: Final = (
     "change", "topic", "topicId", "partition", "broker", "resourceType", "resourceName", "name", "before", "after",

@@ -20,11 +20,13 @@ from kdump.format.batch import CONTROL, MAGIC, TRANSACTIONAL, parse_header
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.log import files
 from kdump.log.gaps import Gap
-from kdump.log.names import MAX_OFFSET, Kind, sibling
+from kdump.log.names import CLUSTER_METADATA, MAX_OFFSET, Kind, sibling
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import read_checkpoint, read_snapshot, read_time_index
+from kdump.payloads.topics import INTERNAL_TOPICS
+from kdump.rows.schema import Row
 from kdump.tasks.logs import LogFile
-from kdump.verify.partitionentries import Partition
+from kdump.verify.partitionentries import Partition, PartitionEntries
 from kdump.verify.table import read_rows
 
 _LATER = MAX_OFFSET
@@ -173,3 +175,33 @@ def reaches(
             continue
         if found is not None:
             yield found
+
+
+def offset_rows(logs: PartitionEntries, timestamp: int, on_error: Callable[[KdumpError], None]) -> list[Row]:
+    """The first offset at or after a time (ms since 1970) of each partition; without a record: the end of the log."""
+    rows: list[Row] = []
+    for partition in logs.partitions:
+        try:
+            reach = None if is_internal(partition) else read_reach(partition, None)
+            found = None if reach is None else offset_for_time(partition, timestamp)
+        except KdumpError as error:
+            on_error(error.located(partition.name))
+            continue
+        if reach is not None:
+            rows.append(
+                {
+                    "topic": reach.topic,
+                    "partition": reach.partition,
+                    "offset": reach.log_end if found is None else max(found[0], reach.log_start),
+                    "timestamp": None if found is None else found[1],
+                    "logStartOffset": reach.log_start,
+                    "logEndOffset": reach.log_end,
+                }
+            )
+    return sorted(rows, key=lambda row: (row["topic"], row["partition"]))
+
+
+def is_internal(partition: Partition) -> bool:
+    """The partition is of a topic of Kafka itself, or of none."""
+    topic = partition.logs[0].context.topic
+    return topic is None or topic in INTERNAL_TOPICS.values() or topic == CLUSTER_METADATA

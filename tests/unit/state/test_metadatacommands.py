@@ -6,8 +6,8 @@ import subprocess
 
 from kdump.kafka.image.image import MetadataImage
 from kdump.kafka.image.topics import TopicImage
-from kdump.stats.state.metadatacommands import metadata_commands
-from kdump.stats.state.metadatarows import StateSelection
+from kdump.state.metadatacommands import metadata_commands
+from kdump.state.metadatarows import StateSelection
 
 HOSTILE = "x\necho injected\n$(echo injected)`echo injected`'\";echo injected\r"
 

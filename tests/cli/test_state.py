@@ -1,4 +1,4 @@
-"""``kdump stats --at`` and ``--at-offset`` of a metadata log, as a process."""
+"""``kdump state`` of a metadata log, as a process."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack_cases("metadata", tmp_path_factory.mktemp("cases"))
 
 
-def stats(*words: str, cwd: Path) -> tuple[int, str, str]:
+def state(*words: str, cwd: Path) -> tuple[int, str, str]:
     """Exit status, stdout, stderr."""
-    run = kdump("stats", *words, cwd=cwd)
+    run = kdump("state", *words, cwd=cwd)
     return run.returncode, run.stdout.decode(), run.stderr.decode()
 
 
 def rows(*words: str, cwd: Path) -> list[dict[str, Any]]:
-    status, out, errors = stats(*words, "--output", "jsonl", cwd=cwd)
+    status, out, errors = state(*words, "--output", "jsonl", cwd=cwd)
     assert (status, errors) == (CLEAN, "")
     return [json.loads(line) for line in out.splitlines()]
 
@@ -36,20 +36,26 @@ def rows(*words: str, cwd: Path) -> list[dict[str, Any]]:
 def test_records(root: Path, name: str) -> None:
     case = metadata_case(name)
     at = ("--at-offset", str(case["offset"])) if case["offset"] else ("--at", str(case["time_ms"] or "now"))
-    status, out, errors = stats(*at, "--output", "records", "--show-secrets", case["dir"], cwd=root)
+    status, out, errors = state(*at, "--output", "records", "--show-secrets", case["dir"], cwd=root)
     assert (status, errors) == (CLEAN, "")
     assert as_counted(json.loads(line) for line in out.splitlines()) == as_counted(case["records"])
 
 
 def test_secrets_are_redacted(root: Path) -> None:
     for output in ("records", "jsonl", "table"):
-        _, out, _ = stats("--at", "now", "--output", output, CLUSTER, cwd=root)
+        _, out, _ = state("--at", "now", "--output", output, CLUSTER, cwd=root)
         case = metadata_case("cluster/end") if output == "records" else metadata_case("cluster/offset-203")
         for record in case["records"]:
             for name in ("salt", "storedKey", "serverKey", "tokenId"):
                 assert record["data"].get(name, "\0") not in out
-    _, out, _ = stats("--at", "now", "--output", "jsonl", "--show-secrets", CLUSTER, cwd=root)
+    _, out, _ = state("--at", "now", "--output", "jsonl", "--show-secrets", CLUSTER, cwd=root)
     assert "[redacted]" not in out
+
+
+def test_the_state_now_is_the_default(root: Path) -> None:
+    for output in ("jsonl", "records"):
+        words = ("--output", output, CLUSTER)
+        assert state(*words, cwd=root) == state("--at", "now", *words, cwd=root)
 
 
 def test_rows(root: Path) -> None:
@@ -68,20 +74,20 @@ def test_selection(root: Path) -> None:
     assert rows("--at", "now", "--topic", "p?yment*", CLUSTER, cwd=root) == found
     assert {row["type"] for row in found} <= {"metadata", "voter", "topic", "partition", "config"}
     assert {row["topic"] for row in found if row["type"] == "partition"} == {"payments"}
-    _, out, _ = stats("--at", "now", "--topic", "payments", "--output", "records", CLUSTER, cwd=root)
+    _, out, _ = state("--at", "now", "--topic", "payments", "--output", "records", CLUSTER, cwd=root)
     records = [json.loads(line) for line in out.splitlines()]
     assert {record["type"] for record in records} == {"TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD"}
     assert [record["data"]["name"] for record in records if record["type"] == "TOPIC_RECORD"] == ["payments"]
     assert len(records) == len([row for row in found if row["type"] not in ("metadata", "voter")])
     found = rows("--at", "now", "--broker", "2", CLUSTER, cwd=root)
-    _, out, _ = stats("--at", "now", "--broker", "2", "--output", "records", CLUSTER, cwd=root)
+    _, out, _ = state("--at", "now", "--broker", "2", "--output", "records", CLUSTER, cwd=root)
     assert len(out.splitlines()) == len([row for row in found if row["type"] not in ("metadata", "voter")])
     assert [row["id"] for row in found if row["type"] == "broker"] == [2]
     assert all(2 in row["replicas"] for row in found if row["type"] == "partition")
 
 
 def test_page(root: Path) -> None:
-    status, out, errors = stats("--at", "now", CLUSTER, "cluster/n101", "cluster/n103", cwd=root)
+    status, out, errors = state("--at", "now", CLUSTER, "cluster/n101", "cluster/n103", cwd=root)
     assert (status, errors) == (CLEAN, "")
     assert "after offset 311 (epoch 2, 2026-11-22 12:57:13.345)" in out
     assert "certain is what is below offset 277" in out
@@ -90,11 +96,11 @@ def test_page(root: Path) -> None:
 
 
 def test_quotas_are_exact(root: Path) -> None:
-    _, page, _ = stats("--at", "now", CLUSTER, cwd=root)
+    _, page, _ = state("--at", "now", CLUSTER, cwd=root)
     found = {line.split("│")[2].strip(): line.split("│")[3].strip() for line in page.splitlines() if "_rate" in line}
     assert found["producer_byte_rate"] == "96,989"
     assert found["controller_mutation_rate"] == "3.25"
-    _, changes, _ = stats("--between-offsets", "0:", CLUSTER, cwd=root)
+    _, changes, _ = state("--between-offsets", "0:", CLUSTER, cwd=root)
     assert "  user alice consumer_byte_rate quota 100,000\n" in changes
     assert "  user alice consumer_byte_rate quota 100,000 -> nothing\n" in changes
     assert "  client-id (default) request_percentage quota 12.5\n" in changes
@@ -102,13 +108,13 @@ def test_quotas_are_exact(root: Path) -> None:
 
 def test_names_that_are_not_there(root: Path) -> None:
     """They may be misspelled."""
-    assert stats("--at", "now", "--topic", "click*", CLUSTER, cwd=root)[2] == ""
-    status, out, errors = stats(
+    assert state("--at", "now", "--topic", "click*", CLUSTER, cwd=root)[2] == ""
+    status, out, errors = state(
         "--at", "now", "--topic", "nope", "--topic", "clicks", "--broker", "77", CLUSTER, cwd=root
     )
     assert (status, "clicks" in out) == (CLEAN, True)
     assert [line.partition(" has ")[2] for line in errors.splitlines()] == ["no topic nope there", "no broker 77 there"]
-    assert stats("--history", "topic=nope", CLUSTER, cwd=root) == (
+    assert state("--history", "topic=nope", CLUSTER, cwd=root) == (
         CLEAN,
         "",
         "kdump: no change that was asked for is there\n",
@@ -116,13 +122,13 @@ def test_names_that_are_not_there(root: Path) -> None:
 
 
 def test_a_log_that_would_be_cut(root: Path) -> None:
-    status, _, errors = stats("--at", "now", "damaged/bitflip", cwd=root)
+    status, _, errors = state("--at", "now", "damaged/bitflip", cwd=root)
     assert status == DAMAGE
     assert "error KD421 metadata-log-cut" in errors
     assert "cuts the log here" in errors
-    status, out, _ = stats("--at", "now", "--output", "jsonl", "damaged/bitflip", cwd=root)
+    status, out, _ = state("--at", "now", "--output", "jsonl", "damaged/bitflip", cwd=root)
     assert json.loads(out.splitlines()[-1])["code"] == "KD421"
-    status, _, errors = stats("--at", "now", "damaged/sound", cwd=root)
+    status, _, errors = state("--at", "now", "damaged/sound", cwd=root)
     assert (status, errors) == (CLEAN, "")
 
 
@@ -139,8 +145,8 @@ def test_a_log_that_would_be_cut(root: Path) -> None:
         ("snapshot-beyond", "KD426"),
     ],
 )
-def test_verify_and_stats_say_what_is_wrong(root: Path, name: str, code: str) -> None:
-    status, _, errors = stats("--at", "now", f"damaged/{name}", cwd=root)
+def test_verify_and_state_say_what_is_wrong(root: Path, name: str, code: str) -> None:
+    status, _, errors = state("--at", "now", f"damaged/{name}", cwd=root)
     assert (status, f" {code} " in errors) == (DAMAGE, True)
     run = kdump("verify", f"damaged/{name}/__cluster_metadata-0", cwd=root)
     assert (run.returncode, f" {code} " in run.stdout.decode()) == (DAMAGE, True)
@@ -150,11 +156,11 @@ def test_verify_and_stats_say_what_is_wrong(root: Path, name: str, code: str) ->
     "words",
     [
         ["--at", "now", "--at-offset", "5", CLUSTER],
-        ["--broker", "1", CLUSTER],
-        ["--show-secrets", CLUSTER],
-        ["--output", "records", CLUSTER],
+        ["--history", "group=g", CLUSTER],
+        ["--at-zxid", "1", CLUSTER],
         ["--at-offset", "-1", CLUSTER],
-        ["--at", "now", "--quick", CLUSTER],
+        ["--at-offset", "5", "--output", "reset-csv", CLUSTER],
+        ["--decode", "auto", "--between", "now..", CLUSTER],
         ["--at", "now", "--between-offsets", "1:2", CLUSTER],
         ["--history", "colour=red", CLUSTER],
         ["--history", "broker=x", CLUSTER],
@@ -162,17 +168,17 @@ def test_verify_and_stats_say_what_is_wrong(root: Path, name: str, code: str) ->
     ],
 )
 def test_usage(root: Path, words: list[str]) -> None:
-    assert stats(*words, cwd=root)[0] == USAGE
+    assert state(*words, cwd=root)[0] == USAGE
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    status, out, errors = stats("--at", "now", ".", cwd=tmp_path)
+    status, out, errors = state("--at", "now", ".", cwd=tmp_path)
     assert (status, out) == (UNREADABLE, "")
     assert "no segment files" in errors
 
 
 def test_commands(root: Path) -> None:
-    _, out, errors = stats("--at", "now", "--output", "commands", CLUSTER, cwd=root)
+    _, out, errors = state("--at", "now", "--output", "commands", CLUSTER, cwd=root)
     assert errors == ""
     lines = out.splitlines()
     assert 'kafka-features.sh --bootstrap-server "$SERVER" upgrade --metadata 4.3-IV0' in lines
@@ -180,7 +186,7 @@ def test_commands(root: Path) -> None:
     assert f"{create} elr-41 --replica-assignment 1:2:3,2:3:1,3:1:2" in lines
     assert any(line.startswith("kafka-acls.sh") and "--deny-principal User:bob" in line for line in lines)
     assert sum("password=PASSWORD" in line for line in lines) == 2
-    _, out, _ = stats("--at", "now", "--output", "commands", "--topic", "elr-41", CLUSTER, cwd=root)
+    _, out, _ = state("--at", "now", "--output", "commands", "--topic", "elr-41", CLUSTER, cwd=root)
     assert [line.split()[0] for line in out.splitlines()] == ["kafka-topics.sh", "kafka-configs.sh"]
 
 
@@ -220,7 +226,7 @@ def test_history(root: Path) -> None:
     assert {(row["topic"], row["partition"]) for row in found} == {("payments", 2)}
     changes = [row["change"] for row in rows("--history", "broker=3", "--between-offsets", ":200", CLUSTER, cwd=root)]
     assert changes[:3] == ["broker-registered", "broker-unfenced", "broker-fenced"]
-    status, out, errors = stats("--history", "broker=3", "cluster/n2", cwd=root)
+    status, out, errors = state("--history", "broker=3", "cluster/n2", cwd=root)
     assert (status, "known from a snapshot only" in errors) == (CLEAN, True)
     assert "3 broker-registered" in out
 
@@ -230,11 +236,11 @@ def test_what_was_aborted_did_not_change(root: Path) -> None:
         rows("--between-offsets", "109:", f"damaged/{name}-transaction", cwd=root) for name in ("aborted", "committed")
     ]
     assert [len(found) for found in last] == [0, 1]
-    status, out, _ = stats("--between-offsets", "109:", "damaged/open-transaction", cwd=root)
+    status, out, _ = state("--between-offsets", "109:", "damaged/open-transaction", cwd=root)
     assert (status, out.count("topic-created")) == (CLEAN, 0)
 
 
 def test_refused_records_are_no_changes(root: Path) -> None:
     for name in ("fence-unknown", "remove-unknown-topic", "change-unknown-topic"):
-        status, out, _ = stats("--between-offsets", "109:", f"damaged/{name}", cwd=root)
+        status, out, _ = state("--between-offsets", "109:", f"damaged/{name}", cwd=root)
         assert (status, out) == (DAMAGE, "")

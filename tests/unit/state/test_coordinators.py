@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from kdump.codes import KdumpError
+from kdump.inputs import resolve
 from kdump.kafka.image.names import TopicNames
-from kdump.stats.state.coordinators import KnownTopics, coordinator_rows, offset_rows
-from kdump.stats.state.groups import abort_command
-from kdump.stats.state.reach import PartitionReach
+from kdump.state.coordinators import KnownTopics, coordinator_rows
+from kdump.state.groups import abort_command
+from kdump.stats.reach import PartitionReach, offset_rows
 from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, v2_batch
 from tests.harness.cli_runs import kdump
@@ -53,7 +54,7 @@ def raised(error: KdumpError) -> None:
 
 
 def rows(logs: Path, at: int | None, count: int | None = None) -> dict[str, Collection[dict[str, Any]]]:
-    entries = PartitionEntries([str(logs)], on_error=raised)
+    entries = PartitionEntries([resolve(str(logs))], on_error=raised)
     return dict(coordinator_rows(entries, at, KnownTopics(TopicNames([]), count), lambda note: None, raised))
 
 
@@ -98,12 +99,12 @@ def test_a_directory_gives_a_shell_no_command() -> None:
     ("at", "offset", "timestamp"), [(-5, 5, 0), (0, 5, 0), (1, 6, 1), (2, 7, 1000), (2001, 9, 3000), (3001, 10, None)]
 )
 def test_offsets_for(logs: Path, at: int, offset: int, timestamp: int | None) -> None:
-    (row,) = offset_rows(PartitionEntries([str(logs)], on_error=raised), NOW + at, raised)
+    (row,) = offset_rows(PartitionEntries([resolve(str(logs))], on_error=raised), NOW + at, raised)
     assert (row["offset"], row["timestamp"]) == (offset, None if timestamp is None else NOW + timestamp)
 
 
 def test_reset_csv(logs: Path) -> None:
-    run = kdump("stats", "--at", "now", "--output", "reset-csv", ".", cwd=logs)
+    run = kdump("state", "--at", "now", "--output", "reset-csv", ".", cwd=logs)
     assert run.stdout.decode() == "in,t,0,6\nout,t,0,4\nx,u,0,1\n"
     run = kdump("stats", "--offsets-for", str(NOW + 2), "--output", "reset-csv", ".", cwd=logs)
     assert run.stdout.decode() == "t,0,7\n"
@@ -111,11 +112,11 @@ def test_reset_csv(logs: Path) -> None:
 
 def test_values_by_key(logs: Path) -> None:
     def values(*words: str) -> dict[str, str]:
-        run = kdump("stats", *words, "--output", "jsonl", "t-0", cwd=logs)
+        run = kdump("state", *words, "--output", "jsonl", "t-0", cwd=logs)
         return {row["key"]: row["value"] for row in map(json.loads, run.stdout.splitlines())}
 
     assert values("--at", "now") == {"a": "v5", "b": "v6", "k": "v7"}, "what is open does not count"
     assert values("--at", str(NOW + 2500)) == {"a": "v5", "b": "v6"}
     assert values("--at", str(NOW)) == {"a": "v5"}
     assert values("--at", "now", "--key-decoder", "hex") == {"61": "v5", "62": "v6", "6b": "v7"}
-    assert b'"key"' not in kdump("stats", "--at", "now", "--output", "jsonl", ".", cwd=logs).stdout
+    assert b'"key"' not in kdump("state", "--at", "now", "--output", "jsonl", ".", cwd=logs).stdout

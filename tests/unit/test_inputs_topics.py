@@ -1,4 +1,4 @@
-"""log.topics: which partitions a ``--topic`` takes."""
+"""inputs: which partitions a ``--topic`` takes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, KdumpError
-from kdump.log.files import strip_credentials
-from kdump.log.topics import fits, paths_of_topics
+from kdump.inputs import fits, inputs_of
 
 
 @pytest.fixture
@@ -22,9 +21,8 @@ def logs(tmp_path: Path) -> Path:
 
 def chosen(folder: Path, patterns: list[str], *names: str) -> tuple[list[str], list[KdumpError]]:
     errors: list[KdumpError] = []
-    paths = [strip_credentials(str(folder / name)) for name in names or ("",)]
-    found = [str(Path(path).relative_to(folder)) for path in paths_of_topics(paths, patterns, errors.append)]
-    return found, errors
+    inputs = inputs_of([folder / name for name in names or ("",)], errors.append, topics=patterns)
+    return [str(Path(one.path).relative_to(folder)) for one in inputs], errors
 
 
 @pytest.mark.parametrize(
