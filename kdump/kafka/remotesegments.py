@@ -9,7 +9,7 @@ RemoteLogSegmentState). The frame is that of docs/spec/formats.md#8-kraft-checkp
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -178,24 +178,34 @@ class RemoteSegments:
             del self.by_id[one.segment_id]
 
 
-def read_remote_segments(log_directory: str, *, at: int | None = None, at_offset: int | None = None) -> RemoteSegments:
-    """What the logs of the topic in a log directory tell.
+def metadata_directories(log_directory: str) -> tuple[str, ...]:
+    """The partitions of the topic in a log directory, on this machine or in a store."""
+    return topic_directories(log_directory, REMOTE_METADATA)
+
+
+def read_remote_segments(
+    folders: Iterable[str], *, at: int | None = None, at_offset: int | None = None
+) -> RemoteSegments:
+    """What the logs of the topic tell.
 
     Args:
-        log_directory: on this machine or in a store.
+        folders: its partitions.
         at: ms since 1970; records with a later timestamp do not count.
-        at_offset: of each partition of the topic; records from there on do not count.
+        at_offset: the last offset of each partition that counts.
     """
     found = RemoteSegments()
-    for folder in topic_directories(log_directory, REMOTE_METADATA):
+    numbers = set()
+    for folder in folders:
         named = parse_partition_directory(os.path.basename(folder))
         logs = tuple(log_paths([PathDirectory(folder)]))
         found.is_complete &= bool(logs) and base_of(logs[0]) == 0
         assert named is not None
+        numbers.add(named[1])
         for path in logs:
             for record in _records(path, found):
-                if (at is None or record.timestamp <= at) and (at_offset is None or record.offset < at_offset):
+                if (at is None or record.timestamp <= at) and (at_offset is None or record.offset <= at_offset):
                     found.take(record.type, record.values, named[1], record.offset, record.timestamp)
+    found.is_complete &= numbers == set(range(len(numbers))) and bool(numbers)
     return found
 
 
@@ -209,22 +219,22 @@ def remote_ranges(partition_directory: str) -> Sequence[RemoteRange]:
     if parsed is None or is_uri(directory):
         return ()
     log_directory = os.path.dirname(directory)
-    folders = topic_directories(log_directory, REMOTE_METADATA)
+    folders = metadata_directories(log_directory)
     logs = tuple(log_paths(map(PathDirectory, folders)))
     topic_id = read_topic_id(directory) if logs else None
     if topic_id is None:
         return ()
     # Thousands of partitions ask.
-    return _ranges(log_directory, tuple(map(files.file_state, logs))).get((topic_id, parsed[1]), ())
+    return _ranges(folders, tuple(map(files.file_state, logs))).get((topic_id, parsed[1]), ())
 
 
 @lru_cache(maxsize=4)
 def _ranges(
-    log_directory: str, states: Sequence[files.FileState | None]
+    folders: Sequence[str], states: Sequence[files.FileState | None]
 ) -> Mapping[TopicPartitionId, Sequence[RemoteRange]]:
     """The ranges by partition. ``states``: of the logs of the topic; see ``files.file_state``."""
     found: dict[TopicPartitionId, list[RemoteRange]] = {}
-    for one in read_remote_segments(log_directory).listed():
+    for one in read_remote_segments(folders).listed():
         if one.state is SegmentState.COPY_SEGMENT_FINISHED and one.offsets is not None:
             found.setdefault(one.owner, []).append(one.offsets)
     return {partition: sorted(ranges) for partition, ranges in found.items()}

@@ -20,7 +20,13 @@ from kdump.format.checkpoint import (
     PARTITION_METADATA,
     write_partition_metadata,
 )
-from kdump.kafka.remotesegments import RemoteSegments, SegmentState, TopicPartitionId, read_remote_segments
+from kdump.kafka.remotesegments import (
+    RemoteSegments,
+    SegmentState,
+    TopicPartitionId,
+    metadata_directories,
+    read_remote_segments,
+)
 from kdump.log import files
 from kdump.log.listing import ListingEntry
 from kdump.log.memory import MemorySource
@@ -173,7 +179,7 @@ class TierStore(Store):
     def known(self) -> RemoteSegments | None:
         """What the metadata in the log directory says."""
         if self._known is None and self.metadata is not None:
-            self._known = read_remote_segments(self.metadata)
+            self._known = read_remote_segments(metadata_directories(self.metadata))
         return self._known
 
     def pieces(self, directory: str) -> list[Piece]:
