@@ -78,6 +78,9 @@ def _may_be_a_bucket(path: str, listing: Callable[[str], Sequence[ListingEntry]]
     name = parse_file_name(path)
     if name is not None:
         return name.is_remote and not name.state
+    folder = path.rstrip("/").rpartition("/")[2]
+    if parse_partition_directory(folder) is not None and not _LOCAL_FOLDER.fullmatch(folder):
+        return False
     entries = listing(path)
     return bool(entries) and not any(map(_is_of_a_broker, entries))
 
