@@ -5,6 +5,8 @@ import os
 
 def main() -> None:
     """Run the command line. An interrupt ends it with status 130 also while its modules are imported."""
+    # numpy starts a thread of OpenBLAS for each core, which costs a third of its import. kdump multiplies no matrices.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from kdump.cli.main import main as run
 

@@ -126,7 +126,8 @@ class Codes(Enum):
         "left-out",
         "more than kdump keeps",
         "A log has more findings than kdump keeps in memory. The others are counted and left out, and the exit status "
-        "counts them. kdump --most findings=NUMBER raises the limit. See LIMITS in kdump(1).",
+        "counts them. kdump --most findings=NUMBER raises the limit. Or stats has more groups than kdump keeps: the "
+        "figures of the others are together in one group. See LIMITS in kdump(1).",
         Severity.WARNING,
     )
 
@@ -353,7 +354,7 @@ class Codes(Enum):
         "KD218",
         "control-type",
         "a control record of an unknown type",
-        "A control record has a type that Kafka 4.3.1 does not know, or a transaction marker is neither COMMIT nor "
+        "A control record has a type that no Kafka known here knows, or a transaction marker is neither COMMIT nor "
         "ABORT. Recovery fails if it belongs to a producer. The transaction stays open.",
         Severity.WARNING,
     )
@@ -361,9 +362,9 @@ class Codes(Enum):
         "KD219",
         "payload-unknown",
         "a record type or version that the decoder does not know",
-        "A record of one of Kafka's internal topics has a type, or its value has a version, that Kafka 4.3.1 does "
-        "not have. A newer broker wrote it, or the name of the topic is wrong. Instead, dump shows the bytes or "
-        "the text of the Java tool.",
+        "A record of one of Kafka's internal topics has a type, or its value has a version, that no Kafka known here "
+        "has. A newer broker wrote it, or the name of the topic is wrong. Instead, dump shows the bytes or the text of "
+        "the Java tool.",
         Severity.INFO,
     )
     WRAPPER_KEY = Code(
@@ -762,6 +763,15 @@ class Codes(Enum):
         "read the log then disagree about the cluster. One of the two was changed. Of snapshots that are much smaller "
         "than what the log gives, kdump compares as many as it can in a time in proportion to the bytes, and says "
         "which ones it does not compare.",
+    )
+    NEWER_KAFKA = Code(
+        "KD428",
+        "newer-kafka",
+        "written by a newer Kafka than kdump knows",
+        "A level, a type of record, a version, a tagged field or a config is in no release of Kafka that this kdump "
+        "knows (kdump --version names the newest). That is no damage. It is told once for each kind, and stays as it "
+        "is stored. The metadata image does without it. A broker of a release that does not know it may stop.",
+        Severity.INFO,
     )
     STRAY = Code(
         "KD431",

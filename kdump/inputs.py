@@ -270,8 +270,8 @@ def inputs_of(
 
     Args:
         paths: as the user gave them.
-        on_error: takes what is wrong with a PATH: MISSING for a pattern that nothing fits, UNREADABLE for a store that
-            cannot be asked, NO_SEGMENTS for a topic that no partition has. The others follow.
+        on_error: takes MISSING for a pattern that nothing fits, UNREADABLE for a store that cannot be asked what fits,
+            NO_SEGMENTS for a topic that no partition has. The others follow.
         topics: of log directories only the partitions of these topics; names or patterns, see ``fits``.
         world: files are logs of this world, whatever their names.
         with_patterns: paths of this machine may be patterns, too; elsewhere the shell replaces those.
@@ -293,7 +293,7 @@ def inputs_of(
 
 
 def input_of(path: str | os.PathLike[str], world: World | None = None) -> Input:
-    """What one PATH means, as a user gave it; see ``inputs_of``. Raises as ``resolve``."""
+    """What one PATH means, as a user gave it; see ``inputs_of``."""
     return resolve(files.strip_credentials(os.fspath(path)), world)
 
 
@@ -311,19 +311,17 @@ def resolve(path: str, world: World | None = None, *, is_named: bool = True) -> 
 
     The operating system is asked once. The store of a URI is asked only where the name is not that of a segment file.
     Only a path that a user named is a stream (see ``files.strip_credentials``).
-
-    Raises:
-        KdumpError: UNREADABLE, when a store cannot be asked.
     """
     if path == STDIN:
         return _stream(path, world)
+    mode = 0
     if is_uri(path):
-        mode = stat.S_IFDIR if files.is_directory(path) else 0
+        # Where the store cannot be asked, who opens the file says so in its turn.
+        with suppress(KdumpError):
+            mode = stat.S_IFDIR if files.is_directory(path) else 0
     else:
-        try:
+        with suppress(OSError, ValueError):
             mode = os.stat(path).st_mode
-        except (OSError, ValueError):
-            mode = 0
     if stat.S_ISDIR(mode):
         return PathDirectory(path, is_named=is_named)
     if is_stream_mode(mode) and not is_text_file(path) and was_named(path):

@@ -11,15 +11,17 @@ from typing import Final
 FINDINGS: Final = "findings"
 METADATA: Final = "metadata"
 COMPARED: Final = "compared"
+GROUPS: Final = "groups"
 DEFAULTS: Final[Mapping[str, int]] = {
     FINDINGS: 100_000,
     METADATA: 5_000_000,
     COMPARED: 20_000_000,
+    GROUPS: 100_000,
 }
 """By kind.
 
 Findings about the bytes of one log. Records that add something to the image of a metadata log. Records of that image
-that are compared with those of its snapshots.
+that are compared with those of its snapshots. Groups of figures that are not those of files or of contents.
 """
 
 _given: dict[str, int] = {}

@@ -80,6 +80,11 @@ def log_titles() -> str:
     return " or ".join(world.title for world in WORLDS if world.log_suffix)
 
 
+def path_titles() -> str:
+    """The worlds that have PATHs of their own, for people."""
+    return " or ".join(world.title for world in WORLDS if world.has_paths)
+
+
 def world_of_format(log_format: str | None) -> World | None:
     """The world that ``--log-format`` names; None: none."""
     return next((world for world in WORLDS if log_format and world.log_format == log_format), None)

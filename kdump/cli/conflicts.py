@@ -410,8 +410,8 @@ REPAIR: Final = (
 )
 
 
-def zookeeper_facts(paths: Sequence[str]) -> dict[str, str | bool | None]:
-    """The facts that a PATH is of ZooKeeper, and that another one is not."""
+def world_facts(paths: Sequence[str]) -> dict[str, str | bool | None]:
+    """The facts that a PATH is of a world with its own files, and that another one is not."""
     is_there = [world_of_path(path) is not None for path in paths]
     if True not in is_there:
         return {"a file of ZooKeeper": None, "another PATH": None}

@@ -137,11 +137,7 @@ def convert(source: str | None, destination: str | None, **others: Any) -> int:
     console = Console(show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
-    try:
-        given.input = input_of(source, given.world)
-    except KdumpError as error:
-        status.fail(error.located(source))
-        return status.code
+    given.input = input_of(source, given.world)
     conversion = replace(conversion_of(given, [given.input], console.note), skip_damaged=given.skip_damaged)
     if world_of_store(source) is not None and options.first(CONVERSIONS) is None:
         with unwound():

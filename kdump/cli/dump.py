@@ -19,7 +19,7 @@ from kdump.cli.common import (
     reading_options,
     topic_option,
 )
-from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions, zookeeper_facts
+from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions, world_facts
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine_options import choose_engine, no_jobs_option, spark_options
@@ -32,7 +32,7 @@ from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
 from kdump.dump.targets import Target, bytes_of, listed_targets, target_by_java_name, targets_of
-from kdump.dump.text.dialect import KAFKA_4_3, Dialect, TooNewError
+from kdump.dump.text.dialect import NEWEST_DIALECT, Dialect, TooNewError
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
 from kdump.inputs import Input, input_of, inputs_of, is_text_file
@@ -279,7 +279,7 @@ def _facts(given: DumpArguments) -> dict[str, str | bool | None]:
         "text files only": text_file if not names_files and all(map(is_text_file, paths)) else None,
         "a stream": next(filter(reads_once, paths), None),
         "a URI": any(map(is_uri, paths)),
-        **zookeeper_facts(() if given.files is not None else paths),
+        **world_facts(() if given.files is not None else paths),
     }
 
 
@@ -296,7 +296,7 @@ def _explain(position: int, given: DumpArguments) -> int:
     return status.code
 
 
-def _text(given: DumpArguments, dialect: Dialect = KAFKA_4_3) -> TextOptions:
+def _text(given: DumpArguments, dialect: Dialect = NEWEST_DIALECT) -> TextOptions:
     """What the compatible text shows."""
     decoders = given.key_decoder_class, given.value_decoder_class
     return TextOptions(

@@ -10,11 +10,13 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from kdump import releases
 from kdump.cli.arguments import DumpArguments
 from kdump.cli.options import Command, OptionGroup, option
-from kdump.dump.text.dialect import KAFKA_4_3, Dialect
-from kdump.dump.text.options import DECODER_CLASSES, MAX_BYTES, MAX_MESSAGE_SIZE, VERSIONS, Decoder
+from kdump.dump.text.dialect import NEWEST_DIALECT, Dialect
+from kdump.dump.text.options import DECODER_CLASSES, MAX_BYTES, MAX_MESSAGE_SIZE, Decoder
 from kdump.payloads.topics import INTERNAL_TOPICS
+from kdump.releases import NEWEST
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -68,9 +70,9 @@ def decoder(name: str | None, dialect: Dialect) -> Decoder:
 
 def asked_dialect(version: str | None) -> Dialect:
     """The dialect of ``--dialect``. UsageError for an option that DumpLogSegments of that version does not have."""
-    if version is None or version == KAFKA_4_3.version:
-        return KAFKA_4_3
-    from kdump.dump.text.dialects import DIALECTS  # not needed by a dump as 4.3 makes it
+    if version is None or version == NEWEST_DIALECT.version:
+        return NEWEST_DIALECT
+    from kdump.dump.text.dialects import DIALECTS  # not needed by a dump as the newest makes it
 
     dialect = DIALECTS[version]
     given = click.get_current_context().params
@@ -84,8 +86,8 @@ _OPTIONS: Final = (
     option(
         OptionGroup.JAVA,
         "--dialect",
-        type=click.Choice(VERSIONS),
-        show_default="4.3",
+        type=click.Choice(releases.DIALECTS),
+        show_default=NEWEST.name,
         help="Print as DumpLogSegments of that version of Kafka does.",
     ),
     option(OptionGroup.JAVA, "--deep-iteration", is_flag=True, help="Show records, not only batches."),

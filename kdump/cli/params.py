@@ -340,7 +340,7 @@ class HistoryParam(click.ParamType[HistoryOf]):
 
 
 class ZxidParam(click.ParamType[int]):
-    """The number of a transaction of ZooKeeper: ``0x`` and hexadecimal digits, or decimal."""
+    """The zxid of a transaction: ``0x`` and hexadecimal digits, or decimal."""
 
     name = "Z"
 

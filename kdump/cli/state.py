@@ -15,7 +15,7 @@ from kdump.cli.common import (
     limit_option,
     reading_options,
 )
-from kdump.cli.conflicts import STATE, STATE_QUESTIONS, GivenOptions, zookeeper_facts
+from kdump.cli.conflicts import STATE, STATE_QUESTIONS, GivenOptions, world_facts
 from kdump.cli.console import Console
 from kdump.cli.engine_options import tell_brokers
 from kdump.cli.exit_status import RunStatus
@@ -80,7 +80,7 @@ def state(paths: tuple[str, ...], **others: Any) -> int:
     if not paths:
         raise click.UsageError("no PATH given (kdump state --help)")
     given = StateArguments({"paths": tuple(map(strip_credentials, paths)), **others})
-    options = GivenOptions(zookeeper_facts(given.paths))
+    options = GivenOptions(world_facts(given.paths))
     options.check(STATE)
     if options.first(STATE_QUESTIONS) is None:
         given.at = NOW

@@ -18,7 +18,7 @@ from kdump.cli.common import (
     reading_options,
     topic_option,
 )
-from kdump.cli.conflicts import STATS, GivenOptions, zookeeper_facts
+from kdump.cli.conflicts import STATS, GivenOptions, world_facts
 from kdump.cli.console import Console
 from kdump.cli.engine_options import choose_engine, engine_options, tell_brokers
 from kdump.cli.exit_status import RunStatus
@@ -98,7 +98,7 @@ def stats(paths: tuple[str, ...], **others: Any) -> int:
         raise click.UsageError("no PATH given (kdump stats --help)")
     given = StatsArguments({"paths": tuple(map(strip_credentials, paths)), **others})
     by_contents = given.by if given.by.startswith(("key", "header:")) else None
-    GivenOptions({"contents": by_contents, **zookeeper_facts(given.paths)}).check(STATS)
+    GivenOptions({"contents": by_contents, **world_facts(given.paths)}).check(STATS)
     console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
     begin(given, console)
     status = RunStatus(console.show_error)
@@ -156,7 +156,7 @@ def _count(given: StatsArguments, console: Console, status: RunStatus) -> None:
                     reporter.note(f"{item.path}: {counted(item.batches, 'batch', 'batches')}, {depth}")
         except KdumpError as error:
             status.fail(error.located(found.path))
-    report = run.report()
+    report = _report(run, console)
     _write(report, options, given, console)
     if page is not None:
         # The report may go to the same place.
@@ -202,6 +202,14 @@ def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
     if finding.code is Codes.FOREIGN_FILE:
         # The figures have nothing of the file, and the page only counts findings.
         console.note(f"{finding.path}: {finding.message}")
+
+
+def _report(run: StatsRun, console: Console) -> FiguresReport:
+    """The figures, after what kdump does not keep of them was told."""
+    for finding in run.left_out():
+        run.see_finding(finding)
+        console.note(f"{finding.code.value.code} {finding.message}")
+    return run.report()
 
 
 def _write(report: FiguresReport, options: StatsOptions, given: StatsArguments, console: Console) -> None:

@@ -21,7 +21,7 @@ from kdump.reading.selection import Range, Selection
 from kdump.rows.filetables import CHECKPOINT, EPOCH, PROPERTY
 from kdump.rows.schema import Column, ColumnType, Table
 from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
-from kdump.worlds import log_titles
+from kdump.worlds import log_titles, path_titles
 
 if TYPE_CHECKING:
     from kdump.log.context import FileContext
@@ -183,7 +183,10 @@ _OPTIONS: Final = (
     ),
     option(OptionGroup.OUTPUT, "--redact-key", metavar="SECRET", help="--redact with the same hashes in every run."),
     option(
-        OptionGroup.OUTPUT, "--show-secrets", is_flag=True, help="Files of ZooKeeper: with passwords, salts and keys."
+        OptionGroup.OUTPUT,
+        "--show-secrets",
+        is_flag=True,
+        help=f"Files of {path_titles()}: with passwords, salts and keys.",
     ),
     color_option("tables"),
     option(OptionGroup.OUTPUT, "--pager", is_flag=True, help="Show the output in $PAGER when it goes to a terminal."),

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from kdump.codes import Codes, DamageError
 from kdump.format.batch import wrap_int64
+from kdump.releases import NEWEST, Release
 
 OFFSET_ENTRY: Final = struct.Struct(">ii")
 """Relative offset, position."""
@@ -89,24 +90,23 @@ def rising_part(entries: Sequence[_Timed], key: Callable[[_Timed], int], base_of
     return entries[:count]
 
 
-def parse_txn_index(data: bytes) -> list[AbortedTxn]:
+def parse_txn_index(data: bytes, release: Release = NEWEST) -> list[AbortedTxn]:
     """All entries. Raises as ``txn_entries``."""
-    return list(txn_entries(data))
+    return list(txn_entries(data, release))
 
 
-def txn_entries(data: bytes) -> Iterator[AbortedTxn]:
-    """The entries one by one, as far as they can be read.
+def txn_entries(data: bytes, release: Release = NEWEST) -> Iterator[AbortedTxn]:
+    """The entries one by one, as far as a release of Kafka reads them (TransactionIndex, AbortedTxn).
 
     Raises:
-        DamageError: TXN_INDEX_VERSION, with the entry's position. As in Kafka (AbortedTxn, TransactionIndex), only the
-            first byte of the version is checked, and a negative one passes.
+        DamageError: TXN_INDEX_VERSION, with the entry's position. See ``Release.has_txn_schema``.
     """
     for number, (version, *others) in enumerate(_fields(data, TXN_ENTRY)):
-        first = version >> 8
-        if first > 0:
-            message = f"unexpected aborted transaction version {first}, 0 is the only one known"
+        shown = version if release.has_txn_schema else version >> 8
+        if shown > 0 or (shown < 0 and release.has_txn_schema):
+            message = f"unexpected aborted transaction version {shown}, 0 is the only one known"
             raise DamageError(Codes.TXN_INDEX_VERSION, message, position=number * TXN_ENTRY_SIZE)
-        yield AbortedTxn(first, *others)
+        yield AbortedTxn(shown, *others)
 
 
 def _fields(data: bytes, layout: struct.Struct) -> Iterator[tuple[Any, ...]]:

@@ -1,8 +1,8 @@
 """Messages with a schema, as Kafka's generated classes encode them, read by one table of schemas.
 
 Source: docs/spec/formats.md#10-messages-with-a-schema (KIP-482 for flexible versions and tagged fields).
-``messages.json`` beside this module holds the schemas of all messages that Kafka 4.3.1 stores.
-``docs/make-messages.py`` makes it from the jars of a release.
+``messages.json`` beside this module holds the schemas of all messages that the newest release of Kafka stores, and what
+older ones have in another way. ``packaging/take_release.py`` makes it from the jars of releases.
 """
 
 from __future__ import annotations
@@ -93,6 +93,8 @@ class Schema:
     versions: Versions
     flexible: Versions
     fields: tuple[Field, ...]
+    checks_tag_counts: bool = True
+    """Its reader refuses a number of tagged fields that cannot be, before it reads them."""
 
     def layout(self, version: int) -> Layout:
         """The message in ``version``. As in Kafka an unknown version is read as the nearest known one.
@@ -102,7 +104,8 @@ class Schema:
         if version not in self._layouts:
             known = min(max(version, self.versions.low), self.versions.high)
             refused = version if version > known else None
-            self._layouts[version] = Layout.of(self.fields, known, known in self.flexible, refused)
+            how = Flexibility(known in self.flexible, self.checks_tag_counts)
+            self._layouts[version] = Layout.of(self.fields, known, how, refused)
         return self._layouts[version]
 
     @cached_property
@@ -111,22 +114,29 @@ class Schema:
 
 
 @cache
-def schemas() -> Mapping[str, Schema]:
-    """The table by message name."""
-    return {entry["name"]: _schema(entry) for entry in json.loads(TABLE.read_text("utf-8"))["messages"]}
+def schemas(release: str | None = None) -> Mapping[str, Schema]:
+    """The table by message name, as a release (``4.3``) has it; None: the newest."""
+    table = json.loads(TABLE.read_text("utf-8"))
+    entries = {entry["name"]: entry for entry in table["messages"]}
+    older: dict[str, Any] = table["older"].get(release, {"checksTagCounts": True, "messages": {}})
+    entries |= older["messages"]
+    return {name: _schema(entry, older["checksTagCounts"]) for name, entry in entries.items() if entry is not None}
 
 
 @cache
-def record_schemas(group: str, kind: str) -> Mapping[int, Schema]:
-    """The schemas of one group (``group-coordinator``) and type (``coordinator-value``) by their record type."""
+def record_schemas(group: str, kind: str, release: str | None = None) -> Mapping[int, Schema]:
+    """The schemas of one group (``group-coordinator``) and type (``coordinator-value``) by their record type.
+
+    ``release``: see ``schemas``.
+    """
     return {
         schema.api_key: schema
-        for schema in schemas().values()
+        for schema in (schemas(release) if release else schemas()).values()
         if schema.api_key is not None and (schema.group, schema.type) == (group, kind)
     }
 
 
-def _schema(entry: dict[str, Any]) -> Schema:
+def _schema(entry: dict[str, Any], checks_tag_counts: bool) -> Schema:
     return Schema(
         entry["name"],
         entry["group"],
@@ -135,6 +145,7 @@ def _schema(entry: dict[str, Any]) -> Schema:
         Versions.parse(entry["validVersions"]),
         Versions.parse(entry["flexibleVersions"]),
         tuple(_field(words, entry["structs"]) for words in entry["fields"]),
+        checks_tag_counts,
     )
 
 
@@ -195,6 +206,13 @@ class Member(NamedTuple):
     layout: Layout | None
 
 
+class Flexibility(NamedTuple):
+    """Whether a version has tagged fields, and whether their number is checked, see ``Schema``."""
+
+    is_flexible: bool
+    checks_tag_counts: bool
+
+
 class Layout(NamedTuple):
     """A message, or a struct in it, in one version."""
 
@@ -207,9 +225,10 @@ class Layout(NamedTuple):
     """How bytes are read that hold nothing else."""
 
     @classmethod
-    def of(cls, fields: tuple[Field, ...], version: int, is_flexible: bool, refused: int | None) -> Layout:
+    def of(cls, fields: tuple[Field, ...], version: int, how: Flexibility, refused: int | None) -> Layout:
         """``refused``: the version that structs inside the message refuse to read; None: they refuse none."""
-        members = tuple(_member(field, version, is_flexible, refused) for field in fields if version in field.versions)
+        is_flexible = how.is_flexible
+        members = tuple(_member(field, version, how, refused) for field in fields if version in field.versions)
         # A tag that only other versions have is known, and an error here.
         tagged = {
             field.tag: refusal(f"Tag {field.tag} is not valid for version {version}")
@@ -222,21 +241,24 @@ class Layout(NamedTuple):
         head = list(takewhile(lambda member: member.type in HEAD_TYPES and not member.is_array, untagged))
 
         def reader(some: list[Member]) -> StructReader:
-            return struct_reader(defaults, tuple(_steps(some, is_flexible)), tagged if is_flexible else None)
+            steps = tuple(_steps(some, is_flexible))
+            return struct_reader(
+                defaults, steps, tagged if is_flexible else None, checks_tag_counts=how.checks_tag_counts
+            )
 
         rest = whole_reader([(member.name, member.type) for member in head], reader(untagged[len(head) :]))
         return cls(is_flexible, members, reader(untagged), rest)
 
 
-def _member(field: Field, version: int, is_flexible: bool, refused: int | None) -> Member:
+def _member(field: Field, version: int, how: Flexibility, refused: int | None) -> Member:
     type_name = field.type.removeprefix("[]")
     layout = None
     if field.fields:
-        layout = Layout.of(field.fields, version, is_flexible, refused)
+        layout = Layout.of(field.fields, version, how, refused)
         if refused is not None:
             cause = f"Can't read version {refused} of {type_name}"
             read = struct_reader({}, (refusal(cause),), None)
-            layout = Layout(is_flexible, (), read, whole_reader([], read))
+            layout = Layout(how.is_flexible, (), read, whole_reader([], read))
     return Member(
         field.name,
         type_name,

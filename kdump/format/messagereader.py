@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import threading
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
@@ -56,6 +56,9 @@ MOST_ELEMENTS: Final = 1 << 17
 _LONGEST_REMEMBERED: Final = 256
 _LENGTHS: Final = {"string": struct.Struct(">h"), "bytes": struct.Struct(">i"), "[]": struct.Struct(">i")}
 _LONGEST_VARINT: Final = 5
+UNKNOWN_TAGS: Final = "unknownTaggedFields"
+"""Among the values of a message or a struct, where it has any: what a newer Kafka wrote, as it is stored."""
+_MOST_TAGS: Final = 10_000
 
 
 class UnreadableError(Exception):
@@ -91,7 +94,11 @@ class FieldKind(NamedTuple):
 
 
 def struct_reader(
-    defaults: Mapping[str, Value], steps: tuple[Step, ...], tagged: Mapping[int, Step] | None
+    defaults: Mapping[str, Value],
+    steps: tuple[Step, ...],
+    tagged: Mapping[int, Step] | None,
+    *,
+    checks_tag_counts: bool = True,
 ) -> StructReader:
     """A function that reads a message, or a struct in it.
 
@@ -99,6 +106,7 @@ def struct_reader(
         defaults: of all fields.
         steps: read the fields that have no tag.
         tagged: read those that have one; None: the version is not flexible.
+        checks_tag_counts: a number of tagged fields that cannot be is refused before they are read.
     """
 
     def read(data: Buffer, at: int, end: int) -> tuple[dict[str, Value], int]:
@@ -108,15 +116,37 @@ def struct_reader(
         if tagged is None:
             return values, at
         count, at = _unsigned_varint(data, at, end)
+        if count and checks_tag_counts:
+            _check_tag_count(count, end - at)
         for _ in range(count):
             tag, at = _unsigned_varint(data, at, end)
             size, at = _unsigned_varint(data, at, end)
             known = tagged.get(tag)
-            # Like Kafka's reader, which ignores the size of a tagged field that it knows.
-            at = _after(at, end, size) if known is None else known(data, at, end, values)
+            if known is None:
+                start, at = at, _after(at, end, size)
+                _keep_unknown(values, tag, bytes(data[start:at]))
+            else:
+                # Like Kafka's reader, which ignores the size of a tagged field that it knows.
+                at = known(data, at, end, values)
         return values, at
 
     return read
+
+
+def _keep_unknown(values: dict[str, Value], tag: int, data: bytes) -> None:
+    unknown = values.setdefault(UNKNOWN_TAGS, [])
+    assert isinstance(unknown, list)
+    unknown.append({"tag": tag, "data": data})
+
+
+def unknown_tag_numbers(values: Mapping[str, Value]) -> Iterator[int]:
+    """The numbers of the unknown tagged fields of a message, and of structs in its arrays."""
+    for name, value in values.items():
+        if name == UNKNOWN_TAGS:
+            yield from (field["tag"] for field in value)  # type: ignore[misc, union-attr, index, call-overload]
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for item in value:
+                yield from unknown_tag_numbers(item)  # type: ignore[arg-type]
 
 
 def whole_reader(head: Sequence[tuple[str, str]], read_rest: StructReader) -> WholeReader:
@@ -288,6 +318,17 @@ def _read_uuid(data: Buffer, at: int, end: int) -> tuple[Value, int]:
     if after > end:
         raise UnreadableError(None)
     return uuid_text(bytes(data[at:after])), after
+
+
+def _check_tag_count(count: int, left: int) -> None:
+    """In the order and the words of the readers that Kafka generates."""
+    if count < 0:
+        raise UnreadableError(f"Invalid negative number of tagged fields {count}")
+    if count > left:
+        raise UnreadableError(f"Tried to read {count} tagged fields, but there are only {left} bytes remaining.")
+    if count > _MOST_TAGS:
+        cause = f"Tried to read {count} tagged fields, which exceeds the maximum allowed count of {_MOST_TAGS}."
+        raise UnreadableError(cause)
 
 
 _INT8: Final = struct.Struct(">b")

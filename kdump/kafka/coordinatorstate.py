@@ -23,6 +23,7 @@ from kdump.kafka.newestvalues import NewestValues, StoredValue
 from kdump.kafka.transactionends import CoordinatedTransaction
 from kdump.payloads.decoded import PayloadError
 from kdump.payloads.internal import DECODERS, CoordinatorDecoder
+from kdump.releases import NEWEST
 
 _Name: TypeAlias = "tuple[Any, ...]"
 """The members of a key: texts, and a number of 32 bits in the place where others of its type have one."""
@@ -35,17 +36,6 @@ _COMMIT_TYPES: Final = (0, 1)
 """The types of commits, of both key versions."""
 _RECORD_TYPES: Final = {OFFSETS: (*_COMMIT_TYPES, *GROUP_RECORD_TYPES), TRANSACTION_LOG: (0,)}
 """The types of records that make up the state: commits, groups and their members, and transactional ids."""
-_TRANSACTION_STATES: Final = (
-    "Empty",
-    "Ongoing",
-    "PrepareCommit",
-    "PrepareAbort",
-    "CompleteCommit",
-    "CompleteAbort",
-    "Dead",
-    "PrepareEpochFence",
-)
-"""org.apache.kafka.coordinator.transaction.TransactionState by its number."""
 _RAISES_EPOCHS: Final = 2
 """The first transaction version with which the epoch rises with each marker (TransactionVersion.supportsEpochBump)."""
 
@@ -210,12 +200,13 @@ def _committed_offset(key: _Name, value: dict[str, Value]) -> dict[str, Value]:
 def _transactional_id(key: _Name, value: dict[str, Value]) -> dict[str, Value]:
     status = value["transactionStatus"]
     assert isinstance(status, int)
-    is_known = 0 <= status < len(_TRANSACTION_STATES)
+    states = NEWEST.transaction_states
+    is_known = 0 <= status < len(states)
     return {
         "transactionalId": key[0],
         "producerId": value["producerId"],
         "producerEpoch": value["producerEpoch"],
-        "state": _TRANSACTION_STATES[status] if is_known else status,
+        "state": states[status] if is_known else status,
         "partitions": _partitions(value["transactionPartitions"]),
         "transactionTimeoutMs": value["transactionTimeoutMs"],
         "transactionStartTimestamp": value["transactionStartTimestampMs"],

@@ -51,7 +51,7 @@ def is_held(log_directory: str) -> bool:
 
     False for a URI: stores have no locks.
     """
-    if is_uri(log_directory) or os.path.realpath(log_directory) in _OWN:
+    if is_uri(log_directory) or (_OWN and os.path.realpath(log_directory) in _OWN):
         return False
     try:
         descriptor, _ = open_found(os.path.join(log_directory, LOCK_FILE))

@@ -148,6 +148,7 @@ def sibling(path: str, kind: Kind) -> str:
     return f"{directory}{slash}{parsed.stem}{kind.value}{parsed.state}"
 
 
+@lru_cache(maxsize=1 << 10)
 def parse_partition_directory(name: str) -> tuple[str, int] | None:
     """(topic, partition) of a ``<topic>-<n>`` directory name, its -delete, -future and -stray forms included."""
     match = _PARTITION.fullmatch(name)

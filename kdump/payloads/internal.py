@@ -13,15 +13,17 @@ from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
 from kdump.format.message import MessageError, Schema, read_message, record_schemas, schemas
-from kdump.format.messagereader import Value, WholeReader
+from kdump.format.messagereader import UNKNOWN_TAGS, Value, WholeReader
 from kdump.payloads.decoded import LARGEST_OBJECT, Decoded, DecodeErrorKind, PayloadError, RecordPart
 from kdump.payloads.message_json import shown
 from kdump.payloads.topics import INTERNAL_TOPICS
+from kdump.releases import NEWEST
 from kdump.wire.cursor import Cursor
 
 _INT16: Final = 2
 _LARGEST_INT16: Final = 0x7FFF
 _FRAME_VERSION: Final = 1
+_STATE: Final = "transactionStatus"
 _SHORT_FRAME: Final = 3
 """Bytes of the frame of a metadata record: its version, type, and the version of the message, each of one byte."""
 _LONG_VARINT: Final = 0x80
@@ -59,6 +61,8 @@ class CoordinatorDecoder:
     name: str
     group: str
     """Of the schemas."""
+    release: str | None = None
+    """Whose schemas these are, see ``kdump.format.message.schemas``."""
 
     def decode(self, key: bytes | None, value: bytes | None) -> Decoded:
         """See RecordDecoder; the key is decoded also where the value is not."""
@@ -87,7 +91,7 @@ class CoordinatorDecoder:
 
     def value(self, record_type: int, data: bytes) -> DecodedMessage:
         """The value of a record of that type. Raises PayloadError."""
-        schema = record_schemas(self.group, "coordinator-value")[record_type]
+        schema = record_schemas(self.group, "coordinator-value", self.release)[record_type]
         version = _int16(data, RecordPart.VALUE)
         if version not in schema.versions:
             text = f"is {schema.name} of version {version}, versions up to {schema.versions.high} are known"
@@ -98,11 +102,11 @@ class CoordinatorDecoder:
 
     def key_schema(self, number: int) -> Schema | None:
         """The schema of keys of a record type; None for an unknown one."""
-        return record_schemas(self.group, "coordinator-key").get(number)
+        return record_schemas(self.group, "coordinator-key", self.release).get(number)
 
     def value_schema(self, number: int) -> Schema | None:
         """The schema of its values."""
-        return record_schemas(self.group, "coordinator-value").get(number)
+        return record_schemas(self.group, "coordinator-value", self.release).get(number)
 
     def _message(self, schema: Schema, version: int, data: bytes, part: RecordPart, number: int) -> DecodedMessage:
         try:
@@ -123,18 +127,23 @@ class MetadataDecoder:
 
     name: str
     group: str
+    release: str | None = None
+    """See CoordinatorDecoder."""
 
     def decode(self, key: bytes | None, value: bytes | None) -> Decoded:
         """See RecordDecoder; a key, if there is one, stays as it is."""
         try:
-            return Decoded(key, metadata_frame(self.value(value)))
+            message = self.value(value)
+            frame = metadata_frame(message)
+            frame["data"] |= unknown_tags(message)
+            return Decoded(key, frame)
         except PayloadError as error:
             return Decoded(key, value, [error])
 
     def value(self, data: bytes | None) -> DecodedMessage:
         """The value of a record. Raises PayloadError, also for null."""
         data = data or b""
-        known = _known_frame(self.group, data[:_SHORT_FRAME])
+        known = _known_frame(self.group, self.release, data[:_SHORT_FRAME])
         if known is not None and len(data) <= LARGEST_OBJECT:
             schema, version, read = known
             values = read(data, _SHORT_FRAME)
@@ -151,7 +160,7 @@ class MetadataDecoder:
             raise PayloadError(DecodeErrorKind.FRAME_VERSION, RecordPart.VALUE, text, number=frame_version)
         number = _frame_number(cursor, "type")
         version = _frame_number(cursor, "version")
-        schema = record_schemas(self.group, "metadata").get(number)
+        schema = record_schemas(self.group, "metadata", self.release).get(number)
         if schema is None:
             text = f"has the unknown record type {number}"
             raise PayloadError(DecodeErrorKind.UNKNOWN_TYPE, RecordPart.VALUE, text, number=number)
@@ -172,11 +181,11 @@ class MetadataDecoder:
 
 
 @lru_cache(maxsize=1 << 10)
-def _known_frame(group: str, head: bytes) -> tuple[Schema, int, WholeReader] | None:
+def _known_frame(group: str, release: str | None, head: bytes) -> tuple[Schema, int, WholeReader] | None:
     """Schema, version, and how the message is read, by a frame of three bytes; None for any other."""
     if len(head) < _SHORT_FRAME or max(head) >= _LONG_VARINT or head[0] != _FRAME_VERSION:
         return None
-    schema = record_schemas(group, "metadata").get(head[1])
+    schema = record_schemas(group, "metadata", release).get(head[1])
     return None if schema is None else (schema, head[2], schema.layout(head[2]).read_whole)
 
 
@@ -202,12 +211,17 @@ def key_frame(message: DecodedMessage) -> dict[str, Any]:
 
 def value_frame(message: DecodedMessage) -> dict[str, Any]:
     """A coordinator's value as the Java tool frames it; the version is a string there."""
-    return {"version": str(message.version), "data": with_member_messages(message)}
+    return {"version": str(message.version), "data": value_members(message)}
 
 
 def metadata_frame(message: DecodedMessage) -> dict[str, Any]:
     """A metadata record as the Java tool frames it."""
     return {"type": type_name(message.schema), "version": message.version, "data": message.shown}
+
+
+def unknown_tags(message: DecodedMessage) -> dict[str, Value]:
+    """The tagged fields of a message that kdump does not know, as they are stored; empty where there are none."""
+    return {UNKNOWN_TAGS: message.values[UNKNOWN_TAGS]} if UNKNOWN_TAGS in message.values else {}
 
 
 _WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -218,13 +232,20 @@ def type_name(schema: Schema) -> str:
     return _WORD.sub("_", schema.name).upper()
 
 
-def with_member_messages(message: DecodedMessage, *, newest: bool = True) -> dict[str, Value]:
-    """The members of a value, with the messages inside members of a consumer group decoded.
+def value_members(message: DecodedMessage, *, newest: bool = True, names_states: bool = True) -> dict[str, Value]:
+    """The members of a coordinator's value, with the messages inside members of a consumer group decoded.
 
     Bytes that do not decode stay bytes. With ``newest=False`` messages of an unknown version, and structs inside, stay
-    bytes too, as in the Java tool. Otherwise they are read as the newest known version.
+    bytes too, as in the Java tool. Otherwise they are read as the newest known version. ``names_states``: the state of
+    a transaction is shown by its name, an unknown one by its number as a text (TransactionLogMessageParser).
     """
     values = message.shown
+    if newest:
+        values |= unknown_tags(message)
+    if names_states and message.schema.name == "TransactionLogValue":
+        number, names = values[_STATE], NEWEST.transaction_states
+        assert isinstance(number, int)
+        values[_STATE] = names[number] if 0 <= number < len(names) else str(number)
     members = values.get("members")
     if message.schema.name != "GroupMetadataValue" or values["protocolType"] != _CONSUMER:
         return values
@@ -245,7 +266,7 @@ def _member_message(schema: Schema, data: bytes, newest: bool) -> Value:
 
 
 def member_message(schema: Schema, data: bytes, *, newest: bool = True) -> dict[str, Value]:
-    """A message of the consumer protocol, as ``with_member_messages`` shows it. Raises PayloadError, MessageError."""
+    """A message of the consumer protocol, as ``value_members`` shows it. Raises PayloadError, MessageError."""
     cursor = Cursor(data, code=Codes.DECODER)
     version = _int16(data, RecordPart.VALUE)
     cursor.position = _INT16

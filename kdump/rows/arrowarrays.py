@@ -6,6 +6,7 @@ pyarrow's own ``array()`` and ``scalar()`` import pandas where it is installed. 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -42,6 +43,12 @@ def value_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def constant_array(value: Any, kind: pa.DataType, count: int) -> pa.Array:
     """One value, or None, ``count`` times."""
+    # The blocks of a run share most constants: each is made once, for blocks of about this size.
+    return _repeated(value, kind, 1 << count.bit_length()).slice(0, count)
+
+
+@lru_cache(maxsize=32)
+def _repeated(value: Any, kind: pa.DataType, count: int) -> pa.Array:
     return pa.nulls(count, kind) if value is None else pa.repeat(value_array([value], kind)[0], count)
 
 

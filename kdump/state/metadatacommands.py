@@ -11,8 +11,9 @@ from typing import Final
 
 from kdump.kafka.addconfig import add_config
 from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage, QuotaEntity
-from kdump.kafka.image.metadataversion import FEATURE, LEVELS
+from kdump.kafka.image.metadataversion import FEATURE
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
+from kdump.releases import NEWEST
 from kdump.state.metadatarows import StateSelection, acl_row, config_resources, quota_entities
 from kdump.system.blocks import escaped
 
@@ -61,7 +62,7 @@ def metadata_commands(image: MetadataImage, selection: StateSelection) -> Iterat
 
 def _features(image: MetadataImage) -> Iterator[str]:
     if image.metadata_version is not None:
-        release = LEVELS[image.metadata_version]
+        release = NEWEST.levels[image.metadata_version]
         yield _command("kafka-features.sh", "upgrade", "--metadata", release)
     for name in sorted(image.features):
         if name != FEATURE:

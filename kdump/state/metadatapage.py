@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kdump.kafka.image.metadataversion import LEVELS
+from kdump.releases import NEWEST
 from kdump.state.metadatarows import Row, StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
 from kdump.stats.rowtable import table_parts
@@ -92,7 +92,7 @@ def _head(state: MetadataState) -> Iterable[str]:
     yield f"from {source}: {state.copy.log.directory}"
     level = image.metadata_version
     if level is not None:
-        yield f"metadata.version {level} ({LEVELS[level]}), kraft.version {quorum.kraft_version}"
+        yield f"metadata.version {level} ({NEWEST.levels[level]}), kraft.version {quorum.kraft_version}"
     if quorum.voters:
         yield f"voters {', '.join(str(voter['voterId']) for voter in quorum.voters)}"
     if image.next_producer_id >= 0:

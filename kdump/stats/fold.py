@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kdump.limits import GROUPS, most
 from kdump.reading.outcomes import OPEN, OUTCOMES
 from kdump.stats.batchcounts import count_batches, timestamp_types
-from kdump.stats.grouping import MOST_CONTENTS, OF_BATCHES, Assigned, By, GroupFiles, Groups, Key
+from kdump.stats.grouping import MOST_CONTENTS, OF_BATCHES, OTHER_NUMBERS, Assigned, By, GroupFiles, Groups, Key
 from kdump.stats.keys import KeySketches
 from kdump.stats.numbers import GroupNumbers
 from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
@@ -94,7 +95,12 @@ class StatsFold:
         self.by = by
         self.header = header.encode("utf-8", "surrogateescape")
         self.with_records = with_records
-        self.groups = Groups(MOST_CONTENTS if by.is_of_contents else None)
+        if by.is_of_files:
+            self.groups = Groups()
+        elif by.is_of_contents:
+            self.groups = Groups(MOST_CONTENTS)
+        else:
+            self.groups = Groups(most(GROUPS), OTHER_NUMBERS)
         self.paths: dict[str, int] = {}
         """The numbers of the files that were read."""
         self.files = GroupFiles()
@@ -142,7 +148,6 @@ class StatsFold:
             ids = self.groups.taken_in(other.groups)
             self._merge_figures(other, ids)
         else:
-            # There may be many groups: they are not held twice.
             ids = np.arange(other.groups.count)
             for name in ("groups", "paths", "files", "sizes", "keys", *_FIGURES):
                 setattr(self, name, getattr(other, name))

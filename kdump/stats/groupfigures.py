@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from kdump.format.batch import NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES, codec_name
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.fold import StatsFold
@@ -144,12 +142,9 @@ def report(fold: StatsFold, damage: dict[Key, Damage], total_damage: Damage) -> 
 
 def _group_figures(fold: StatsFold, damage: dict[Key, Damage]) -> Iterator[Figures]:
     figures = _Figures(fold)
-    ids, keys = fold.groups.in_order(fold.by)
-    for group, key in zip(ids, keys, strict=True):
-        if isinstance(key, np.int64):
-            key = int(key)  # noqa: PLW2901
+    for key, group in fold.groups.in_order(fold.by):
         own = damage.get(key, Damage()) if fold.by.is_of_files else None
-        yield figures.of(int(group), fold.by.label(key), own)
+        yield figures.of(group, fold.by.label(key), own)
 
 
 class _Figures:

@@ -7,7 +7,6 @@ they come. Folds keep their figures in arrays by id.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -24,6 +23,8 @@ NONE: Final = "none"
 OF_BATCHES, NULL, ABSENT, CONTROL_RECORDS, OTHERS = range(-1, -6, -1)
 """Keys of groups by contents: what counts for batches only; records whose key (or header value) is null; without such a
 header; of control batches; and those of all keys over the limit."""
+OTHER_NUMBERS: Final = "(others)"
+"""The key of all numbers over the limit."""
 MOST_CONTENTS: Final = 1000
 """Keys (or header values) that have groups of their own. This bounds the memory: a group takes some kilobytes."""
 
@@ -99,7 +100,7 @@ _SPECIAL: Final = {
     NULL: "(null)",
     ABSENT: "(no header)",
     CONTROL_RECORDS: "(control)",
-    OTHERS: "(others)",
+    OTHERS: OTHER_NUMBERS,
 }
 
 
@@ -174,34 +175,38 @@ class Assigned:
 
 
 _FEW: Final = 1 << 12
-"""Keys and files that are held as Python's objects, which take ten times the bytes of an array."""
+"""Files that are held as Python's objects, which take ten times the bytes of an array."""
 _FILE_BITS: Final = 32
 _LAST_FILE: Final = (1 << _FILE_BITS) - 1
 
 
 @dataclass(slots=True)
 class Groups:
-    """The keys that have occurred, by id. ``limit``: of named groups; further names become OTHERS.
+    """The keys that have occurred, by id: a number from 0.
 
-    Ids are numbers from 0. There may be a group per batch: so most of many keys that are numbers are held in arrays.
+    ``limit``: of groups; the rows of further keys are in the group ``others``, a key of another type than theirs.
     """
 
     limit: int | None = None
-    count: int = 0
+    others: Key = OTHERS
     _ids: dict[Key, int] = field(default_factory=dict)
-    _numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    """Keys that are not in ``_ids``, rising."""
-    _ids_of_numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def count(self) -> int:
+        """How many groups."""
+        return len(self._ids)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether there were more keys than the limit."""
+        return self.others in self._ids
 
     def id_of(self, key: Key) -> int:
         """The id of a key; a new key gets a new one."""
-        if self._numbers.size and isinstance(key, int):
-            return int(self._ids_of(np.array([key]))[0])
-        if self.limit is not None and self.count >= self.limit and isinstance(key, str) and key not in self._ids:
-            key = OTHERS
-        number = self._ids.setdefault(key, self.count)
-        self.count += number == self.count
-        return number
+        if self.limit is not None and len(self._ids) >= self.limit and key not in self._ids:
+            # Keys of the other type are a few: of records without a name, and of all over the limit.
+            key = key if isinstance(key, str) is isinstance(self.others, str) else self.others
+        return self._ids.setdefault(key, len(self._ids))
 
     def one(self, key: Key) -> Assigned:
         """Put all rows into one group."""
@@ -212,46 +217,18 @@ class Groups:
         if (keys == keys[0]).all():
             return self.one(int(keys[0]))
         found, index = np.unique(keys, return_inverse=True)
-        return Assigned(self._ids_of(found), index.reshape(-1))
+        ids, group = np.unique([self.id_of(key) for key in found.tolist()], return_inverse=True)
+        return Assigned(ids, group.reshape(-1)[index.reshape(-1)])
 
-    def in_order(self, by: By) -> tuple[Sequence[int] | NDArray[np.int64], Sequence[Key] | NDArray[np.int64]]:
-        """Ids and keys: numbers rising, others in the order in which they came."""
-        if not by.is_of_files and not by.is_of_contents:
-            self._pack()
-            return self._ids_of_numbers, self._numbers
-        keys = [key for key in self._ids if not by.is_of_contents or key != OF_BATCHES]
-        return [self._ids[key] for key in keys], keys
+    def in_order(self, by: By) -> list[tuple[Key, int]]:
+        """Keys with their ids: numbers rising, others in the order in which they came."""
+        if by.is_of_files or by.is_of_contents:
+            return [(key, number) for key, number in self._ids.items() if not by.is_of_contents or key != OF_BATCHES]
+        return sorted(self._ids.items(), key=lambda one: (isinstance(one[0], str), one[0]))
 
     def taken_in(self, other: Groups) -> NDArray[np.int64]:
         """The ids in this object for the ids of ``other``, whose keys are added."""
-        ids = np.empty(other.count, np.int64)
-        for start in range(0, other._numbers.size, _FEW):
-            part = slice(start, start + _FEW)
-            ids[other._ids_of_numbers[part]] = self._ids_of(other._numbers[part])
-        for key, number in other._ids.items():
-            ids[number] = self.id_of(key)
-        return ids
-
-    def _ids_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The ids of keys that are numbers; new ones get new ids. Shapes (keys,), each key once."""
-        ids = np.full(numbers.size, -1)
-        if self._numbers.size:
-            at = np.minimum(np.searchsorted(self._numbers, numbers), self._numbers.size - 1)
-            ids = np.where(self._numbers[at] == numbers, self._ids_of_numbers[at], -1)
-        unknown = np.flatnonzero(ids < 0)
-        for place, key in zip(unknown.tolist(), numbers[unknown].tolist(), strict=True):
-            ids[place] = number = self._ids.setdefault(key, self.count)
-            self.count += number == self.count
-        if len(self._ids) > max(_FEW, self._numbers.size // 8) and self.limit is None:
-            self._pack()
-        return ids
-
-    def _pack(self) -> None:
-        """Move all keys, which are numbers, into the arrays."""
-        numbers = np.concatenate((self._numbers, np.fromiter(self._ids, np.int64, len(self._ids))))
-        ids = np.concatenate((self._ids_of_numbers, np.fromiter(self._ids.values(), np.int64, len(self._ids))))
-        order = np.argsort(numbers, kind="stable")
-        self._numbers, self._ids_of_numbers, self._ids = numbers[order], ids[order], {}
+        return np.array([self.id_of(key) for key in other._ids], np.int64)
 
 
 class GroupFiles:

@@ -10,9 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from kdump.codes import Finding, KdumpError, Severity
+from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format.index import parse_offset_index, parse_time_index, used_entries
 from kdump.inputs import Sibling, file_by_name
+from kdump.limits import GROUPS, hint
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.named import is_stream
@@ -129,6 +130,13 @@ class StatsRun:
     def is_damaged(self) -> bool:
         """Whether there was an error."""
         return any(counts[Severity.ERROR] for counts in self._found.values())
+
+    def left_out(self) -> Iterator[Finding]:
+        """What kdump does not keep, once all logs were read."""
+        groups = self._fold.groups
+        if groups.has_others and not self._options.by.is_of_contents:
+            message = f"the figures of further groups are in the group {groups.others}; {hint(GROUPS)}"
+            yield Finding(Codes.LEFT_OUT, message, 0)
 
     def report(self) -> FiguresReport:
         """The figures of all logs."""

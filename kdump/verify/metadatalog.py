@@ -21,6 +21,7 @@ _CODES: Final = {
     Grade.IMAGE: Codes.METADATA_NOT_APPLIED,
     Grade.CONTROLLER: Codes.METADATA_REFUSED,
     Grade.ODD: Codes.METADATA_ODD,
+    Grade.NEWER: Codes.NEWER_KAFKA,
 }
 
 

@@ -188,7 +188,9 @@ class SegmentFiles:
 
     def __init__(self, log_path: str) -> None:
         self.log_path = log_path
-        self.contents = {kind: _contents(sibling(log_path, kind)) for kind in INDEX_KINDS}
+        # Most logs have no .txnindex: to ask for it costs less than to open it.
+        paths = {kind: sibling(log_path, kind) for kind in INDEX_KINDS}
+        self.contents = {kind: _contents(path) if files.exists(path) else None for kind, path in paths.items()}
         # Read after the index files, so that the log has everything that they name up to this size.
         try:
             self.log_size: int | None = files.size(log_path)

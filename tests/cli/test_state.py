@@ -135,7 +135,7 @@ def test_a_log_that_would_be_cut(root: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "code"),
     [
-        ("unknown-type", "KD422"),
+        ("trailing-bytes", "KD422"),
         ("null-value", "KD422"),
         ("fence-unknown", "KD423"),
         ("again-Topic", "KD424"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kdump.releases import KAFKA_4_3, NEWEST
 from tests.harness import ROOT
 from tests.harness.archives import unpack_archive
 from tests.harness.flags import FlagSet, flags_of_golden
@@ -24,7 +25,9 @@ LARGE = ("3.9.1/v2-big-0", "0.8.2.2/v0-large-0")
 
 _ALL = "ALL"
 _ALL_SUFFIXES = tuple(suffix for suffix in SEGMENT_SUFFIXES if suffix != ".checkpoint")
-_MARK = ".4.3.1."
+_NEWEST = f".{NEWEST.version}."
+_BEFORE = f".{KAFKA_4_3.version}."
+"""What the names of goldens say of the tool that printed them."""
 _CAPTURED_AT = b"/captures/"
 
 
@@ -81,18 +84,33 @@ class Captures:
         return [path for path in found if path.name.endswith(suffix) and path.stat().st_size <= limit]
 
     def goldens(self, partition: str) -> list[Golden]:
-        """The runs of the real tool over a partition, in the order of their names."""
+        """The runs of the real tools over a partition, in the order of their names.
+
+        A run of the newest tool has a golden of its own where it prints something else than the one before.
+        """
         directory = self.root / partition
         found = []
-        for path in sorted((directory / "golden").glob(f"*{_MARK}*.rc")):
-            file_name, _, flags = path.name.removesuffix(".rc").rpartition(_MARK)
+        for path in sorted((directory / "golden").glob("*.rc")):
+            is_newest = _NEWEST in path.name
+            if not is_newest and _BEFORE not in path.name:
+                continue
+            file_name, _, flags = path.name.removesuffix(".rc").rpartition(_NEWEST if is_newest else _BEFORE)
             names = self._all_files(directory) if file_name == _ALL else (file_name,)
-            found.append(Golden(directory, names, flags_of_golden(flags, partition), path.name.removesuffix("rc")))
+            is_same = not is_newest and not path.with_name(path.name.replace(_BEFORE, _NEWEST)).exists()
+            dialects = [None] if is_newest or is_same else []
+            if not is_newest and (not is_same or "decoder" in flags or any(map(_is_txn_index, names))):
+                dialects.append(KAFKA_4_3.name)
+            base = path.name.removesuffix("rc")
+            found += [Golden(directory, names, flags_of_golden(flags, partition, each), base) for each in dialects]
         return found
 
     @staticmethod
     def _all_files(directory: Path) -> tuple[str, ...]:
         return tuple(sorted(path.name for path in directory.iterdir() if path.name.endswith(_ALL_SUFFIXES)))
+
+
+def _is_txn_index(name: str) -> bool:
+    return name.endswith(".txnindex")
 
 
 def partition_names() -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from kdump.dump.output import DumpOptions
-from kdump.dump.text.dialect import KAFKA_4_3
+from kdump.dump.text.dialect import NEWEST_DIALECT
 from kdump.dump.text.dialects import DIALECTS
 from kdump.dump.text.options import TextOptions
 from kdump.dump.text.output import text_output
@@ -23,7 +23,7 @@ def text_dump(
     **options: Any,
 ) -> DumpOptions:
     """The options of a dump; ``options`` are those of ``ViewOptions`` and ``TextOptions``, and ``deep_iteration``."""
-    spoken = DIALECTS[dialect] if dialect else KAFKA_4_3
+    spoken = DIALECTS[dialect] if dialect else NEWEST_DIALECT
     deep_iteration = options.pop("deep_iteration", False)
     view = {name: options.pop(name) for name in ViewOptions.__slots__ if name in options}
     text = TextOptions(**options)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from kdump.dump.output import DumpOptions
@@ -34,8 +35,9 @@ _RECORDS_ONLY = ("0.8.2", "0.10.2", "1.1")
 """The tools that show records without their batches."""
 
 
-def by_dialect(dialect: str) -> dict[str, FlagSet]:
-    """The flag sets that have goldens of the tool of that version, by their names."""
+@cache
+def by_dialect(dialect: str | None) -> dict[str, FlagSet]:
+    """The flag sets that have goldens of the tool of that version, by their names. None: of the newest."""
 
     def flags(name: str, *arguments: str, **options: Any) -> FlagSet:
         dump = text_dump(dialect=dialect, **options)
@@ -71,7 +73,7 @@ def by_dialect(dialect: str) -> dict[str, FlagSet]:
         flags("sanity", "--index-sanity-check", index_sanity_check=True),
         *(one for name in INTERNAL_TOPICS for one in decoder(name)),
     ]
-    lacks = DIALECTS[dialect].lacks
+    lacks = DIALECTS[dialect].lacks if dialect else frozenset()
     return {one.name: one for one in sets if lacks.isdisjoint(one.arguments)}
 
 
@@ -113,26 +115,19 @@ def max_message_size(size: int) -> FlagSet:
     return FlagSet(f"maxmessage{size}", ("--max-message-size", str(size)), text_dump(max_message_size=size))
 
 
-def topic_decoder_flags(decoder: str) -> tuple[FlagSet, FlagSet]:
+def topic_decoder_flags(decoder: str, dialect: str | None = None) -> tuple[FlagSet, FlagSet]:
     """With the decoder of an internal topic: ``decoder`` and ``decoder-skipmeta``."""
-    argument, decoding = f"--{decoder}-decoder", DecoderChoice(internal=decoder)
-    return (
-        FlagSet("decoder", (argument,), text_dump(print_data_log=True, decoding=decoding)),
-        FlagSet(
-            "decoder-skipmeta",
-            (argument, "--skip-record-metadata"),
-            text_dump(print_data_log=True, skip_record_metadata=True, decoding=decoding),
-        ),
-    )
+    sets = by_dialect(dialect)
+    return replace(sets[decoder], name="decoder"), replace(sets[f"{decoder}-skipmeta"], name="decoder-skipmeta")
 
 
-def flags_of_golden(name: str, partition: str) -> FlagSet:
+def flags_of_golden(name: str, partition: str, dialect: str | None = None) -> FlagSet:
     """The flag set of that name; the decoder is the one that the topic of a captured partition calls for."""
-    if name in BY_NAME:
-        return BY_NAME[name]
+    if name in (sets := by_dialect(dialect)):
+        return sets[name]
     decoder = topic_decoder(partition)
     assert decoder is not None
-    return next(flags for flags in topic_decoder_flags(decoder) if flags.name == name)
+    return next(flags for flags in topic_decoder_flags(decoder, dialect) if flags.name == name)
 
 
 def topic_decoder(partition: str) -> str | None:
@@ -154,6 +149,3 @@ _DECODERS = {
     "dec-share-": "share-group-state",
 }
 """By a part of the captured partition's name, or of the damaged case's."""
-
-BY_NAME = {flags.name: flags for flags in (DEFAULT, DEEP, PRINT, SKIP_METADATA, VERIFY, SANITY, max_bytes(1000))}
-"""The flag sets that have goldens, decoder flags aside."""

@@ -12,7 +12,7 @@ import kdump
 ROOT = Path(kdump.__file__).parent
 
 RANKS = [
-    {"codes", "limits", "worlds"},
+    {"codes", "limits", "releases", "worlds"},
     {"system"},
     {"wire"},
     {"format"},

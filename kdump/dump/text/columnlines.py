@@ -126,10 +126,16 @@ def _timestamp_type(headers: NDArray[np.void]) -> NDArray[np.integer]:
 def _labelled(fields: Sequence[_Labelled], count: int) -> RaggedText:
     """Lines of fields, each with its label."""
     columns: list[Column] = []
+    between = b""
     for label, column in fields:
-        columns += [Literal(label) if isinstance(label, bytes) else label, Literal(b": "), column, Literal(b" ")]
-    columns[-1] = Literal(b"\n")
-    return assemble(columns, count)
+        if isinstance(label, bytes):
+            between += label
+        else:
+            columns += [Literal(between), label]
+            between = b""
+        columns += [Literal(between + b": "), column]
+        between = b" "
+    return assemble([*columns, Literal(b"\n")], count)
 
 
 def _horizon_text(base_timestamp: NDArray[np.int64], is_set: NDArray[np.bool_]) -> Column:
@@ -176,20 +182,6 @@ def dump_runs(
                     yield TextRun(begin, end, text.data[text.bounds[begin - first] : text.bounds[end - first]])
 
 
-def record_lines(
-    arena: NDArray[np.uint8], columns: RecordColumns, headers: NDArray[np.void], options: RecordTextOptions
-) -> list[bytes | None]:
-    """The record lines of each batch, without the batch lines; None where the scalar path must print them."""
-    printable = columns.accepted & ~left_to_scalar(columns, headers, options)
-    lines = _RecordLines(arena, columns, headers, options)
-    pieces: list[bytes | None] = []
-    for first, last in _blocks(columns.row_count):
-        pieces += lines.block(first, last).split()
-    for batch in np.flatnonzero(~printable).tolist():
-        pieces[batch] = None
-    return pieces
-
-
 def left_to_scalar(
     columns: RecordColumns | None, headers: NDArray[np.void], options: RecordTextOptions
 ) -> NDArray[np.bool_]:
@@ -234,13 +226,11 @@ class _RecordLines:
         np.cumsum(columns.header_count, out=self._header_bounds[1:])
         self._values = RecordValues(headers, columns)
 
-    def block(
-        self, first: int, last: int, batches: RaggedText | None = None, with_line: NDArray[np.bool_] | None = None
-    ) -> RaggedText:
+    def block(self, first: int, last: int, batches: RaggedText, with_line: NDArray[np.bool_]) -> RaggedText:
         """The text of batches ``first`` to ``last`` (exclusive), a piece a batch.
 
-        With ``batches``: before the records of every batch in ``with_line`` (shape (last - first,), batches that have
-        rows) comes its line from there.
+        Before the records of every batch in ``with_line`` (shape (last - first,), batches that have rows) comes its
+        line from ``batches``.
         """
         records = self._records
         self._problems.clear()
@@ -253,9 +243,7 @@ class _RecordLines:
         rows = slice(first_record, first_record + count)
         if not count:
             return RaggedText(np.empty(0, np.uint8), np.zeros(last - first + 1, np.int64))
-        columns: list[Column] = []
-        if batches is not None and with_line is not None:
-            columns.append(_prefix(batches, np.flatnonzero(with_line) + first, row_bounds[:-1][with_line], count))
+        columns: list[Column] = [_prefix(batches, np.flatnonzero(with_line) + first, row_bounds[:-1][with_line], count)]
         if self._options.metadata:
             columns += self._metadata(rows)
         columns += self._contents(rows)

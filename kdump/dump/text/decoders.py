@@ -18,7 +18,7 @@ from kdump.payloads.internal import (
     MetadataDecoder,
     key_frame,
     metadata_frame,
-    with_member_messages,
+    value_members,
 )
 from kdump.payloads.javadouble import double_string
 from kdump.payloads.message_json import json_text
@@ -92,6 +92,8 @@ class JavaNames(NamedTuple):
     record_class: str = "org.apache.kafka.common.record.internal.Record"
     remote_metadata: Callable[[DecodedMessage], str] = remote_metadata_text
     """The text of a record of remote log metadata."""
+    names_states: bool = True
+    """The state of a transaction is a name, and not a number."""
 
 
 def contents_decoder(
@@ -100,12 +102,12 @@ def contents_decoder(
     """How the tool prints the records that ``decoder`` reads, or would print them with that decoder.
 
     ``goes_on``: a record at which the Java tool stops is shown as it is without a decoder. ``names``: of an older
-    version than 4.3.
+    version.
     """
     names = names or JavaNames()
     match decoder:
         case CoordinatorDecoder():
-            return CoordinatorContents(decoder, goes_on=goes_on)
+            return CoordinatorContents(decoder, names, goes_on=goes_on)
         case MetadataDecoder(name="remote-log-metadata"):
             return RemoteMetadataContents(decoder, names)
         case MetadataDecoder():
@@ -120,8 +122,9 @@ class CoordinatorContents:
 
     in_columns = True
 
-    def __init__(self, decoder: CoordinatorDecoder, *, goes_on: bool) -> None:
+    def __init__(self, decoder: CoordinatorDecoder, names: JavaNames, *, goes_on: bool) -> None:
         self.coordinator = decoder
+        self._names = names
         self._goes_on = goes_on
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
@@ -137,7 +140,7 @@ class CoordinatorContents:
             if error.trouble is DecodeErrorKind.MISSING:
                 return LineContents(None, None if value is None else decode_utf8(value), (error,))
             return LineContents(_coordinator_error(error, offset), None, (error,))
-        data = with_member_messages(decoded, newest=False)
+        data = value_members(decoded, newest=False, names_states=self._names.names_states)
         return LineContents(key_text, json_text({"version": str(decoded.version), "data": data}))
 
     def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> LineContents:

@@ -14,6 +14,7 @@ from kdump.dump.text.printer import TextPrinter
 from kdump.dump.text.reports import ReportStyle
 from kdump.log.names import Kind
 from kdump.reading.printing import Printer, TextBytes
+from kdump.releases import NEWEST
 
 if TYPE_CHECKING:
     from kdump.dump.text.decoders import ContentsDecoder, TextDecoding
@@ -27,11 +28,13 @@ class TooNewError(Exception):
 
 
 class Dialect(ReportStyle):
-    """DumpLogSegments of Kafka 4.3. What an older one does in another way is in ``dialects``."""
+    """DumpLogSegments of the newest Kafka. What an older one does in another way is in ``dialects``."""
 
-    version: ClassVar = "4.3"
+    version: ClassVar[str] = NEWEST.name
+    release: ClassVar = NEWEST
+    """Whose .txnindex it reads."""
     lacks: ClassVar[frozenset[str]] = frozenset()
-    """The options of 4.3 that this version does not have."""
+    """The options of the newest that this version does not have."""
     decoder_packages: ClassVar[tuple[str, ...]] = (DECODER_PACKAGE,)
     decoder_classes: ClassVar[frozenset[str]] = frozenset(DECODER_CLASSES)
     ignores: ClassVar[frozenset[Kind]] = frozenset()
@@ -97,4 +100,4 @@ class Dialect(ReportStyle):
         return error.message
 
 
-KAFKA_4_3 = Dialect()
+NEWEST_DIALECT = Dialect()

@@ -1,7 +1,7 @@
 """DumpLogSegments of older versions of Kafka. Each class says what its version does in another way than the next later.
 
 Source: docs/spec/dump-output.md#11-differences-between-tool-versions, and the tools of these versions themselves
-(``kafka.tools.DumpLogSegments`` in 0.8.2.2, 0.10.2.2, 1.1.1, 2.8.2, 3.9.1 and 4.1.1).
+(``kafka.tools.DumpLogSegments`` in 0.8.2.2, 0.10.2.2, 1.1.1, 2.8.2, 3.9.1, 4.1.1 and 4.3.1).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kdump.log.names import Kind
 from kdump.log.opening import read_whole
 from kdump.payloads.scala import map_order_212, map_order_213
 from kdump.reading.printing import Printer, TextBytes
+from kdump.releases import KAFKA_4_3
 
 if TYPE_CHECKING:
     from kdump.dump.text.decoders import ContentsDecoder, TextDecoding
@@ -52,7 +53,20 @@ _RECORD_2_8 = (
 )
 
 
-class Kafka41(Dialect):
+class Kafka43(Dialect):
+    """4.3.1."""
+
+    version = KAFKA_4_3.name
+    release = KAFKA_4_3
+
+    def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
+        """See Dialect."""
+        from kdump.dump.text.olderdecoders import decoder_4_3
+
+        return decoder_4_3(decoder, goes_on=goes_on)
+
+
+class Kafka41(Kafka43):
     """4.1.1."""
 
     version = "4.1"
@@ -309,5 +323,5 @@ class Kafka08(Kafka010):
 
 
 DIALECTS: Final[dict[str, Dialect]] = {
-    dialect.version: dialect() for dialect in (Kafka08, Kafka010, Kafka11, Kafka28, Kafka39, Kafka41)
+    dialect.version: dialect() for dialect in (Kafka08, Kafka010, Kafka11, Kafka28, Kafka39, Kafka41, Kafka43)
 }

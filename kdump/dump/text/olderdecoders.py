@@ -7,6 +7,7 @@ Source: docs/spec/dump-output.md#11-differences-between-tool-versions, and ``Gro
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
@@ -15,21 +16,12 @@ from kdump.dump.text.remotemetadata import remote_metadata_text_3_9
 from kdump.format.legacy import ContentSizeError, Message
 from kdump.format.message import schemas
 from kdump.payloads.decoded import DecodeErrorKind, PayloadError, RecordDecoder
-from kdump.payloads.internal import CoordinatorDecoder, DecodedMessage, member_message
+from kdump.payloads.internal import CoordinatorDecoder, DecodedMessage, MetadataDecoder, member_message
 from kdump.payloads.message_json import json_text
 from kdump.payloads.registry import PlainRecordDecoder
 from kdump.payloads.scala import Partition, map_order_212, map_order_213, set_order_212, set_order_213
+from kdump.releases import KAFKA_4_3
 
-_STATES: Final = (
-    "Empty",
-    "Ongoing",
-    "PrepareCommit",
-    "PrepareAbort",
-    "CompleteCommit",
-    "CompleteAbort",
-    "Dead",
-    "PrepareEpochFence",
-)
 _EMPTY: Final = 0
 _CONSUMER: Final = "consumer"
 
@@ -135,11 +127,12 @@ def _hex(data: bytes) -> str:
 
 def _transaction(values: dict[str, Any], partitions: Callable[[list[list[Partition]]], str]) -> str:
     state = values["transactionStatus"]
-    if not 0 <= state < len(_STATES):
+    names = KAFKA_4_3.transaction_states
+    if not 0 <= state < len(names):
         raise DamageError(Codes.DECODER, f"unknown transaction state {state}")
     added = [] if state == _EMPTY else values["transactionPartitions"] or []
     return (
-        f"producerId:{values['producerId']},producerEpoch:{values['producerEpoch']},state={_STATES[state]},"
+        f"producerId:{values['producerId']},producerEpoch:{values['producerEpoch']},state={names[state]},"
         f"partitions={partitions([[(topic['topic'], number) for number in topic['partitionIds']] for topic in added])},"
         f"txnLastUpdateTimestamp={values['transactionLastUpdateTimestampMs']},"
         f"txnTimeoutMs={values['transactionTimeoutMs']}"
@@ -189,7 +182,8 @@ _TRANSACTIONS_2_8: Final = _Words(
     {"TransactionLogKey": _template("transaction_metadata::transactionalId={transactionalId}")},
     {"TransactionLogValue": lambda values: _transaction(values, _list_text)},
 )
-_NAMES_4_1: Final = JavaNames(record_class="org.apache.kafka.common.record.Record")
+_NAMES_4_3: Final = JavaNames(names_states=False)
+_NAMES_4_1: Final = _NAMES_4_3._replace(record_class="org.apache.kafka.common.record.Record")
 _NAMES_3_9: Final = _NAMES_4_1._replace(remote_metadata=remote_metadata_text_3_9)
 _TRANSACTIONS_3_9: Final = _TRANSACTIONS_2_8._replace(unknown_key="unknown::version={number}")
 
@@ -221,9 +215,21 @@ def decoder_2_8(decoder: RecordDecoder) -> ContentsDecoder | None:
 def decoder_3_9(decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder:
     """Of 3.9.1."""
     older = own_decoder(decoder, {"transaction-log": _TRANSACTIONS_3_9})
-    return older or contents_decoder(decoder, goes_on=goes_on, names=_NAMES_3_9)
+    return older or _as_4_3(decoder, _NAMES_3_9, goes_on)
 
 
 def decoder_4_1(decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder:
     """Of 4.1.1."""
-    return contents_decoder(decoder, goes_on=goes_on, names=_NAMES_4_1)
+    return _as_4_3(decoder, _NAMES_4_1, goes_on)
+
+
+def decoder_4_3(decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder:
+    """Of 4.3.1."""
+    return _as_4_3(decoder, _NAMES_4_3, goes_on)
+
+
+def _as_4_3(decoder: RecordDecoder, names: JavaNames, goes_on: bool) -> ContentsDecoder:
+    """With the messages that Kafka 4.3 knew, which are those of the versions before, too."""
+    if isinstance(decoder, CoordinatorDecoder | MetadataDecoder):
+        decoder = replace(decoder, release=KAFKA_4_3.name)
+    return contents_decoder(decoder, goes_on=goes_on, names=names)

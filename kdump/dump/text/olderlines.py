@@ -36,9 +36,9 @@ class DialectLines(NamedTuple):
     message: str
     """A record of magic 0 or 1."""
     batch: str | None = None
-    """A batch; None: the line of 4.3."""
+    """A batch; None: the line of the newest."""
     entry: str | None = None
-    """A message or wrapper of magic 0 or 1; None: the line of 4.3."""
+    """A message or wrapper of magic 0 or 1; None: the line of the newest."""
     codecs: tuple[str, ...] = CODEC_NAMES
     batches_beside_records: bool = True
     """Where records are shown, their batch has its line too."""
@@ -87,7 +87,7 @@ class OlderPrinter(TextPrinter):
         self._wrapper_of_base: tuple[Message | None, int] = (None, 0)
 
     def columns(self) -> BlockPrinter[TextBytes] | None:
-        """See Printer: where lines are those of 4.3."""
+        """See Printer: where lines are those of the newest."""
         return None if self._lines.batch is not None or self._options.skip_record_metadata else super().columns()
 
     def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:

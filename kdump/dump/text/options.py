@@ -42,9 +42,6 @@ DECODER_CLASSES: Final[dict[str, Decoder]] = {
 
 DECODER_PACKAGE: Final = "org.apache.kafka.tools.api."
 
-VERSIONS: Final = ("0.8.2", "0.10.2", "1.1", "2.8", "3.9", "4.1", "4.3")
-"""The versions of DumpLogSegments whose text is known, see ``dialect``."""
-
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
 from kdump.dump.targets import Target
-from kdump.dump.text.dialect import KAFKA_4_3, Dialect
+from kdump.dump.text.dialect import NEWEST_DIALECT, Dialect
 from kdump.dump.text.offsets import OffsetContinuity
 from kdump.dump.text.options import TextOptions
 from kdump.dump.text.reports import Reports
@@ -47,7 +47,7 @@ _NAME_OFFSET_SIZE = 20
 _NAME_EPOCH = slice(21, 31)
 
 
-def text_output(options: TextOptions, dialect: Dialect = KAFKA_4_3) -> OutputMaker:
+def text_output(options: TextOptions, dialect: Dialect = NEWEST_DIALECT) -> OutputMaker:
     """Makes the compatible text."""
     return partial(TextOutput, options, dialect)
 
@@ -252,7 +252,7 @@ class TextOutput(DumpOutput[str, TextBytes]):
             if error.code is Codes.MISSING and target.may_be_missing:
                 return
             raise
-        self._lines(map(_aborted_txn_line, parse_txn_index(data)))
+        self._lines(map(_aborted_txn_line, parse_txn_index(data, self._dialect.release)))
 
     def _dump_snapshot(self, target: Target) -> None:
         from kdump.format.snapshot import parse_snapshot  # not needed by a dump of logs

@@ -17,7 +17,7 @@ Pairs = list[tuple[int, int]]
 
 
 class ReportStyle:
-    """The reports of Kafka 4.3: their words and their order."""
+    """The reports of the newest Kafka: their words and their order."""
 
     not_found: ClassVar = "The following indexed offsets are not found in :{path}"
     non_consecutive: ClassVar = "Non-consecutive offsets in {path}"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from kdump.kafka.image.faults import ReplayError
-from kdump.kafka.image.metadataversion import SUPPORTED_FEATURES
+from kdump.kafka.image.faults import NewerError, ReplayError
+from kdump.releases import NEWEST, Release
 
 _BROKER_RESOURCE: Final = 4
 _BEGIN, _END, _ABORT = 23, 24, 25
@@ -21,10 +21,10 @@ _ACL: Final = ("resourceType", "resourceName", "patternType", "principal", "host
 
 
 class ControllerBooks:
-    """What a controller remembers of the records so far."""
+    """What a controller remembers of the records so far. ``release``: see ImageLoader."""
 
-    def __init__(self) -> None:
-        self._state = _Books()
+    def __init__(self, release: Release | None = None) -> None:
+        self._state = _Books(release)
 
     def replay(self, record_type: int, values: dict[str, Any], offset: int, *, in_snapshot: bool) -> None:
         """The next record. Raises ReplayError where a controller stops."""
@@ -43,13 +43,15 @@ class ControllerBooks:
 class _Books:
     """By a key, what is there; each change goes through ``_put``."""
 
-    def __init__(self) -> None:
+    def __init__(self, release: Release | None) -> None:
+        self.release = release
         self.topics: dict[str, str] = {}
         """Names by ids."""
         self.names: dict[str, str] = {}
         """Ids by names."""
         self.brokers: dict[int, int] = {}
         """Epochs by ids."""
+        self.controllers: dict[int, bool] = {}
         self.acls: dict[str, _Acl] = {}
         """By their ids."""
         self.existing_acls: dict[_Acl, bool] = {}
@@ -98,11 +100,24 @@ class _Books:
             raise ReplayError(f"broker {broker} has the epoch {self.brokers[broker]}, not {epoch}")
         self._put("brokers", broker, None)
 
+    def register_controller(self, values: dict[str, Any]) -> None:
+        self._put("controllers", values["controllerId"], True)
+
+    def unregister_controller(self, values: dict[str, Any]) -> None:
+        controller = values["controllerId"]
+        if controller not in self.controllers:
+            raise ReplayError(f"no controller registration found for the id {controller}")
+        self._put("controllers", controller, None)
+
     def feature(self, values: dict[str, Any]) -> None:
         name, level = values["name"], values["featureLevel"]
-        lowest, highest = SUPPORTED_FEATURES.get(name, _UNSUPPORTED)
+        release = self.release or NEWEST
+        lowest, highest = release.features.get(name, _UNSUPPORTED)
+        if level > highest and self.release is None:
+            raise NewerError(f"level {level} of {name}")
         if not lowest <= level <= highest:
-            raise ReplayError(f"a controller of Kafka 4.3.1 knows levels {lowest} to {highest} of {name}, not {level}")
+            known = f"levels {lowest} to {highest} of {name}"
+            raise ReplayError(f"a controller of Kafka {release.version} knows {known}, not {level}")
 
     def config(self, values: dict[str, Any]) -> None:
         name = values["resourceName"]
@@ -157,6 +172,8 @@ _STEPS: Final[dict[int, Callable[[_Books, dict[str, Any]], None]]] = {
     18: _Books.acl,
     19: _Books.remove_acl,
     22: _Books.remove_scram,
+    27: _Books.register_controller,
+    29: _Books.unregister_controller,
 }
 BOOKED: Final = frozenset({*_STEPS, _BEGIN, _END, _ABORT})
 """The types of records that a controller may refuse though they apply to the image."""

@@ -56,6 +56,10 @@ class ClusterDelta:
         """UnregisterBrokerRecord: nothing looks whether the broker is there."""
         self._brokers[values["brokerId"]] = {}
 
+    def unregister_controller(self, values: dict[str, Any]) -> None:
+        """UnregisterControllerRecord: nothing looks whether it is there."""
+        self._controllers[values["controllerId"]] = {}
+
     def register_controller(self, values: dict[str, Any]) -> None:
         """RegisterControllerRecord."""
         for endpoint in values["endPoints"]:

@@ -20,6 +20,8 @@ class Grade(Enum):
     """The record applies to the image, but a controller that replays it stops."""
     ODD = "odd"
     """Kafka says nothing of it."""
+    NEWER = "newer"
+    """A newer Kafka wrote it than those that kdump knows: it counts for nothing."""
 
 
 class Fault(NamedTuple):
@@ -35,3 +37,7 @@ class Fault(NamedTuple):
 
 class ReplayError(Exception):
     """A record cannot be applied to the image, or a controller refuses it."""
+
+
+class NewerError(ReplayError):
+    """A newer Kafka than those that kdump knows wrote the record, or a part of it."""

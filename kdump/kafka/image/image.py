@@ -14,6 +14,7 @@ from kdump.kafka.image.cluster import ClusterDelta, ClusterImage, KeyT, merge
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.topics import TopicsDelta, TopicsImage
 from kdump.payloads.java import hash_map_order_of
+from kdump.releases import Release
 
 TOPIC_RESOURCE: Final = 2
 RESOURCE_TYPES: Final = {0: "UNKNOWN", 2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
@@ -73,10 +74,14 @@ def quota_entity(values: dict[str, Any]) -> QuotaEntity:
 
 
 class MetadataDelta:
-    """Changes that wait until their batch or transaction is complete. What is removed changes to nothing: 0 or {}."""
+    """Changes that wait until their batch or transaction is complete. What is removed changes to nothing: 0 or {}.
 
-    def __init__(self, image: MetadataImage) -> None:
+    ``release``: see ImageLoader.
+    """
+
+    def __init__(self, image: MetadataImage, release: Release | None = None) -> None:
         self.image = image
+        self._release = release
         self.topics = TopicsDelta(image.topics)
         self.cluster = ClusterDelta(image.cluster)
         self.is_empty = True
@@ -104,7 +109,7 @@ class MetadataDelta:
     def clear(self) -> None:
         """Forget the changes."""
         if self._is_wide:
-            self.__init__(self.image)  # type: ignore[misc]
+            self.__init__(self.image, self._release)  # type: ignore[misc]
         elif not self.is_empty:
             self.topics = TopicsDelta(self.image.topics)
             self.is_empty = True
@@ -174,8 +179,7 @@ class MetadataDelta:
         """FeatureLevelRecord."""
         name, level = values["name"], values["featureLevel"]
         if name == metadataversion.FEATURE:
-            if level not in metadataversion.LEVELS:
-                raise ReplayError(f"metadata.version {level} is unknown to Kafka 4.3.1")
+            metadataversion.check_level(level, self._release)
             self._metadata_version = level
         elif name != metadataversion.KRAFT_VERSION:
             self._features[name] = level
@@ -298,6 +302,7 @@ _STEPS: Final[Mapping[int, Callable[[MetadataDelta, dict[str, Any]], object]]] =
     22: MetadataDelta.remove_scram,
     26: MetadataDelta.remove_token,
     27: lambda delta, values: delta.cluster.register_controller(values),
+    29: lambda delta, values: delta.cluster.unregister_controller(values),
     28: lambda delta, values: delta.topics.clear_elr(values),
 }
 """The change of each type of record, by its number; other types change nothing."""

@@ -7,26 +7,33 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import Enum, auto
 from itertools import accumulate, chain
 from typing import Any, Final, Protocol
 
 from kdump.codes import Codes, DamageError
 from kdump.format import control
+from kdump.format.message import record_schemas
+from kdump.format.messagereader import UNKNOWN_TAGS, unknown_tag_numbers
 from kdump.kafka.image.books import BOOKED, ControllerBooks
-from kdump.kafka.image.faults import Fault, Grade, ReplayError
+from kdump.kafka.image.faults import Fault, Grade, NewerError, ReplayError
 from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance
 from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError, snapshot_batches
 from kdump.kafka.image.quorum import Quorum
 from kdump.kafka.image.topics import PARTITION_CHANGE
 from kdump.limits import METADATA, hint, most
-from kdump.payloads.decoded import PayloadError
+from kdump.payloads.decoded import DecodeErrorKind, PayloadError
 from kdump.payloads.internal import DECODERS, DecodedMessage, MetadataDecoder
+from kdump.releases import NEWEST, Release, newer
 
 BEGIN, END, ABORT = 23, 24, 25
 """The types of the records that mark a metadata transaction."""
 ADDING: Final = frozenset({0, 2, 3, 4, 10, 11, 12, 14, 18, 27})
 """The types of the records that add something to the image, or replace it."""
+_CONFIG: Final = 4
+_CONFIGURED: Final = {2: "topic", 32: "group"}
+"""Types of resources whose configs a controller checks by their names (ConfigResource.Type)."""
 _NO_OP: Final = b"\1\x14\0\0"
 """The value of a NoOpRecord."""
 _MOST_HELD: Final = 1 << 14
@@ -73,22 +80,28 @@ class ImageLoader:
     Args:
         watch: sees the records of the log, not those of a snapshot.
         with_controller: also say what a controller refuses.
+        release: of the node that loads it, which refuses what it does not know. None: the newest, and what a newer
+            Kafka wrote is told once, and left out.
     """
 
-    def __init__(self, watch: Watcher | None = None, *, with_controller: bool = True) -> None:
+    def __init__(
+        self, watch: Watcher | None = None, *, with_controller: bool = True, release: Release | None = None
+    ) -> None:
         self.image = MetadataImage()
         self.faults: list[Fault] = []
         self.quorum = Quorum()
         self._watch = watch
-        self._decode = _decoder().value
+        self._release = release
+        self._newer: set[str] = set()
+        self._decode = replace(_decoder(), release=None if release is None else release.name).value
         self._no_op = self._decode(_NO_OP)
-        self._books = ControllerBooks() if with_controller else None
+        self._books = ControllerBooks(release) if with_controller else None
         self._snapshot: str | None = None
         self._transaction = _Transaction.NONE
         self._began = -1
         self._last = Provenance()
         self._is_fresh = True
-        self._delta = MetadataDelta(self.image)
+        self._delta = MetadataDelta(self.image, release)
         self._added = 0
 
     @property
@@ -142,7 +155,7 @@ class ImageLoader:
 
     def _is_quick(self, message: DecodedMessage) -> bool:
         """Nearly all batches hold one record that changes one partition, or nothing. It is applied at once."""
-        if self._watch is not None or self._transaction is not _Transaction.NONE:
+        if self._watch is not None or self._transaction is not _Transaction.NONE or UNKNOWN_TAGS in message.values:
             return False
         return message is self._no_op or (
             message.schema.api_key == PARTITION_CHANGE and self.image.topics.is_changed(message.values)
@@ -160,7 +173,48 @@ class ImageLoader:
         try:
             return self._decode(value)
         except PayloadError as error:
+            what = self._newer_record(error)
+            if what is not None:
+                self._tell_newer(what, offset, "")
+                return self._no_op
             raise UnreadableBatchError(error.message, batch.path, batch.position, offset, is_cut=False) from None
+
+    def _newer_record(self, error: PayloadError) -> str | None:
+        """What a newer Kafka wrote that does not decode; None: it is something else."""
+        known = record_schemas("cluster-metadata", "metadata")
+        if self._release is not None or error.number is None:
+            return None
+        if error.trouble is DecodeErrorKind.UNKNOWN_TYPE and error.number > max(known):
+            return f"record type {error.number}"
+        if error.trouble is DecodeErrorKind.BROKEN and error.record_type is not None:
+            schema = known[error.record_type]
+            return f"version {error.number} of {schema.name}" if error.number > schema.versions.high else None
+        return None
+
+    def _newer_parts(self, message: DecodedMessage) -> Iterator[str]:
+        """What of a record that decodes a newer Kafka wrote."""
+        values = message.values
+        if self._release is not None:
+            return
+        if message.version > message.schema.versions.high:
+            yield f"version {message.version} of {message.schema.name}"
+        for tag in unknown_tag_numbers(values):
+            yield f"tag {tag} of {message.schema.name}"
+        if message.record_type == _CONFIG and values["value"] is not None:
+            kind = _CONFIGURED.get(values["resourceType"])  # type: ignore[arg-type]
+            if kind is not None and values["name"] not in NEWEST.configs[kind]:
+                yield f"the config {values['name']!s} of a {kind}"
+
+    def _tell_newer(self, what: str, offset: int, record: str) -> None:
+        if what not in self._newer:
+            self._newer.add(what)
+            self._fault(Grade.NEWER, offset, record, newer(what))
+
+    def _refuse(self, grade: Grade, offset: int, record: str, error: ReplayError) -> None:
+        if isinstance(error, NewerError):
+            self._tell_newer(str(error), offset, record)
+        else:
+            self._fault(grade, offset, record, str(error))
 
     def _replay(self, batch: MetadataBatch, offset: int, message: DecodedMessage) -> None:
         record_type, values = message.record_type, message.values
@@ -171,6 +225,8 @@ class ImageLoader:
                 raise UnreadableBatchError(what, batch.path, batch.position, offset, is_cut=False)
         if self._watch is not None and self._snapshot is None:
             self._watch.record(batch, offset, message, self._delta)
+        for what in self._newer_parts(message):
+            self._tell_newer(what, offset, message.schema.name)
         try:
             if BEGIN <= record_type <= ABORT:
                 self._mark(record_type, offset)
@@ -181,13 +237,13 @@ class ImageLoader:
         except ReplayError as error:
             if self._watch is not None and self._snapshot is None:
                 self._watch.refused()
-            self._fault(Grade.IMAGE, offset, message.schema.name, str(error))
+            self._refuse(Grade.IMAGE, offset, message.schema.name, error)
             return
         if self._books is not None and record_type in BOOKED:
             try:
                 self._books.replay(record_type, values, offset, in_snapshot=self._snapshot is not None)
             except ReplayError as error:
-                self._fault(Grade.CONTROLLER, offset, message.schema.name, str(error))
+                self._refuse(Grade.CONTROLLER, offset, message.schema.name, error)
 
     def _mark(self, record_type: int, offset: int) -> None:
         is_open = self._transaction in _OPEN

@@ -1,11 +1,15 @@
 """What each level of ``metadata.version`` can write.
 
-Source: docs/spec/metadata.md#32-from-the-image-to-records (MetadataVersion 4.3.1).
+Source: docs/spec/metadata.md#32-from-the-image-to-records (MetadataVersion). The levels and their names are facts of a
+release, see ``kdump/releases.py``.
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+from kdump.kafka.image.faults import NewerError, ReplayError
+from kdump.releases import NEWEST, Release
 
 FEATURE: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
@@ -20,24 +24,20 @@ ELR: Final = 23
 CORDONED_DIRECTORIES: Final = 30
 """The first level that has each of these."""
 
-_NAMES: Final = (
-    "3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2",
-    "3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV0",
-    "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0",
-    "4.4-IV0",
-)  # fmt: skip
-LEVELS: Final = dict(enumerate(_NAMES, 7))
-"""The name of each level that Kafka 4.3.1 knows."""
-SUPPORTED_FEATURES: Final = {
-    FEATURE: (7, 30),
-    KRAFT_VERSION: (0, 1),
-    "transaction.version": (0, 2),
-    "group.version": (0, 1),
-    ELR_FEATURE: (0, 1),
-    "share.version": (0, 1),
-    "streams.version": (0, 1),
-}
-"""The lowest and the highest level of each feature that a controller of Kafka 4.3.1 takes."""
+
+def check_level(level: int, release: Release | None) -> None:
+    """Whether the image takes a level (MetadataVersion.fromFeatureLevel).
+
+    Raises:
+        NewerError: the release is not given, and the level is above those of the newest.
+        ReplayError: any other level that the release does not know.
+    """
+    levels = (release or NEWEST).levels
+    if level in levels:
+        return
+    if release is None and level > max(levels):
+        raise NewerError(f"metadata.version {level}")
+    raise ReplayError(f"metadata.version {level} is unknown to Kafka {(release or NEWEST).version}")
 
 
 def broker_record_version(level: int) -> int:

@@ -21,6 +21,7 @@ from kdump.kafka.image.metadatalog import (
 )
 from kdump.kafka.image.quorum import Quorum, leader_of
 from kdump.kafka.image.snapshotrecords import losses
+from kdump.releases import Release
 
 
 class StatePoint(NamedTuple):
@@ -76,6 +77,7 @@ def replay(
     *,
     since: StatePoint | None = None,
     alone: bool = False,
+    release: Release | None = None,
 ) -> Replayed:
     """The image at a moment, from the latest snapshot that can be loaded and the log after it.
 
@@ -85,12 +87,13 @@ def replay(
         watch: sees the records of the log that are applied.
         since: a moment before: the snapshot is not a later one.
         alone: use no snapshot.
+        release: see ImageLoader.
 
     Raises:
         KdumpError: a file cannot be read.
     """
     refused: list[tuple[SnapshotFile, str]] = []
-    loader, snapshot = ImageLoader(watch), None
+    loader, snapshot = ImageLoader(watch, release=release), None
     for candidate in () if alone else reversed(log.snapshots):
         if refused and not log.start_offset and _reaches(log, candidate.end_offset, since=0):
             # The whole log says as much as older snapshots, and how it came about.
@@ -104,7 +107,7 @@ def replay(
         except (UnreadableBatchError, ReplayError) as error:
             refused.append((candidate, str(error)))
             faults = loader.faults
-            loader = ImageLoader(watch)
+            loader = ImageLoader(watch, release=release)
             loader.faults = faults
     first = 0 if snapshot is None else snapshot.end_offset
     result = Replayed(log, loader.image, loader.quorum, snapshot, refused=refused)

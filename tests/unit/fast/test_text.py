@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import product, zip_longest
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kdump.dump.text.columnlines import RecordTextOptions, batch_text, dump_runs, record_lines
+from kdump.dump.text.columnlines import RecordTextOptions, batch_text, dump_runs
 from kdump.fast.headers import read_headers
 from kdump.fast.ragged import copy_ranges
 from kdump.fast.records import decode_records
@@ -210,7 +210,6 @@ def test_record_lines(kinds: list[tuple[BatchHeader, list[Row]]], options: Recor
         None if header.is_control else "".join(expected_record_line(header, row, options) for row in rows).encode()
         for header, rows in batches
     ]
-    assert record_lines(arena, records, headers, options) == expected
     position = np.arange(len(batches)) * 1000
     lines = batch_text(headers, position, position % 3000 == 0)
     expected_lines = [
@@ -236,8 +235,6 @@ def test_refused_batches_have_no_text() -> None:
     count[1:3] = 2
     records = decode_records(arena, start, end, count)
     headers = header_column([PLAIN] * 4)
-    lines = record_lines(arena, records, headers, RecordTextOptions(contents=True))
-    assert [line is None for line in lines] == [False, True, True, False]
     text = batch_text(headers, start, np.ones(4, np.bool_))
     runs = list(dump_runs(arena, records, headers, RecordTextOptions(), text))
     assert [(run.first_batch, run.last_batch, run.text is None) for run in runs] == [
@@ -254,10 +251,14 @@ def test_more_rows_than_a_block(rows_a_batch: int) -> None:
     batch = (PLAIN, [Row(n, n, b"%d" % n, None if n % 3 else "é".encode(), []) for n in range(rows_a_batch)])
     arena, *bodies = lay_out([batch] * count)
     options = RecordTextOptions(contents=True)
-    lines = record_lines(arena, decode_records(arena, *bodies), header_column([PLAIN] * count), options)
-    expected = "".join(expected_record_line(PLAIN, row, options) for row in batch[1]).encode()
-    for line, wanted in zip_longest(lines, [expected] * count):
-        assert line == wanted
+    records = decode_records(arena, *bodies)
+    lines = RaggedText.join([b"batch\n"] * count)
+    runs = list(dump_runs(arena, records, header_column([PLAIN] * count), options, lines))
+    records_text = "".join(expected_record_line(PLAIN, row, options) for row in batch[1])
+    assert b"".join(b"" if run.text is None else run.text.tobytes() for run in runs) == (
+        ("batch\n" + records_text).encode() * count
+    )
+    assert [run.first_batch for run in runs] == [0, *(run.last_batch for run in runs[:-1])]
 
 
 def test_an_unknown_codec_has_no_line() -> None:
@@ -272,5 +273,5 @@ def test_nothing() -> None:
     headers = read_headers(arena, none)
     records = decode_records(arena, none, none, none)
     lines = batch_text(headers, none, none.astype(np.bool_))
-    assert lines.split() == record_lines(arena, records, headers, RecordTextOptions()) == []
+    assert lines.split() == []
     assert list(dump_runs(arena, records, headers, RecordTextOptions(), lines)) == []

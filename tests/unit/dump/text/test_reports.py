@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.dump.text.dialect import KAFKA_4_3
+from kdump.dump.text.dialect import NEWEST_DIALECT
 from kdump.dump.text.offsets import OffsetContinuity
 from kdump.dump.text.reports import Reports
 from kdump.payloads.java import hash_map_order
@@ -25,7 +25,7 @@ def reported(reports: Reports) -> list[str]:
 
 def test_logs_without_a_report_have_their_place() -> None:
     """The Java tool names all of them (``-1 is followed by 100``), and with 14 its table is twice as large."""
-    reports = Reports(KAFKA_4_3)
+    reports = Reports(NEWEST_DIALECT)
     shown = PATHS[::2]
     for path in [*PATHS, "/data/orders-0/last.log"]:
         reports.non_consecutive(path, [(5, 7)] if path in shown else [], 2 if path in shown else 1)
@@ -35,7 +35,7 @@ def test_logs_without_a_report_have_their_place() -> None:
 
 @pytest.mark.parametrize("found", [1, 2])
 def test_the_last_pair_may_double_the_table(found: int) -> None:
-    reports = Reports(KAFKA_4_3)
+    reports = Reports(NEWEST_DIALECT)
     for path in PATHS:
         reports.non_consecutive(path, [(5, 7)], found)
     assert reported(reports) == hash_map_order(PATHS, asked_again=found == 2)

@@ -17,6 +17,7 @@ from kdump.kafka.image.metadatalog import MetadataBatch, MetadataLog
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.kafka.image.snapshotrecords import snapshot_records
 from kdump.payloads.internal import DecodedMessage
+from kdump.releases import KAFKA_4_3, NEWEST, newer
 from kdump.state.metadatacommands import metadata_commands
 from kdump.state.metadatarows import StateSelection, image_rows
 from kdump.verify.metadatalog import check_metadata_log
@@ -48,9 +49,9 @@ def check(case: dict[str, Any], found: Replayed) -> None:
 @pytest.mark.parametrize("case", metadata_cases(), ids=lambda case: str(case["id"]))
 def test_image(root: Path, case: dict[str, Any]) -> None:
     log = metadata_log(root, case["dir"])
-    check(case, replay(log, until(case)))
+    check(case, replay(log, until(case), release=KAFKA_4_3))
     if log.start_offset == 0 and "controller" not in case:
-        check(case, replay(log, until(case), alone=True))
+        check(case, replay(log, until(case), alone=True, release=KAFKA_4_3))
 
 
 DAMAGED = [case for case in metadata_cases() if "controller" in case]
@@ -61,7 +62,7 @@ STOPS_LATER = {"damaged/removed-EndTransaction"}
 @pytest.mark.parametrize("case", DAMAGED, ids=lambda case: str(case["id"]))
 def test_grades(root: Path, case: dict[str, Any]) -> None:
     """What the image refuses is what MetadataLoader reports, and where a controller stops there is a reason."""
-    found = replay(metadata_log(root, case["dir"]), StatePoint())
+    found = replay(metadata_log(root, case["dir"]), StatePoint(), release=KAFKA_4_3)
     in_log = [fault for fault in found.faults if fault.snapshot is None]
     if case["snapshot_exception"] is None:
         refused = [fault for fault in found.faults if fault.grade is Grade.IMAGE]
@@ -214,3 +215,23 @@ def test_the_leader_by_quorum_state(root: Path, tmp_path: Path) -> None:
     assert replay(log, StatePoint()).quorum.leader == 103
     (tmp_path / "__cluster_metadata-0" / "quorum-state").write_text('{"leaderId":103,"leaderEpoch":3}')
     assert replay(log, StatePoint()).quorum.leader is None, "it leads in another epoch"
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("unknown-type", "record type 99"),
+        ("unknown-version", "version 9 of TopicRecord"),
+        ("feature-unknown", "level 1 of no.such.feature"),
+        ("feature-mv-high", "metadata.version 99"),
+    ],
+)
+def test_what_a_newer_kafka_wrote_is_no_error(root: Path, name: str, what: str) -> None:
+    log = metadata_log(root, f"damaged/{name}")
+    told = [fault for fault in replay(log, StatePoint()).faults if fault.grade is Grade.NEWER]
+    assert [fault.message for fault in told] == [newer(what)]
+    strict = replay(log, StatePoint(), release=NEWEST)
+    assert not [fault for fault in strict.faults if fault.grade is Grade.NEWER]
+    assert strict.unreadable or strict.faults
+    sound = replay(metadata_log(root, "damaged/sound"), StatePoint())
+    assert not [fault for fault in sound.faults if fault.grade is Grade.NEWER]

@@ -1,4 +1,4 @@
-"""docs/make-messages.py: the table out of jars, and the comparison of the table with a list of definitions."""
+"""packaging/take_release.py: the table out of jars, and the comparison of the table with a list of definitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from kdump.format import message
 from tests.harness import ROOT
 
-spec = importlib.util.spec_from_file_location("make_messages", ROOT / "docs" / "make-messages.py")
+spec = importlib.util.spec_from_file_location("take_release", ROOT / "packaging" / "take_release.py")
 assert spec is not None
 assert spec.loader is not None
 script = importlib.util.module_from_spec(spec)
@@ -53,7 +53,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         jar.writestr("common/message/Request.json", '{"type": "request", "name": "Request", "fields": []}')
     monkeypatch.setattr(script, "GROUPS", {"kafka-group-coordinator": {"group-coordinator": ()}})
     path = tmp_path / "messages.json"
-    path.write_text(script.make(tmp_path / "libs", "9.9"))
+    path.write_text(script.make(tmp_path / "libs"))
     for module in (script, message):
         monkeypatch.setattr(module, "TABLE", path)
     message.schemas.cache_clear()
@@ -127,8 +127,8 @@ def test_every_difference_is_found(
 
 def test_a_missing_jar_or_definition_is_said(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="0 files kafka-clients"):
-        script.make(tmp_path, "1")
+        script.make(tmp_path)
     with zipfile.ZipFile(tmp_path / "kafka-clients-9.9.jar", "w") as jar:
         jar.writestr("common/message/Request.json", '{"type": "request", "name": "Request"}')
     with pytest.raises(SystemExit, match="no definition ControlRecordTypeSchema"):
-        script.make(tmp_path, "1")
+        script.make(tmp_path)
