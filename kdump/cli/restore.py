@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -19,11 +19,13 @@ from kdump.cli.exit_status import RunStatus
 from kdump.cli.options import Command, OptionGroup, option
 from kdump.cli.params import OpenTransactionsParam, OutputFormat
 from kdump.cli.signals import unwound
+from kdump.cli.tier_options import tier_options
 from kdump.codes import REFUSALS, Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.checkpoint import is_topic_id
 from kdump.inputs import PathDirectory, inputs_of
 from kdump.kafka.startup.logdirectory import FUTURE
+from kdump.log import tiers
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
 from kdump.log.names import CLUSTER_METADATA, is_topic_name, is_uri
@@ -48,6 +50,7 @@ from kdump.restore.source import SourcePartition, directories_below, read_source
 from kdump.restore.target import TargetCluster, TargetPartition
 from kdump.system.paths import absolute_path
 from kdump.verify.transactioncoordinator import ending_beside
+from kdump.worlds import world_of_store
 
 _POLICIES = {"abort": TxnPolicy.ABORT, "commit": TxnPolicy.COMMIT, "keep": TxnPolicy.LEAVE}
 
@@ -138,6 +141,7 @@ Examples:
     is_flag=True,
     help="Proceed even if kdump cannot tell whether a broker is running.",
 )
+@tier_options
 @conversion_options
 @option(
     OptionGroup.CHOICE,
@@ -165,6 +169,8 @@ def restore(paths: tuple[str, ...], destination: str | None, **others: Any) -> i
     """
     named = tuple(map(strip_credentials, paths))
     given = RestoreArguments({"paths": named, "destination": destination or "", **others})
+    if given.from_log_dir is not None:
+        given.from_log_dir = strip_credentials(given.from_log_dir)
     options = GivenOptions(
         {
             "an empty path": "" in (*paths, destination),
@@ -173,6 +179,7 @@ def restore(paths: tuple[str, ...], destination: str | None, **others: Any) -> i
             "several PATHs": len(paths) > 1,
             "LOGDIR is a URI": destination if is_uri(given.destination) else None,
             "a stream": next(filter(reads_once, given.paths), None),
+            "a bucket": any(world_of_store(path) is not None for path in named),
         }
     )
     if not paths and given.from_log_dir is None:
@@ -185,10 +192,41 @@ def restore(paths: tuple[str, ...], destination: str | None, **others: Any) -> i
     if destination is None:
         _show_plan(given, console, status)
     else:
-        with unwound():
-            _restore(given, console, status)
+        with unwound(), ExitStack() as buckets:
+            try:
+                _stage(given, buckets)
+                _restore(given, console, status)
+            except (KdumpError, OSError) as error:
+                code = Codes.UNWRITABLE
+                known = error if isinstance(error, KdumpError) else None
+                status.fail(known or KdumpError(code, str(error), path=getattr(error, "filename", None)))
     console.close()
     return status.code
+
+
+def _stage(given: RestoreArguments, buckets: ExitStack) -> None:
+    """Take files of this machine in place of what lies in buckets. Raises KdumpError, OSError, click.UsageError."""
+    if not any(world_of_store(path) is not None for path in (*given.paths, given.from_log_dir or "")):
+        return
+    from kdump.tiered.staging import staged
+
+    tiers.tell(tiers.Tier())
+    if given.from_log_dir is None and given.topic is None:
+        if given.metadata is None or len(given.paths) > 1:
+            raise click.UsageError("a bucket goes with --metadata, or with --topic; one at a time")
+        given.from_log_dir, given.paths = given.paths[0], ()
+    if given.from_log_dir is not None:
+        if world_of_store(given.from_log_dir) is not None:
+            found = buckets.enter_context(staged(given.from_log_dir, given.destination))
+            given.from_log_dir = os.path.dirname(found[0]) if found else given.from_log_dir
+        return
+    paths: list[str] = []
+    for path in given.paths:
+        found = [path] if world_of_store(path) is None else buckets.enter_context(staged(path, given.destination))
+        if len(found) != 1:
+            raise click.UsageError(f"{path} has {len(found):,} partitions: name one of them with --topic")
+        paths += found
+    given.paths = tuple(paths)
 
 
 def _show_plan(given: RestoreArguments, console: Console, status: RunStatus) -> None:
