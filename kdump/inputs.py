@@ -292,6 +292,14 @@ def inputs_of(
     return list(_of_topics(found, topics, world, on_error)) if topics else found
 
 
+def paths_with_tier(paths: Iterable[str], tier: tiers.Tier) -> tuple[str, ...]:
+    """PATHs that name what they mean with --tier and --key-ring, in any process. Raises KdumpError as ``resolve``."""
+    if tier == tiers.Tier():
+        return tuple(paths)
+    with tiers.told(tier):
+        return tuple(files.with_credentials(files.strip_credentials(path)) for path in paths)
+
+
 def input_of(path: str | os.PathLike[str], world: World | None = None) -> Input:
     """What one PATH means, as a user gave it; see ``inputs_of``."""
     return resolve(files.strip_credentials(os.fspath(path)), world)
