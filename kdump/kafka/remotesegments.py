@@ -21,7 +21,7 @@ from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC, MAGIC_OFFSET, batch_
 from kdump.format.record import Record, read_records
 from kdump.inputs import PathDirectory, log_paths
 from kdump.log import files
-from kdump.log.names import base_of, is_uri, parse_partition_directory
+from kdump.log.names import base_of, parse_partition_directory
 from kdump.log.opening import open_source
 from kdump.log.partition import topic_directories
 from kdump.log.siblings import read_topic_id
@@ -210,13 +210,13 @@ def read_remote_segments(
 
 
 def remote_ranges(partition_directory: str) -> Sequence[RemoteRange]:
-    """What is in remote storage of a partition, rising, as the log directory above says; in a store nothing is known.
+    """What is in remote storage of a partition, rising, as the log directory above says.
 
     The partition is that of the topic id in partition.metadata.
     """
     directory = files.absolute(partition_directory)
     parsed = parse_partition_directory(os.path.basename(directory))
-    if parsed is None or is_uri(directory):
+    if parsed is None:
         return ()
     log_directory = os.path.dirname(directory)
     folders = metadata_directories(log_directory)

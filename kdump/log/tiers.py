@@ -90,4 +90,6 @@ def _is_of_a_broker(entry: ListingEntry) -> bool:
     if entry.is_directory:
         return parse_partition_directory(entry.name) is not None and not _LOCAL_FOLDER.fullmatch(entry.name)
     name = parse_file_name(entry.name)
-    return entry.name in LOG_DIRECTORY_MARKERS or (name is not None and not name.is_remote)
+    return entry.name in LOG_DIRECTORY_MARKERS or (
+        name is not None and not name.is_remote and name.base_offset is not None
+    )

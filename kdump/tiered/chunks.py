@@ -36,19 +36,19 @@ class Opening:
         return self._key is None and not self._is_compressed
 
     def decode(self, data: bytes, size: int, *, is_index: bool = False) -> bytes:
-        """The ``size`` bytes of a chunk, or of an index, which is never compressed. Raises DamageError UNREADABLE."""
+        """The ``size`` bytes of a chunk, or of an index, which is never compressed. Raises DamageError REMOTE_OBJECT."""
         if self._key is not None:
             opened = unseal(self._key, self._additional, data)
             if opened is None:
-                raise DamageError(Codes.UNREADABLE, "the tag of the encryption does not fit")
+                raise DamageError(Codes.REMOTE_OBJECT, "the tag of the encryption does not fit")
             data = opened
         if self._is_compressed and not is_index:
             try:
                 data = bytes(zstdframe.decompress(memoryview(data), limit=size + 1))
             except DamageError as error:
-                raise DamageError(Codes.UNREADABLE, f"does not decompress: {error.message}") from None
+                raise DamageError(Codes.REMOTE_OBJECT, f"does not decompress: {error.message}") from None
         if len(data) != size:
-            raise DamageError(Codes.UNREADABLE, f"has {len(data):,} bytes, {size:,} are due")
+            raise DamageError(Codes.REMOTE_OBJECT, f"has {len(data):,} bytes, {size:,} are due")
         return data
 
 
@@ -118,8 +118,8 @@ class ChunkSource(Source):
         data = self._stored.read(span.position, span.size)
         try:
             if len(data) < span.size:
-                raise DamageError(Codes.UNREADABLE, f"has {len(data):,} of {span.size:,} bytes")
+                raise DamageError(Codes.REMOTE_OBJECT, f"has {len(data):,} of {span.size:,} bytes")
             return self._opening.decode(data, self._chunks.length(number))
         except DamageError as error:
             what = f"chunk {number} at {span.position:,} of {self._stored.path}: {error.message}"
-            raise KdumpError(Codes.UNREADABLE, what, path=self.path, position=at) from None
+            raise KdumpError(Codes.REMOTE_OBJECT, what, path=self.path, position=at) from None
