@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kdump import testing
     from kdump.codes import DamageError, KdumpError
+    from kdump.library.answerrows import AnswerRow as Row
+    from kdump.library.answerrows import ClusterState, Differences
     from kdump.library.answers import (
-        GroupOffset,
-        LogFigures,
-        RepairPlan,
-        StartPrediction,
+        cluster_state,
+        differences,
         figures,
         group_offsets,
         repair_plan,
         start_prediction,
     )
-    from kdump.library.clusterstate import ClusterState, cluster_state
-    from kdump.library.copydifferences import Differences, differences
     from kdump.library.logfindings import LogFinding as Finding
     from kdump.library.logfindings import findings
     from kdump.library.opened import OpenedLog, OpenedSegment
@@ -39,15 +37,12 @@ __all__ = [
     "DamageError",
     "Differences",
     "Finding",
-    "GroupOffset",
     "KdumpError",
-    "LogFigures",
     "OpenedLog",
     "OpenedSegment",
     "Record",
-    "RepairPlan",
+    "Row",
     "Scan",
-    "StartPrediction",
     "__version__",
     "cluster_state",
     "decode",
@@ -64,16 +59,12 @@ __all__ = [
 
 _HOMES = {
     "Batch": ("kdump.library.records", "LogBatch"),
-    "ClusterState": ("kdump.library.clusterstate", "ClusterState"),
-    "cluster_state": ("kdump.library.clusterstate", "cluster_state"),
-    "Differences": ("kdump.library.copydifferences", "Differences"),
-    "differences": ("kdump.library.copydifferences", "differences"),
+    "ClusterState": ("kdump.library.answerrows", "ClusterState"),
+    "cluster_state": ("kdump.library.answers", "cluster_state"),
+    "Differences": ("kdump.library.answerrows", "Differences"),
+    "differences": ("kdump.library.answers", "differences"),
     "DamageError": ("kdump.codes", "DamageError"),
     "Finding": ("kdump.library.logfindings", "LogFinding"),
-    "GroupOffset": ("kdump.library.answers", "GroupOffset"),
-    "LogFigures": ("kdump.library.answers", "LogFigures"),
-    "RepairPlan": ("kdump.library.answers", "RepairPlan"),
-    "StartPrediction": ("kdump.library.answers", "StartPrediction"),
     "figures": ("kdump.library.answers", "figures"),
     "group_offsets": ("kdump.library.answers", "group_offsets"),
     "repair_plan": ("kdump.library.answers", "repair_plan"),
@@ -83,6 +74,7 @@ _HOMES = {
     "OpenedSegment": ("kdump.library.opened", "OpenedSegment"),
     "open": ("kdump.library.opened", "open_log"),
     "Record": ("kdump.library.records", "LogRecord"),
+    "Row": ("kdump.library.answerrows", "AnswerRow"),
     "Scan": ("kdump.library.scans", "Scan"),
     "decode": ("kdump.payloads", "decode"),
     "findings": ("kdump.library.logfindings", "findings"),

@@ -64,7 +64,7 @@ NEWEST: Final = Release("4.4")
 """Whose output and brokers are meant where nobody says another release."""
 RELEASES: Final[Mapping[str, Release]] = {release.name: release for release in (KAFKA_4_3, NEWEST)}
 DIALECTS: Final = ("0.8.2", "0.10.2", "1.1", "2.8", "3.9", "4.1", *RELEASES)
-"""The releases whose text of DumpLogSegments kdump knows, see ``dump/text/dialects.py``."""
+"""The releases whose text of DumpLogSegments kdump knows, see ``dump/dialects/versions.py``."""
 
 
 @cache

@@ -8,11 +8,11 @@
     python packaging/take_release.py check RECORDS_JSON             compare the messages with another list
     python packaging/take_release.py all LIBS OLDER_LIBS CAPTURES... -o DIR     the first three and the oracle tests
 
-LIBS is the directory ``libs`` of a release. ``facts`` writes ``kdump/format/messages.json`` (the definitions of
-messages, which lie in the jars as their authors wrote them) and ``kdump/releases.json`` (levels, features, states and
-configs, which ``tests/oracle/java/ReleaseFacts.java`` asks of the classes). What differs in an older release stays in
-them beside the newest. ``check`` takes a list of the same definitions that somebody else made (``{"kafkaVersion",
-"records": [...]}``); it ends with status 1 and names what differs.
+LIBS is the directory ``libs`` of a release. ``facts`` writes ``kdump/format/messages.json`` and ``requests.json`` (the
+definitions of messages, which lie in the jars as their authors wrote them) and ``kdump/releases.json`` (levels,
+features, states and configs, which ``tests/oracle/java/ReleaseFacts.java`` asks of the classes). What differs in an
+older release stays in them beside the newest. ``check`` takes a list of the same definitions that somebody else made
+(``{"kafkaVersion", "records": [...]}``); it ends with status 1 and names what differs.
 
 Of a definition only what the bytes depend on is kept: comments, and the marks ``ignorable``, ``mapKey``, ``zeroCopy``
 and ``entityType``, say how Kafka's generated classes behave.
@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kdump.format.message import TABLE, Field, Schema, Versions, default_of, schemas
+from kdump.format.message import REQUESTS_TABLE, TABLE, Field, Schema, Versions, default_of, schemas
 from kdump.releases import FACTS
 
 GROUPS = {
@@ -50,6 +50,15 @@ GROUPS = {
     "kafka-raft": {"quorum-state-file": ("QuorumStateData",)},
 }  # fmt: skip
 """Which definitions of which jar are wanted, by the group they get; no names: those that are records of a topic."""
+
+REQUESTS = (
+    "Produce", "Fetch", "ListOffsets", "Metadata", "OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup",
+    "Heartbeat", "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "SaslHandshake", "ApiVersions",
+    "CreateTopics", "DeleteTopics", "DeleteRecords", "InitProducerId", "OffsetForLeaderEpoch", "DescribeConfigs",
+    "AlterConfigs", "DescribeLogDirs", "SaslAuthenticate", "CreatePartitions", "DeleteGroups",
+    "IncrementalAlterConfigs", "OffsetDelete", "DescribeCluster", "DescribeTopicPartitions",
+)  # fmt: skip
+"""The requests that ``kdump serve`` answers, each with its response."""
 
 JAVA = Path(__file__).parents[1] / "tests" / "oracle" / "java"
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
@@ -129,6 +138,18 @@ def make(jars: Path, *older: Path) -> str:
     )
 
 
+def requests(jars: Path) -> str:
+    """The text of the table of requests and responses: a line for each of them."""
+    file = _jar(jars, "kafka-clients")
+    found = {entry["name"]: entry for entry in _definitions_in(file)}
+    lines = []
+    for name in (name + kind for name in REQUESTS for kind in ("Request", "Response")):
+        if name not in found:
+            sys.exit(f"{file}: no definition {name}")
+        lines.append(json.dumps(compact({**found[name], "group": "requests"}), separators=(",", ":")))
+    return f'{{"kafkaVersion":"{version_of(jars)}","messages":[\n' + ",\n".join(lines) + "\n]}\n"
+
+
 def _older(jars: Path, newest: dict[str, Definition]) -> str:
     """What a release has in another way: whole definitions, null for those that it does not have."""
     its = {entry["name"]: compact(entry) for entry in definitions(jars)}
@@ -183,6 +204,7 @@ def facts_text(releases: dict[str, Definition]) -> str:
 def write_facts(jars: list[Path]) -> None:
     """Write both tables; the newest release comes first, in the table of facts last."""
     TABLE.write_text(make(*jars))
+    REQUESTS_TABLE.write_text(requests(jars[0]))
     FACTS.write_text(facts_text({name_of(each): facts(each) for each in reversed(jars)}))
 
 

@@ -23,7 +23,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Nothing that comes of collecting tests is garbage: see ``pytest_collection_finish``.
 gc.disable()
 
-settings.register_profile("usual", derandomize=True, **_COMMON)
+settings.register_profile("usual", derandomize=True, max_examples=50, **_COMMON)
 settings.register_profile("quick", derandomize=True, max_examples=10, **_COMMON)
 settings.register_profile("random", **_COMMON)
 

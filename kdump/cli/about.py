@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import Final
 
 from kdump import __version__
 
-_PACKAGE: Final = Path(__file__).parents[1]
+_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _COMMIT_FILE: Final = "commit.txt"
 
 
@@ -25,15 +25,16 @@ def version_line() -> str:
 def _commit() -> str | None:
     """The commit that this was built from, or that is checked out; None: neither is known."""
     try:
-        return (_PACKAGE / _COMMIT_FILE).read_text("utf-8").strip()
+        with open(os.path.join(_PACKAGE, _COMMIT_FILE), encoding="utf-8") as file:
+            return file.read().strip()
     except OSError:
         pass
-    root = _PACKAGE.parent
-    if not (root / ".git").exists():
+    root = os.path.dirname(_PACKAGE)
+    if not os.path.exists(os.path.join(root, ".git")):
         return None
     import subprocess  # slow, and needed in a clone only
 
-    describe = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    describe = ["git", "-C", root, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
         return subprocess.run(describe, capture_output=True, check=True, text=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 from click.shell_completion import get_completion_class
 
-from kdump.cli.common import common_options
-from kdump.cli.options import Command
+from kdump.cli.command import Run, command
+from kdump.cli.options.declaring import argument
+from kdump.cli.options.shared import CommonArguments
 
 
-@click.command(
-    cls=Command,
-    short_help="Print the completion script of a shell.",
-    epilog="Example: kdump completion bash > kdump.bash",
-)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@common_options
-@click.pass_context
-def completion(context: click.Context, /, shell: str, **others: Any) -> int:
+class CompletionArguments(CommonArguments):
+    """Options of ``kdump completion``."""
+
+    shell: str = argument("{bash|zsh|fish}", required=True, type=click.Choice(["bash", "zsh", "fish"]))
+
+
+@command(CompletionArguments, examples="  kdump completion bash > kdump.bash")
+def completion(run: Run[CompletionArguments]) -> None:
     """Print the completion script of a SHELL. Load it in the start file of the shell."""
     from kdump.cli.main import COMPLETION
 
-    found = get_completion_class(shell)
+    found = get_completion_class(run.given.shell)
     assert found is not None, "click knows these shells"
-    click.echo(found(context.find_root().command, {}, "kdump", COMPLETION).source())
-    return 0
+    root = click.get_current_context().find_root().command
+    click.echo(found(root, {}, "kdump", COMPLETION).source())

@@ -36,6 +36,9 @@ class Console:
         at_once: write every piece as it comes, also into a pipe.
         pager: show standard output in ``$PAGER`` when it is a terminal.
         show_traceback: with every error.
+
+    Attributes:
+        progress: how far the run has come.
     """
 
     def __init__(
@@ -60,11 +63,11 @@ class Console:
         self.errors = BlockWriter(_STDERR)
         self._is_github = output == "github"
         self._show_traceback = show_traceback
-        self._progress = ProgressLine(is_shown=os.isatty(_STDERR) and not self.is_terminal)
+        self.progress = ProgressLine(is_shown=os.isatty(_STDERR) and not self.is_terminal)
 
     def complain(self, line: str) -> None:
         """A line on standard error, after all that was written before it."""
-        self._progress.clear()
+        self.progress.clear()
         self.out.flush()
         # The exit status tells the same where nobody can read this.
         with suppress(OSError):
@@ -84,15 +87,11 @@ class Console:
 
     def reporter(self, *, verbose: bool) -> Reporter:
         """A reporter that writes here."""
-        return Reporter(self.show_error, self.complain, self._progress.show, verbose)
-
-    def progress(self, path: str, done: int, size: int | None) -> None:
-        """``done`` of ``size`` bytes (None: unknown) of ``path`` are read."""
-        self._progress.show(path, done, size)
+        return Reporter(self.show_error, self.complain, verbose)
 
     def close(self) -> None:
         """Write what is pending."""
-        self._progress.clear()
+        self.progress.clear()
         self.out.flush()
         self.errors.flush()
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from kdump.cli import exit_status
-from kdump.cli.arguments import ConvertArguments
-from kdump.cli.common import begin, common_options, has_pyarrow, limit_option, log_format_option, reading_options
-from kdump.cli.conflicts import CONVERSIONS, CONVERT, CONVERT_LOCAL_ONLY, GivenOptions
+from kdump.cli.command import Run, command
+from kdump.cli.common import has_pyarrow
 from kdump.cli.console import Console
-from kdump.cli.conversion_options import check_level, conversion_of, conversion_options
-from kdump.cli.engine_options import Engine, choose_engine, engine_options
+from kdump.cli.conversion import check_level, conversion_of
+from kdump.cli.engine import Engine, choose_engine
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.options import Command, OptionGroup, option
-from kdump.cli.params import OutputFormat
+from kdump.cli.options.convert import CONVERSIONS, TO_STDOUT, ConvertArguments
 from kdump.cli.signals import unwound
-from kdump.cli.tier_options import tier_options
 from kdump.codes import INPUT_CODES, Codes, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import export_text
@@ -28,22 +24,16 @@ from kdump.convert.report import converted_lines, converted_row, loss_lines, los
 from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_in_order
 from kdump.convert.segment import SegmentResult
 from kdump.inputs import input_of
-from kdump.log.files import strip_credentials
-from kdump.log.named import reads_once
-from kdump.log.names import is_uri
-from kdump.reading.reporter import Reporter
 from kdump.verify.report import finding_json
-from kdump.worlds import log_titles, world_of_store
+from kdump.worlds import world_of_store
 
-_KEEP: Final = "keep"
-_STDOUT: Final = "-"
 _WHAT_HELPS: Final = (
     "kdump verify says what is damaged, kdump repair saves what is valid, --skip-damaged leaves the damage out"
 )
 
 
-@click.command(
-    cls=Command,
+@command(
+    ConvertArguments,
     most_used=(
         "-o",
         "--to-magic",
@@ -56,150 +46,92 @@ _WHAT_HELPS: Final = (
         "--skip-damaged",
         "-j",
     ),
-    epilog="""\b
-Examples:
+    examples="""\
   kdump convert X.log -o old/ --to-magic 1           as an old consumer would get it
   kdump convert orders-0 -o archive --codec zstd     recompress a partition
   kdump convert X.log -o part.log --offset 100:200   a slice as a segment
   kdump convert X.log -o X.parquet --to parquet      for Spark, pandas, DuckDB
   kdump convert rows.jsonl -o new/ --from jsonl      a segment out of JSON lines""",
 )
-@click.argument("source", metavar="SRC", required=False, type=click.Path())
-@conversion_options
-@option(
-    OptionGroup.WRITE,
-    "-o",
-    "destination",
-    metavar="DST",
-    type=click.Path(),
-    help="The file to write, or the directory (for a directory always); with --to jsonl or csv - is standard output.",
-)
-@tier_options
-@log_format_option
-@option(
-    OptionGroup.WRITE,
-    "--offset-map",
-    is_flag=True,
-    help=f"Of logs of {log_titles()}, and with --renumber: also write DST.offsets.csv, what each old offset has "
-    "become.",
-)
-@option(
-    OptionGroup.WRITE,
-    "--to",
-    "form",
-    type=click.Choice(["jsonl", "csv", "parquet"]),
-    help="Write records for other tools.",
-)
-@option(OptionGroup.READ, "--from", "input_form", type=click.Choice(["jsonl"]), help="SRC is JSON lines of records.")
-@option(
-    OptionGroup.WRITE, "--csv-safe", is_flag=True, help="With --to csv: no cell begins as a spreadsheet's formula does."
-)
-@option(OptionGroup.DAMAGE, "--skip-damaged", is_flag=True, help="Leave out what is damaged, and say so.")
-@option(
-    OptionGroup.OUTPUT,
-    "--output",
-    type=OutputFormat(["text", "jsonl"]),
-    default="text",
-    help="How to say what was done.",
-)
-@option(
-    OptionGroup.CHOICE,
-    "--open-transactions",
-    type=click.Choice(["refuse", "keep"]),
-    show_default="refuse",
-    help="Transactions of a part of a log without an end marker: write nothing, or write it anyway.",
-)
-@engine_options
-@limit_option()
-@reading_options
-@common_options
-def convert(source: str | None, destination: str | None, **others: Any) -> int:
+def convert(run: Run[ConvertArguments]) -> None:
     """Write a segment, a partition or a log directory in another form; the source is never touched.
 
     Anything the target format cannot represent is counted by kind. Files appear whole, all together, or not at all.
     """
-    if source is None:
-        raise click.UsageError("no SRC given (kdump convert --help)")
-    source = strip_credentials(source)
-    given = ConvertArguments({"source": source, "destination": destination or "", **others})
-    options = GivenOptions(
-        {
-            "no DST": not destination,
-            "DST is a URI": destination if is_uri(destination or "") else None,
-            "a stream": reads_once(source),
-            "a bucket": world_of_store(source) is not None,
-        }
-    )
-    options.check(CONVERT)
+    given, status = run.given, run.status
     check_level(given)
     if given.form == "parquet" and not has_pyarrow("--to parquet"):
-        return exit_status.UNREADABLE
-    console = Console(show_traceback=given.traceback)
-    begin(given, console)
-    status = RunStatus(console.show_error)
-    given.input = input_of(source, given.world)
-    conversion = replace(conversion_of(given, [given.input], console.note), skip_damaged=given.skip_damaged)
-    if world_of_store(source) is not None and options.first(CONVERSIONS) is None:
+        status.add(unreadable=True)
+        return
+    source = input_of(given.source, given.world)
+    given.inputs = [source]
+    if world_of_store(source.path) is not None and given.given().first(CONVERSIONS) is None:
         with unwound():
-            _extract(given, console, status)
-    elif given.destination == _STDOUT:
-        _engine(given, 1, options, console)
-        _to_stdout(conversion, given, console, status)
-    else:
-        try:
-            jobs = _plan(conversion, given)
-            engine = _engine(given, len(jobs), options, console)
-            with unwound():
-                _run(jobs, console, given, engine, status)
-        except DestinationError as error:
-            raise click.UsageError(str(error)) from None
-        except KdumpError as error:
-            status.fail(error, is_damage=error.code not in INPUT_CODES)
-    console.close()
-    return status.code
+            _extract(run, source.path)
+        return
+    conversion = conversion_of(given, given.inputs, run.console.note)
+    conversion = replace(conversion, skip_damaged=given.skip_damaged)
+    if given.destination == TO_STDOUT:
+        _engine(run, 1)
+        _to_stdout(run, conversion)
+        return
+    try:
+        jobs = _plan(run, conversion)
+        engine = _engine(run, len(jobs))
+        with unwound():
+            _run(run, jobs, engine)
+    except DestinationError as error:
+        raise click.UsageError(str(error)) from None
+    except KdumpError as error:
+        status.fail(error, is_damage=error.code not in INPUT_CODES)
 
 
-def _extract(given: ConvertArguments, console: Console, status: RunStatus) -> None:
+def _extract(run: Run[ConvertArguments], source: str) -> None:
     """Write the files of a bucket as they are."""
     from kdump.tiered.extract import extract  # no other source has any
+
+    given, status = run.given, run.status
 
     def tell(error: KdumpError) -> bool:
         status.fail(error, is_damage=error.code not in INPUT_CODES)
         return given.skip_damaged
 
     try:
-        for one in extract(given.source, given.destination, tell, overwrites=given.overwrite):
-            console.out.write(f"{one.directory}: {one.files:,} files, {one.bytes:,} bytes\n".encode())
+        for one in extract(source, given.destination, tell, overwrites=given.overwrite):
+            run.write(f"{one.directory}: {one.files:,} files, {one.bytes:,} bytes\n")
     except KdumpError as error:
         status.fail(error, is_damage=error.code not in INPUT_CODES)
     except OSError as error:
         status.fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=error.filename))
 
 
-def _plan(conversion: Conversion, given: ConvertArguments) -> Sequence[Job]:
-    found, destination = given.input, given.destination
+def _plan(run: Run[ConvertArguments], conversion: Conversion) -> Sequence[Job]:
+    given, destination = run.given, run.given.destination
+    (found,) = given.inputs
     if given.form is not None:
-        return plan_export(found, destination, given.form, conversion, is_safe=given.csv_safe)
+        return plan_export(found, destination, given.form, conversion, is_safe=given.csv_safe, world=given.world)
     if given.input_form is not None:
         return plan_import(found, destination, conversion)
-    return plan_conversion(found, destination, conversion, maps_offsets=given.offset_map)
+    return plan_conversion(found, destination, conversion, world=given.world, maps_offsets=given.offset_map)
 
 
-def _engine(given: ConvertArguments, count: int, options: GivenOptions, console: Console) -> Engine:
+def _engine(run: Run[ConvertArguments], count: int) -> Engine:
     """What does ``count`` jobs. Raises as ``choose_engine``."""
-    only_here = options.first(CONVERT_LOCAL_ONLY)
+    given = run.given
+    only_here = given.given().first(given.local_only)
     if only_here is None and count == 1 and given.engine != "spark" and not given.master:
         only_here = "one segment"
-    return choose_engine(given, [given.input], console, only_here=only_here)
+    return choose_engine(given, given.inputs, run.console, only_here=only_here)
 
 
-def _run(jobs: Sequence[Job], console: Console, given: ConvertArguments, engine: Engine, status: RunStatus) -> None:
+def _run(run: Run[ConvertArguments], jobs: Sequence[Job], engine: Engine) -> None:
     """All jobs, then their files together; nothing when one fails, or with ``--strict`` anything is lost."""
+    given, console, status = run.given, run.console, run.status
     is_text = given.output == "text"
     results: list[SegmentResult] = []
     with (
         Outputs(jobs, overwrites=given.overwrite) as outputs,
-        closing(_results(given.source, jobs, console.reporter(verbose=given.verbose), engine)) as found,
+        closing(_results(given.source, jobs, engine)) as found,
     ):
         for result in map(outputs.add, found):
             results.append(result)
@@ -209,7 +141,7 @@ def _run(jobs: Sequence[Job], console: Console, given: ConvertArguments, engine:
                 _refuse(result, result.error, console, status, is_text=is_text, is_left_out=given.skip_damaged)
                 return
             for text in loss_lines(result) if is_text else loss_rows(result):
-                console.out.write(text.encode("utf-8", "surrogateescape"))
+                run.write(text)
         if given.strict and any(result.losses for result in results):
             console.note("nothing was written: something would be lost (--strict)")
             status.add(damaged=True)
@@ -223,12 +155,10 @@ def _run(jobs: Sequence[Job], console: Console, given: ConvertArguments, engine:
         status.add(damaged=bool(result.findings))
 
 
-def _results(
-    source: str, jobs: Sequence[Job], reporter: Reporter, engine: Engine
-) -> Generator[SegmentResult, None, None]:
+def _results(source: str, jobs: Sequence[Job], engine: Engine) -> Generator[SegmentResult, None, None]:
     """Of all jobs, in their order as they come."""
     if engine.spark is None and engine.pool is None:
-        return run_in_order(jobs, reporter.progress)
+        return run_in_order(jobs)
     from kdump.convert.tasks import run_jobs
 
     return run_jobs(jobs, engine.run, source)
@@ -265,11 +195,12 @@ def _show_finding(finding: Finding, result: SegmentResult, what: str, console: C
         console.out.write(finding_json(replace(finding, path=result.source)).encode("utf-8", "surrogateescape"))
 
 
-def _to_stdout(conversion: Conversion, given: ConvertArguments, console: Console, status: RunStatus) -> None:
+def _to_stdout(run: Run[ConvertArguments], conversion: Conversion) -> None:
     """Records as text on standard output, messages on standard error."""
+    given, console, status = run.given, run.console, run.status
     assert given.form is not None
     try:
-        jobs = plan_export(given.input, "", given.form, conversion, is_safe=given.csv_safe)
+        jobs = plan_export(given.inputs[0], "", given.form, conversion, is_safe=given.csv_safe, world=given.world)
     except KdumpError as error:
         status.fail(error)
         return

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from kdump.cli.arguments import DumpArguments
+from kdump.cli.options.dump import DumpArguments
 from kdump.dump.targets import Target
 from kdump.kafka.coordinators import DEFAULT_PARTITIONS, CoordinatorKey, group, transactional_id
 from kdump.log.files import absolute, directory_of

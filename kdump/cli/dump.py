@@ -8,26 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli import exit_status, view_options
-from kdump.cli.arguments import DumpArguments
-from kdump.cli.common import (
-    begin,
-    common_options,
-    has_pyarrow,
-    limit_option,
-    log_format_option,
-    reading_options,
-    topic_option,
-)
-from kdump.cli.conflicts import DUMP, DUMP_LOCAL_ONLY, GivenOptions, world_facts
+from kdump.cli import view_options
+from kdump.cli.command import Run, command
+from kdump.cli.common import has_pyarrow
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
-from kdump.cli.engine_options import choose_engine, no_jobs_option, spark_options
-from kdump.cli.exit_status import RunStatus
-from kdump.cli.java_options import JavaOptionsCommand, asked_dialect, decoder, java_options, once
-from kdump.cli.options import OptionGroup, option
-from kdump.cli.params import ClockRange, FilePosition
-from kdump.cli.tier_options import tier_options
+from kdump.cli.engine import choose_engine
+from kdump.cli.java_options import JavaOptionsCommand, asked_dialect, decoder
+from kdump.cli.options.dump import DumpArguments
+from kdump.cli.params import ClockRange
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
@@ -35,15 +24,13 @@ from kdump.dump.targets import Target, bytes_of, listed_targets, target_by_java_
 from kdump.dump.text.dialect import NEWEST_DIALECT, Dialect, TooNewError
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
-from kdump.inputs import Input, input_of, inputs_of, is_text_file
+from kdump.inputs import input_of, is_text_file
 from kdump.log.files import strip_credentials
-from kdump.log.named import reads_once
-from kdump.log.names import is_uri
 from kdump.payloads.java import split_commas
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range, RowBudget
 from kdump.reading.view import ViewOptions
-from kdump.worlds import log_titles, world_of_path
+from kdump.worlds import world_of_path
 
 if TYPE_CHECKING:
     from kdump.kafka.image.names import TopicNames
@@ -54,8 +41,9 @@ _COUNT_ONLY = 1 << 62
 """Rows to skip when they are only counted."""
 
 
-@click.command(
-    cls=JavaOptionsCommand,
+@command(
+    DumpArguments,
+    kind=JavaOptionsCommand,
     most_used=(
         "--topic",
         "--print-data-log",
@@ -72,8 +60,7 @@ _COUNT_ONLY = 1 << 62
         "--resync",
         "--explain",
     ),
-    epilog="""\b
-Examples:
+    examples="""\
   kdump dump 00000000000000000000.log                  the batches of one segment
   kdump dump --print-data-log /data/kafka/orders-0     all records of a partition
   ssh broker cat X.log | kdump dump --deep-iteration - a segment from a pipe
@@ -81,81 +68,30 @@ Examples:
   kdump dump --dialect 2.8 --print-data-log X.log      as the one of Kafka 2.8 did
   kdump dump --output jsonl --records --key '^user-7$' --time -1d.. orders-0 | jq .value""",
 )
-@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@option(
-    OptionGroup.JAVA,
-    "--files",
-    multiple=True,
-    callback=once,
-    metavar="A,B,...",
-    help="Comma-separated files, taken as DumpLogSegments takes them; PATHs are then ignored, as there.",
-)
-@tier_options
-@topic_option
-@log_format_option
-@option(
-    OptionGroup.READ,
-    "--all-files",
-    is_flag=True,
-    help="In directories, also dump index, snapshot and checkpoint files.",
-)
-@java_options
-@view_options.view_options
-@option(
-    OptionGroup.DAMAGE,
-    "--explain",
-    type=FilePosition(),
-    metavar="POSITION",
-    help="Explain the bytes around a file position, field by field, damage included.",
-)
-@option(
-    OptionGroup.READ,
-    "--frame",
-    type=click.Choice(["fetch", "multifetch", "produce", "multiproduce", "offsets"]),
-    help=f"The files are saved requests of {log_titles()} of this kind, or responses to them.",
-)
-@spark_options
-@no_jobs_option
-@limit_option("Refuse a batch that decompresses to more.")
-@reading_options
-@common_options
-def dump(paths: tuple[str, ...], **others: Any) -> int:
+def dump(run: Run[DumpArguments]) -> None:
     """Print Kafka segment files as DumpLogSegments 4.3.1 does, byte for byte.
 
     A PATH is a segment file (.log .index .timeindex .txnindex .snapshot .checkpoint, also with the
     suffix .deleted, .swap or .cleaned), a partition directory, a log directory, a URI of one (s3://bucket/orders-0),
     - for standard input, or a text file of a broker (checkpoints, meta.properties, ...), which is shown as it is.
     """
-    given = DumpArguments({"paths": paths, **others})
-    if given.fields == "help":
-        click.echo(view_options.list_fields())
-        return exit_status.CLEAN
-    if given.files is None and not paths:
-        raise click.UsageError("no PATH given (kdump dump --help)")
-    options_given = GivenOptions(_facts(given))
-    options_given.check(DUMP)
+    given, console, status = run.given, run.console, run.status
     if given.explain is not None:
-        return _explain(given.explain, given)
-    world = None if given.files is not None else world_of_path(paths[0])
-    if world is not None:
+        _explain(run, given.explain)
+        return
+    if given.files is None and (world := world_of_path(strip_credentials(given.paths[0]))) is not None:
         from kdump.cli.otherworld import dump_world
 
-        return dump_world(given, world)
-    console = Console(
-        color=given.color,
-        output=given.output,
-        at_once=given.output == "table",
-        pager=given.pager,
-        show_traceback=given.traceback,
-    )
-    begin(given, console)
-    status = RunStatus(console.show_error)
-    given.inputs = [] if given.files is not None else _inputs(given, status)
+        dump_world(run, world)
+        return
+    if given.files is None:
+        run.find_inputs()
     given.times = _times(given, console)
     writer: TableWriter | None = None
     if given.output in ("arrow", "parquet"):
         if not has_pyarrow(f"--output {given.output}"):
-            return exit_status.UNREADABLE
+            status.add(unreadable=True)
+            return
         if console.is_terminal:
             raise click.UsageError(f"--output {given.output} is for a file or a pipe, not for a terminal")
         options, writer = _table_options(given, given.output, console)
@@ -164,26 +100,18 @@ def dump(paths: tuple[str, ...], **others: Any) -> int:
     if given.frame is not None:
         from kdump.cli.frame import dump_frames  # not needed by a dump of logs
 
-        return dump_frames(given, options, _text(given) if given.is_text else None, console)
+        dump_frames(run, options, _text(given) if given.is_text else None)
+        return
     try:
-        session = _session(given, options_given, console)
+        session = _session(given, console)
     except KdumpError as error:
         status.fail(error)
-        return status.code
+        return
     if session is None:
-        run = _dump_here(options, given, console, writer)
+        done = _dump_here(options, given, console, writer)
     else:
-        run = _dump_on_spark(session, options, given, console)
-    console.close()
-    status.add(damaged=run.damaged, unreadable=run.unreadable)
-    return status.code
-
-
-def _inputs(given: DumpArguments, status: RunStatus) -> list[Input]:
-    """What is dumped. Beside ``--files`` PATHs are ignored."""
-    found = inputs_of(given.paths, status.fail, topics=given.topics, world=given.world)
-    given.paths = tuple(one.path for one in found)
-    return found
+        done = _dump_on_spark(session, options, given, console)
+    status.add(damaged=done.damaged, unreadable=done.unreadable)
 
 
 def _times(given: DumpArguments, console: Console) -> Range | None:
@@ -195,11 +123,11 @@ def _times(given: DumpArguments, console: Console) -> Range | None:
     return on_day_of_logs(given.times, given.inputs, console.note)
 
 
-def _session(given: DumpArguments, options: GivenOptions, console: Console) -> Session | None:
+def _session(given: DumpArguments, console: Console) -> Session | None:
     """The session of Spark that makes the dump; None: this process. Raises as ``choose_engine``."""
     if given.is_text:
         return None
-    only_here = options.first(DUMP_LOCAL_ONLY)
+    only_here = given.given().first(given.local_only)
     return choose_engine(given, given.inputs, console, only_here=only_here).spark
 
 
@@ -267,33 +195,13 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
     return run
 
 
-def _facts(given: DumpArguments) -> dict[str, str | bool | None]:
-    """Facts that conflict with options."""
-    paths = given.paths
-    names_files = given.files is not None or given.all_files
-    text_file = next(filter(is_text_file, paths), None)
-    return {
-        "--output kafka": given.is_text,
-        "several PATHs": len(paths) != 1,
-        "a text file": text_file,
-        "text files only": text_file if not names_files and all(map(is_text_file, paths)) else None,
-        "a stream": next(filter(reads_once, paths), None),
-        "a URI": any(map(is_uri, paths)),
-        **world_facts(() if given.files is not None else paths),
-    }
-
-
-def _explain(position: int, given: DumpArguments) -> int:
+def _explain(run: Run[DumpArguments], position: int) -> None:
     from kdump.cli.explain import show_explanation
 
-    console = Console(color=given.color, output="text", pager=given.pager, show_traceback=given.traceback)
-    begin(given, console)
-    status = RunStatus(console.show_error)
     try:
-        show_explanation(input_of(given.paths[0]), position, given.max_decompressed_size, console, status)
+        show_explanation(run, input_of(run.given.paths[0]), position)
     except KdumpError as error:
-        status.fail(error)
-    return status.code
+        run.status.fail(error)
 
 
 def _text(given: DumpArguments, dialect: Dialect = NEWEST_DIALECT) -> TextOptions:

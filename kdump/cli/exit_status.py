@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kdump.codes import KdumpError
+if TYPE_CHECKING:
+    from kdump.codes import KdumpError
 
 CLEAN: Final = 0
 DAMAGE: Final = 1

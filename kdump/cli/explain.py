@@ -2,66 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from kdump.cli.arguments import ExplainArguments
-from kdump.cli.common import begin, color_option, common_options, limit_option, reading_options
+from kdump.cli.command import Run, command
 from kdump.cli.console import Console
-from kdump.cli.exit_status import RunStatus
-from kdump.cli.options import Command, OptionGroup, option
-from kdump.cli.params import FilePosition
-from kdump.cli.tier_options import tier_options
+from kdump.cli.options.dump import DumpArguments
+from kdump.cli.options.explain import ExplainArguments
 from kdump.codes import Codes, KdumpError
-from kdump.inputs import Input, LogSegment, PathDirectory, WorldLog, input_of
+from kdump.inputs import Input, LogSegment, PathDirectory, WorldLog, input_of, resolve
 from kdump.log.opening import open_source
 
 
-@click.command(
-    cls=Command,
-    epilog="""\b
-Examples:
+@command(
+    ExplainArguments,
+    examples="""\
   kdump explain 00000000000000000000.log 4096      the entry around a file position
   kdump explain orders-0 --offset 6                the entry that holds an offset""",
 )
-@click.argument("path", type=click.Path())
-@click.argument("position", type=FilePosition(), required=False)
-@option(
-    OptionGroup.READ,
-    "--offset",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Explain the entry of the log that holds offset N.",
-)
-@tier_options
-@limit_option()
-@color_option("the text")
-@reading_options
-@common_options
-def explain(**given: Any) -> int:
+def explain(run: Run[ExplainArguments]) -> None:
     """Explain the bytes of a file, field by field, damage included.
 
     They are given by a POSITION in a file, or by an offset in a segment or partition.
     """
-    arguments = ExplainArguments(given)
-    if (arguments.position is None) == (arguments.offset is None):
+    given = run.given
+    if (given.position is None) == (given.offset is None):
         raise click.UsageError("one of POSITION and --offset says what to explain")
-    console = Console(color=arguments.color, output="text", show_traceback=arguments.traceback)
-    begin(arguments, console)
-    status = RunStatus(console.show_error)
     try:
-        found, position = input_of(arguments.path), arguments.position
-        if arguments.offset is not None:
-            found, position = _place(found, arguments.offset, console)
+        found, position = input_of(given.path), given.position
+        if given.offset is not None:
+            found, position = _place(found, given.offset, run.console)
         assert position is not None, "it or the offset is given"
-        show_explanation(found, position, arguments.max_decompressed_size, console, status)
+        show_explanation(run, found, position)
     except KdumpError as error:
-        status.fail(error)
-    return status.code
+        run.status.fail(error)
 
 
-def show_explanation(found: Input, position: int, limit: int, console: Console, status: RunStatus) -> None:
+def show_explanation(run: Run[ExplainArguments] | Run[DumpArguments], found: Input, position: int) -> None:
     """Print the explanation of a position. Raises KdumpError where the file cannot be read."""
     from kdump.explain import report
 
@@ -69,11 +45,10 @@ def show_explanation(found: Input, position: int, limit: int, console: Console, 
         what = f"a file of {found.world.title} is not explained: kdump dump shows it"
         raise KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=found.path)
     with open_source(found.path) as source:
-        width = max(80, min(console.width, 120))
-        explained = report(source, position, limit=limit, width=width, color=console.color)
-    console.out.write(explained.text.encode("utf-8", "surrogateescape"))
-    console.close()
-    status.add(damaged=explained.is_damaged)
+        width, limit = max(80, min(run.console.width, 120)), run.given.max_decompressed_size
+        explained = report(source, position, limit=limit, width=width, color=run.console.color)
+    run.write(explained.text)
+    run.status.add(damaged=explained.is_damaged)
 
 
 def _place(found: Input, offset: int, console: Console) -> tuple[Input, int]:
@@ -97,4 +72,4 @@ def _place(found: Input, offset: int, console: Console) -> tuple[Input, int]:
     place = place_of(segments, offset)
     if place.first_offset > offset:
         console.note(f"{place.path}: offset {offset} is not there; the next entry begins with {place.first_offset}")
-    return input_of(place.path), place.position
+    return resolve(place.path), place.position

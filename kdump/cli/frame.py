@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from kdump.cli import view_options
-from kdump.cli.arguments import DumpArguments
-from kdump.cli.console import Console
-from kdump.cli.exit_status import RunStatus
+from kdump.cli.command import Run
+from kdump.cli.options.dump import DumpArguments
 from kdump.codes import INPUT_CODES, KdumpError
 from kdump.dump.output import DumpOptions
 from kdump.dump.text.options import TextOptions
@@ -17,8 +16,9 @@ from kdump.rows.printers import Lines
 from kdump.rows.tables import BATCH
 
 
-def dump_frames(given: DumpArguments, options: DumpOptions, text: TextOptions | None, console: Console) -> int:
-    """The command; gives its exit status."""
+def dump_frames(run: Run[DumpArguments], options: DumpOptions, text: TextOptions | None) -> None:
+    """Show what is in all files."""
+    given, console, status = run.given, run.console, run.status
     table = BATCH if text is not None else view_options.table(given, options.view.selection)
     fields = None if text is not None else view_options.fields(given, table)
 
@@ -26,15 +26,12 @@ def dump_frames(given: DumpArguments, options: DumpOptions, text: TextOptions | 
         return view_options.lines(given, fields, width=console.width, color=console.color)(context)
 
     frame_options = FrameOptions(given.frame or "", options.view, text, table, lines)
-    status = RunStatus(console.show_error)
-    run = FrameRun(
+    frames = FrameRun(
         frame_options, console.out.write, console.reporter(verbose=given.verbose), RowBudget(take=given.take)
     )
     for path in map(strip_credentials, given.paths):
         try:
-            run.dump(path)
+            frames.dump(path)
         except KdumpError as error:
             status.fail(error.located(path), is_damage=error.code not in INPUT_CODES)
-    console.close()
-    status.add(damaged=run.damaged)
-    return status.code
+    status.add(damaged=frames.damaged)

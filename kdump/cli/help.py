@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from kdump.cli.common import common_options
-from kdump.cli.options import Command
+from kdump.cli.command import Run, command
+from kdump.cli.options.declaring import argument
+from kdump.cli.options.shared import CommonArguments
 
 
-@click.command(cls=Command, short_help="Show the help of a command.", epilog="Example: kdump help verify")
-@click.argument("command", required=False)
-@common_options
-@click.pass_context
-def help(context: click.Context, /, command: str | None, **others: Any) -> int:
+class HelpArguments(CommonArguments):
+    """Options of ``kdump help``."""
+
+    command: str | None = argument("[COMMAND]")
+
+
+@command(HelpArguments, examples="  kdump help verify")
+def help(run: Run[HelpArguments]) -> None:
     """Show the help of a COMMAND."""
-    root = context.find_root()
+    name = run.given.command
+    root = click.get_current_context().find_root()
     group = root.command
     assert isinstance(group, click.Group), "commands are in a group"
-    found = group if command is None else group.get_command(root, command)
+    found = group if name is None else group.get_command(root, name)
     if found is None:
-        raise click.UsageError(f"No such command '{command}'.")
-    where = root if command is None else click.Context(found, info_name=command, parent=root)
+        raise click.UsageError(f"No such command '{name}'.")
+    where = root if name is None else click.Context(found, info_name=name, parent=root)
     click.echo(found.get_help(where))
-    return 0

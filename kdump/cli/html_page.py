@@ -69,7 +69,7 @@ class HtmlPage:
         data = ReportData(report.total, curves, self._segments, self._findings, self._left_out)
         text = html_report(report, by, data, self._names)
         try:
-            _write(self._target, text.encode("utf-8", "replace"), is_stream=self._is_stream)
+            write_file(self._target, text.encode("utf-8", "replace"), is_stream=self._is_stream)
         except OSError as error:
             raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=self._path) from error
 
@@ -81,7 +81,7 @@ def _is_stream(path: str) -> bool:
     return not os.path.isfile(path) or os.path.samestat(os.stat(path), os.fstat(_STDOUT))
 
 
-def _write(path: str, data: bytes, *, is_stream: bool) -> None:
+def write_file(path: str, data: bytes, *, is_stream: bool) -> None:
     """A file that appears whole; a stream is written to."""
     if is_stream:
         with open(path, "ab") as stream:

@@ -1,24 +1,19 @@
-"""The options of DumpLogSegments, with its spelling and its parsing.
+"""The options of DumpLogSegments: its spelling, and what their values mean.
 
 Source: docs/spec/dump-output.md#2-options.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
-from kdump import releases
-from kdump.cli.arguments import DumpArguments
-from kdump.cli.options import Command, OptionGroup, option
+from kdump.cli.command import Command
+from kdump.cli.options.dump import DumpArguments
 from kdump.dump.text.dialect import NEWEST_DIALECT, Dialect
-from kdump.dump.text.options import DECODER_CLASSES, MAX_BYTES, MAX_MESSAGE_SIZE, Decoder
+from kdump.dump.text.options import DECODER_CLASSES, Decoder
 from kdump.payloads.topics import INTERNAL_TOPICS
-from kdump.releases import NEWEST
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _JAVA_FLAGS: Final = (
     "print-data-log",
@@ -50,13 +45,6 @@ def _click_spelling(word: str) -> str:
     return word
 
 
-def once(ctx: click.Context, parameter: click.Parameter, values: tuple[Any, ...]) -> Any:
-    """Refuse an option that is given twice, as the Java parser does."""
-    if len(values) > 1:
-        raise click.BadParameter("given more than once", ctx=ctx, param=parameter)
-    return values[0] if values else None
-
-
 def decoder(name: str | None, dialect: Dialect) -> Decoder:
     """The decoder of that class name, with or without its package; UsageError for an unknown one."""
     simple = name or "StringDecoder"
@@ -72,7 +60,7 @@ def asked_dialect(version: str | None) -> Dialect:
     """The dialect of ``--dialect``. UsageError for an option that DumpLogSegments of that version does not have."""
     if version is None or version == NEWEST_DIALECT.version:
         return NEWEST_DIALECT
-    from kdump.dump.text.dialects import DIALECTS  # not needed by a dump as the newest makes it
+    from kdump.dump.dialects.versions import DIALECTS  # not needed by a dump as the newest makes it
 
     dialect = DIALECTS[version]
     given = click.get_current_context().params
@@ -80,90 +68,6 @@ def asked_dialect(version: str | None) -> Dialect:
         if given[name.lstrip("-").replace("-", "_")]:
             raise click.UsageError(f"DumpLogSegments of Kafka {version} has no {name}")
     return dialect
-
-
-_OPTIONS: Final = (
-    option(
-        OptionGroup.JAVA,
-        "--dialect",
-        type=click.Choice(releases.DIALECTS),
-        show_default=NEWEST.name,
-        help="Print as DumpLogSegments of that version of Kafka does.",
-    ),
-    option(OptionGroup.JAVA, "--deep-iteration", is_flag=True, help="Show records, not only batches."),
-    option(OptionGroup.JAVA, "--print-data-log", is_flag=True, help="Show records with keys and values."),
-    option(OptionGroup.JAVA, "--skip-record-metadata", is_flag=True, help="Show only keys and values of records."),
-    option(
-        OptionGroup.JAVA,
-        "--verify-index-only",
-        is_flag=True,
-        help="Check .index and .timeindex without showing entries.",
-    ),
-    option(
-        OptionGroup.JAVA,
-        "--index-sanity-check",
-        is_flag=True,
-        help="Only run the sanity check of a broker that loads an index.",
-    ),
-    option(
-        OptionGroup.JAVA,
-        "--max-bytes",
-        multiple=True,
-        callback=once,
-        type=click.IntRange(0, MAX_BYTES),
-        metavar="N",
-        help="Read only the first N bytes of each .log.",
-    ),
-    option(
-        OptionGroup.JAVA,
-        "--max-message-size",
-        multiple=True,
-        callback=once,
-        type=click.IntRange(0, 2**31 - 1),
-        metavar="N",
-        show_default=str(MAX_MESSAGE_SIZE),
-        help="Bytes of the log read at each .index entry.",
-    ),
-    option(
-        OptionGroup.JAVA,
-        "--key-decoder-class",
-        multiple=True,
-        callback=once,
-        is_flag=False,
-        flag_value="StringDecoder",
-        metavar="[CLASS]",
-        help="StringDecoder (default), IntegerDecoder, LongDecoder or DefaultDecoder; implies --print-data-log.",
-    ),
-    option(
-        OptionGroup.JAVA,
-        "--value-decoder-class",
-        multiple=True,
-        callback=once,
-        is_flag=False,
-        flag_value="StringDecoder",
-        metavar="[CLASS]",
-        help="As --key-decoder-class, for values.",
-    ),
-    option(
-        OptionGroup.JAVA, "--offsets-decoder", is_flag=True, help="Decode __consumer_offsets; implies --print-data-log."
-    ),
-    option(OptionGroup.JAVA, "--transaction-log-decoder", is_flag=True, help="Decode __transaction_state."),
-    option(
-        OptionGroup.JAVA,
-        "--cluster-metadata-decoder",
-        is_flag=True,
-        help="Decode __cluster_metadata and .checkpoint.",
-    ),
-    option(OptionGroup.JAVA, "--remote-log-metadata-decoder", is_flag=True, help="Decode __remote_log_metadata."),
-    option(OptionGroup.JAVA, "--share-group-state-decoder", is_flag=True, help="Decode __share_group_state."),
-)
-
-
-def java_options(function: _Function) -> _Function:
-    """All of them but ``--files``; the function takes them under click's names."""
-    for each in reversed(_OPTIONS):
-        function = each(function)
-    return function
 
 
 def topic_decoder(given: DumpArguments) -> str | None:

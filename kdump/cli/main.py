@@ -11,12 +11,12 @@ import importlib
 import io
 import os
 import sys
+from typing import Any, Final
 
 import click
 
-from kdump import limits
 from kdump.cli import exit_status
-from kdump.cli.options import version_option
+from kdump.cli.options.program import ProgramArguments
 
 COMPLETION = "_KDUMP_COMPLETE"
 """Environment variable by which a shell asks for completions (see click's documentation)."""
@@ -29,6 +29,7 @@ _COMMANDS = {
     "repair": "Repair damaged logs; print a plan and its cost first.",
     "restore": "Restore partitions that are left into a cluster; print a plan first.",
     "convert": "Convert message format, compression or file type.",
+    "serve": "Serve logs to every Kafka client, read-only.",
     "explain": "Explain the bytes at a position or of an offset, field by field.",
     "man": "Show a page of the manual.",
     "completion": "Print the completion script of a shell.",
@@ -64,35 +65,21 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.group(
-    cls=LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Example: kdump dump --print-data-log 00000000000000000000.log",
-)
-@version_option
-@click.option("--traceback", is_flag=True, help="Show where in kdump an error came from.")
-@click.option(
-    "--most",
-    multiple=True,
-    metavar="KIND=NUMBER",
-    callback=lambda context, param, value: _set_limits(value),
-    expose_value=False,
-    help="Keep more in memory of hostile input; man kdump, LIMITS, has the kinds.",
-)
-def cli(traceback: bool) -> None:
+def _begin(**_given: Any) -> None:
     """A forensic tool for Kafka log segments: what is in them, damage included.
 
     Exit status: 0 clean, 1 damage found, 2 usage, 3 a path that is missing or unreadable, 130 interrupted.
     """
 
 
-def _set_limits(texts: tuple[str, ...]) -> None:
-    """Set the limits of ``--most``. Raises click.UsageError."""
-    for text in texts:
-        kind, _, number = text.partition("=")
-        if kind not in limits.DEFAULTS or not number.isascii() or not number.isdecimal() or len(number) > 18:
-            raise click.UsageError(f"--most {text}: not one of {', '.join(f'{one}=NUMBER' for one in limits.DEFAULTS)}")
-        limits.set_limits({kind: int(number)})
+cli: Final = LazyGroup(
+    "kdump",
+    params=ProgramArguments.parameters(),
+    callback=_begin,
+    help=_begin.__doc__,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: kdump dump --print-data-log 00000000000000000000.log",
+)
 
 
 def main() -> None:

@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from kdump.cli.common import common_options
-from kdump.cli.options import Command
+from kdump.cli.command import Run, command
+from kdump.cli.options.declaring import argument
+from kdump.cli.options.shared import CommonArguments
 
 _PACKAGE: Final = Path(__file__).parents[1]
 _ESCAPES: Final = {
@@ -31,23 +32,22 @@ _TAG: Final = 4
 """Columns of text, and of the tags of lists and the headings of subsections."""
 
 
-@click.command(
-    cls=Command,
-    short_help="Show a page of the manual.",
-    epilog="Example: kdump man verify",
-)
-@click.argument("page", default="kdump")
-@common_options
-def man(page: str, **others: Any) -> int:
-    """Show a PAGE of the manual: kdump (the default), the name of a command, spark, startup or restore."""
-    pages = manual_pages()
+class ManArguments(CommonArguments):
+    """Options of ``kdump man``."""
+
+    page: str = argument("[PAGE]", default="kdump")
+
+
+@command(ManArguments, examples="  kdump man verify")
+def man(run: Run[ManArguments]) -> None:
+    """Show a PAGE of the manual: kdump (the default), the name of a command, spark or startup."""
+    page, pages = run.given.page, manual_pages()
     found = pages.get(page) or pages.get(f"kdump-{page}")
     if found is None:
         names = ", ".join(name.removeprefix("kdump-") for name in pages)
         raise click.UsageError(f"there is no page '{page}'; there are: {names}")
     text = rendered(found.read_text("utf-8"), terminal_width())
     click.echo_via_pager(text)
-    return 0
 
 
 def manual_pages() -> dict[str, Path]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from kdump.log.names import parse_partition_directory
 from kdump.reading.selection import HeaderFilter, Range, compiled
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _RELATIVE: Final = re.compile(r"-(\d{1,19})([smhdw])")
 _TIME_OF_DAY: Final = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?Z?")
+_LISTEN: Final = re.compile(r"(\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]]+)):(?P<port>\d{1,5})")
 _MILLISECONDS: Final = re.compile(r"-?\d{1,1024}")
 
 
@@ -171,6 +173,48 @@ def _since_1970(moment: datetime) -> int:
 
 
 _MILLISECOND: Final = datetime.resolution * 1000
+
+
+class ListenParam(click.ParamType[tuple[str, int]]):
+    """``HOST:PORT``; ``[::1]:9092`` for IPv6. Port 0 takes a free one."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """Usage error for anything else."""
+        match = _LISTEN.fullmatch(str(value))
+        if match is None or int(match["port"]) > 0xFFFF:
+            self.fail(f"'{value}' is not HOST:PORT", param, ctx)
+        return match["six"] or match["host"], int(match["port"])
+
+
+class UntilOffsetParam(click.ParamType[tuple[tuple[str, int], int]]):
+    """``TOPIC-N=OFFSET``."""
+
+    name = "TOPIC-N=OFFSET"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[tuple[str, int], int]:
+        """Usage error for anything else."""
+        name, _, offset = str(value).rpartition("=")
+        partition = parse_partition_directory(name)
+        if partition is None or not re.fullmatch(r"\d{1,18}", offset):
+            self.fail(f"'{value}' is not TOPIC-N=OFFSET, such as orders-0=1000", param, ctx)
+        return partition, int(offset)
+
+
+class UserParam(click.ParamType[tuple[str, str]]):
+    """``USER:PASSWORDFILE``."""
+
+    name = "USER:PASSWORDFILE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Usage error for anything else."""
+        user, _, file = str(value).partition(":")
+        if not user or not file:
+            self.fail(f"'{value}' is not USER:PASSWORDFILE", param, ctx)
+        return user, file
 
 
 class OutputFormat(click.Choice[str]):
@@ -352,3 +396,43 @@ class ZxidParam(click.ParamType[int]):
         if match is None:
             self.fail(f"'{value}' is no zxid: 0x and hexadecimal digits, or a decimal number", param, ctx)
         return int(match[1], 16) if match[1] else int(match[2])
+
+
+NOW: Final = 2**63 - 1
+"""``--at now``: everything counts, whatever its time."""
+
+
+class AtMoment(Moment):
+    """A point in time, or ``now``."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Usage error for anything else."""
+        return NOW if value == "now" else super().convert(value, param, ctx)
+
+
+_MASTERS: Final = re.compile(r"local$|local\[.+\]$|local-cluster\[.+\]$|yarn$|(?:spark|k8s|sc)://.")
+
+
+class MasterParam(click.ParamType[str]):
+    """The URL of a cluster. Its beginning is checked, as Spark answers a wrong one with a stack trace."""
+
+    name = "URL"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The same."""
+        if _MASTERS.match(str(value)) is None:
+            self.fail(f"'{value}' is none of local[N], spark://..., yarn, k8s://..., sc://...", param, ctx)
+        return str(value)
+
+
+class SettingParam(click.ParamType[tuple[str, str]]):
+    """``K=V``."""
+
+    name = "setting"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """(K, V)."""
+        name, equals, setting = str(value).partition("=")
+        if not equals or not name:
+            self.fail(f"'{value}' is not of the form K=V", param, ctx)
+        return name, setting

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,32 +14,37 @@ _FIRST_AFTER = 1.0
 
 
 class ProgressLine:
-    """A bar for the file being read. It appears after one second.
+    """A bar of the bytes done, of the bytes in all. It appears after one second.
 
     Args:
         is_shown: False: never (standard error is no terminal, or the output goes to the same one).
+
+    Attributes:
+        in_all: counts the bytes in all, when the bar appears; 0: they are not known.
     """
 
     def __init__(self, *, is_shown: bool) -> None:
+        self.in_all: Callable[[], int] = lambda: 0
         self._is_shown = is_shown
         self._began = time.monotonic()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
-        self._path = ""
+        self._size: int | None = None
+        self._done = 0
 
-    def show(self, path: str, done: int, size: int | None) -> None:
-        """``done`` of ``size`` bytes (None: unknown) of ``path`` are read."""
+    def show(self, what: str, done: int) -> None:
+        """``done`` bytes were read; now it is the turn of ``what``."""
         if not self._is_shown or time.monotonic() - self._began < _FIRST_AFTER:
             return
-        if self._bar is None:
+        if self._size is None:
+            self._size = self.in_all()
+        if self._bar is None or self._task is None:
             self._bar = _bar()
             self._bar.start()
-        if self._task is None or path != self._path:
-            if self._task is not None:
-                self._bar.remove_task(self._task)
-            self._task = self._bar.add_task(_short(path), total=size)
-            self._path = path
-        self._bar.update(self._task, completed=done)
+            self._task = self._bar.add_task("", total=self._size or None)
+        # Files beside the logs are read too, and some logs twice. This process reads beside those of a pool.
+        self._done = max(self._done, min(done, self._size or done))
+        self._bar.update(self._task, description=_short(what), completed=self._done)
 
     def clear(self) -> None:
         """Remove the line until the next ``show``."""

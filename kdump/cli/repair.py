@@ -5,21 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import click
-
-from kdump.cli.arguments import RepairArguments
-from kdump.cli.common import begin, common_options, log_format_option, reading_options, topic_option
-from kdump.cli.conflicts import REPAIR, SALVAGE_OPTIONS, GivenOptions
+from kdump.cli.command import Run, command
 from kdump.cli.console import Console
-from kdump.cli.exit_status import RunStatus
-from kdump.cli.options import Command, OptionGroup, option
-from kdump.cli.params import OutputFormat
+from kdump.cli.options.repair import SALVAGE_OPTIONS, RepairArguments
 from kdump.codes import REFUSALS, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
-from kdump.inputs import inputs_of
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.log.named import note_named
 from kdump.repair.apply.manifest import Manifest, undo_command
 from kdump.repair.apply.undo import MarkerFate, Undone
@@ -27,11 +19,12 @@ from kdump.repair.begun import Finished, finish_repairs, undo_repair
 from kdump.repair.plan.location import PartitionLocation
 from kdump.repair.plan.plan import RepairMode, RepairSettings
 from kdump.repair.report import plan_lines
-from kdump.repair.resultjson import repair_json
+from kdump.repair.resultrow import repair_row
 from kdump.repair.run import Repair, Repaired, RepairOptions, WorldRepaired
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_text
 from kdump.system.blocks import escaped
+from kdump.wire.jsontext import json_blocks
 
 if TYPE_CHECKING:
     from kdump.reading.reporter import Reporter
@@ -89,174 +82,42 @@ _MARKERS: Final = {
 }
 
 
-@click.command(
-    cls=Command,
+@command(
+    RepairArguments,
     most_used=("--topic", "-o", "--in-place", "--undo", "--like-broker", "--salvage", "--indexes", "--from"),
-    epilog="""\b
-Examples:
+    examples="""\
   kdump repair orders-0                             what could be done, and what it would cost
   kdump repair 00000000000000000000.log -o fixed    a repaired copy, cut as a broker would cut it""",
 )
-@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@option(
-    OptionGroup.WRITE,
-    "-o",
-    "--output-dir",
-    "output",
-    type=click.Path(),
-    metavar="DIR",
-    help="Write repaired copies there.",
-)
-@option(
-    OptionGroup.WRITE,
-    "--in-place",
-    is_flag=True,
-    help="Repair the files themselves; what is removed is kept in a backup.",
-)
-@option(
-    OptionGroup.WRITE,
-    "--undo",
-    "manifest",
-    type=click.Path(),
-    metavar="MANIFEST",
-    help="Undo the repair in place that wrote this manifest.",
-)
-@topic_option
-@log_format_option
-@option(
-    OptionGroup.WRITE,
-    "--finish",
-    is_flag=True,
-    help="Finish the repairs in place, and the undoing, that were interrupted.",
-)
-@option(OptionGroup.MODE, "--like-broker", is_flag=True, help="End the log where a broker's recovery cuts it.")
-@option(OptionGroup.MODE, "--salvage", is_flag=True, help="Keep every good batch, also after damage.")
-@option(
-    OptionGroup.MODE, "--indexes", is_flag=True, help="Rebuild index files and snapshots of good logs, nothing else."
-)
-@option(
-    OptionGroup.SALVAGE, "--deep", is_flag=True, help="With --salvage: also drop batches whose records do not decode."
-)
-@option(
-    OptionGroup.SALVAGE,
-    "--hold-offsets/--no-hold-offsets",
-    default=None,
-    help="With --salvage: put empty batches over lost offsets, so that none is given out again (default).",
-)
-@option(
-    OptionGroup.SALVAGE,
-    "--txn",
-    type=click.Choice([policy.value for policy in TxnPolicy]),
-    show_default="leave; in place: none",
-    help="With --salvage: what becomes of transactions whose end is lost.",
-)
-@option(
-    OptionGroup.SALVAGE,
-    "--correct",
-    is_flag=True,
-    help="With --salvage: flip a bit back where that explains a wrong CRC.",
-)
-@option(
-    OptionGroup.SALVAGE,
-    "--from",
-    "replicas",
-    multiple=True,
-    type=click.Path(),
-    metavar="REPLICA_DIR",
-    help="With --salvage: take what is missing from another copy; of several, the first that has it gives it.",
-)
-@option(
-    OptionGroup.KNOWN,
-    "--first-segment",
-    is_flag=True,
-    help="The segment is the first of its log: no producer is known before.",
-)
-@option(
-    OptionGroup.KNOWN,
-    "--index-interval-bytes",
-    type=click.IntRange(0, 2**31 - 1),
-    default=DEFAULT_INDEX_INTERVAL,
-    metavar="BYTES",
-    help="The broker's index.interval.bytes.",
-)
-@option(
-    OptionGroup.OUTPUT,
-    "--output",
-    "output_format",
-    type=OutputFormat(["text", "jsonl"]),
-    default="text",
-    help="Text for people, or one JSON object per partition.",
-)
-@option(
-    OptionGroup.WRITE,
-    "--overwrite",
-    is_flag=True,
-    help="With -o: replace files that exist; without it they are refused.",
-)
-@option(
-    OptionGroup.IN_PLACE,
-    "--backup-dir",
-    type=click.Path(),
-    metavar="DIR",
-    show_default="PARTITION/.kdump",
-    help="Where --in-place keeps the originals, or --finish and --undo find them.",
-)
-@option(
-    OptionGroup.IN_PLACE,
-    "--allow-worse-start",
-    is_flag=True,
-    help="With --in-place: repair even if the next start ends worse.",
-)
-@option(
-    OptionGroup.IN_PLACE,
-    "--replace-changed",
-    is_flag=True,
-    help="With --undo: put back logs that were written to since, too; what they hold now is kept in the backup.",
-)
-@option(
-    OptionGroup.IN_PLACE, "--force", is_flag=True, help="Proceed even if kdump cannot tell whether a broker is running."
-)
-@reading_options
-@common_options
-def repair(paths: tuple[str, ...], **others: Any) -> int:
+def repair(run: Run[RepairArguments]) -> None:
     """Print a plan to repair segments and partitions; repair with -o or --in-place.
 
     Exit status 1 when something would be changed and was not.
     """
-    given = RepairArguments({"paths": paths, **others})
-    manifest = given.manifest
-    named = (given.output, manifest, given.backup_dir, *given.replicas, *paths)
-    is_format = given.output in ("jsonl", "json", "text") and not os.path.isdir(given.output)
-    GivenOptions({"an empty path": "" in named, "-o names a format": is_format and given.output}).check(REPAIR)
-    if not paths and manifest is None:
-        raise click.UsageError("no PATH given (kdump repair --help)")
+    given, console, status = run.given, run.console, run.status
     options = _options(given)
-    for path in (*paths, *given.replicas, *(() if manifest is None else (manifest,))):
+    for path in (*given.paths, *given.replicas, *(() if given.manifest is None else (given.manifest,))):
         note_named(path)
-    console = Console(output=given.output_format, show_traceback=given.traceback)
-    begin(given, console)
     reporter = console.reporter(verbose=given.verbose)
-    status = RunStatus(console.show_error)
     told: set[str] = set()
 
     def fail(error: KdumpError) -> None:
         status.fail(error, is_damage=error.code in REFUSALS)
 
-    if manifest is not None:
+    if given.manifest is not None:
         try:
             replaces_changed, force, backup = given.replace_changed, given.force, given.backup_dir
-            undone = undo_repair(manifest, replaces_changed=replaces_changed, force=force, backup=backup)
-            console.out.write(undone_text(*undone).encode())
+            undone = undo_repair(given.manifest, replaces_changed=replaces_changed, force=force, backup=backup)
+            run.write(undone_text(*undone))
         except KdumpError as error:
-            fail(error.located(manifest))
+            fail(error.located(given.manifest))
     with Repair(options, on_error=fail) as job:
-        for found in inputs_of(paths, fail, topics=given.topics, world=given.world):
+        for found in run.find_inputs(fail):
             try:
                 if given.finish:
                     force, backup = given.force, given.backup_dir
                     for finished in finish_repairs(found.path, on_error=fail, force=force, backup=backup):
-                        is_text = given.output_format == "text"
-                        console.out.write((finished_text if is_text else finished_json)(finished).encode())
+                        run.write((finished_text if given.output == "text" else finished_json)(finished))
                     continue
                 for repaired in job.of(found):
                     status.add(damaged=repaired.leaves_damage)
@@ -264,15 +125,13 @@ def repair(paths: tuple[str, ...], **others: Any) -> int:
                         console.out.write(block)
             except KdumpError as error:
                 fail(error.located(found.path))
-    console.close()
-    return status.code
 
 
 def _shown(
     repaired: Repaired | WorldRepaired, given: RepairArguments, console: Console, reporter: Reporter, told: set[str]
 ) -> Iterator[bytes]:
     """What is printed of a partition, in blocks; for ``told`` see ``_once``."""
-    is_text = given.output_format == "text"
+    is_text = given.output == "text"
     if not isinstance(repaired, Repaired):
         yield (repaired.text() if is_text else repaired.json()).encode()
         return
@@ -282,16 +141,16 @@ def _shown(
         lines = repair_lines(repaired, color=console.color)
         yield from map(str.encode, _once(lines, repaired.plan.place, told))
     else:
-        yield from repair_json(repaired)
+        yield from json_blocks(repair_row(repaired))
 
 
 def _options(given: RepairArguments) -> RepairOptions:
     """What is asked for."""
     mode = next((mode for mode in RepairMode if getattr(given, mode.value.replace("-", "_"))), None)
-    if GivenOptions().first(SALVAGE_OPTIONS) is not None:
+    if given.given().first(SALVAGE_OPTIONS) is not None:
         mode = RepairMode.SALVAGE
-    output, in_place = given.output, given.in_place
-    is_done, is_text = in_place or output is not None, given.output_format == "text"
+    output, in_place = given.destination, given.in_place
+    is_done, is_text = in_place or output is not None, given.output == "text"
     return RepairOptions(
         mode,
         # A plan in words names no digests.

@@ -6,29 +6,22 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from typing import Any
 
 import click
 
-from kdump.cli.arguments import RestoreArguments
-from kdump.cli.common import begin, common_options, limit_option, reading_options
-from kdump.cli.conflicts import RESTORE, GivenOptions
-from kdump.cli.console import Console
-from kdump.cli.conversion_options import check_level, conversion_of, conversion_options
+from kdump.cli.command import Run, command
+from kdump.cli.conversion import check_level, conversion_of
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.options import Command, OptionGroup, option
-from kdump.cli.params import OpenTransactionsParam, OutputFormat
+from kdump.cli.options.restore import RestoreArguments
 from kdump.cli.signals import unwound
-from kdump.cli.tier_options import tier_options
-from kdump.codes import REFUSALS, Codes, KdumpError
+from kdump.codes import INPUT_CODES, REFUSALS, Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.checkpoint import is_topic_id
-from kdump.inputs import PathDirectory, inputs_of
+from kdump.inputs import PathDirectory
 from kdump.kafka.startup.logdirectory import FUTURE
 from kdump.log import tiers
 from kdump.log.files import strip_credentials
-from kdump.log.named import reads_once
-from kdump.log.names import CLUSTER_METADATA, is_topic_name, is_uri
+from kdump.log.names import CLUSTER_METADATA, is_topic_name
 from kdump.log.siblings import read_topic_id
 from kdump.repair.plan.location import is_of_broker
 from kdump.repair.refusals import is_below
@@ -60,8 +53,8 @@ def is_converted(conversion: Conversion) -> bool:
     return replace(conversion, limit=0, keep_open=False) != Conversion(limit=0)
 
 
-@click.command(
-    cls=Command,
+@command(
+    RestoreArguments,
     most_used=(
         "-o",
         "--topic",
@@ -75,136 +68,38 @@ def is_converted(conversion: Conversion) -> bool:
         "--overwrite",
         "--output",
     ),
-    epilog="""\b
-Examples:
+    examples="""\
   kdump restore /backup/kafka                       what is left, and how to bring it back
   kdump restore /backup/kafka --output commands     the same as a script
   kdump restore /backup/orders-0 -o /data/kafka --topic orders --metadata /data/kafka
   kdump restore --from-log-dir /backup/kafka -o /data/kafka --metadata /data/kafka""",
 )
-@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@option(
-    OptionGroup.WRITE,
-    "-o",
-    "destination",
-    metavar="LOGDIR",
-    type=click.Path(),
-    help="The log directory of a stopped broker: make partition directories in it that the broker takes as its own.",
-)
-@option(OptionGroup.BROKER, "--topic", metavar="NAME", help="The topic that PATH becomes.")
-@option(OptionGroup.BROKER, "--topic-id", metavar="ID", help="The id of the topic, 22 characters.")
-@option(
-    OptionGroup.BROKER,
-    "--partition",
-    type=click.IntRange(0, 2**31 - 1),
-    metavar="N",
-    show_default="by the name of PATH, else 0",
-    help="The partition.",
-)
-@option(
-    OptionGroup.BROKER,
-    "--metadata",
-    type=click.Path(),
-    metavar="DIR",
-    help="__cluster_metadata-0 of the target cluster, for ids, leader epochs and limits.",
-)
-@option(
-    OptionGroup.BROKER,
-    "--from-log-dir",
-    type=click.Path(),
-    metavar="DIR",
-    help="All partitions of a log directory that the target cluster has a place for.",
-)
-@option(
-    OptionGroup.BROKER,
-    "--link",
-    type=click.Choice(["hard", "reflink"]),
-    help="Logs that need not change get a second name, or share their blocks.",
-)
-@option(
-    OptionGroup.BROKER,
-    "--forget-producers",
-    is_flag=True,
-    help="The broker knows no producer of the log.",
-)
-@option(
-    OptionGroup.BROKER,
-    "--backup-dir",
-    type=click.Path(),
-    metavar="DIR",
-    show_default="PARTITION/.kdump",
-    help="Where what is replaced goes.",
-)
-@option(
-    OptionGroup.BROKER,
-    "--force",
-    is_flag=True,
-    help="Proceed even if kdump cannot tell whether a broker is running.",
-)
-@tier_options
-@conversion_options
-@option(
-    OptionGroup.CHOICE,
-    "--open-transactions",
-    type=OpenTransactionsParam(["refuse", "keep", "abort", "commit"]),
-    show_default="what their coordinator's log beside PATH says, else keep",
-    help="Transactions without an end marker: keep them, or end them, all or by producer id (2=commit,7=abort); "
-    "refuse: write nothing.",
-)
-@option(
-    OptionGroup.OUTPUT,
-    "--output",
-    type=OutputFormat(["text", "jsonl", "commands"]),
-    default="text",
-    help="Text for people, or one JSON object per partition; without -o also the commands to run.",
-)
-@limit_option()
-@reading_options
-@common_options
-def restore(paths: tuple[str, ...], destination: str | None, **others: Any) -> int:
+def restore(run: Run[RestoreArguments]) -> None:
     """Restore partitions into a log directory with -o; without it print a plan for log directories that are left.
 
     Each PATH is a segment, a partition directory, or for the plan a log directory. It is only read.
     Exit status 1 when something is missing or cannot be restored.
     """
-    named = tuple(map(strip_credentials, paths))
-    given = RestoreArguments({"paths": named, "destination": destination or "", **others})
+    given = run.given
+    given.paths = tuple(map(strip_credentials, given.paths))
     if given.from_log_dir is not None:
         given.from_log_dir = strip_credentials(given.from_log_dir)
-    options = GivenOptions(
-        {
-            "an empty path": "" in (*paths, destination),
-            "no -o": destination is None,
-            "a PATH": bool(paths),
-            "several PATHs": len(paths) > 1,
-            "LOGDIR is a URI": destination if is_uri(given.destination) else None,
-            "a stream": next(filter(reads_once, given.paths), None),
-            "a bucket": any(world_of_store(path) is not None for path in named),
-        }
-    )
-    if not paths and given.from_log_dir is None:
-        raise click.UsageError("no PATH given (kdump restore --help)")
-    options.check(RESTORE)
     check_level(given)
-    console = Console(output=given.output, show_traceback=given.traceback)
-    begin(given, console)
-    status = RunStatus(console.show_error)
-    if destination is None:
-        _show_plan(given, console, status)
+    if given.destination is None:
+        _show_plan(run)
     else:
         with unwound(), ExitStack() as buckets:
             try:
-                _stage(given, buckets)
-                _restore(given, console, status)
-            except (KdumpError, OSError) as error:
+                _stage(given, given.destination, buckets)
+                _restore(run, given.destination)
+            except OSError as error:
                 code = Codes.UNWRITABLE
-                known = error if isinstance(error, KdumpError) else None
-                status.fail(known or KdumpError(code, str(error), path=getattr(error, "filename", None)))
-    console.close()
-    return status.code
+                run.status.fail(KdumpError(code, error.strerror or str(error), path=error.filename))
+            except KdumpError as error:
+                run.status.fail(error, is_damage=error.code not in INPUT_CODES)
 
 
-def _stage(given: RestoreArguments, buckets: ExitStack) -> None:
+def _stage(given: RestoreArguments, destination: str, buckets: ExitStack) -> None:
     """Take files of this machine in place of what lies in buckets. Raises KdumpError, OSError, click.UsageError."""
     if not any(world_of_store(path) is not None for path in (*given.paths, given.from_log_dir or "")):
         return
@@ -217,20 +112,21 @@ def _stage(given: RestoreArguments, buckets: ExitStack) -> None:
         given.from_log_dir, given.paths = given.paths[0], ()
     if given.from_log_dir is not None:
         if world_of_store(given.from_log_dir) is not None:
-            found = buckets.enter_context(staged(given.from_log_dir, given.destination))
+            found = buckets.enter_context(staged(given.from_log_dir, destination))
             given.from_log_dir = os.path.dirname(found[0]) if found else given.from_log_dir
         return
     paths: list[str] = []
     for path in given.paths:
-        found = [path] if world_of_store(path) is None else buckets.enter_context(staged(path, given.destination))
+        found = [path] if world_of_store(path) is None else buckets.enter_context(staged(path, destination))
         if len(found) != 1:
             raise click.UsageError(f"{path} has {len(found):,} partitions: name one of them with --topic")
         paths += found
     given.paths = tuple(paths)
 
 
-def _show_plan(given: RestoreArguments, console: Console, status: RunStatus) -> None:
+def _show_plan(run: Run[RestoreArguments]) -> None:
     """Print what is left and what to do; something that is missing counts as damage."""
+    given, status = run.given, run.status
     from kdump.restore.adopt import plan_adoption
     from kdump.restore.adoptreport import adoption_commands, adoption_page, adoption_rows
 
@@ -240,14 +136,14 @@ def _show_plan(given: RestoreArguments, console: Console, status: RunStatus) -> 
         return
     shown = {"text": adoption_page, "jsonl": adoption_rows, "commands": adoption_commands}
     for line in shown[given.output](plan):
-        console.out.write(line.encode("utf-8", "surrogateescape"))
+        run.write(line)
     status.add(damaged=not plan.is_whole)
 
 
-def _restore(given: RestoreArguments, console: Console, status: RunStatus) -> None:
-    """Restore what ``given`` names; errors go to ``status``. Raises click.UsageError."""
-    given.inputs = inputs_of(given.paths, status.fail)
-    conversion = conversion_of(given, given.inputs, console.note)
+def _restore(run: Run[RestoreArguments], destination: str) -> None:
+    """Restore what is named. Raises click.UsageError."""
+    given, console, status = run.given, run.console, run.status
+    conversion = conversion_of(given, run.find_inputs(), console.note)
     words = [one.rpartition("=") for one in (given.open_transactions or "").split(",")]
     needs_markers = any(word in ("abort", "refuse") for _, _, word in words)
     if needs_markers and not (conversion.keeps_markers or conversion.read_committed):
@@ -267,7 +163,7 @@ def _restore(given: RestoreArguments, console: Console, status: RunStatus) -> No
     )
     _check_backup(given)
     try:
-        cluster = None if given.metadata is None else TargetCluster(given.metadata, given.destination)
+        cluster = None if given.metadata is None else TargetCluster(given.metadata, destination)
         for doubt in () if cluster is None else cluster.doubts:
             console.note(doubt)
     except KdumpError as error:
@@ -276,9 +172,9 @@ def _restore(given: RestoreArguments, console: Console, status: RunStatus) -> No
     if given.from_log_dir is None or cluster is None:
         found: list[RestorePlan | LeftPartition] = [*_named_plans(given, cluster, options, status)]
     else:
-        found = list(_plans_of_all(given, given.from_log_dir, cluster, options))
+        found = list(_plans_of_all(given, given.from_log_dir, destination, cluster, options))
     if found:
-        _run(found, given, options, console, status)
+        _write(run, found, destination, options)
 
 
 def _check_backup(given: RestoreArguments) -> None:
@@ -313,11 +209,11 @@ def _named_plans(
 
 
 def _plans_of_all(
-    given: RestoreArguments, log_directory: str, cluster: TargetCluster, options: RestoreOptions
+    given: RestoreArguments, log_directory: str, destination: str, cluster: TargetCluster, options: RestoreOptions
 ) -> Iterator[RestorePlan | LeftPartition]:
     """The plans of all partitions of a log directory, and those for which there is no place."""
     # A broker that was started on the old directories has put them aside, and made empty ones.
-    put_aside = os.path.realpath(log_directory) == os.path.realpath(given.destination)
+    put_aside = os.path.realpath(log_directory) == os.path.realpath(destination)
     for name, (directory, *others) in directories_below(log_directory, put_aside=put_aside):
         target = cluster.partition(*name)
         foreign = foreign_state(name[0], read_topic_id(directory), cluster.topic_id(name[0]))
@@ -366,19 +262,19 @@ def _target(given: RestoreArguments, cluster: TargetCluster | None, source: Sour
     return TargetPartition(topic, number, topic_id)
 
 
-def _run(
+def _write(
+    run: Run[RestoreArguments],
     found: Sequence[RestorePlan | LeftPartition],
-    given: RestoreArguments,
+    destination: str,
     options: RestoreOptions,
-    console: Console,
-    status: RunStatus,
 ) -> None:
     """Show what cannot be restored, then restore the rest."""
+    given, console, status = run.given, run.console, run.status
     is_text = given.output == "text"
 
     def write(lines: Iterator[str]) -> None:
         for line in lines:
-            console.out.write(line.encode("utf-8", "surrogateescape"))
+            run.write(line)
 
     left = [one for one in found if isinstance(one, LeftPartition)]
     plans = [one for one in found if isinstance(one, RestorePlan)]
@@ -397,7 +293,7 @@ def _run(
         console.note(f"nothing was written: not everything is restored as it was ({option})")
         status.add(damaged=True)
         return
-    with Restore(given.destination, options) as job:
+    with Restore(destination, options) as job:
         checked = []
         for plan in plans:
             try:

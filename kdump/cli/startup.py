@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-from kdump.cli.arguments import VerifyArguments
-from kdump.cli.common import begin
-from kdump.cli.console import Console
-from kdump.cli.engine_options import choose_engine, tell_brokers
-from kdump.cli.exit_status import RunStatus
+from kdump.cli.command import Run
+from kdump.cli.engine import choose_engine
+from kdump.cli.options.verify import VerifyArguments
 from kdump.codes import KdumpError
-from kdump.inputs import inputs_of
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.fate import FolderFate
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.repair.startreport import possible_starts_text
+from kdump.rows.scalarlines import json_line
 from kdump.system.blocks import escaped
 from kdump.verify.fates import Fates
 from kdump.verify.startcheck import LogDirectoryCheck, Obstacle, StartCheck
 from kdump.verify.startreport import (
     fate_text,
     has_topic_id,
-    keeps_changing_json,
     log_directory_text,
-    obstacle_json,
     obstacle_text,
-    startup_json,
+    startup_row,
     startup_text,
     stray_text,
 )
 from kdump.verify.startups import Item, KeepsChanging, StartOptions, is_partition, start_all
 
 
-def run_startup(given: VerifyArguments) -> int:
-    """Run the command; gives its exit status."""
-    console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
-    begin(given, console)
-    tell_brokers(given.paths, console)
-    status = RunStatus(console.show_error)
-    inputs, output = inputs_of(given.paths, status.fail, topics=given.topics), given.output
+def run_startup(run: Run[VerifyArguments]) -> None:
+    """Predict what a start will do."""
+    given, console, status = run.given, run.console, run.status
+    inputs, output = run.find_inputs(), given.output
+    paths = given.paths
     options = StartOptions(
         given.is_clean,
         given.recovery_point,
@@ -51,14 +45,13 @@ def run_startup(given: VerifyArguments) -> int:
         only_here = "one partition" if len(inputs) == 1 and is_partition(inputs[0]) else None
         if given.engine == "spark" or given.master:
             only_here = None
-        run = choose_engine(given, inputs, console, only_here=only_here).run
+        runner = choose_engine(given, inputs, console, only_here=only_here).run
     except KdumpError as error:
         status.fail(error)
-        return status.code
-    paths = [found.path for found in inputs]
+        return
     strays: list[str] = []
     fates = Fates.of(inputs, status.fail)
-    for item in start_all(inputs, options, status.fail, run, fates):
+    for item in start_all(inputs, options, status.fail, runner, fates):
         status.add(damaged=_is_harmful(item, fates))
         known = fates.folders.get(item.path)
         text = _json(item, known) if output == "jsonl" else _text(item, known, is_brief=not given.verbose)
@@ -71,9 +64,7 @@ def run_startup(given: VerifyArguments) -> int:
         elif output == "text" and item.path in paths:
             text += stray_text(item.path, strays)
             strays = []
-        console.out.write(text.encode("utf-8", "surrogateescape"))
-    console.close()
-    return status.code
+        run.write(text)
 
 
 def _is_harmful(item: Item, fates: Fates) -> bool:
@@ -86,11 +77,8 @@ def _is_harmful(item: Item, fates: Fates) -> bool:
 
 
 def _json(item: Item, known: FolderFate | None) -> str:
-    if isinstance(item, StartCheck):
-        return startup_json(item, None if known is None else known.fate)
-    if isinstance(item, KeepsChanging):
-        return keeps_changing_json(item.path)
-    return obstacle_json(item) if isinstance(item, Obstacle) else ""
+    row = startup_row(item, known)
+    return "" if row is None else json_line(row)
 
 
 def _text(item: Item, known: FolderFate | None, *, is_brief: bool) -> str:

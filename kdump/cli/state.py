@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from kdump.cli.arguments import StateArguments, StatsArguments
-from kdump.cli.common import (
-    begin,
-    color_option,
-    common_options,
-    limit_option,
-    reading_options,
-)
-from kdump.cli.conflicts import STATE, STATE_QUESTIONS, GivenOptions, world_facts
-from kdump.cli.console import Console
-from kdump.cli.engine_options import tell_brokers
+from kdump.cli.command import Run, command
+from kdump.cli.engine import tell_brokers
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.options import Command, OptionGroup, option
-from kdump.cli.params import OutputFormat
-from kdump.cli.state_options import NO_CHANGE, NOW, state_options
+from kdump.cli.options.state import QUESTIONS, StateArguments
+from kdump.cli.options.stats import StatsArguments
+from kdump.cli.params import NOW
 from kdump.cli.view_options import check_decoder
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.inputs import fits, inputs_of
+from kdump.inputs import fits
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
-from kdump.log.files import strip_credentials
 from kdump.payloads.choice import DecoderChoice
 from kdump.rows.scalarlines import csv_line, json_line
-from kdump.state.changes import ChangeSelection, write_changes
+from kdump.state.changes import NO_CHANGE, ChangeSelection, write_changes
 from kdump.state.metadatarows import Row, StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
 from kdump.verify.metadatalog import replay_findings
@@ -40,104 +30,71 @@ if TYPE_CHECKING:
     from kdump.verify.partitionentries import PartitionEntries
 
 
-@click.command(
-    cls=Command,
+@command(
+    StateArguments,
     most_used=("--topic", "--at", "--at-offset", "--between", "--history", "--broker", "--output"),
-    epilog="""\b
-Examples:
+    examples="""\
   kdump state __cluster_metadata-0              what the cluster knows
   kdump state --at -1h __consumer_offsets-*     what was committed an hour ago
   kdump state --history topic=orders __cluster_metadata-0  all changes of a topic
   kdump state --at-zxid 0x1f /var/lib/zookeeper  the tree after a transaction""",
 )
-@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@option(
-    OptionGroup.READ,
-    "--topic",
-    "topics",
-    multiple=True,
-    metavar="NAME|GLOB",
-    help="Of the metadata only this topic, with its partitions and configs; may be repeated.",
-)
-@option(
-    OptionGroup.OUTPUT,
-    "--output",
-    type=OutputFormat(["table", "jsonl", "records", "commands", "reset-csv"]),
-    default="table",
-    help="A human-readable page, or JSON lines. With --at also records: those of a snapshot; "
-    "commands: those that would make it again; reset-csv: offsets for kafka-consumer-groups.sh --from-file.",
-)
-@state_options
-@color_option("the page")
-@limit_option()
-@reading_options
-@common_options
-def state(paths: tuple[str, ...], **others: Any) -> int:
+def state(run: Run[StateArguments]) -> None:
     """Show what a cluster, its groups and its transactions knew at a time (by default now), or what changed in it.
 
     Exit status 1 when there is damage.
     """
-    if not paths:
-        raise click.UsageError("no PATH given (kdump state --help)")
-    given = StateArguments({"paths": tuple(map(strip_credentials, paths)), **others})
-    options = GivenOptions(world_facts(given.paths))
-    options.check(STATE)
-    if options.first(STATE_QUESTIONS) is None:
+    given = run.given
+    if given.given().first(QUESTIONS) is None:
         given.at = NOW
-    console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
-    begin(given, console)
-    status = RunStatus(console.show_error)
-    given.inputs = inputs_of(given.paths, status.fail, with_patterns=True)
-    given.paths = tuple(found.path for found in given.inputs)
-    tell_brokers(given.paths, console)
+    run.find_inputs(with_patterns=True)
+    tell_brokers(given.paths, run.console)
     if (world := world_of_path(given.paths[0])) is not None:
         from kdump.cli.otherworld import show_world
 
-        show_world(world, given, console, status)
+        show_world(run, world)
     elif given.history is not None and given.history.kind == "group":
         raise click.UsageError("--history group=NAME goes with files of ZooKeeper")
     else:
-        _show_state(given, console, status)
-    console.close()
-    return status.code
+        _show_state(run)
 
 
-def _show_state(given: StateArguments, console: Console, status: RunStatus) -> None:
+def _show_state(run: Run[StateArguments]) -> None:
+    given = run.given
     for name in (given.key_decoder, given.value_decoder):
         if name is not None:
             check_decoder(name)
-    run = _StateRun(given, console, status)
+    shown = _StateRun(run)
     if given.at is None and given.at_offset is None:
-        run.changes()
+        shown.changes()
     else:
-        run.metadata()
+        shown.metadata()
     if given.output in ("table", "jsonl") and (given.at is not None or given.at_offset is not None):
-        run.remote_segments()
+        shown.remote_segments()
     if given.at is not None and given.output in ("table", "jsonl", "reset-csv"):
-        run.coordinators(given.at)
-        run.keys(given.at)
-    run.finish()
+        shown.coordinators(given.at)
+        shown.keys(given.at)
+    shown.finish()
 
 
-def show_rows(
-    kind: str, rows: Collection[Row], given: StateArguments | StatsArguments, console: Console, status: RunStatus
-) -> None:
+def show_rows(run: Run[StateArguments] | Run[StatsArguments], kind: str, rows: Collection[Row]) -> None:
     """Show rows of one type as ``--output`` asks for; of ``reset-csv`` only those with offsets."""
     from kdump.state.coordinatorpage import state_table
 
+    given, console = run.given, run.console
     texts: Iterable[str] = ()
     match given.output:
         case "jsonl":
             shown = ({"type": kind, **row} for row in rows)
-            texts = (json_line(list(row), list(row.values())) for row in shown)
+            texts = (json_line(row) for row in shown)
         case "reset-csv" if kind in ("committedOffset", "offsetForTime"):
             names = ("group",) if kind == "committedOffset" else ()
-            translated = _translated(rows, given.offset_map, status)
+            translated = _translated(rows, given.offset_map, run.status)
             texts = (csv_line([row[name] for name in (*names, "topic", "partition", "offset")]) for row in translated)
         case "table":
             texts = state_table(kind, rows, width=console.width, color=console.color)
     for text in texts:
-        console.out.write(text.encode("utf-8", "surrogateescape"))
+        run.write(text)
 
 
 def _translated(rows: Iterable[Row], maps: tuple[str, ...], status: RunStatus) -> Iterable[Row]:
@@ -156,13 +113,15 @@ def _translated(rows: Iterable[Row], maps: tuple[str, ...], status: RunStatus) -
 class _StateRun:
     """Asks, prints, and remembers what was met."""
 
-    def __init__(self, given: StateArguments, console: Console, status: RunStatus) -> None:
-        self._given = given
-        self._console = console
+    def __init__(self, run: Run[StateArguments]) -> None:
+        given = self._given = run.given
+        self._run = run
+        self._console = run.console
         self._is_something_there = False
         self._coordinators: int | None = None
         self._selection = StateSelection(frozenset(given.topics), frozenset(given.brokers), given.show_secrets)
-        self.status = status
+        self.status = run.status
+        self._write = run.write
 
     def metadata(self) -> None:
         """The metadata of each cluster among the paths."""
@@ -266,15 +225,12 @@ class _StateRun:
         return PartitionEntries(self._given.inputs, on_error=on_error, on_damage=skip, limit=limit)
 
     def _show(self, kind: str, rows: Collection[Row]) -> None:
-        show_rows(kind, rows, self._given, self._console, self.status)
+        show_rows(self._run, kind, rows)
 
     def finish(self) -> None:
         """Complain where no path holds anything that has a state."""
         if not self._is_something_there and not self.status.unreadable:
-            what = (
-                "no __cluster_metadata-0, and no partition of __consumer_offsets, __transaction_state or "
-                "__remote_log_metadata, by the names"
-            )
+            what = "no __cluster_metadata-0, and no partition of a coordinator or __remote_log_metadata, by the names"
             what += " of the directories"
             self.status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=self._given.paths[0]))
 
@@ -321,7 +277,4 @@ class _StateRun:
 
     def _rows(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            self._write(json_line(list(row), list(row.values())))
-
-    def _write(self, text: str) -> None:
-        self._console.out.write(text.encode("utf-8", "surrogateescape"))
+            self._write(json_line(row))

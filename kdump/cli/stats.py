@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from kdump.cli import whatif_options
-from kdump.cli.arguments import StatsArguments
-from kdump.cli.common import (
-    begin,
-    color_option,
-    common_options,
-    limit_option,
-    log_format_option,
-    reading_options,
-    topic_option,
-)
-from kdump.cli.conflicts import STATS, GivenOptions, world_facts
+from kdump.cli.command import Run, command
 from kdump.cli.console import Console
-from kdump.cli.engine_options import choose_engine, engine_options, tell_brokers
-from kdump.cli.exit_status import RunStatus
+from kdump.cli.engine import choose_engine, tell_brokers
 from kdump.cli.html_page import HtmlPage
-from kdump.cli.options import Command, OptionGroup, option
-from kdump.cli.params import ByParam, OutputFormat
-from kdump.cli.tier_options import tier_options
+from kdump.cli.options.stats import StatsArguments
 from kdump.codes import Codes, Finding, KdumpError
-from kdump.inputs import inputs_of
-from kdump.log.files import strip_credentials
 from kdump.system.units import counted
 
 if TYPE_CHECKING:
@@ -37,11 +19,10 @@ if TYPE_CHECKING:
     from kdump.verify.run import Judge
 
 
-@click.command(
-    cls=Command,
+@command(
+    StatsArguments,
     most_used=("--topic", "--by", "--quick", "--what-if", "--offsets-for", "--output", "--html", "-j"),
-    epilog="""\b
-Examples:
+    examples="""\
   kdump stats orders-0                          a page about a partition
   kdump stats --by topic /var/lib/kafka         the topics of a log directory
   kdump stats --quick --by hour orders-0        bytes and records by hour, headers only
@@ -49,74 +30,25 @@ Examples:
   kdump stats --what-if retention=7d orders-0   which segments would be deleted
   kdump stats --offsets-for -1h orders-0        the first offset of the last hour""",
 )
-@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@tier_options
-@topic_option
-@log_format_option
-@option(
-    OptionGroup.COUNT,
-    "--by",
-    type=ByParam(),
-    metavar="WHAT",
-    default="segment",
-    help="What a group is: segment, partition, topic, producer, codec, magic, leader-epoch, minute, hour, day, key, or "
-    "header:NAME.",
-)
-@option(
-    OptionGroup.COUNT,
-    "--quick",
-    is_flag=True,
-    help="Headers only: nothing is decompressed, no key or value is looked at.",
-)
-@option(
-    OptionGroup.OUTPUT,
-    "--output",
-    type=OutputFormat(["table", "jsonl", "reset-csv"]),
-    default="table",
-    help="A human-readable page, or JSON lines. With --offsets-for also reset-csv: offsets for "
-    "kafka-consumer-groups.sh --from-file.",
-)
-@option(
-    OptionGroup.OUTPUT,
-    "--html",
-    type=click.Path(),
-    metavar="FILE",
-    help="Write a report with charts too: one file, which a browser shows without a network.",
-)
-@whatif_options.whatif_options
-@color_option("the page")
-@engine_options
-@limit_option()
-@reading_options
-@common_options
-def stats(paths: tuple[str, ...], **others: Any) -> int:
+def stats(run: Run[StatsArguments]) -> None:
     """Count what is in segments, partition directories, log directories, URIs of them and pipes; continue after damage.
 
     Exit status 1 when there is damage.
     """
-    if not paths:
-        raise click.UsageError("no PATH given (kdump stats --help)")
-    given = StatsArguments({"paths": tuple(map(strip_credentials, paths)), **others})
-    by_contents = given.by if given.by.startswith(("key", "header:")) else None
-    GivenOptions({"contents": by_contents, **world_facts(given.paths)}).check(STATS)
-    console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
-    begin(given, console)
-    status = RunStatus(console.show_error)
+    given = run.given
     # A question takes patterns.
     asks = bool(given.what_if) or given.offsets_for is not None
-    given.inputs = inputs_of(given.paths, status.fail, topics=given.topics, world=given.world, with_patterns=asks)
-    given.paths = tuple(found.path for found in given.inputs)
-    tell_brokers(given.paths, console)
+    run.find_inputs(with_patterns=asks)
+    tell_brokers(given.paths, run.console)
     if asks:
-        _answer(given, console, status)
+        _answer(run)
     else:
-        _count(given, console, status)
-    console.close()
-    return status.code
+        _count(run)
 
 
-def _count(given: StatsArguments, console: Console, status: RunStatus) -> None:
+def _count(run: Run[StatsArguments]) -> None:
     """Show the figures."""
+    given, console, status = run.given, run.console, run.status
     from kdump.stats.grouping import grouping_of
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
     from kdump.verify.run import Verification
@@ -130,14 +62,14 @@ def _count(given: StatsArguments, console: Console, status: RunStatus) -> None:
         with_curves=given.html is not None,
         header=header,
     )
-    run = StatsRun(options)
+    figures = StatsRun(options)
     try:
         page = None if given.html is None else HtmlPage(given.html, given.paths)
-        judge = _judge(options, run, given, console)
+        judge = _judge(options, figures, given, console)
     except KdumpError as error:
         status.fail(error)
         return
-    verification = Verification(judge, on_error=status.fail, options=options.checks, see=run.see_entries)
+    verification = Verification(judge, on_error=status.fail, options=options.checks, see=figures.see_entries)
     said = FindingDeduplicator()
     for found in dict.fromkeys(given.inputs):
         try:
@@ -146,7 +78,7 @@ def _count(given: StatsArguments, console: Console, status: RunStatus) -> None:
                 if page is not None:
                     page.see(item)
                 if isinstance(item, Finding):
-                    _see_finding(item, run, console)
+                    _see_finding(item, figures, console)
                 elif item.batches is None:
                     status.fail(
                         KdumpError(Codes.NOT_A_SEGMENT_FILE, "no log is beside it to be counted", path=item.path)
@@ -156,45 +88,48 @@ def _count(given: StatsArguments, console: Console, status: RunStatus) -> None:
                     reporter.note(f"{item.path}: {counted(item.batches, 'batch', 'batches')}, {depth}")
         except KdumpError as error:
             status.fail(error.located(found.path))
-    report = _report(run, console)
-    _write(report, options, given, console)
+    report = _report(figures, console)
+    _write(report, options, run)
     if page is not None:
         # The report may go to the same place.
         console.out.flush()
         try:
-            page.write(report, options.by, run.curves())
+            page.write(report, options.by, figures.curves())
         except KdumpError as error:
             status.fail(error)
-    status.add(damaged=run.is_damaged)
+    status.add(damaged=figures.is_damaged)
 
 
-def _answer(given: StatsArguments, console: Console, status: RunStatus) -> None:
+def _answer(run: Run[StatsArguments]) -> None:
     """Answer what is asked in place of the figures."""
-    choose_engine(given, given.inputs, console, only_here="--what-if" if given.what_if else "--offsets-for")
+    given = run.given
+    choose_engine(given, given.inputs, run.console, only_here=given.given().first(given.local_only))
     if given.offsets_for is not None:
-        _offsets_for(given, given.offsets_for, console, status)
+        _offsets_for(run, given.offsets_for)
         return
     from kdump.cli.whatif import answer
 
-    answer(given, console, status)
+    answer(run)
 
 
-def _offsets_for(given: StatsArguments, timestamp: int, console: Console, status: RunStatus) -> None:
+def _offsets_for(run: Run[StatsArguments], timestamp: int) -> None:
     """Show the first offset at or after a time in each partition."""
     from kdump.cli.state import show_rows
     from kdump.stats.reach import offset_rows
     from kdump.verify.partitionentries import PartitionEntries
 
+    given, status = run.given, run.status
+
     def skip(path: str, finding: Finding) -> None:
         status.add(damaged=True)
-        console.note(f"{path}: skipped {finding.skipped}")
+        run.console.note(f"{path}: skipped {finding.skipped}")
 
     logs = PartitionEntries(given.inputs, on_error=status.fail, on_damage=skip, limit=given.max_decompressed_size)
     rows = offset_rows(logs, timestamp, status.fail)
     if not (rows or status.unreadable):
         what = "no partition, by the names of the directories"
         status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=given.paths[0]))
-    show_rows("offsetForTime", rows, given, console, status)
+    show_rows(run, "offsetForTime", rows)
 
 
 def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
@@ -212,19 +147,21 @@ def _report(run: StatsRun, console: Console) -> FiguresReport:
     return run.report()
 
 
-def _write(report: FiguresReport, options: StatsOptions, given: StatsArguments, console: Console) -> None:
+def _write(report: FiguresReport, options: StatsOptions, run: Run[StatsArguments]) -> None:
     """Write a line per group, or the page."""
+    console = run.console
     texts: Iterable[str]
-    if given.output == "jsonl":
-        from kdump.stats.report import stats_json
+    if run.given.output == "jsonl":
+        from kdump.rows.scalarlines import json_line
+        from kdump.stats.report import stats_row
 
-        texts = (stats_json(figures, options.by, options.header) for figures in report.groups)
+        texts = (json_line(stats_row(figures, options.by, options.header)) for figures in report.groups)
     else:
         from kdump.stats.page import stats_page
 
         texts = (stats_page(report, options.by, width=console.width, color=console.color),)
     for text in texts:
-        console.out.write(text.encode("utf-8", "surrogateescape"))
+        run.write(text)
 
 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from kdump.cli.arguments import VerifyArguments
-from kdump.cli.common import (
-    begin,
-    color_option,
-    common_options,
-    limit_option,
-    log_format_option,
-    reading_options,
-    topic_option,
-)
-from kdump.cli.conflicts import VERIFY, GivenOptions
+from kdump.cli.command import Run, command
 from kdump.cli.console import Console
-from kdump.cli.engine_options import Engine, choose_engine, engine_options, tell_brokers
-from kdump.cli.exit_status import RunStatus
-from kdump.cli.options import Command, OptionGroup, option
-from kdump.cli.params import OutputFormat
+from kdump.cli.engine import Engine, choose_engine, tell_brokers
+from kdump.cli.options.verify import VerifyArguments
 from kdump.cli.report_place import check_report_place
-from kdump.cli.startup_options import startup_options
-from kdump.cli.tier_options import tier_options
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.inputs import Input, inputs_of
+from kdump.inputs import Input
 from kdump.log.files import strip_credentials
 from kdump.system.files import NewFile, publish
 from kdump.verify.partition import Item, PartitionCheck
@@ -40,104 +24,57 @@ if TYPE_CHECKING:
     from kdump.verify.sarif import SarifReport
 
 
-@click.command(
-    cls=Command,
+@command(
+    VerifyArguments,
     most_used=("--topic", "--quick", "--startup", "--strict", "--output", "--manifest", "-j"),
-    epilog="""\b
-Examples:
+    examples="""\
   kdump verify /var/lib/kafka                   every partition of a log directory
   kdump verify --quick orders-0                 framing and checksums only
   kdump verify --output junit . > report.xml    for a CI system
   kdump verify --startup /var/lib/kafka         what will be gone if the broker is started now
   zstdcat X.log.zst | kdump verify -            a segment from a pipe""",
 )
-@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path())
-@tier_options
-@topic_option
-@log_format_option
-@option(
-    OptionGroup.CHECK,
-    "--quick",
-    "depth",
-    flag_value="quick",
-    help="Framing and checksums only, nothing is decompressed.",
-)
-@option(
-    OptionGroup.CHECK, "--deep", "depth", flag_value="deep", default=True, help="Decode every record too (default)."
-)
-@option(
-    OptionGroup.CHECK,
-    "--gaps",
-    is_flag=True,
-    help="List each range of missing offsets, also where compaction left it.",
-)
-@option(OptionGroup.OUTPUT, "--strict", is_flag=True, help="End with 1 for warnings too.")
-@option(
-    OptionGroup.OUTPUT,
-    "--output",
-    type=OutputFormat(["text", "jsonl", "junit", "sarif", "github"]),
-    default="text",
-    help="Text: one line per finding and per segment; JSON lines of findings; JUnit XML; SARIF "
-    "2.1.0; annotations of GitHub Actions.",
-)
-@color_option("the text")
-@startup_options
-@engine_options
-@option(
-    OptionGroup.OUTPUT,
-    "--manifest",
-    type=click.Path(),
-    metavar="FILE",
-    help="Also write what is there to FILE: a SHA-256 per file, offsets and digests per partition.",
-)
-@limit_option()
-@reading_options
-@common_options
-def verify(paths: tuple[str, ...], **others: Any) -> int:
+def verify(run: Run[VerifyArguments]) -> None:
     """Check segments, partition directories, whole log directories, URIs of them and pipes; continue after damage.
 
     Exit status 1 when there is an error (with --strict: or a warning).
     """
-    if not paths:
-        raise click.UsageError("no PATH given (kdump verify --help)")
-    given = VerifyArguments({"paths": tuple(map(strip_credentials, paths)), **others})
-    GivenOptions().check(VERIFY)
-    if given.startup:
+    run.given.paths = tuple(map(strip_credentials, run.given.paths))
+    tell_brokers(run.given.paths, run.console)
+    if run.given.startup:
         from kdump.cli.startup import run_startup
 
-        return run_startup(given)
-    return _verify(given)
+        run_startup(run)
+    else:
+        _verify(run)
 
 
-def _verify(given: VerifyArguments) -> int:
-    """Check segments and the files beside them; gives the exit status."""
-    console = Console(color=given.color, output=given.output, show_traceback=given.traceback)
-    begin(given, console)
-    tell_brokers(given.paths, console)
+def _verify(run: Run[VerifyArguments]) -> None:
+    """Check segments and the files beside them."""
+    given, console, status = run.given, run.console, run.status
     failing = frozenset({Severity.ERROR, Severity.WARNING} if given.strict else {Severity.ERROR})
     report = _report(given.output, failing)
     reporter = console.reporter(verbose=given.verbose)
     options = CheckOptions(deep=given.depth == "deep", limit=given.max_decompressed_size, lists_gaps=given.gaps)
-    status = RunStatus(console.show_error)
 
     def fail(error: KdumpError) -> None:
         if report is not None:
             report.add_error(error)
         elif given.output == "github":
-            console.out.write(github_error(error).encode("utf-8", "surrogateescape"))
+            run.write(github_error(error))
         status.fail(error)
 
-    inputs = inputs_of(given.paths, fail, topics=given.topics, world=given.world, apart=True)
+    inputs = run.find_inputs(fail, apart=True)
     try:
         judge = _judge(options, given, inputs, _engine(given, inputs, console))
     except KdumpError as error:
         status.fail(error)
-        return status.code
-    verification = Verification(judge, on_error=fail, beside=[found.path for found in inputs], options=options)
+        return
+    verification = Verification(judge, on_error=fail, beside=given.paths, options=options)
     overview = TerminalSummary(width=console.width, color=console.color)
 
     def show(item: Item) -> None:
-        console.out.write(_line(item, given.output, color=console.color).encode("utf-8", "surrogateescape"))
+        run.write(_line(item, given.output, color=console.color))
         was_damaged = status.damaged
         status.add(damaged=isinstance(item, Finding) and item.severity in failing)
         if status.damaged and not was_damaged:
@@ -166,9 +103,7 @@ def _verify(given: VerifyArguments) -> int:
     if report is not None:
         console.out.write(report.document())
     elif given.output == "text" and console.is_terminal:
-        console.out.write(overview.text().encode("utf-8", "surrogateescape"))
-    console.close()
-    return status.code
+        run.write(overview.text())
 
 
 def _write_manifest(path: str, inputs: Sequence[Input], fail: Callable[[KdumpError], None]) -> None:

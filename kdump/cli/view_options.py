@@ -5,199 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kdump.cli.arguments import DumpArguments
-from kdump.cli.common import color_option
 from kdump.cli.coordinatorkey import coordinated
 from kdump.cli.java_options import topic_decoder
-from kdump.cli.options import OptionGroup, option
-from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, OutputFormat, TimeRange
+from kdump.cli.options.dump import DumpArguments
 from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
 from kdump.rows.filetables import CHECKPOINT, EPOCH, PROPERTY
 from kdump.rows.schema import Column, ColumnType, Table
 from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
-from kdump.worlds import log_titles, path_titles
 
 if TYPE_CHECKING:
     from kdump.log.context import FileContext
     from kdump.rows.printers import Lines
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-
-_OPTIONS: Final = (
-    option(
-        OptionGroup.OUTPUT,
-        "--output",
-        type=OutputFormat(["kafka", "jsonl", "csv", "table", "arrow", "parquet"]),
-        default="kafka",
-        help="kafka: the text of DumpLogSegments; JSON lines, CSV, a human-readable table, an Arrow stream, Parquet.",
-    ),
-    option(
-        OptionGroup.OUTPUT,
-        "--csv-safe",
-        is_flag=True,
-        help="With --output csv: put a ' before cells that look like a formula.",
-    ),
-    option(OptionGroup.OUTPUT, "--batches", "view", flag_value="batches", help="Structured output: show batches."),
-    option(
-        OptionGroup.OUTPUT,
-        "--records",
-        "view",
-        flag_value="records",
-        help="Structured output: show records, contents included.",
-    ),
-    option(
-        OptionGroup.OUTPUT,
-        "--fields",
-        metavar="A,B,...",
-        help="Structured output: only these columns; 'help' lists them.",
-    ),
-    option(
-        OptionGroup.OUTPUT,
-        "--format",
-        "template",
-        metavar="STRING",
-        help=r"Records by a format string: %t %p %o %T %k %v %K %V %h %H %e %x %y %f %i, \n \t \xNN; see the manual.",
-    ),
-    option(
-        OptionGroup.OUTPUT,
-        "--null",
-        metavar="TEXT",
-        help="With --format: what stands for null. [default: nothing]",
-    ),
-    option(
-        OptionGroup.OUTPUT,
-        "--decode",
-        type=click.Choice(["auto"]),
-        help="auto: decode Kafka's internal topics, each by the name of its directory.",
-    ),
-    option(
-        OptionGroup.OUTPUT,
-        "--key-decoder",
-        metavar="NAME",
-        help="Keys as text, hex, base64, json, int32, int64, float64, uuid, none, or a decoder from a plugin.",
-    ),
-    option(OptionGroup.OUTPUT, "--value-decoder", metavar="NAME", help="As --key-decoder, for values."),
-    option(
-        OptionGroup.CHOICE,
-        "--offset",
-        "offsets",
-        type=OffsetRange(),
-        metavar="A:B",
-        help="Offsets A up to B, B left out.",
-    ),
-    option(
-        OptionGroup.CHOICE,
-        "--time",
-        "times",
-        type=TimeRange(takes_clock=True),
-        metavar="T1..T2",
-        help="Timestamps from T1 up to T2: ms, ISO 8601 (UTC), 12:21 of the log's day, -1h (an hour ago; s m h d w).",
-    ),
-    option(OptionGroup.CHOICE, "--no-index", is_flag=True, help="Do not use index files for a range."),
-    option(OptionGroup.CHOICE, "--key", type=BytesPattern(), metavar="RE", help="Records with RE in the key."),
-    option(OptionGroup.CHOICE, "--value", type=BytesPattern(), metavar="RE", help="Records with RE in the value."),
-    option(
-        OptionGroup.CHOICE,
-        "--header",
-        "headers",
-        multiple=True,
-        type=HeaderParam(),
-        metavar="K[=RE]",
-        help="Records with a header K (and RE in its value); may be repeated.",
-    ),
-    option(OptionGroup.CHOICE, "--tombstones", is_flag=True, help="Records with a key and without a value."),
-    option(
-        OptionGroup.CHOICE,
-        "--producer-id",
-        "producer_ids",
-        multiple=True,
-        type=int,
-        metavar="N",
-        help="Batches of this producer; may be repeated.",
-    ),
-    option(
-        OptionGroup.CHOICE,
-        "--group",
-        metavar="G",
-        help="Records of this group in __consumer_offsets, decoded; names its partition.",
-    ),
-    option(
-        OptionGroup.CHOICE,
-        "--transactional-id",
-        metavar="T",
-        help="Records of this id in __transaction_state, decoded; names its partition.",
-    ),
-    option(
-        OptionGroup.CHOICE,
-        "--partitions",
-        type=click.IntRange(1),
-        metavar="N",
-        help="How many partitions that topic has.",
-    ),
-    option(
-        OptionGroup.CHOICE,
-        "--control/--no-control",
-        "control",
-        default=None,
-        help="Only control batches, or none of them.",
-    ),
-    option(
-        OptionGroup.CHOICE,
-        "--isolation",
-        type=click.Choice(["read_uncommitted", "read_committed"]),
-        default="read_uncommitted",
-        help="read_committed: without aborted transactions, up to the first open one.",
-    ),
-    option(
-        OptionGroup.DAMAGE, "--resync", is_flag=True, help="Skip damage and continue; report what is skipped on stderr."
-    ),
-    option(
-        OptionGroup.CHOICE,
-        "-n",
-        "take",
-        type=click.IntRange(0),
-        metavar="N",
-        help="Show the first N batches or records.",
-    ),
-    option(
-        OptionGroup.CHOICE,
-        "-f",
-        "--follow",
-        is_flag=True,
-        help="Continue as a segment or partition grows, until interrupted.",
-    ),
-    option(
-        OptionGroup.CHOICE, "--tail", type=click.IntRange(0), metavar="N", help="Show the last N batches or records."
-    ),
-    option(
-        OptionGroup.OUTPUT,
-        "--redact",
-        is_flag=True,
-        help="Replace keys and values by keyed hashes of the same size.",
-    ),
-    option(OptionGroup.OUTPUT, "--redact-key", metavar="SECRET", help="--redact with the same hashes in every run."),
-    option(
-        OptionGroup.OUTPUT,
-        "--show-secrets",
-        is_flag=True,
-        help=f"Files of {path_titles()}: with passwords, salts and keys.",
-    ),
-    color_option("tables"),
-    option(OptionGroup.OUTPUT, "--pager", is_flag=True, help="Show the output in $PAGER when it goes to a terminal."),
-)
-
-
-def view_options(function: _Function) -> _Function:
-    """All of them; the function takes them under the names above."""
-    for each in reversed(_OPTIONS):
-        function = each(function)
-    return function
 
 
 def selection(given: DumpArguments) -> Selection:
@@ -271,16 +97,6 @@ def fields_of(given: DumpArguments, what: str, *tables: Table) -> tuple[str, ...
     """Those of ``--fields`` for ``what`` has rows of these tables; UsageError for a column that none of them has."""
     columns = tuple(dict.fromkeys(name for shown in tables for name in shown.names))
     return fields(given, Table(what, tuple(Column(name, ColumnType.TEXT) for name in columns)))
-
-
-def list_fields() -> str:
-    """What ``--fields help`` prints."""
-    lines = []
-    for shown in (BATCH, RECORD):
-        lines += [f"{shown.type}:", *(f"  {column.name} ({column.type.name.lower()})" for column in shown.columns)]
-    lines.append("decodedKey, decodedValue besides: records with a decoder")
-    lines.append(f"{NEXT_OFFSET} besides: logs of {log_titles()}")
-    return "\n".join([*lines, "headerKeys instead of key, value and headers: records with --deep-iteration"])
 
 
 def lines(

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump.cli.arguments import StatsArguments
-from kdump.cli.console import Console
-from kdump.cli.exit_status import RunStatus
+from kdump.cli.command import Run
+from kdump.cli.options.stats import StatsArguments
 from kdump.cli.params import WhatIf
 from kdump.codes import Finding
 
@@ -24,21 +23,23 @@ if TYPE_CHECKING:
     from kdump.verify.partitionentries import Partition, PartitionEntries
 
 
-def answer(given: StatsArguments, console: Console, status: RunStatus) -> None:
-    """Answer the questions in ``given``."""
-    _Run(given, console, status).what_if(given.what_if, given.now)
+def answer(run: Run[StatsArguments]) -> None:
+    """Answer the questions."""
+    _Questions(run).what_if(run.given.what_if, run.given.now)
 
 
-class _Run:
+class _Questions:
     """Asks, prints, and remembers what was met."""
 
-    def __init__(self, given: StatsArguments, console: Console, status: RunStatus) -> None:
+    def __init__(self, run: Run[StatsArguments]) -> None:
+        given, console = run.given, run.console
         self._paths = given.paths
         self._given = given
         self._is_json = given.output == "jsonl"
         self._console = console
         self._images: ClusterImages | None = None
-        self.status = status
+        self.status = run.status
+        self._write = run.write
 
     def what_if(self, questions: Sequence[WhatIf], now: int | None) -> None:
         """Answers in the order of the questions; folds look at the logs in one pass."""
@@ -106,9 +107,6 @@ class _Run:
         self._write(
             answer_json(answer) if self._is_json else answer_text(answer, width=console.width, color=console.color)
         )
-
-    def _write(self, text: str) -> None:
-        self._console.out.write(text.encode("utf-8", "surrogateescape"))
 
     def _skip(self, path: str, finding: Finding) -> None:
         self.status.add(damaged=True)

@@ -13,7 +13,7 @@ from kdump.convert.losses import LossKind
 from kdump.convert.offsetorder import OffsetOrder
 from kdump.convert.outcomecounts import CountedPrinter, OutcomeCounts
 from kdump.convert.output import WrittenSegment
-from kdump.convert.segment import Progress, SegmentResult
+from kdump.convert.segment import SegmentResult
 from kdump.log.context import FileContext
 from kdump.log.gaps import Gap
 from kdump.log.names import parse_file_name
@@ -52,7 +52,7 @@ class ExportJob:
     world: World | None = None
     """Whose log the source is; None: a log of today."""
     base_offset: int | None = None
-    """Of such a log."""
+    """By the name of the source."""
 
     @property
     def table(self) -> Table:
@@ -60,9 +60,7 @@ class ExportJob:
         return table_of(self.world, RECORD)
 
 
-def export_segment(
-    job: ExportJob, progress: Progress = lambda done, size: None, followed: TransactionReader | None = None
-) -> SegmentResult:
+def export_segment(job: ExportJob, followed: TransactionReader | None = None) -> SegmentResult:
     """Export one segment; errors are in the result. See ``convert_segment``."""
     result = SegmentResult(job.source)
     followed = followed or TransactionReader()
@@ -70,13 +68,13 @@ def export_segment(
         file = NewFile(job.target, status_of(job.source))
         try:
             if job.form == "parquet":
-                _to_parquet(job, file.temporary, result, progress, followed)
+                _to_parquet(job, file.temporary, result, followed)
             else:
                 writer = BlockWriter(file.descriptor, at_once=False, escapes=False)
                 lines = _lines(job, job.form)
                 title = lines.title(job.table).encode()
                 writer.write(title)
-                _to_text(job, lines, writer.write, result, progress=progress, followed=followed)
+                _to_text(job, lines, writer.write, result, followed)
                 writer.flush()
                 result.records = None if os.fstat(file.descriptor).st_size > len(title) else 0
             size = os.fstat(file.descriptor).st_size
@@ -97,7 +95,7 @@ def export_text(job: ExportJob, emit: Emit, *, has_title: bool) -> SegmentResult
         lines = _lines(job, job.form)
         if has_title:
             emit(lines.title(job.table).encode())
-        _to_text(job, lines, emit, result, progress=lambda done, size: None, followed=TransactionReader())
+        _to_text(job, lines, emit, result, TransactionReader())
     return result
 
 
@@ -111,8 +109,6 @@ def _to_text(
     lines: RowLines,
     emit: Emit,
     result: SegmentResult,
-    *,
-    progress: Progress,
     followed: TransactionReader,
 ) -> None:
     order = _order(job)
@@ -129,14 +125,12 @@ def _to_text(
             on_finding=_Damage(job, source, result).see,
         )
         for _ in view.steps():
-            progress(view.bytes_read, source.size)
+            pass
     _note_order(order, result)
     result.notes += counts.notes()
 
 
-def _to_parquet(
-    job: ExportJob, path: str, result: SegmentResult, progress: Progress, followed: TransactionReader
-) -> None:
+def _to_parquet(job: ExportJob, path: str, result: SegmentResult, followed: TransactionReader) -> None:
     from kdump.rows.arrow import ArrowPrinter
     from kdump.rows.parquet import ROW_SCHEMA, ParquetRecords
 
@@ -156,7 +150,6 @@ def _to_parquet(
         )
         for _ in view.steps():
             records.write()
-            progress(view.bytes_read, source.size)
     _note_order(order, result)
     result.notes += counts.notes()
     result.records = records.written

@@ -48,4 +48,5 @@ def converted_row(result: SegmentResult) -> str:
 
 
 def _row(table: Table, path: str, *values: object) -> str:
-    return json_line(table.names, (table.type, *FileContext.of(path).columns().values(), *values))
+    file = FileContext.of(path).columns().values()
+    return json_line(dict(zip(table.names, (table.type, *file, *values), strict=True)))

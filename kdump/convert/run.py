@@ -6,10 +6,9 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from types import TracebackType
 from typing import Final, Self, TypeAlias
@@ -37,6 +36,7 @@ from kdump.log.partition import log_directory_above
 from kdump.reading.transactionreader import TransactionReader
 from kdump.system.files import Staged, discard, like_of, make_directories, publish, remove_empty
 from kdump.system.paths import absolute_path, normal_path
+from kdump.worlds import World
 
 _OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")
 _INDEX_FILES: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
@@ -49,27 +49,18 @@ class DestinationError(Exception):
     """A destination that cannot be used: one line for people."""
 
 
-def run_job(
-    job: Job,
-    progress: Callable[[int, int | None], None] = lambda done, size: None,
-    followed: TransactionReader | None = None,
-) -> SegmentResult:
+def run_job(job: Job, followed: TransactionReader | None = None) -> SegmentResult:
     """Run one job; errors are in the result. See ``convert_segment``."""
     if isinstance(job, SegmentJob):
-        return convert_segment(job, progress, followed)
-    return export_segment(job, progress, followed)
+        return convert_segment(job, followed)
+    return export_segment(job, followed)
 
 
-def run_in_order(
-    jobs: Iterable[Job], progress: Callable[[str, int, int | None], None]
-) -> Generator[SegmentResult, None, None]:
-    """The results of all jobs, one after the other; what is read of a partition's transactions is read once.
-
-    ``progress`` takes the path of a segment, how many of its bytes are done, and its size (None: a stream).
-    """
+def run_in_order(jobs: Iterable[Job]) -> Generator[SegmentResult, None, None]:
+    """The results of all jobs, one after the other; what is read of a partition's transactions is read once."""
     followed = TransactionReader()
     for job in jobs:
-        yield run_job(job, partial(progress, job.source), followed)
+        yield run_job(job, followed)
 
 
 def plan_conversion(
@@ -77,12 +68,14 @@ def plan_conversion(
     destination: str,
     conversion: Conversion,
     *,
+    world: World | None = None,
     maps_offsets: bool = False,
 ) -> list[SegmentJob]:
     """The segments of a path and the logs that they become.
 
     Args:
         found: the source.
+        world: all logs of a directory are of this world, too.
         destination: for the logs.
         conversion: what they become.
         maps_offsets: write the map from byte positions of such logs, or from offsets that are renumbered, too.
@@ -94,14 +87,14 @@ def plan_conversion(
     is_alone = not isinstance(found, PathDirectory)
     jobs: list[SegmentJob] = []
     for log, target in _pairs(found, destination, Kind.LOG.value):
-        if isinstance(log, WorldLog):
+        if (its_world := log.world or world) is not None:
             # The segments of a partition come after one another, and each is named by what those before it hold.
-            job = SegmentJob(log.path, target, None, conversion, is_alone=is_alone, world=log.world)
+            job = SegmentJob(log.path, target, None, conversion, is_alone=is_alone, world=its_world)
             jobs.append(_numbered_in_world(job, jobs, maps_offsets=maps_offsets))
             continue
         base_offset = _offset_in(target)
-        if base_offset is None and isinstance(log, LogSegment):
-            base_offset = log.base_offset
+        if base_offset is None:
+            base_offset = _base_offset(log)
         jobs.append(SegmentJob(log.path, target, base_offset, conversion, is_alone=is_alone))
     if conversion.renumber is not None and not any(job.world is not None for job in jobs):
         jobs = list(_numbered(jobs, conversion.renumber, not is_alone or _is_directory(destination)))
@@ -109,6 +102,10 @@ def plan_conversion(
             jobs = [replace(job, offset_map=_map_of(job.target)) for job in jobs]
     _refuse_sources(jobs)
     return jobs
+
+
+def _base_offset(log: AnyLog) -> int | None:
+    return None if isinstance(log, Stream) else log.base_offset
 
 
 def _numbered_in_world(job: SegmentJob, before: Sequence[SegmentJob], *, maps_offsets: bool) -> SegmentJob:
@@ -150,13 +147,17 @@ def plan_import(found: Input, destination: str, conversion: Conversion) -> list[
 
 
 def plan_export(
-    found: Input, destination: str, form: Form, conversion: Conversion, *, is_safe: bool = False
+    found: Input,
+    destination: str,
+    form: Form,
+    conversion: Conversion,
+    *,
+    is_safe: bool = False,
+    world: World | None = None,
 ) -> list[ExportJob]:
-    """The segments of a path and the files to make of them. Raises as ``plan_conversion``."""
+    """The segments of a source and the files to make of them; see ``plan_conversion``."""
     jobs = [
-        ExportJob(log.path, target, form, conversion, is_safe, log.world, log.base_offset)
-        if isinstance(log, WorldLog)
-        else ExportJob(log.path, target, form, conversion, is_safe)
+        ExportJob(log.path, target, form, conversion, is_safe, log.world or world, _base_offset(log))
         for log, target in _pairs(found, destination, f".{form}")
     ]
     _refuse_sources(jobs)

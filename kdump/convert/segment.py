@@ -192,18 +192,11 @@ class SegmentResult:
             self.error = KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path)
 
 
-Progress = Callable[[int, int | None], None]
-"""Takes how many bytes of a segment are done, and its size (None: a stream)."""
-
-
-def convert_segment(
-    job: SegmentJob, progress: Progress = lambda done, size: None, followed: TransactionReader | None = None
-) -> SegmentResult:
+def convert_segment(job: SegmentJob, followed: TransactionReader | None = None) -> SegmentResult:
     """Convert one segment; errors are in the result. The directory of the target exists.
 
     Args:
         job: the segment and its target.
-        progress: takes how far it is.
         followed: the transactions of the partition, for all jobs of a run; None: only for this job.
     """
     result = SegmentResult(job.source)
@@ -221,7 +214,6 @@ def convert_segment(
             for entries in converter.entries():
                 result.check(reader.findings, conversion)
                 output.write(entries)
-                progress(reader.position, source.size)
             result.check(reader.findings, conversion)
             output.finish()
         if stretches is not None:

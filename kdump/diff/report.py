@@ -1,4 +1,4 @@
-"""A comparison as a page for people, as JSON lines and as findings."""
+"""A comparison as a page for people, as rows and as findings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from kdump.codes import Finding, Severity
 from kdump.diff.against import FileDifference
 from kdump.diff.comparison import CopyDifference, DifferenceKind
 from kdump.diff.losses import CopyTruncation
+from kdump.diff.places import PartitionName
 from kdump.diff.run import CopySummary, PartitionReport, ReportedRecord
 from kdump.kafka.image.partitions import NO_LEADER
-from kdump.log.context import as_text
 from kdump.log.names import partition_of_file
 from kdump.rows.scalarlines import json_text, plain
+from kdump.rows.schema import Row
 from kdump.system.blocks import escaped
 
 _STYLES = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
@@ -29,80 +30,80 @@ _BEFORE = 20
 """How many of these come before the first one in which copies differ."""
 
 
-def report_json(report: PartitionReport) -> Iterator[str]:
-    """A line for each copy, each difference, each ordered pair, and the recommendation."""
-    topic, partition = report.name or (None, None)
+def report_rows(report: PartitionReport) -> Iterator[Row]:
+    """A row for each copy, each difference, each ordered pair, and the recommendation."""
+    place = _place(report.name)
     for copy in report.copies:
-        yield _line(
-            type="copy",
-            topic=topic,
-            partition=partition,
-            copy=copy.path,
-            logStart=copy.log_start,
-            logEnd=copy.log_end,
-            highWatermark=copy.high_watermark,
-            epochs=copy.epochs,
-            topicId=copy.topic_id,
-            clusterId=copy.cluster_id,
-            nodeId=copy.node_id,
-            isDamaged=copy.is_damaged,
-            isFuture=copy.is_future,
-            directory=copy.directory,
-        )
+        yield {
+            "type": "copy",
+            **place,
+            "copy": copy.path,
+            "logStart": copy.log_start,
+            "logEnd": copy.log_end,
+            "highWatermark": copy.high_watermark,
+            "epochs": copy.epochs,
+            "topicId": copy.topic_id,
+            "clusterId": copy.cluster_id,
+            "nodeId": copy.node_id,
+            "isDamaged": copy.is_damaged,
+            "isFuture": copy.is_future,
+            "directory": copy.directory,
+        }
     if report.common is not None:
         first, last = report.common
-        yield _line(
-            type="common",
-            topic=topic,
-            partition=partition,
-            firstOffset=first,
-            lastOffset=last,
-            equalTo=report.equal_to,
-        )
+        yield {
+            "type": "common",
+            **place,
+            "firstOffset": first,
+            "lastOffset": last,
+            "equalTo": report.equal_to,
+        }
     for path in report.absent:
-        yield _line(type="absent", topic=topic, partition=partition, copy=path)
+        yield {"type": "absent", **place, "copy": path}
     for one in report.differences:
-        yield _line(
-            type="difference",
-            topic=topic,
-            partition=partition,
-            kind=one.kind.word,
-            code=one.kind.value.value.code,
-            severity=one.kind.severity.value,
-            explained=one.kind.is_explained,
-            firstOffset=one.first_offset,
-            lastOffset=one.last_offset,
-            copies=_paths(report, one.copies),
-            message=one.message + _told_sides(report, one),
-        )
+        yield {
+            "type": "difference",
+            **place,
+            "kind": one.kind.word,
+            "code": one.kind.value.value.code,
+            "severity": one.kind.severity.value,
+            "explained": one.kind.is_explained,
+            "firstOffset": one.first_offset,
+            "lastOffset": one.last_offset,
+            "copies": _paths(report, one.copies),
+            "message": one.message + _told_sides(report, one),
+        }
     for pair in report.truncations:
-        yield _line(
-            type="truncation",
-            topic=topic,
-            partition=partition,
-            leader=report.copies[pair.leader].path,
-            follower=report.copies[pair.follower].path,
-            truncationOffset=pair.truncation_offset,
-            recordsLost=pair.records_lost,
-            recordsLostRanges=pair.lost_ranges,
-            loops=pair.loops,
-            fails=pair.fails,
-            refused=pair.is_refused,
-            recordsNowhereElse=pair.nowhere_else,
-            recordsNowhereElseRanges=pair.nowhere_else_ranges,
-        )
+        yield {
+            "type": "truncation",
+            **place,
+            "leader": report.copies[pair.leader].path,
+            "follower": report.copies[pair.follower].path,
+            "truncationOffset": pair.truncation_offset,
+            "recordsLost": pair.records_lost,
+            "recordsLostRanges": pair.lost_ranges,
+            "loops": pair.loops,
+            "fails": pair.fails,
+            "refused": pair.is_refused,
+            "recordsNowhereElse": pair.nowhere_else,
+            "recordsNowhereElseRanges": pair.nowhere_else_ranges,
+        }
     best = report.recommendation
     if best is not None:
-        yield _line(
-            type="recommendation",
-            topic=topic,
-            partition=partition,
-            copy=report.copies[best.copy].path,
-            recordsLost=best.records_lost,
-            recordsNowhereElse=best.nowhere_else,
+        yield {
+            "type": "recommendation",
+            **place,
+            "copy": report.copies[best.copy].path,
+            "recordsLost": best.records_lost,
+            "recordsNowhereElse": best.nowhere_else,
             **_expected_members(report),
-            message="; ".join([_recommendation(report), *_expected_lines(report)]),
-        )
+            "message": "; ".join([_recommendation(report), *_expected_lines(report)]),
+        }
+
+
+def _place(name: PartitionName | None) -> Row:
+    topic, partition = name or (None, None)
+    return {"topic": topic, "partition": partition}
 
 
 def _expected_members(report: PartitionReport) -> dict[str, Any]:
@@ -118,13 +119,11 @@ def _expected_members(report: PartitionReport) -> dict[str, Any]:
     }
 
 
-def record_json(record: ReportedRecord) -> str:
+def record_row(record: ReportedRecord) -> Row:
     """A record in which copies differ, with what each of them holds; null where it holds nothing."""
-    topic, partition = record.name or (None, None)
-    members = {
+    return {
         "type": "record",
-        "topic": topic,
-        "partition": partition,
+        **_place(record.name),
         "offset": record.found.offset,
         "kind": record.found.kind.word,
         "copies": record.copies,
@@ -141,25 +140,22 @@ def record_json(record: ReportedRecord) -> str:
             for one in record.found.records
         ],
     }
-    return f"{json_text(plain(members))}\n"
 
 
-def file_json(found: FileDifference) -> str:
+def file_row(found: FileDifference) -> Row:
     """A file that is not what a manifest says, as a difference."""
-    topic, partition = partition_of_file(found.path) or (None, None)
-    return _line(
-        type="difference",
-        topic=topic,
-        partition=partition,
-        kind="file",
-        code=found.code.value.code,
-        severity=found.code.value.severity.value,
-        explained=False,
-        firstOffset=None,
-        lastOffset=None,
-        copies=[found.root],
-        message=f"{found.path}: {found.message}",
-    )
+    return {
+        "type": "difference",
+        **_place(partition_of_file(found.path)),
+        "kind": "file",
+        "code": found.code.value.code,
+        "severity": found.code.value.severity.value,
+        "explained": False,
+        "firstOffset": None,
+        "lastOffset": None,
+        "copies": [found.root],
+        "message": f"{found.path}: {found.message}",
+    }
 
 
 def file_text(found: FileDifference, *, color: bool) -> str:
@@ -238,11 +234,6 @@ def record_text(record: ReportedRecord) -> str:
             held = f"epoch {one.leader_epoch}  time {one.timestamp}  key {next(keys)}  value {next(values)}"
         lines.append(f"  {escaped(path):{width}}  {held}\n")
     return "".join(lines)
-
-
-def _line(**members: Any) -> str:
-    """A flat JSON object and a line end. No member holds bytes: lists of a million epochs are not copied for them."""
-    return as_text(json_text(members)) + "\n"
 
 
 def _paths(report: PartitionReport, copies: Sequence[int]) -> list[str]:

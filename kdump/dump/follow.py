@@ -9,7 +9,7 @@ from functools import partial
 
 from kdump.codes import Codes, KdumpError
 from kdump.dump.targets import Follow, Target, target_of
-from kdump.inputs import Input, PathDirectory, file_by_name
+from kdump.inputs import Input, PathDirectory, Stream, file_by_name
 from kdump.log import files
 from kdump.log.names import Kind
 from kdump.log.partition import segments_after
@@ -25,7 +25,7 @@ def followed(found: Input, on_wait: Callable[[], None]) -> Iterator[Target]:
         KdumpError: there is no such segment or partition, or ``found`` is a log directory or another kind of file.
     """
     for segment, is_newest in _growing(found):
-        log = file_by_name(segment)
+        log = None if isinstance(found, Stream) else file_by_name(segment)
         if log is None or log.kind not in (Kind.LOG, Kind.WORLD_LOG):
             raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only a log or a partition can be followed", path=segment)
         target = target_of(log)

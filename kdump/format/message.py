@@ -2,7 +2,8 @@
 
 Source: docs/spec/formats.md#10-messages-with-a-schema (KIP-482 for flexible versions and tagged fields).
 ``messages.json`` beside this module holds the schemas of all messages that the newest release of Kafka stores, and what
-older ones have in another way. ``packaging/take_release.py`` makes it from the jars of releases.
+older ones have in another way; ``requests.json`` those of the requests that ``kdump serve`` answers.
+``packaging/take_release.py`` makes both from the jars of releases.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from kdump.codes import Codes, DamageError
 from kdump.format.messagereader import (
     FIXED_SIZES,
     HEAD_TYPES,
+    MOST_ELEMENTS,
     FieldKind,
     Step,
     StructReader,
@@ -36,6 +38,7 @@ from kdump.format.messagereader import (
 from kdump.wire.cursor import Cursor
 
 TABLE: Final = Path(__file__).with_name("messages.json")
+REQUESTS_TABLE: Final = Path(__file__).with_name("requests.json")
 ZERO_UUID: Final = "A" * 22
 
 
@@ -121,6 +124,13 @@ def schemas(release: str | None = None) -> Mapping[str, Schema]:
     older: dict[str, Any] = table["older"].get(release, {"checksTagCounts": True, "messages": {}})
     entries |= older["messages"]
     return {name: _schema(entry, older["checksTagCounts"]) for name, entry in entries.items() if entry is not None}
+
+
+@cache
+def request_schemas() -> Mapping[str, Schema]:
+    """The table of requests and responses by message name."""
+    entries = json.loads(REQUESTS_TABLE.read_text("utf-8"))["messages"]
+    return {entry["name"]: _schema(entry, True) for entry in entries}
 
 
 @cache
@@ -270,13 +280,15 @@ def _member(field: Field, version: int, how: Flexibility, refused: int | None) -
     )
 
 
-def read_message(schema: Schema, version: int, cursor: Cursor) -> dict[str, Value]:
+def read_message(schema: Schema, version: int, cursor: Cursor, most_elements: int = MOST_ELEMENTS) -> dict[str, Value]:
     """Read one message; absent fields have their defaults, unknown tagged fields are skipped.
+
+    ``most_elements``: of all its arrays.
 
     Raises:
         MessageError: the bytes end early, or something stands where it may not.
     """
-    begin_message()
+    begin_message(most_elements)
     try:
         values, cursor.position = schema.layout(version).read(cursor.buffer, cursor.position, cursor.end)
     except UnreadableError as error:

@@ -32,7 +32,7 @@ WholeReader: TypeAlias = "Callable[[bytes, int], dict[str, Value] | None]"
 _Reader: TypeAlias = "Callable[[Buffer, int, int], tuple[Value, int]]"
 """Reads one value at a position; gives it and the position after it."""
 
-_FIXED: Final = {
+FIXED: Final = {
     "int8": "b",
     "int16": "h",
     "int32": "i",
@@ -43,7 +43,7 @@ _FIXED: Final = {
     "float64": "d",
 }
 """Types of a fixed size, as ``struct`` names them."""
-FIXED_SIZES: Final = {name: struct.calcsize(f">{code}") for name, code in _FIXED.items()}
+FIXED_SIZES: Final = {name: struct.calcsize(f">{code}") for name, code in FIXED.items()}
 """Their sizes in bytes."""
 UUID_SIZE: Final = 16
 HEAD_TYPES: Final = frozenset({*FIXED_SIZES, "uuid"})
@@ -78,9 +78,9 @@ class _ElementsLeft(threading.local):
 _elements_left: Final = _ElementsLeft()
 
 
-def begin_message() -> None:
+def begin_message(most_elements: int = MOST_ELEMENTS) -> None:
     """To be called before each message is read."""
-    _elements_left.count = MOST_ELEMENTS
+    _elements_left.count = most_elements
 
 
 class FieldKind(NamedTuple):
@@ -160,7 +160,7 @@ def whole_reader(head: Sequence[tuple[str, str]], read_rest: StructReader) -> Wh
     """
     names = [name for name, _ in head]
     uuids = [name for name, type_name in head if type_name == "uuid"]
-    layout = struct.Struct(">" + "".join(_FIXED.get(type_name, f"{UUID_SIZE}s") for _, type_name in head))
+    layout = struct.Struct(">" + "".join(FIXED.get(type_name, f"{UUID_SIZE}s") for _, type_name in head))
 
     def rest(data: bytes) -> dict[str, Value] | None:
         begin_message()
@@ -190,7 +190,7 @@ def whole_reader(head: Sequence[tuple[str, str]], read_rest: StructReader) -> Wh
 def fixed_step(fields: Sequence[tuple[str, str]]) -> Step:
     """Reads fields of fixed size, given by (name, type), that follow one another."""
     names = [name for name, _ in fields]
-    layout = struct.Struct(">" + "".join(_FIXED[type_name] for _, type_name in fields))
+    layout = struct.Struct(">" + "".join(FIXED[type_name] for _, type_name in fields))
     size = layout.size
 
     def step(data: Buffer, at: int, end: int, values: dict[str, Value]) -> int:
@@ -217,7 +217,7 @@ def array_step(field: FieldKind, is_flexible: bool) -> Step:
     """Reads an array."""
     name = field.name
     read_element = _reader(field._replace(is_nullable=False, is_tagged=False), f"{name} element", is_flexible)
-    code, size = _FIXED.get(field.type), FIXED_SIZES.get(field.type, 0)
+    code, size = FIXED.get(field.type), FIXED_SIZES.get(field.type, 0)
 
     def step(data: Buffer, at: int, end: int, values: dict[str, Value]) -> int:
         count, at = _length(data, at, end, "[]", is_flexible)
@@ -231,7 +231,7 @@ def array_step(field: FieldKind, is_flexible: bool) -> Step:
             raise UnreadableError(cause)
         _elements_left.count -= count
         if _elements_left.count < 0:
-            raise UnreadableError(f"its arrays have more than {MOST_ELEMENTS:,} elements, the most that kdump reads")
+            raise UnreadableError("its arrays have more elements than kdump reads")
         if code is not None and count * size <= end - at:
             values[name] = list(struct.unpack_from(f">{count}{code}", data, at))
             return at + count * size
@@ -269,7 +269,7 @@ def _reader(field: FieldKind, name: str, is_flexible: bool) -> _Reader:
             return _bytes_reader(field, name, is_flexible)
         case "uuid":
             return _read_uuid
-    fixed = struct.Struct(">" + _FIXED[field.type])
+    fixed = struct.Struct(">" + FIXED[field.type])
     return lambda data, at, end: (_unpack(fixed, data, at, end), at + fixed.size)
 
 

@@ -1,16 +1,17 @@
-"""What the commands give as JSON, as values: figures, starts, plans of repair, committed offsets."""
+"""The functions that give rows of what the commands tell."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
-from typing import Any, Literal
+from typing import Final, Literal
 
 from kdump.codes import Codes, Finding, KdumpError
-from kdump.inputs import input_of, inputs_of
-from kdump.library.arguments import Paths, Time, check_choice, milliseconds, paths_of
-from kdump.library.jsonvalues import JsonValue, fail
+from kdump.inputs import Input, input_of
+from kdump.library.answerrows import AnswerRow, ClusterState, Differences
+from kdump.library.arguments import Paths, Time, check_choice, fail, milliseconds, named_inputs
+from kdump.library.logfindings import LogFinding
+from kdump.rows.schema import Row
 from kdump.wire.compression import DEFAULT_LIMIT
 
 By = Literal[
@@ -18,138 +19,13 @@ By = Literal[
 ]  # fmt: skip
 Mode = Literal["like-broker", "salvage", "indexes"]
 Path = str | PathLike[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogFigures(JsonValue):
-    """The figures of one group: a line of ``kdump stats --output jsonl``. Sizes in bytes, times in ms since 1970.
-
-    With ``quick``, members that only records show are None.
-    """
-
-    by: str
-    group: str
-    files: int
-    bytes: int
-    batches: int
-    control_batches: int
-    records: int
-    control_records: int
-    null_keys: int | None
-    tombstones: int | None
-    min_offset: int | None
-    max_offset: int | None
-    min_timestamp: int | None
-    max_timestamp: int | None
-    bytes_per_second: float | None
-    records_per_second: float | None
-    batch_size: Mapping[str, Any] | None
-    record_size: Mapping[str, Any] | None
-    key_size: Mapping[str, Any] | None
-    value_size: Mapping[str, Any] | None
-    key_bytes: int | None
-    value_bytes: int | None
-    headers: int | None
-    header_bytes: int | None
-    records_with_headers: int | None
-    codecs: Mapping[str, Any]
-    magics: Mapping[str, Any]
-    timestamp_types: Mapping[str, int]
-    timestamps_back: int | None
-    largest_step_back: int | None
-    missing_offsets: int | None
-    index_entries: int | None
-    time_index_entries: int | None
-    bytes_per_index_entry: float | None
-    transactions: Mapping[str, Any]
-    producers: int
-    largest_producers: Sequence[Mapping[str, Any]]
-    distinct_keys: Mapping[str, int] | None
-    heaviest_keys: Sequence[Mapping[str, Any]] | None
-    damaged_batches: int
-    damaged_bytes: int | None
-    errors: int | None
-    warnings: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartPrediction(JsonValue):
-    """What a broker's start makes of a partition: a line of ``kdump verify --startup --output jsonl``."""
-
-    file: str
-    """The directory."""
-    topic: str | None
-    partition: int | None
-    outcome: str | None
-    """``starts``, ``dir-offline`` or ``broker-stops``; None: a broker keeps changing the files."""
-    exception: str | None
-    """The Java class of the error that ends the start."""
-    log_start_offset: int | None
-    recovery_point: int | None
-    log_end_offset: int | None
-    segments: Sequence[Sequence[int]]
-    """Base offset and bytes of each."""
-    files: Sequence[Mapping[str, Any]]
-    """What becomes of each file."""
-    deleted_later: Sequence[str]
-    lost: Sequence[Mapping[str, Any]]
-    """Ranges of offsets that the start loses, with the number of records and the reason."""
-    already_lost: Sequence[Mapping[str, Any]] = ()
-    """Ranges that were lost before."""
-    swapped: Sequence[Sequence[str]] = ()
-    """Pairs of logs whose contents are exchanged."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepairPlan(JsonValue):
-    """What a repair of a partition or segment would do: a line of ``kdump repair --output jsonl``. Nothing is done."""
-
-    path: str
-    way: str
-    """The mode that the plan is for."""
-    is_damaged: bool
-    losses: Mapping[str, Mapping[str, Any] | None]
-    """What each mode costs, by its name; None: it cannot repair the log, or was not planned."""
-    left: Sequence[Mapping[str, Any]]
-    """Damage that no repair undoes."""
-    snapshots: Sequence[Mapping[str, Any]]
-    unfinished: Sequence[str]
-    """Repairs in place that were begun and not finished."""
-    starts: Mapping[str, Any] | None
-    """The next start of a broker without and with the repair."""
-    logs: Sequence[Mapping[str, Any]]
-    """What becomes of each log, piece by piece."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupOffset(JsonValue):
-    """The committed offset of a group in a partition: a line of ``kdump state --output jsonl``."""
-
-    group: str
-    topic: str
-    partition: int
-    offset: int
-    leader_epoch: int | None = None
-    metadata: str | None = None
-    commit_timestamp: int | None = None
-    """Milliseconds since 1970."""
-    expire_timestamp: int | None = None
-    record_offset: int
-    """Of the record in ``__consumer_offsets``."""
-    timestamp: int
-    """Of that record, ms."""
-    log_start_offset: int | None = None
-    """Of the partition, where its log is among the paths."""
-    log_end_offset: int | None = None
-    lag: int | None = None
-    """Records that the group had still to read then."""
-    is_out_of_range: bool | None = None
-    """The log has no such offset."""
+_FEWEST: Final = 2
+"""Copies that are compared."""
 
 
 def figures(
     paths: Paths, *, by: By | str = "segment", quick: bool = False, max_decompressed_size: int = DEFAULT_LIMIT
-) -> list[LogFigures]:
+) -> list[AnswerRow]:
     """Figures of logs, a value for each group, as ``kdump stats`` gives them. Damage is skipped and counted.
 
     Args:
@@ -164,7 +40,7 @@ def figures(
     """
     from kdump.stats.grouping import By as Grouping
     from kdump.stats.grouping import grouping_of
-    from kdump.stats.report import stats_json
+    from kdump.stats.report import stats_row
     from kdump.stats.run import FindingDeduplicator, StatsOptions, StatsRun
     from kdump.verify.run import Verification
 
@@ -177,13 +53,13 @@ def figures(
     run = StatsRun(options)
     verification = Verification(run.judge(), on_error=fail)
     new = FindingDeduplicator()
-    for found in inputs_of(dict.fromkeys(paths_of(paths)), fail):
+    for found in named_inputs(paths):
         for item in new.of(verification.items(found)):
             if isinstance(item, Finding):
                 run.see_finding(item)
             elif item.batches is None:
                 raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "no log is beside it to be counted", path=item.path)
-    return [LogFigures.of(stats_json(group, kind, header)) for group in run.report().groups]
+    return [AnswerRow(stats_row(group, kind, header)) for group in run.report().groups]
 
 
 def start_prediction(
@@ -193,7 +69,7 @@ def start_prediction(
     recovery_point: int | None = None,
     log_start_offset: int | None = None,
     now: Time = None,
-) -> list[StartPrediction]:
+) -> list[AnswerRow]:
     """What the next start of a broker makes of partitions, as ``kdump verify --startup`` tells it.
 
     Args:
@@ -209,25 +85,21 @@ def start_prediction(
     Raises:
         KdumpError: a directory cannot be read.
     """
-    from kdump.verify.startcheck import Obstacle, StartCheck
-    from kdump.verify.startreport import keeps_changing_json, obstacle_json, startup_json
-    from kdump.verify.startups import KeepsChanging, StartOptions, start_all
+    from kdump.verify.fates import Fates
+    from kdump.verify.startreport import startup_row
+    from kdump.verify.startups import StartOptions, start_all
 
     options = StartOptions(is_clean, recovery_point, log_start_offset, now=milliseconds(now), checksums=True)
-    found = []
-    for item in start_all(inputs_of(dict.fromkeys(paths_of(path)), fail), options, fail):
-        if isinstance(item, StartCheck):
-            found.append(StartPrediction.of(startup_json(item)))
-        elif isinstance(item, Obstacle):
-            found.append(StartPrediction.of(obstacle_json(item)))
-        elif isinstance(item, KeepsChanging):
-            found.append(StartPrediction.of(keeps_changing_json(item.path)))
-    return found
+    inputs = named_inputs(path)
+    fates = Fates.of(inputs, fail)
+    found = start_all(inputs, options, fail, fates=fates)
+    rows = (startup_row(item, fates.folders.get(item.path)) for item in found)
+    return [AnswerRow(row) for row in rows if row is not None]
 
 
 def repair_plan(
     path: Path, *, mode: Mode | None = None, deep: bool = False, first_segment: bool = False
-) -> list[RepairPlan]:
+) -> list[AnswerRow]:
     """What a repair would do and what it would cost, as ``kdump repair`` prints it. No file is changed.
 
     Args:
@@ -244,7 +116,7 @@ def repair_plan(
         KdumpError: the path cannot be read, or a repair is refused.
     """
     from kdump.repair.plan.plan import RepairMode, RepairSettings
-    from kdump.repair.resultjson import repair_json
+    from kdump.repair.resultrow import repair_row
     from kdump.repair.run import Repair, Repaired, RepairOptions
     from kdump.repair.salvage.pieces import SalvageOptions
 
@@ -252,20 +124,20 @@ def repair_plan(
         check_choice(mode, "mode", [one.value for one in RepairMode])
     settings = RepairSettings(first_segment=first_segment)
     options = RepairOptions(None if mode is None else RepairMode(mode), settings, salvaging=SalvageOptions(deep=deep))
-    named = input_of(path)
+    given = input_of(path)
     with Repair(options, on_error=fail) as job:
         found = []
-        for repaired in job.of(named):
+        for repaired in job.of(given):
             if not isinstance(repaired, Repaired):
-                what = f"a log of {repaired.title}, of which there is no plan as a value: kdump repair shows it"
-                raise KdumpError(Codes.REPAIR_REFUSED, what, path=named.path)
-            found.append(RepairPlan.of(b"".join(repair_json(repaired)).decode()))
+                what = f"a log of {repaired.title}, of which there is no plan as a row: kdump repair shows it"
+                raise KdumpError(Codes.REPAIR_REFUSED, what, path=given.path)
+            found.append(AnswerRow(repair_row(repaired)))
         return found
 
 
 def group_offsets(
     path: Paths, *, at: Time = None, group: str | None = None, max_decompressed_size: int = DEFAULT_LIMIT
-) -> list[GroupOffset]:
+) -> list[AnswerRow]:
     """What consumer groups had committed at a time, as ``kdump state`` gives it.
 
     Args:
@@ -278,16 +150,118 @@ def group_offsets(
     Raises:
         KdumpError: a path cannot be read, or holds no partition of ``__consumer_offsets``.
     """
+    inputs = named_inputs(path, with_patterns=True)
+    found = dict(_coordinators(inputs, milliseconds(at), None, is_alone=True, limit=max_decompressed_size))
+    if "committedOffset" not in found:
+        what = "no partition of __consumer_offsets, by the name of its directory"
+        raise KdumpError(Codes.NO_SEGMENTS, what, path=inputs[0].path)
+    return [row for row in found["committedOffset"] if group is None or row.group == group]
+
+
+def cluster_state(
+    path: Paths,
+    *,
+    at: Time = None,
+    at_offset: int | None = None,
+    show_secrets: bool = False,
+    max_decompressed_size: int = DEFAULT_LIMIT,
+) -> ClusterState:
+    """What a cluster knew at a time, as ``kdump state`` gives it: its metadata, its groups, its transactions.
+
+    The last value of each key of a partition, which the command also shows, is left out.
+
+    Args:
+        path: ``__cluster_metadata-0``, its files, log directories, partitions of ``__consumer_offsets`` and of
+            ``__transaction_state``; one or many. Copies of one metadata log are one log with several witnesses.
+        at: the time; a datetime (without a time zone: UTC) or ms since 1970. None: the end of the logs.
+        at_offset: in place of a time the last offset of the metadata log that counts; groups and transactions are left
+            out then.
+        show_secrets: with passwords, keys and token ids.
+        max_decompressed_size: bytes; a batch that decompresses to more is left out as damage is.
+
+    Raises:
+        ValueError: both a time and an offset.
+        KdumpError: a path cannot be read, or none holds anything that has a state.
+    """
+    if at is not None and at_offset is not None:
+        raise ValueError("a state is that at a time or that at an offset, not both")
+    inputs = named_inputs(path, with_patterns=True)
+    moment = milliseconds(at)
+    clusters = list(_metadata([one.path for one in inputs], moment, at_offset, show_secrets=show_secrets))
+    state = [row for _, rows in clusters for row in rows]
+    if at_offset is None:
+        partitions = clusters[-1][0] if clusters else None
+        found = _coordinators(inputs, moment, partitions, is_alone=not clusters, limit=max_decompressed_size)
+        state += (row for _, rows in found for row in rows)
+    if not state:
+        raise KdumpError(
+            Codes.NO_SEGMENTS, "nothing that has a state, by the names of directories", path=inputs[0].path
+        )
+    return ClusterState(state)
+
+
+def differences(
+    *paths: str | PathLike[str],
+    content: bool = False,
+    records: bool = False,
+    max_decompressed_size: int = DEFAULT_LIMIT,
+) -> Differences:
+    """What copies of partitions differ in, as ``kdump diff`` tells it.
+
+    Args:
+        paths: two or more: segments, partition directories, log directories, URIs of them; one may be a manifest.
+        content: the copies are no replicas: only their records count.
+        records: also each record that differs, with what each copy holds.
+        max_decompressed_size: bytes; a batch that decompresses to more is damage.
+
+    Raises:
+        ValueError: there are not two paths.
+        KdumpError: a path or a copy cannot be read.
+    """
+    from kdump.diff.against import FileDifference
+    from kdump.diff.contents import ContentOptions
+    from kdump.diff.report import file_row, record_row, report_rows
+    from kdump.diff.run import DiffOptions, PartitionReport, diff
+
+    if len(paths) < _FEWEST:
+        raise ValueError("two paths or more are compared")
+    rows: list[Row] = []
+    options = DiffOptions(ContentOptions(max_decompressed_size, content), records)
+    for item in diff(named_inputs(paths, with_patterns=True), options, fail):
+        if isinstance(item, PartitionReport):
+            rows += report_rows(item)
+        else:
+            rows.append(file_row(item) if isinstance(item, FileDifference) else record_row(item))
+    return Differences(map(AnswerRow, rows))
+
+
+def _metadata(
+    paths: Sequence[str], at: int | None, at_offset: int | None, *, show_secrets: bool
+) -> Iterator[tuple[int | None, list[AnswerRow]]]:
+    """For each cluster the number of its transaction coordinators' partitions, and the rows."""
+    from kdump.kafka.image.copies import by_cluster, find_copies
+    from kdump.kafka.image.replay import StatePoint
+    from kdump.state.metadatarows import StateSelection, image_rows
+    from kdump.state.metadatastate import MetadataState
+
+    selected = StateSelection(show_secrets=show_secrets)
+    for copies in by_cluster(find_copies(paths, fail)):
+        state = MetadataState.of(copies, StatePoint(at_offset, at))
+        rows = list(map(AnswerRow, (state.head(), *state.voters(), *image_rows(state.image, selected))))
+        rows += (LogFinding(finding, finding.path or "") for finding in state.findings)
+        yield state.transaction_partitions, rows
+
+
+def _coordinators(
+    inputs: Sequence[Input], at: int | None, transaction_partitions: int | None, *, is_alone: bool, limit: int
+) -> Iterator[tuple[str, list[AnswerRow]]]:
+    """The rows of each type: groups, committed offsets, transactional ids, open transactions."""
     from kdump.kafka.image.names import TopicNames
     from kdump.state.coordinators import KnownTopics, coordinator_rows
     from kdump.verify.partitionentries import PartitionEntries
 
-    inputs = inputs_of(dict.fromkeys(paths_of(path)), fail, with_patterns=True)
-    paths = [one.path for one in inputs]
-    logs = PartitionEntries(inputs, on_error=fail, limit=max_decompressed_size)
-    kinds = dict(coordinator_rows(logs, milliseconds(at), KnownTopics(TopicNames(paths)), lambda line: None, fail))
-    if "committedOffset" not in kinds:
-        what = "no partition of __consumer_offsets, by the name of its directory"
-        raise KdumpError(Codes.NO_SEGMENTS, what, path=paths[0])
-    found = (GroupOffset.of_row({"type": "committedOffset", **row}) for row in kinds["committedOffset"])
-    return [one for one in found if group is None or one.group == group]
+    # A path may hold a metadata log and nothing else.
+    logs = PartitionEntries(inputs, on_error=fail if is_alone else lambda error: None, limit=limit)
+    topics = KnownTopics(TopicNames([one.path for one in inputs]), transaction_partitions)
+    for kind, found in coordinator_rows(logs, at, topics, lambda note: None, fail):
+        yield kind, [AnswerRow({"type": kind, **row}) for row in found]

@@ -7,8 +7,10 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, NoReturn, TypeAlias, TypeVar
 
+from kdump.codes import KdumpError
+from kdump.inputs import Input, inputs_of
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import HeaderFilter, Range, compiled
 
@@ -34,6 +36,16 @@ def paths_of(paths: Paths) -> tuple[str, ...]:
     if not given:
         raise ValueError("no path is given")
     return tuple(os.fspath(path) for path in given)
+
+
+def named_inputs(paths: Paths, *, with_patterns: bool = False) -> list[Input]:
+    """What the paths mean, each once. ``with_patterns``: see ``inputs_of``."""
+    return inputs_of(dict.fromkeys(paths_of(paths)), fail, with_patterns=with_patterns)
+
+
+def fail(error: KdumpError) -> NoReturn:
+    """In the library an error ends the call."""
+    raise error
 
 
 def offset_range(offsets: tuple[int | None, int | None] | None) -> Range:

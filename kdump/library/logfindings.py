@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Finding
+from kdump.library.answerrows import AnswerRow
 from kdump.library.arguments import Paths, paths_of
 from kdump.log.context import FileContext
 from kdump.log.files import strip_credentials
-from kdump.rows.filetables import FINDING
+from kdump.rows.filetables import FINDING, finding_row
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -20,78 +20,45 @@ if TYPE_CHECKING:
 _ROWS_AT_A_TIME: Final = 4096
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class LogFinding:
+class LogFinding(AnswerRow):
     """One thing that is wrong with a file, or worth knowing. ``str()`` is a line for people.
 
-    ``path``: the file.
+    Its attributes are the columns of the JSON lines of ``kdump verify``, and these:
+
+    ``path``: the file. ``title``: what the code stands for, in a few words. ``help``: the paragraph of the manual: what
+    the code means, what Kafka does about it, what to do.
     """
 
-    _finding: Finding
-    path: str
+    __slots__ = ("_line", "help", "path", "title")
 
-    @property
-    def code(self) -> str:
-        """Stable, such as ``KD108``."""
-        return self._finding.code.value.code
+    code: str
+    """Stable, such as ``KD108``."""
+    name: str
+    """The name of the code, such as ``batch-crc``."""
+    severity: str
+    """``error``, ``warning`` or ``info``."""
+    message: str
+    """What is wrong here."""
+    position: int
+    """Where it begins in the file (bytes)."""
+    length: int | None
+    """Bytes concerned; None: not known."""
+    first_offset: int | None
+    """The first offset that is lost at most; None: none is lost, or it is not known."""
+    last_offset: int | None
+    """The last offset that is lost at most."""
+    continue_at: int | None
+    """The first offset that a broker can serve after the damage."""
 
-    @property
-    def name(self) -> str:
-        """The name of the code, such as ``batch-crc``."""
-        return self._finding.code.value.name
-
-    @property
-    def severity(self) -> str:
-        """``error``, ``warning`` or ``info``."""
-        return self._finding.severity.value
-
-    @property
-    def message(self) -> str:
-        """What is wrong here."""
-        return self._finding.message
-
-    @property
-    def position(self) -> int:
-        """Where it begins in the file (bytes)."""
-        return self._finding.position
-
-    @property
-    def length(self) -> int | None:
-        """Bytes concerned; None: not known."""
-        return self._finding.length
-
-    @property
-    def first_offset(self) -> int | None:
-        """The first offset that is lost at most; None: none is lost, or it is not known."""
-        return self._finding.first_offset
-
-    @property
-    def last_offset(self) -> int | None:
-        """The last offset that is lost at most."""
-        return self._finding.last_offset
-
-    @property
-    def continue_at(self) -> int | None:
-        """The first offset that a broker can serve after the damage."""
-        return self._finding.continue_at
-
-    @property
-    def title(self) -> str:
-        """What the code stands for, in a few words."""
-        return self._finding.code.value.title
-
-    @property
-    def help(self) -> str:
-        """The paragraph of the manual: what the code means, what Kafka does about it, what to do."""
-        return self._finding.code.value.manual
-
-    def to_dict(self) -> dict[str, Any]:
-        """The row of the JSON lines of ``kdump verify``, with their names."""
-        values = {"type": FINDING.type, **FileContext.of(self.path).columns(), **FINDING.row(self._finding)}
-        return {name: values[name] for name in FINDING.names}
+    def __init__(self, finding: Finding, path: str) -> None:
+        super().__init__(finding_row(finding, FileContext.of(path)))
+        self.path = path
+        self.title = finding.code.value.title
+        self.help = finding.code.value.manual
+        self._line = f"{path}: {self.severity} {self.code} {self.name} {finding}"
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.severity} {self.code} {self.name} {self._finding}"
+        return self._line
 
     def __repr__(self) -> str:
         return f"<Finding {self.code} {self.name} at {self.position}>"
@@ -108,19 +75,14 @@ class Findings:
 
     def to_arrow(self) -> pa.Table:
         """All findings as a table, with the columns of the JSON lines of ``kdump verify``. Needs pyarrow."""
-        return finding_table(self)
+        import pyarrow as pa
 
+        from kdump.rows.arrow import row_batch, row_schema
 
-def finding_table(found: Iterable[LogFinding]) -> pa.Table:
-    """Findings as an Arrow table, with the columns of their JSON lines."""
-    import pyarrow as pa
-
-    from kdump.rows.arrow import row_batch, row_schema
-
-    schema = row_schema(FINDING)
-    rows = (finding.to_dict() for finding in found)
-    batches = iter(lambda: list(islice(rows, _ROWS_AT_A_TIME)), [])
-    return pa.Table.from_batches([row_batch(batch, schema) for batch in batches], schema)
+        schema = row_schema(FINDING)
+        rows = (finding.to_dict() for finding in self)
+        batches = iter(lambda: list(islice(rows, _ROWS_AT_A_TIME)), [])
+        return pa.Table.from_batches([row_batch(batch, schema) for batch in batches], schema)
 
 
 def findings(paths: Paths, *, deep: bool = True, max_decompressed_size: int = DEFAULT_LIMIT) -> Findings:

@@ -12,8 +12,8 @@ from typing import Final
 _PIECE: Final = 1 << 18
 """Bytes read at a time at a bounded rate: the pauses stay short."""
 
-Progress = Callable[[str, int, int | None], None]
-"""Takes a path, the position in it that was reached, and its size (bytes; None: a stream)."""
+Progress = Callable[[str, int], None]
+"""Takes the path that is being read, and how many bytes of all files together were read."""
 
 
 class Meter:
@@ -34,12 +34,12 @@ class Meter:
         self._began = time.monotonic()
         self._read = 0
 
-    def took(self, path: str, position: int, count: int, size: int | None) -> None:
-        """``count`` bytes of a file were read, up to ``position``; waits where this was too fast."""
+    def took(self, path: str, count: int) -> None:
+        """``count`` bytes of a file were read; waits where this was too fast."""
+        self._read += count
         if self._progress is not None:
-            self._progress(path, position, size)
+            self._progress(path, self._read)
         if self._rate is not None:
-            self._read += count
             time.sleep(max(0.0, self._read / self._rate - (time.monotonic() - self._began)))
 
 

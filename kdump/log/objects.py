@@ -62,7 +62,7 @@ class ObjectSource(Source):
             if count == 0:
                 break
             filled += count
-            counter.took(self.path, at + count, count, self.size)
+            counter.took(self.path, count)
         return filled
 
     def close(self) -> None:

@@ -158,7 +158,7 @@ class FileSource(Source):
                 if count == 0:
                     break
                 filled += count
-                counter.took(self.path, position + filled, count, self.size)
+                counter.took(self.path, count)
         except OSError as error:
             raise unreadable(self.path, error, position + filled) from error
         self._note_read(position, position + filled)
@@ -175,7 +175,7 @@ class FileSource(Source):
             return super().read(position, size)
         if len(data) < size:
             return super().read(position, size)
-        counter.took(self.path, position + len(data), len(data), self.size)
+        counter.took(self.path, len(data))
         self._note_read(position, position + len(data))
         return data
 
@@ -294,7 +294,7 @@ class StreamSource(Source):
         if self._position < _KEPT_HEAD:
             self._head += view[: min(count, _KEPT_HEAD - self._position)]
         self._position += count
-        meter().took(self.path, self._position, count, None)
+        meter().took(self.path, count)
         return count
 
     def close(self) -> None:

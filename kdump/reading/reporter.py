@@ -29,8 +29,6 @@ class Reporter:
     """Takes the error of a file."""
     complain: Callable[[str], None]
     """Takes a line for standard error, without line end."""
-    progress: Callable[[str, int, int | None], None] = lambda path, done, size: None
-    """Takes a path, the bytes of it that are done, and its size (None: a stream)."""
     verbose: bool = False
     """Report of each log what was read and how."""
 

@@ -199,8 +199,6 @@ class LogView(Generic[RowT, RowsT]):
             yield from self._scalar(chunk, 0, len(chunk.starts))
         else:
             yield from columns.show(chunk)
-        if self._reporter is not None:
-            self._reporter.progress(self._source.path, chunk.position + chunk.end, self._source.size)
         yield
 
     def _found(self, finding: Finding) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, SegmentPlan
 from kdump.repair.salvage.pieces import LogPiece, PieceOrigin
+from kdump.rows.schema import camel_case
 from kdump.wire.jsontext import json_blocks
 
 
@@ -64,7 +65,7 @@ def _salvaged(segment: SegmentPlan) -> dict[str, Any]:
     members["pieces"] = list(map(_piece, log.pieces))
     members["endFrom"] = log.end_from
     for name in ("dropped", "lost", "restored", "transactions", "not_taken"):
-        members[_camel(name)] = [named(asdict(item)) for item in getattr(log, name)]
+        members[camel_case(name)] = [named(asdict(item)) for item in getattr(log, name)]
     return members
 
 
@@ -86,9 +87,4 @@ def _piece(piece: LogPiece) -> dict[str, Any]:
 
 def named(members: dict[str, Any]) -> dict[str, Any]:
     """The members under the names that JSON has them under."""
-    return {_camel(name): value.value if isinstance(value, Enum) else value for name, value in members.items()}
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))
+    return {camel_case(name): value.value if isinstance(value, Enum) else value for name, value in members.items()}

@@ -8,7 +8,9 @@ from __future__ import annotations
 from operator import attrgetter, itemgetter
 from typing import Final
 
-from kdump.rows.schema import FILE, FILE_NAME, TYPE, Column, ColumnType, Meaning, Table
+from kdump.codes import Finding
+from kdump.log.context import FileContext
+from kdump.rows.schema import FILE, FILE_NAME, TYPE, Column, ColumnType, Meaning, Row, Table
 
 _INT32, _INT64, _TEXT = ColumnType.INT32, ColumnType.INT64, ColumnType.TEXT
 
@@ -106,6 +108,13 @@ FINDING: Final = Table(
         _member("message", _TEXT, "message"),
     ),
 )
+
+
+def finding_row(finding: Finding, context: FileContext | None = None) -> Row:
+    """The row of a finding with all its columns. ``context``: of the file; None: of the one that the finding names."""
+    file = FileContext.of(finding.path or "") if context is None else context
+    row = {"type": FINDING.type, **file.columns(), **FINDING.row(finding)}
+    return row if finding.segment_id is None else row | {"segmentId": finding.segment_id}
 
 
 def _named(**types: ColumnType) -> tuple[Column, ...]:

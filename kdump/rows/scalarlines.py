@@ -9,9 +9,11 @@ import csv
 import io
 import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from typing import Any, Literal, TypeAlias
 
+from kdump.log.context import as_text
 from kdump.wire.utf8 import FORMULA_SIGNS
 
 Output: TypeAlias = Literal["jsonl", "csv", "csv-safe"]
@@ -21,17 +23,20 @@ json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """A value of JSON's kinds, without spaces."""
 
 
-ATOMS = frozenset({str, int, float, bool, type(None)})
-"""Types whose values JSON has as they are: most values are of them."""
+_ATOMS = frozenset({int, float, bool, type(None)})
+"""Types whose values JSON has as they are: most values are of them, or text."""
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: bytes become strings or objects, also inside lists and objects.
+    """A value as JSON has it: bytes become strings or objects, names of files become UTF-8, enums their values.
 
-    For many rows ``fast.quoting`` writes the same. Source: docs/contract.md#23-rows.
+    So do those inside lists and objects. For many rows ``fast.quoting`` writes the same.
+    Source: docs/contract.md#23-rows.
     """
-    if type(value) in ATOMS:
+    if type(value) in _ATOMS:
         return value
+    if isinstance(value, str):
+        return value if value.isascii() else as_text(value)
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -41,12 +46,12 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
-    return value
+    return plain(value.value) if isinstance(value, Enum) else value
 
 
-def json_line(names: Sequence[str], values: Sequence[Any]) -> str:
-    """A flat JSON object with these members, in this order, and a line end."""
-    return json_text({name: plain(value) for name, value in zip(names, values, strict=True)}) + "\n"
+def json_line(row: Mapping[str, Any], names: Iterable[str] | None = None) -> str:
+    """The members of a row, or those with these names, in this order, as a JSON object and a line end."""
+    return json_text({name: plain(row[name]) for name in (row if names is None else names)}) + "\n"
 
 
 def csv_line(values: Sequence[Any], *, is_safe: bool = False) -> str:

@@ -22,6 +22,17 @@ Row: TypeAlias = dict[str, Any]
 Getter: TypeAlias = Callable[[Any], Any]
 
 
+def snake_case(name: str) -> str:
+    """The attribute of a column or a member of JSON: ``producer_id`` of ``producerId``."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def camel_case(attribute: str) -> str:
+    """The column or member of JSON of an attribute: ``producerId`` of ``producer_id``."""
+    first, *others = attribute.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
 class ColumnType(Enum):
     """What a value is; every column may be null."""
 

@@ -15,7 +15,7 @@ from kdump.inputs import Input, PartitionFolder, inputs_of
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.rows.arrow import row_batch
-from kdump.rows.filetables import FINDING
+from kdump.rows.filetables import finding_row
 from kdump.rows.schema import Row
 from kdump.tasks.logs import NO_LOG_CODES, OPEN_COST, Wanted
 from kdump.verify.logdir import PartitionExtent
@@ -60,7 +60,7 @@ def read_findings(
             finding = item
         else:
             continue
-        rows.append({"type": FINDING.type, **FileContext.of(finding.path or "").columns(), **FINDING.row(finding)})
+        rows.append(finding_row(finding))
         if len(rows) == _ROWS_AT_A_TIME:
             yield row_batch(rows, schema)
             rows = []
@@ -116,18 +116,18 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
         raise error
 
     # What is named comes before what only a pattern fits.
-    found = sorted(inputs_of(paths, fail, with_patterns=True), key=lambda one: not one.is_named)
-    inputs = {files.absolute(one.path): one for one in reversed(found)}.values()
-    every = tuple(reversed(inputs))
+    inputs: dict[str, Input] = {}
+    for one in sorted(inputs_of(paths, fail, with_patterns=True), key=lambda one: not one.is_named):
+        inputs.setdefault(files.absolute(one.path), one)
     groups: list[Group] = []
-    for one in every:
+    for one in inputs.values():
         own = Group.all_of(one)
         if not own and not files.exists(one.path):
             raise KdumpError(Codes.MISSING, "no such file or directory", path=one.path)
         groups += (group for group in own if wanted.accepts(FileContext.of(group.segments[0])))
     sized = [(_size(group), group) for group in _each_once(groups)]
-    stores = tuple(files.with_credentials(one.path) for one in every)
-    tasks = [FindingTask(stores, inputs=every)]
+    stores = tuple(files.with_credentials(one.path) for one in inputs.values())
+    tasks = [FindingTask(stores, inputs=tuple(inputs.values()))]
     held: list[Group] = []
     room = 0
     for size, group in sorted(sized, key=lambda pair: -pair[0]):

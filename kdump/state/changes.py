@@ -31,6 +31,8 @@ from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.reading.selection import Range
 from kdump.state.metadatarows import Row, StateSelection, acl_row
 
+NO_CHANGE: Final = "no change that was asked for is there"
+
 _MEMBERS: Final = (
     "change", "topic", "topicId", "partition", "broker", "resourceType", "resourceName", "name", "before", "after",
 )  # fmt: skip

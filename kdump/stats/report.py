@@ -1,4 +1,4 @@
-"""Figures as JSON lines: a line per group.
+"""Figures as rows: a row per group.
 
 Source: docs/contract.md#6-stats: its keys come first, kdump's own after them.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kdump.rows.filetables import STATS
-from kdump.rows.scalarlines import json_line
 from kdump.rows.schema import Row
 from kdump.stats.groupfigures import MOST_PRODUCERS, Figures, Share
 from kdump.stats.grouping import By
@@ -23,14 +22,11 @@ _OF_BATCHES: Final = (
 """Columns that say nothing of a group by contents."""
 
 
-def stats_json(figures: Figures, by: By, header: str = "") -> str:
-    """The line of a group; ``header``: whose values the groups are."""
-    row = stats_row(figures, by, header)
-    return json_line(STATS.names, [row[name] for name in STATS.names])
-
-
 def stats_row(figures: Figures, by: By, header: str = "") -> Row:
-    """Values by the columns of the table STATS; null where headers do not show a value, or batches are in no group."""
+    """Values by the columns of the table STATS; null where headers do not show a value, or batches are in no group.
+
+    ``header``: whose values the groups are.
+    """
     row = _row(figures, f"{by.value}:{header}" if by is By.HEADER else by.value)
     if by.is_of_contents and figures.group is not None:
         row |= dict.fromkeys(_OF_BATCHES)

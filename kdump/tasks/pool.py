@@ -43,7 +43,7 @@ class ProcessPool:
     Args:
         jobs: how many processes.
         rate: bytes a second that all of them together may read; None: any.
-        progress: takes what is done, the bytes of it that are done, and all of them.
+        progress: takes what is done, and the bytes of it that are done.
         most_held: see MOST_HELD.
     """
 
@@ -52,7 +52,7 @@ class ProcessPool:
         jobs: int,
         *,
         rate: int | None = None,
-        progress: Callable[[str, int, int | None], None] = lambda what, done, size: None,
+        progress: Callable[[str, int], None] = lambda what, done: None,
         most_held: int = MOST_HELD,
     ) -> None:
         self._jobs = jobs
@@ -65,11 +65,10 @@ class ProcessPool:
         if self._rate is not None:
             work = replace(work, place=replace(work.place, rate=self._rate))
         job = _Job(tasks, work, min(self._jobs, len(tasks)), self._most_held)
-        total = sum(work.size(item) for task in tasks for item in task)
         what = f"{sum(map(len, tasks)):,} logs"
         try:
             for result in job.results():
-                self._progress(what, job.done, total)
+                self._progress(what, job.done)
                 yield result
         finally:
             job.end()

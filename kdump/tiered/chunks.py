@@ -12,7 +12,6 @@ from collections import OrderedDict
 from typing import Final
 
 from kdump.codes import Codes, DamageError, KdumpError
-from kdump.log.metering import meter
 from kdump.log.source import Source
 from kdump.tiered.keys import unseal
 from kdump.tiered.manifest import ChunkIndex
@@ -36,7 +35,7 @@ class Opening:
         return self._key is None and not self._is_compressed
 
     def decode(self, data: bytes, size: int, *, is_index: bool = False) -> bytes:
-        """The ``size`` bytes of a chunk, or of an index, which is never compressed. Raises DamageError REMOTE_OBJECT."""
+        """The ``size`` bytes of a chunk, or of an index, which is never compressed. DamageError where not."""
         if self._key is not None:
             opened = unseal(self._key, self._additional, data)
             if opened is None:
@@ -102,7 +101,6 @@ class ChunkSource(Source):
         if found is None:
             try:
                 found = self._decoded(number)
-                meter().took(self.path, number * self._chunks.original + len(found), 0, self.size)
             except KdumpError as error:
                 found = error
             self._kept[number] = found

@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import count
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.codes import HOSTILE_CODES, Codes, Finding, KdumpError, Severity
 from kdump.inputs import PartitionFolder, PathDirectory, log_paths
-from kdump.kafka.producers import ProducerStates
-from kdump.kafka.recover import recover
 from kdump.kafka.transactionends import CoordinatorAnswer, EndingOf
 from kdump.limits import FINDINGS, hint, most
 from kdump.log import files
@@ -58,6 +56,9 @@ from kdump.verify.smalllogs import SmallLogs
 from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.verify.swapped import exchanged_logs, swapped_finding
+
+if TYPE_CHECKING:
+    from kdump.kafka.recover import Recovery
 
 _COORDINATOR_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _TORN_TAIL: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT})
@@ -204,8 +205,7 @@ class PartitionCheck:
                 else:
                     yield one
             if counts[Severity.ERROR] and size is not None and base_offset is not None and not is_foreign:
-                producers = ProducerStates.from_snapshot(read_snapshot(path))
-                recovery = recover(source, base_offset, producers, want_indexes=False)
+                recovery = _recovered(source, path, base_offset)
             seen.add(path, rows, base_offset, is_foreign=is_foreign)
             if tail and base_offset is not None:
                 seen.tail_end = rows.tail_end(source, base_offset)
@@ -260,6 +260,15 @@ class PartitionCheck:
                 source.close()
             time.sleep(_SWAP_SECONDS)
         raise AssertionError("the last round returns or raises")
+
+
+def _recovered(source: Source, path: str, base_offset: int) -> Recovery:
+    """What a broker's recovery makes of a log."""
+    # Most logs need none of these modules.
+    from kdump.kafka.producers import ProducerStates
+    from kdump.kafka.recover import recover
+
+    return recover(source, base_offset, ProducerStates.from_snapshot(read_snapshot(path)), want_indexes=False)
 
 
 def _comes_back(path: str) -> bool:

@@ -35,7 +35,6 @@ from kdump.format.checkpoint import (
     RECOVERY_POINT_CHECKPOINT,
 )
 from kdump.format.snapshot import parse_snapshot
-from kdump.kafka.remotesegments import remote_ranges
 from kdump.log import files
 from kdump.log.names import INDEX_KINDS, FileName, Kind, is_uri, parse_file_name, parse_partition_directory
 from kdump.log.siblings import checkpoint_offsets, parse_leader_epochs
@@ -337,6 +336,8 @@ class PartitionEvidence:
 
     def _not_remote(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int]]:
         """What of a range (inclusive) before the log is not in remote storage."""
+        from kdump.kafka.remotesegments import remote_ranges  # few partitions lack offsets
+
         for covered in remote_ranges(self._directory):
             if first_offset < covered.first_offset <= last_offset:
                 yield first_offset, covered.first_offset - 1

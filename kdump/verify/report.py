@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Final
-from xml.etree import ElementTree as Xml
+from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Finding, KdumpError, Severity
-from kdump.kafka.recover import Recovery, RecoveryOutcome
-from kdump.log.context import FileContext
-from kdump.rows.filetables import FINDING
+from kdump.rows.filetables import finding_row
 from kdump.rows.scalarlines import json_line
 from kdump.system.blocks import escaped
 from kdump.verify.summary import SegmentSummary
+
+if TYPE_CHECKING:
+    from xml.etree import ElementTree
+
+    from kdump.kafka.recover import Recovery
 
 _STYLES: Final = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
 _ANNOTATIONS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -50,6 +52,8 @@ def _counted(count: int, severity: Severity) -> str:
 
 def recovery_text(recovery: Recovery) -> str:
     """What LogSegment.recover would do to a segment, in words."""
+    from kdump.kafka.recover import RecoveryOutcome  # loaded by whoever made a recovery
+
     if recovery.failure is not None:
         return f"fails, {recovery.failure.message}"
     if recovery.outcome is RecoveryOutcome.TRUNCATED:
@@ -60,11 +64,7 @@ def recovery_text(recovery: Recovery) -> str:
 
 def finding_json(finding: Finding) -> str:
     """A finding as a JSON line: a row of the table FINDING."""
-    values = {"type": FINDING.type, **FileContext.of(finding.path or "").columns(), **FINDING.row(finding)}
-    names = FINDING.names
-    if finding.segment_id is not None:
-        names, values["segmentId"] = (*names, "segmentId"), finding.segment_id
-    return json_line(names, [values[name] for name in names])
+    return json_line(finding_row(finding))
 
 
 def github_line(finding: Finding) -> str:
@@ -123,6 +123,8 @@ class JUnitReport:
 
     def document(self) -> bytes:
         """The whole document."""
+        from xml.etree import ElementTree as Xml  # not needed by other outputs
+
         root = Xml.Element("testsuites", name=self._name)
         for folder, cases in self._cases.items():
             failed = sum(any(finding.severity in self._failing for finding in found) for found in cases.values())
@@ -144,7 +146,9 @@ class JUnitReport:
         document: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
         return document + b"\n"
 
-    def _add_case(self, suite: Xml.Element, folder: str, name: str, found: list[Finding]) -> None:
+    def _add_case(self, suite: ElementTree.Element, folder: str, name: str, found: list[Finding]) -> None:
+        from xml.etree import ElementTree as Xml
+
         case = Xml.SubElement(suite, "testcase", classname=_legal(folder), name=_legal(name))
         failing = [finding for finding in found if finding.severity in self._failing]
         if failing:

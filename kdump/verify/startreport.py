@@ -1,8 +1,7 @@
-"""What a broker's start makes of partition directories: text for people, and JSON lines."""
+"""What a broker's start makes of partition directories: text for people, and rows."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -12,11 +11,12 @@ from kdump.kafka.startup.directory import FileAction
 from kdump.kafka.startup.fate import Fate, FolderFate
 from kdump.kafka.startup.outcome import OpenTransaction, StartOutcome
 from kdump.log import files
-from kdump.log.context import FileContext, as_text
 from kdump.log.names import parse_partition_directory
+from kdump.rows.schema import Row
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
 from kdump.verify.startcheck import LogDirectoryCheck, LossReason, Obstacle, StartCheck, StartedFile
+from kdump.verify.startups import Item
 
 _FEW: Final = 5
 """So many names are listed; of more only their number is shown."""
@@ -31,32 +31,60 @@ _REASONS: Final = {
 }
 
 
-def startup_json(check: StartCheck, fate: Fate | None = None) -> str:
-    """A JSON object in one line; offsets are null when the partition does not start.
+_NOTHING_SERVED: Final[Row] = {
+    "logStartOffset": None,
+    "recoveryPoint": None,
+    "logEndOffset": None,
+    "segments": [],
+    "files": [],
+    "deletedLater": [],
+    "lost": [],
+}
+"""The members of a start that serves no log."""
 
-    ``fate``: what becomes of the directory by the metadata of the cluster.
+
+def startup_row(item: Item, known: FolderFate | None = None) -> Row | None:
+    """The row of a partition, or of what stops a log directory or the broker. A log directory itself has none.
+
+    What is not known is null: offsets of a partition that does not start, and all of one that a broker keeps changing.
+    ``known``: what becomes of the directory by the metadata of the cluster.
     """
-    served, failure = check.start.served, check.start.failure
-    return _line(
-        check.path,
-        check.start.outcome,
-        None if failure is None else failure.java_class,
-        {
-            "logStartOffset": served and served.log_start_offset,
-            "recoveryPoint": served and served.recovery_point,
-            "logEndOffset": served and served.end_offset,
-            "segments": [] if served is None else [list(segment) for segment in served.segments],
-            "files": [
-                {"name": file.name, "action": file.action.value, "size": file.size, "sha256": file.sha256}
-                for file in check.files
-            ],
-            "deletedLater": list(check.start.deleted_later),
-            "lost": lost_members(check),
-            **_already_lost_member(check),
-            **({"swapped": [list(pair) for pair in check.swapped]} if check.swapped else {}),
-            "fate": None if fate is None or failure is not None else fate.value,
-        },
-    )
+    outcome = exception = fate = None
+    members = _NOTHING_SERVED
+    match item:
+        case LogDirectoryCheck():
+            return None
+        case Obstacle():
+            outcome, exception = item.outcome, item.java_class
+        case StartCheck():
+            outcome, failure, members = item.start.outcome, item.start.failure, _check_members(item)
+            exception = None if failure is None else failure.java_class
+            fate = None if known is None or failure is not None else known.fate
+    name = parse_partition_directory(os.path.basename(files.absolute(item.path)))
+    place = {"file": item.path, "topic": name and name[0], "partition": name and name[1]}
+    return {"type": "startup", **place, "outcome": outcome, "exception": exception, **members, "fate": fate}
+
+
+def _check_members(check: StartCheck) -> Row:
+    """The members ``alreadyLost`` and ``swapped`` are there only where they say something."""
+    served = check.start.served
+    already_lost = [
+        {"firstOffset": lost.first_offset, "lastOffset": lost.last_offset, "knownFrom": lost.witnesses}
+        for lost in check.already_lost
+    ]
+    return {
+        "logStartOffset": served and served.log_start_offset,
+        "recoveryPoint": served and served.recovery_point,
+        "logEndOffset": served and served.end_offset,
+        "segments": [] if served is None else served.segments,
+        "files": [
+            {"name": file.name, "action": file.action, "size": file.size, "sha256": file.sha256} for file in check.files
+        ],
+        "deletedLater": check.start.deleted_later,
+        "lost": lost_members(check),
+        **({"alreadyLost": already_lost} if already_lost else {}),
+        **({"swapped": check.swapped} if check.swapped else {}),
+    }
 
 
 def lost_members(check: StartCheck) -> list[dict[str, Any]]:
@@ -70,46 +98,6 @@ def lost_members(check: StartCheck) -> list[dict[str, Any]]:
         }
         for lost in check.lost
     ]
-
-
-def _already_lost_member(check: StartCheck) -> dict[str, Any]:
-    """The member ``already_lost``; none if nothing was lost before."""
-    members = [
-        {"firstOffset": lost.first_offset, "lastOffset": lost.last_offset, "knownFrom": list(lost.witnesses)}
-        for lost in check.already_lost
-    ]
-    return {"alreadyLost": members} if members else {}
-
-
-_NOTHING_SERVED: Final[dict[str, Any]] = {
-    "logStartOffset": None,
-    "recoveryPoint": None,
-    "logEndOffset": None,
-    "segments": [],
-    "files": [],
-    "deletedLater": [],
-    "lost": [],
-    "fate": None,
-}
-"""The members of a start that serves no log."""
-
-
-def obstacle_json(obstacle: Obstacle) -> str:
-    """What stops the directory or the broker, as a JSON object in one line."""
-    return _line(obstacle.path, obstacle.outcome, obstacle.java_class, _NOTHING_SERVED)
-
-
-def keeps_changing_json(path: str) -> str:
-    """A partition directory that a broker keeps changing, as a JSON object in one line."""
-    return _line(path, None, None, _NOTHING_SERVED)
-
-
-def _line(path: str, outcome: StartOutcome | None, exception: str | None, members: dict[str, Any]) -> str:
-    topic, partition = parse_partition_directory(os.path.basename(files.absolute(path))) or (None, None)
-    context = FileContext(FileContext.of(path).file, topic, partition)
-    head = {"type": "startup", **context.columns(), "outcome": outcome and outcome.value, "exception": exception}
-    text = json.dumps({**head, **members}, ensure_ascii=False, separators=(",", ":")) + "\n"
-    return as_text(text)
 
 
 def startup_text(check: StartCheck, *, is_brief: bool) -> str:

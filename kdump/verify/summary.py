@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kdump.codes import Severity
-from kdump.kafka.recover import Recovery
+
+if TYPE_CHECKING:
+    from kdump.kafka.recover import Recovery
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, Final
 
@@ -94,8 +94,7 @@ def no_constant(text: str) -> Any:
 def json_blocks(value: object, indent: int | None = None) -> Iterator[bytes]:
     """The JSON of a value, as of ``json.dumps``, and a newline. It is made in blocks of a few hundred kilobytes.
 
-    An enum counts as its value. A collection of another kind than those of ``json`` is an array: each of its elements
-    is there only while it is written.
+    An enum counts as its value.
     """
     parts: list[str] = []
     for part in json.JSONEncoder(indent=indent, default=_plain).iterencode(value):
@@ -110,20 +109,4 @@ def json_blocks(value: object, indent: int | None = None) -> Iterator[bytes]:
 def _plain(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, Collection):
-        return _Array(value)
     raise TypeError(f"{type(value)} is nothing for JSON")
-
-
-class _Array(list[Any]):
-    """A list to ``json``, which goes through it once and asks before whether it is empty."""
-
-    def __init__(self, elements: Collection[Any]) -> None:
-        super().__init__()
-        self._elements = elements
-
-    def __len__(self) -> int:
-        return len(self._elements)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._elements)

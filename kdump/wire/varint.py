@@ -12,10 +12,14 @@ from kdump.wire.checksum import Buffer
 
 _MAX_VARINT = 5
 _MAX_VARLONG = 10
+_TWO_BYTES = 0x80
+"""The first byte of a varint of two bytes or more. Most have one, which is read at once."""
 
 
 def read_varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     """Zig-zag int32 at ``position``: (value, position after it). DamageError when it is cut or too long."""
+    if position < end and (raw := buffer[position]) < _TWO_BYTES:
+        return (raw >> 1) ^ -(raw & 1), position + 1
     raw, position = _read(buffer, position, end, _MAX_VARINT)
     raw &= 0xFFFF_FFFF
     return (raw >> 1) ^ -(raw & 1), position
@@ -23,6 +27,8 @@ def read_varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
 
 def read_varlong(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     """Zig-zag int64 at ``position``: (value, position after it). DamageError when it is cut or too long."""
+    if position < end and (raw := buffer[position]) < _TWO_BYTES:
+        return (raw >> 1) ^ -(raw & 1), position + 1
     raw, position = _read(buffer, position, end, _MAX_VARLONG)
     raw &= 0xFFFF_FFFF_FFFF_FFFF
     return (raw >> 1) ^ -(raw & 1), position
@@ -36,12 +42,16 @@ def read_unsigned_varint(buffer: Buffer, position: int, end: int) -> tuple[int, 
 
 def write_varint(value: int) -> bytes:
     """``value``, an int32, as zig-zag."""
-    raw = value << 1 ^ value >> 31
+    return write_unsigned_varint(value << 1 ^ value >> 31)
+
+
+def write_unsigned_varint(value: int) -> bytes:
+    """``value``, a uint32, without zig-zag."""
     made = bytearray()
-    while raw >= 0x80:
-        made.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    made.append(raw)
+    while value >= 0x80:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    made.append(value)
     return bytes(made)
 
 

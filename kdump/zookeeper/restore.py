@@ -15,7 +15,7 @@ from kdump.zookeeper.datafiles import DataFile, DataSet
 from kdump.zookeeper.releases import release_of
 from kdump.zookeeper.snapshotfile import looks_complete, read_snapshot
 from kdump.zookeeper.transactions import Transaction
-from kdump.zookeeper.tree import CONFIG_PATH, Release, ZNodeTree
+from kdump.zookeeper.tree import CONFIG_PATH, ServerRelease, ZNodeTree
 from kdump.zookeeper.txnlog import EndKind, LogEnd, TxnLog
 
 _MOST_SNAPSHOTS: Final = 100
@@ -63,11 +63,11 @@ Until: TypeAlias = Callable[[Transaction], bool]
 """Whether a transaction is applied; after the first that is not, none is."""
 
 
-def restore(files: DataSet, release: Release | None = None) -> RestoredTree:
+def restore(files: DataSet, release: ServerRelease | None = None) -> RestoredTree:
     """What a server of ``release`` restores (None: of the release that wrote the files). Raises as ``open_source``."""
     release = release_of(files) if release is None else release
     found = _newest_snapshot(files, release)
-    if found.failure is None and found.snapshot is None and release >= Release.V35 and files.logs:
+    if found.failure is None and found.snapshot is None and release >= ServerRelease.V35 and files.logs:
         found.failure = "java.io.IOException: No snapshot found, but there are log entries. Something is broken!"
     found.tree.counts_again = True
     if found.failure is None:
@@ -155,7 +155,7 @@ def follows(zxid: int, before: int) -> bool:
     return zxid == before + 1 or (zxid >> 32 > before >> 32 and zxid & _COUNTER <= 1)
 
 
-def _newest_snapshot(files: DataSet, release: Release) -> RestoredTree:
+def _newest_snapshot(files: DataSet, release: ServerRelease) -> RestoredTree:
     """The start of a restore, before the logs."""
     found = RestoredTree(ZNodeTree.initial(release))
     tried = 0
@@ -179,7 +179,7 @@ def _newest_snapshot(files: DataSet, release: Release) -> RestoredTree:
     return found
 
 
-def _starts(files: DataSet, release: Release, zxid: int) -> Iterator[RestoredTree]:
+def _starts(files: DataSet, release: ServerRelease, zxid: int) -> Iterator[RestoredTree]:
     """Where a replay up to ``zxid`` can start: one snapshot earlier than it must, then the newest."""
     starts: list[DataFile | None] = [file for file in files.snapshots if file.zxid <= zxid and looks_complete(file)]
     if _begins_at_the_start(files.logs, release):
@@ -195,7 +195,7 @@ def _starts(files: DataSet, release: Release, zxid: int) -> Iterator[RestoredTre
         yield RestoredTree(snapshot.tree, file.zxid, file)
 
 
-def _begins_at_the_start(logs: Sequence[DataFile], release: Release) -> bool:
+def _begins_at_the_start(logs: Sequence[DataFile], release: ServerRelease) -> bool:
     if not logs:
         return False
     try:

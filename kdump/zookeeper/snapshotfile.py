@@ -14,7 +14,7 @@ from kdump.codes import Codes, DamageError, KdumpError
 from kdump.zookeeper.datafiles import DataFile
 from kdump.zookeeper.jute import Acl, JuteReader
 from kdump.zookeeper.sessions import SESSION, Sessions
-from kdump.zookeeper.tree import OPEN_ACL, Release, ZNode, ZNodeTree, parent_of
+from kdump.zookeeper.tree import OPEN_ACL, ServerRelease, ZNode, ZNodeTree, parent_of
 
 SNAPSHOT_MAGIC: Final = 0x5A4B534E
 _SEAL_END: Final = b"\0\0\0\1/"
@@ -43,7 +43,7 @@ def looks_complete(file: DataFile) -> bool:
     return len(tail) == _LEAST_SIZE and tail.endswith(_SEAL_END)
 
 
-def read_snapshot(file: DataFile, release: Release) -> TreeSnapshot:
+def read_snapshot(file: DataFile, release: ServerRelease) -> TreeSnapshot:
     """The snapshot in a file.
 
     Raises:
@@ -57,7 +57,7 @@ def read_snapshot(file: DataFile, release: Release) -> TreeSnapshot:
     return parse_snapshot_content(data, release)
 
 
-def parse_snapshot_content(data: bytes, release: Release) -> TreeSnapshot:
+def parse_snapshot_content(data: bytes, release: ServerRelease) -> TreeSnapshot:
     """A snapshot of its uncompressed bytes; DamageError as ``read_snapshot``."""
     reader = JuteReader(data, code=Codes.ZOOKEEPER_SNAPSHOT)
     magic = reader.integer(4)
@@ -70,7 +70,7 @@ def parse_snapshot_content(data: bytes, release: Release) -> TreeSnapshot:
     _read_nodes(reader, tree, acls)
     _check_seal(reader)
     found = TreeSnapshot(tree)
-    if release >= Release.V36 and reader.remaining:
+    if release >= ServerRelease.V36 and reader.remaining:
         found.digest = _read_digest(reader)
         if found.digest is not None:
             _check_seal(reader)

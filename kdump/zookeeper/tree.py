@@ -34,7 +34,7 @@ CONFIG_PATH: Final = "/zookeeper/config"
 """The list of servers (3.5+)."""
 
 
-class Release(IntEnum):
+class ServerRelease(IntEnum):
     """The releases of ZooKeeper whose files or rules differ, each up to the next one."""
 
     V33 = 303
@@ -84,7 +84,7 @@ class ZNodeTree:
     ``counts_again``: a create of a node that is there counts again for its parent, as when a server of 3.3 starts.
     """
 
-    def __init__(self, release: Release) -> None:
+    def __init__(self, release: ServerRelease) -> None:
         self.release = release
         self.counts_again = False
         self.nodes: dict[str, ZNode] = {}
@@ -93,15 +93,15 @@ class ZNodeTree:
         """The paths of the nodes of each session. That of one node is held alone: most sessions have no other."""
 
     @classmethod
-    def initial(cls, release: Release) -> ZNodeTree:
+    def initial(cls, release: ServerRelease) -> ZNodeTree:
         """The tree of a server that starts without any file."""
         tree = cls(release)
         paths = ["/", "/zookeeper", "/zookeeper/quota"]
-        if release >= Release.V35:
+        if release >= ServerRelease.V35:
             paths.append(CONFIG_PATH)
         for path in paths:
             tree.put(path, ZNode(b"", OPEN_ACL))
-        if release >= Release.V35:
+        if release >= ServerRelease.V35:
             tree.nodes[CONFIG_PATH].acl = _READ_ACL
             tree.nodes[CONFIG_PATH].aversion = -1
         return tree
@@ -172,7 +172,12 @@ class ZNodeTree:
         if parent is None:
             return
         is_there = path in self.nodes
-        if is_there and self.release is Release.V33 and not self.counts_again and parent.pzxid >= transaction.zxid:
+        if (
+            is_there
+            and self.release is ServerRelease.V33
+            and not self.counts_again
+            and parent.pzxid >= transaction.zxid
+        ):
             return
         cversion = body.parent_cversion
         if cversion is None or cversion == -1:
@@ -195,11 +200,11 @@ class ZNodeTree:
     def _delete(self, path: str, zxid: int) -> None:
         node = self.nodes.pop(path, None)
         parent = self.nodes.get(parent_of(path))
-        if parent is not None and (node is not None or self.release >= Release.V36):
+        if parent is not None and (node is not None or self.release >= ServerRelease.V36):
             if parent.children is not None:
                 parent.children.discard(path.rpartition("/")[2])
             parent.pzxid = max(parent.pzxid, zxid)
-            if self.release is Release.V33:
+            if self.release is ServerRelease.V33:
                 parent.cversion += 1
         owned = None if node is None else self._owned.get(node.owner)
         if isinstance(owned, set):
@@ -216,7 +221,7 @@ class ZNodeTree:
 
     def _is_special(self, owner: int) -> bool:
         """The owner is no session: the node is a container or has a TTL."""
-        return self.release >= Release.V35 and (owner == CONTAINER_OWNER or is_ttl_owner(owner))
+        return self.release >= ServerRelease.V35 and (owner == CONTAINER_OWNER or is_ttl_owner(owner))
 
     def shown_nodes(self, *, show_secrets: bool = True) -> Iterator[dict[str, Any]]:
         """All nodes by path, with the numbers that a client of this release is shown. ``data`` is bytes or None."""
@@ -232,7 +237,9 @@ class ZNodeTree:
                 "ctime": node.ctime,
                 "mtime": node.mtime,
                 "version": node.version,
-                "cversion": node.cversion if self.release is Release.V33 else _int32(node.cversion * 2 - children),
+                "cversion": node.cversion
+                if self.release is ServerRelease.V33
+                else _int32(node.cversion * 2 - children),
                 "aversion": node.aversion,
                 "ephemeralOwner": 0 if self._is_special(node.owner) else node.owner,
                 "dataLength": len(node.data or b""),

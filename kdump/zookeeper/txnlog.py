@@ -17,7 +17,7 @@ from kdump.wire.rangeadler import RangeAdler
 from kdump.zookeeper.datafiles import DataFile
 from kdump.zookeeper.jute import MAX_BUFFER, RefusedBytesError
 from kdump.zookeeper.transactions import Transaction, parse_transaction
-from kdump.zookeeper.tree import Release
+from kdump.zookeeper.tree import ServerRelease
 
 LOG_MAGIC: Final = 0x5A4B4C47
 _HEADER_SIZE: Final = 16
@@ -63,14 +63,14 @@ class TxnLog:
         path: as messages of ZooKeeper show it.
     """
 
-    def __init__(self, data: bytes, release: Release, path: str = "") -> None:
+    def __init__(self, data: bytes, release: ServerRelease, path: str = "") -> None:
         self.data = data
         self.end = LogEnd(0, EndKind.COMPLETE)
         self._path = path
-        self._most = MAX_BUFFER * (2 if release >= Release.V35 else 1)
+        self._most = MAX_BUFFER * (2 if release >= ServerRelease.V35 else 1)
 
     @classmethod
-    def of(cls, file: DataFile, release: Release) -> TxnLog:
+    def of(cls, file: DataFile, release: ServerRelease) -> TxnLog:
         """The log in a file. Raises as ``DataFile.content``."""
         return cls(file.content(), release, file.path)
 

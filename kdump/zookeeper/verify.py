@@ -18,7 +18,7 @@ from kdump.zookeeper.names import is_own
 from kdump.zookeeper.releases import release_of
 from kdump.zookeeper.restore import RestoredTree, follows, restore
 from kdump.zookeeper.snapshotfile import looks_complete, read_snapshot
-from kdump.zookeeper.tree import Release
+from kdump.zookeeper.tree import ServerRelease
 from kdump.zookeeper.txnlog import EndKind, LogEntry, TxnLog
 
 
@@ -91,7 +91,7 @@ def _checked(file: DataFile, found: Iterator[Finding]) -> Iterator[Item]:
     yield SegmentSummary(file.path, file.size, None, None, None, counts, None)
 
 
-def _check_snapshot(file: DataFile, release: Release) -> Iterator[Finding]:
+def _check_snapshot(file: DataFile, release: ServerRelease) -> Iterator[Finding]:
     if not looks_complete(file):
         yield Finding(Codes.ZOOKEEPER_SNAPSHOT, "it does not end as a snapshot ends; ZooKeeper ignores it", 0)
         return
@@ -119,7 +119,7 @@ class _Sequence:
         return Finding(Codes.ZOOKEEPER_GAP, what, entry.position, graded=Severity.WARNING)
 
 
-def _check_log(file: DataFile, release: Release, sequence: _Sequence) -> Iterator[Finding]:
+def _check_log(file: DataFile, release: ServerRelease, sequence: _Sequence) -> Iterator[Finding]:
     try:
         log = TxnLog.of(file, release)
     except DamageError as error:

@@ -6,6 +6,7 @@ Many small segments, old formats, a huge batch, batches of one record, tiny part
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Final
 
 from tests.bench.cases import CACHE, DEEP, JSONL, PRINT, SHALLOW
 from tests.bench.measure import Usage, java_tool_command, run
+from tests.harness import ROOT
 
 _MIB: Final = 1 << 20
 _SEGMENT: Final = 256 << 10
@@ -25,6 +27,12 @@ _HUGE: Final = 600_000
 """Records of the huge batch."""
 _NAME: Final = f"{0:020d}.log"
 
+_MAKE: Final = """
+import sys
+from pathlib import Path
+from tests.bench.shapes import make
+make(Path(sys.argv[1]), int(sys.argv[2]))
+"""
 _SCAN: Final = "import kdump, sys\nfor batch in kdump.scan(sys.argv[1]).to_reader(): pass"
 
 
@@ -43,7 +51,7 @@ class Shape:
 
 
 def _batch(base_offset: int, records: int = _RECORDS) -> bytes:
-    # Not needed once the files are there, and what is imported counts as memory of the runs (see measure).
+    # What is imported counts as memory of the runs (see measure).
     from tests.harness.batches import v2_batch
     from tests.harness.fast_reference import Row
 
@@ -69,8 +77,8 @@ def _log(path: Path, entry: Callable[[int], bytes], step: int, size: int) -> int
     raise AssertionError("the loop returns")
 
 
-def _make(folder: Path, segments: int) -> None:
-    """All that is read, of the size of so many segments."""
+def make(folder: Path, segments: int) -> None:
+    """Write all that is read, of the size of so many segments."""
     from tests.bench.manyfiles import write_log_directory
 
     size = segments * _SEGMENT
@@ -165,7 +173,8 @@ def shape_lines(shapes: Sequence[Shape] = SHAPES, rounds: int = 3, segments: int
     if not folder.exists():
         unfinished = folder.with_suffix(".part")
         shutil.rmtree(unfinished, ignore_errors=True)
-        _make(unfinished, segments)
+        # In another process: the memory of this one counts as that of the runs (see measure).
+        subprocess.run([sys.executable, "-c", _MAKE, str(unfinished), str(segments)], cwd=ROOT, check=True)
         unfinished.rename(folder)
     output = CACHE / "output.txt"
     for shape in shapes:

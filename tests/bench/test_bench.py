@@ -6,11 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kdump.spark.sessions import session, why_not
-from tests.bench import jobs
 from tests.bench.cases import BIG, CASES, COMMITS
 from tests.bench.conversions import COMPARISONS, conversion_lines
-from tests.bench.sparkjobs import job_lines
 from tests.bench.stats import CASES as STATS_CASES
 from tests.bench.stats import stats_lines
 from tests.bench.tables import decoder_lines, speed_lines, split_lines
@@ -55,24 +52,3 @@ def test_stats() -> None:
         pytest.skip(str(error))
     print("", *table, sep="\n")
     assert len(table) == 1 + len(quick)
-
-
-def test_jobs() -> None:
-    try:
-        table = list(jobs.job_lines(segments=1, rounds=1))
-    except ToolchainMissingError as error:
-        pytest.skip(str(error))
-    print("", *table, sep="\n")
-    assert len(table) == 1 + len(jobs.JOBS)
-
-
-def test_spark_jobs() -> None:
-    missing = why_not()
-    if missing is not None:
-        pytest.skip(missing)
-    try:
-        table = list(job_lines(session("local[2]"), segments=1, rounds=1))
-    except ToolchainMissingError as error:
-        pytest.skip(str(error))
-    print("", *table, sep="\n")
-    assert len(table) == 12

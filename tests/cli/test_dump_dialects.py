@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.dump.text.dialects import DIALECTS
+from kdump.dump.dialects.versions import DIALECTS
 from kdump.payloads.scala import map_order_212, map_order_213, set_order_212, set_order_213
 from kdump.releases import DIALECTS as VERSIONS
 from kdump.releases import NEWEST

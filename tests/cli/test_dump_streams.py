@@ -22,8 +22,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("batches", [1, 20_000])
-@pytest.mark.parametrize("words", ["", "--deep-iteration", "--print-data-log"])
-@pytest.mark.slow
+@pytest.mark.parametrize("words", ["", "--print-data-log"])
 def test_head(folder: Path, batches: int, words: str) -> None:
     (folder / NAME).write_bytes(BATCH * batches)
     run = shell(f"$KDUMP dump {words} {NAME} | head -n 1; exit ${{PIPESTATUS[0]}}", folder)
@@ -118,7 +117,7 @@ def test_stdout_and_stderr_in_order(folder: Path) -> None:
     assert [line.split()[0] for line in lines] == ["Dumping", "Log", "kdump:", "Dumping", "Log", "baseOffset:"]
 
 
-@pytest.mark.parametrize("words", ["--version", "man dump", "completion bash", "dump --help", "dump --fields help"])
+@pytest.mark.parametrize("words", ["--version", "completion bash", "dump --help"])
 @pytest.mark.parametrize("stream", [">&-", ">/dev/full"])
 def test_output_of_every_kind_that_is_lost(folder: Path, words: str, stream: str) -> None:
     assert shell(f"$KDUMP {words} {stream}", folder).returncode == UNREADABLE
@@ -141,7 +140,7 @@ def test_closed_descriptors(folder: Path, closed: str) -> None:
     assert b"internal error" not in run.stderr
 
 
-@pytest.mark.parametrize("locale", ["C", "POSIX", "en_US.ISO-8859-1", "C.UTF-8"])
+@pytest.mark.parametrize("locale", ["POSIX", "en_US.ISO-8859-1"])
 def test_output_is_utf8_whatever_the_locale(folder: Path, locale: str) -> None:
     (folder / NAME).write_bytes(v2_batch([Row(0, 0, None, "\u043a\u043b\u044e\u0447".encode())]))
     run = shell(f"LC_ALL={locale} PYTHONUTF8=0 $KDUMP dump --print-data-log {NAME}", folder)

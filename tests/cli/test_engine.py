@@ -14,8 +14,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from kdump.cli import engine_options
-from kdump.cli.arguments import EngineArguments, JobsArguments
+from kdump.cli import engine
+from kdump.cli.options.shared import EngineArguments, JobsArguments
+from kdump.cli.params import MasterParam
 from kdump.codes import Codes, KdumpError
 from kdump.inputs import resolve
 from kdump.spark import sessions
@@ -29,10 +30,10 @@ CORES = 5
 
 @pytest.fixture(autouse=True)
 def thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_options, "LEAST_FOR_POOL", LEAST)
-    monkeypatch.setattr(engine_options, "LEAST_FOR_SPARK", MUCH)
-    monkeypatch.setattr(engine_options, "_shown", lambda size: f"{size} bytes")
-    monkeypatch.setattr(engine_options, "usable_cores", lambda: CORES)
+    monkeypatch.setattr(engine, "LEAST_FOR_POOL", LEAST)
+    monkeypatch.setattr(engine, "LEAST_FOR_SPARK", MUCH)
+    monkeypatch.setattr(engine, "_shown", lambda size: f"{size} bytes")
+    monkeypatch.setattr(engine, "usable_cores", lambda: CORES)
 
 
 @pytest.fixture
@@ -84,9 +85,9 @@ def chosen(
     console = Mock()
     arguments = {"engine": "auto", "jobs": None, "master": None, "conf": (), "rate": None, "idle": False, **given}
     options = kind({"verbose": verbose, **arguments})
-    engine = engine_options.choose_engine(options, [resolve(str(path)) for path in paths], console, only_here=only_here)
-    assert (engine.pool is not None) is (engine.jobs > 1)
-    return engine.spark or engine.jobs, [call.args[0] for call in console.note.call_args_list]
+    found = engine.choose_engine(options, [resolve(str(path)) for path in paths], console, only_here=only_here)
+    assert (found.pool is not None) is (found.jobs > 1)
+    return found.spark or found.jobs, [call.args[0] for call in console.note.call_args_list]
 
 
 def test_little_is_done_in_this_process(started: list[Any], log: Path, logs: Path) -> None:
@@ -195,7 +196,7 @@ def test_spark_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, logs: Path
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local-cluster[2,1,1024]", "yarn", "k8s://h:1"])
 def test_masters(started: list[Any], master: str) -> None:
-    assert engine_options._Master().convert(master, None, None) == master
+    assert MasterParam().convert(master, None, None) == master
 
 
 @pytest.mark.parametrize(

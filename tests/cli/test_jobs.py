@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from kdump.cli import engine_options
+from kdump.cli import engine
 from kdump.convert import tasks as convert_tasks
 from kdump.fast import policy
 from kdump.tasks import pool
 from kdump.verify import judging, readings
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import FIXTURES, LARGE, Captures
-from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, NAME, UNREADABLE, USAGE, kdump
+from tests.harness.cli_runs import BATCH, DAMAGE, NAME, UNREADABLE, USAGE, kdump
 from tests.harness.forgedlogs import FORGED, forged_log
 
 KILLED = "the process that read it was killed by signal 9, as where memory runs out"
@@ -33,10 +33,14 @@ def logs(tmp_path_factory: pytest.TempPathFactory, captures: Captures) -> Path:
     """A log directory with partitions of many captures, damaged ones, an empty one, and one that cannot be opened."""
     root = tmp_path_factory.mktemp("logs")
     for number, partition in enumerate(sorted(captures.root.glob("*/*/"))):
-        if str(partition.relative_to(captures.root)) not in LARGE and list(partition.glob("*.log")) and number % 6 == 0:
+        if (
+            str(partition.relative_to(captures.root)) not in LARGE
+            and list(partition.glob("*.log"))
+            and number % 16 == 0
+        ):
             shutil.copytree(partition, root / f"capture{number}-0", ignore=shutil.ignore_patterns("golden"))
     unpacked = unpack_cases("repair", tmp_path_factory.mktemp("cases"))
-    for number, log in enumerate(sorted(unpacked.glob("mutants/*/*.log"))[::48]):
+    for number, log in enumerate(sorted(unpacked.glob("mutants/*/*.log"))[::160]):
         shutil.copytree(log.parent, root / f"mutant-{number}")
     for folder in sorted((FIXTURES / "segments").iterdir()):
         shutil.copytree(folder, root / folder.name)
@@ -50,7 +54,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory, captures: Captures) -> Path:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small logs are work for a pool too. Processes are forks, which see what is patched."""
-    monkeypatch.setattr(engine_options, "LEAST_FOR_POOL", 0)
+    monkeypatch.setattr(engine, "LEAST_FOR_POOL", 0)
     monkeypatch.setattr(judging, "SMALL_LOG", -1)
     monkeypatch.setattr(pool, "_may_fork", lambda: True)
 
@@ -58,10 +62,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 COMMANDS = [
     ("verify",),
     ("verify", "--quick", "--output", "jsonl"),
-    ("verify", "--output", "junit"),
     ("verify", "--startup", "--output", "jsonl", "--unclean"),
     ("stats", "--output", "jsonl"),
-    ("stats",),
     ("stats", "--quick", "--by", "hour"),
     ("stats", "--by", "producer", "--output", "jsonl"),
 ]
@@ -75,10 +77,9 @@ def test_equal_outputs(logs: Path, words: tuple[str, ...]) -> None:
     one = kdump(*words, "-j", "1", *paths, cwd=logs)
     assert one.stdout
     assert one.returncode == UNREADABLE
-    for jobs in ("2", "7"):
-        several = kdump(*words, "-j", jobs, *paths, cwd=logs)
-        assert (several.returncode, several.stdout) == (one.returncode, one.stdout)
-        assert sorted(several.stderr.splitlines()) == sorted(one.stderr.splitlines())
+    several = kdump(*words, "-j", "3", *paths, cwd=logs)
+    assert (several.returncode, several.stdout) == (one.returncode, one.stdout)
+    assert sorted(several.stderr.splitlines()) == sorted(one.stderr.splitlines())
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.slow) for kind in FORGED[1:]] + [FORGED[0]])
@@ -148,11 +149,11 @@ def test_equal_files(logs: Path, tmp_path: Path, words: tuple[str, ...], monkeyp
         # pyarrow does not go with forks.
         monkeypatch.setattr(pool, "_may_fork", lambda: False)
     found = []
-    for jobs in ("1", "2", "7"):
+    for jobs in ("1", "3"):
         run = kdump("convert", "-j", jobs, "logs", "-o", "out", *words, cwd=tmp_path)
         found.append((run.returncode, run.stdout, run.stderr, written(tmp_path / "out")))
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
     assert found[0][0] == DAMAGE
     assert bool(found[0][3]) is ("--skip-damaged" in words)
 
@@ -218,10 +219,10 @@ def test_a_killed_conversion_writes_nothing(partitions: Path, monkeypatch: pytes
 _SLOW = """
 import sys, time
 from pathlib import Path
-from kdump.cli import engine_options
+from kdump.cli import engine
 from kdump.cli.main import main
 from kdump.convert import tasks
-engine_options.LEAST_FOR_POOL = 0
+engine.LEAST_FOR_POOL = 0
 before = tasks.run_job
 
 def slow(job):
@@ -262,13 +263,12 @@ def test_small_logs_start_no_process(partitions: Path) -> None:
         command = [sys.executable, "-c", code, *words, "-j", "4", "."]
         run = subprocess.run(command, cwd=partitions, capture_output=True, timeout=60, check=False)
         modules = run.stdout.splitlines()[-1].split()
-        assert b"kdump.cli.engine_options" in modules
+        assert b"kdump.cli.engine" in modules
         assert not [name for name in modules if name.startswith((b"multiprocessing", b"kdump.tasks.pool"))]
 
 
 def test_a_pipe_whose_reader_leaves(logs: Path) -> None:
-    code = "from kdump.cli import engine_options, main; engine_options.LEAST_FOR_POOL = 0; main.main()"
+    code = "from kdump.cli import engine, main; engine.LEAST_FOR_POOL = 0; main.main()"
     command = f"{sys.executable} -c '{code}' stats --output jsonl -j 2 . | head -c 1; echo ${{PIPESTATUS[0]}}"
     run = subprocess.run(["bash", "-c", command], cwd=logs, capture_output=True, timeout=60, check=False)
     assert (run.stdout.splitlines()[-1][-1:], run.stderr) == (b"0", b"")
-    assert CLEAN == 0

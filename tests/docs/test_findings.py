@@ -14,15 +14,18 @@ from tests.harness.cli_runs import CLEAN, DAMAGE, kdump
 PAGE = (ROOT / "man" / "kdump-verify.1").read_text()
 
 
-def test_findings_are_those_of_the_catalogue() -> None:
-    spec = importlib.util.spec_from_file_location("make_findings", ROOT / "docs" / "make-findings.py")
+def test_generated_parts_are_as_the_code_says() -> None:
+    spec = importlib.util.spec_from_file_location("make_manual", ROOT / "docs" / "make-manual.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     for name in module.PAGES:
         page = (ROOT / "man" / name).read_text()
-        assert module.with_findings(name, page) == page, "run python docs/make-findings.py"
+        assert module.with_findings(name, page) == page, "run make man"
+    for name in module.commands():
+        page = (ROOT / "man" / name).read_text()
+        assert module.with_options(name, page) == page, "run make man"
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from kdump import __version__
 from kdump.cli import exit_status
+from kdump.cli.command import Command
 from kdump.cli.main import cli
-from kdump.cli.options import Command, Option
 from kdump.codes import Codes
 from kdump.log.context import FileContext
 from kdump.rows import filetables, schema, tables
@@ -72,59 +72,11 @@ def section(name: str, title: str) -> str:
     return body[1]
 
 
-def documented_options(name: str) -> set[str]:
-    """The tags of the section OPTIONS: the line after each ``.TP``."""
-    tags = re.findall(r"^\.TP\n(.*)$", section(name, "OPTIONS"), flags=re.MULTILINE)
-    return {option for tag in tags for option in OPTION.findall(tag.replace("\\-", "-").replace('"', ""))}
-
-
 def help_text(name: str) -> str:
     command = [] if name == "kdump" else [name.removeprefix("kdump-")]
     result = CliRunner().invoke(cli, [*command, "--help"], prog_name="kdump")
     assert result.exit_code == 0
     return result.output
-
-
-def help_options(name: str) -> set[str]:
-    """The first columns of the tables of options."""
-    rows = re.findall(r"^  (-\S.*?)(?:  |$)", help_text(name), flags=re.MULTILINE)
-    return {option for row in rows for option in OPTION.findall(row)}
-
-
-def groups_of_help(name: str) -> list[tuple[str, list[str]]]:
-    """The headings of the help in order, with the sorted options below each, under all their names."""
-    tables = re.findall(r"^(\S.*):\n((?:  .*\n)+)", help_text(name), flags=re.MULTILINE)
-    return [
-        (title, sorted(OPTION.findall(" ".join(re.findall(r"^  (-\S.*?)(?:  |$)", table, flags=re.MULTILINE)))))
-        for title, table in tables
-        if table.startswith("  -")
-    ]
-
-
-def groups_of_manual(name: str) -> list[tuple[str, list[str]]]:
-    """As ``groups_of_help()``, of the section OPTIONS."""
-    text = section(name, "OPTIONS").replace("\\-", "-").replace('"', "")
-    return [
-        (part.partition("\n")[0], sorted(set(OPTION.findall(" ".join(re.findall(r"^\.TP\n(.*)$", part, re.M))))))
-        for part in re.split(r"^\.SS ", text, flags=re.MULTILINE)[1:]
-    ]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_options(name: str) -> None:
-    declared = declared_options(name)
-    assert {"-h", "--help"} <= declared
-    assert help_options(name) == declared
-    assert documented_options(name) == declared
-
-
-@pytest.mark.parametrize("name", NAMES[1:])
-def test_groups_of_options(name: str) -> None:
-    groups = groups_of_help(name)
-    assert groups == groups_of_manual(name)
-    # Each option is in one group.
-    assert sorted(spelling for _, options in groups for spelling in options) == sorted(declared_options(name))
-    assert all(isinstance(each, Option) for each in command_of(name).params if isinstance(each, click.Option))
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
@@ -157,7 +109,7 @@ def test_defaults_and_ranges_in_the_help() -> None:
         defaults = [
             option.default
             for option in command_of(name).params
-            if isinstance(option, Option) and isinstance(option.default, str) and option.show_default is True
+            if isinstance(option, click.Option) and isinstance(option.default, str) and option.show_default is True
         ]
         assert all(f"[default: {default}]" in text for default in defaults)
     assert "[default: 128 MiB]" in help_text("kdump-verify")
@@ -181,12 +133,12 @@ def test_options_in_the_readme_exist() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_exit_statuses(name: str) -> None:
-    statuses = {value for key, value in vars(exit_status).items() if key.isupper()}
+    statuses = {value for value in vars(exit_status).values() if type(value) is int}
     assert set(map(int, re.findall(r"^\.B (\d+)$", section(name, "EXIT STATUS"), flags=re.MULTILINE))) == statuses
 
 
 def test_exit_statuses_in_help_and_readme() -> None:
-    statuses = {str(value) for key, value in vars(exit_status).items() if key.isupper()}
+    statuses = {str(value) for value in vars(exit_status).values() if type(value) is int}
     sentence = " ".join(help_text("kdump").split()).partition("Exit status:")[2].partition("Options:")[0]
     assert set(re.findall(r"\d+", sentence)) == statuses
     readme = (ROOT / "README.md").read_text().partition("## Exit status")[2].partition("##")[0]

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Final
 
 import kdump
-from kdump.cli import engine_options
+from kdump.cli import engine
 from kdump.verify import judging
 from kdump.wire.compression import compress
 from kdump.worlds import world_of_path
@@ -423,12 +423,12 @@ def _check_jobs(case: Case, folder: Path) -> list[Fault]:
         )
     )
     paths = _copies(case, random)
-    before = engine_options.LEAST_FOR_POOL, judging.SMALL_LOG
-    engine_options.LEAST_FOR_POOL, judging.SMALL_LOG = 0, random.choice((-1, before[1]))
+    before = engine.LEAST_FOR_POOL, judging.SMALL_LOG
+    engine.LEAST_FOR_POOL, judging.SMALL_LOG = 0, random.choice((-1, before[1]))
     try:
         one, two = (run_command([*words, "-j", jobs, *paths], folder, faults) for jobs in ("1", "2"))
     finally:
-        engine_options.LEAST_FOR_POOL, judging.SMALL_LOG = before
+        engine.LEAST_FOR_POOL, judging.SMALL_LOG = before
 
     # Where the lines of standard error stand among those of other processes nobody promises.
     def shown(ran: Ran) -> tuple[int, bytes, list[bytes]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from kdump.dump.dialects.versions import DIALECTS
 from kdump.dump.output import DumpOptions
 from kdump.dump.text.dialect import NEWEST_DIALECT
-from kdump.dump.text.dialects import DIALECTS
 from kdump.dump.text.options import TextOptions
 from kdump.dump.text.output import text_output
 from kdump.payloads.choice import DecoderChoice

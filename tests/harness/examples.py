@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-_USUAL = 100
+_RANDOM = 100
 _SEED = 1
 
 
 def examples(count: int) -> settings:
-    """``count`` examples in the usual profile, a tenth of it in one with a tenth of its examples."""
-    return settings(max_examples=max(1, count * settings.default.max_examples // _USUAL))
+    """``count`` new examples in the random profile; half of it in the usual one, a tenth in the quick one."""
+    return settings(max_examples=max(1, count * settings.default.max_examples // _RANDOM))
 
 
 def fuzz_seed() -> int:

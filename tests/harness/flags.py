@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from kdump.dump.dialects.versions import DIALECTS
 from kdump.dump.output import DumpOptions
-from kdump.dump.text.dialects import DIALECTS
 from kdump.dump.text.options import DECODER_CLASSES, DECODER_PACKAGE
 from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.topics import INTERNAL_TOPICS

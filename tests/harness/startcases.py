@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
+from kdump.rows.scalarlines import plain
 from kdump.verify.startcheck import StartCheck, check_start
-from kdump.verify.startreport import startup_json
+from kdump.verify.startreport import startup_row
 
 NOW = 1_700_003_600_000
 """The clock (ms) of all starts."""
@@ -29,7 +29,7 @@ def started(directory: Path, params: dict[str, Any], now: int | None = NOW) -> S
 
 def differences(check: StartCheck, expected: dict[str, Any]) -> list[str]:
     """In what the JSON line of an answer differs from what the broker did: empty when it is the same."""
-    found = json.loads(startup_json(check))
+    found = plain(startup_row(check))
     failure = expected["exception"]
     wanted: dict[str, Any] = {
         "outcome": failure["broker"] if failure else "starts",

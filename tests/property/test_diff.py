@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.diff.report import report_json
+from kdump.diff.report import report_rows
 from kdump.diff.run import DiffOptions, PartitionReport, diff
 from kdump.log.walk import Walk
 from tests.harness.checked import MemorySource
@@ -73,4 +73,4 @@ def test_damage_is_told(tmp_path: Path, seed: int) -> None:
         path.write_bytes(data[: choose.randint(0, len(data))] if choose.random() < 0.2 else data)
     for item in diff([str(one), str(other)], DiffOptions(with_records=True), lambda error: None):
         if isinstance(item, PartitionReport):
-            assert all(report_json(item))
+            assert all(report_rows(item))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.cli import engine_options
+from kdump.cli import engine
 from kdump.cli.main import cli
 from tests.harness.captures import FIXTURES, Captures
 from tests.harness.forgedlogs import FORGED, forged_log
@@ -117,8 +117,8 @@ def test_forged_logs(run: Run, tmp_path: Path) -> None:
 
 
 def test_many_bytes_choose_spark(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_options, "LEAST_FOR_POOL", 0)
-    monkeypatch.setattr(engine_options, "LEAST_FOR_SPARK", 1 << 20)
+    monkeypatch.setattr(engine, "LEAST_FOR_POOL", 0)
+    monkeypatch.setattr(engine, "LEAST_FOR_SPARK", 1 << 20)
     partition = tmp_path / "t-0"
     partition.mkdir()
     (partition / f"{0:020}.log").write_bytes(bytes(1 << 10))

@@ -13,7 +13,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.inputs import resolve
 from kdump.spark.tasks import on_spark
 from kdump.verify.startcheck import StartCheck
-from kdump.verify.startreport import startup_json
+from kdump.verify.startreport import startup_row
 from kdump.verify.startups import StartOptions, start_all
 from tests.harness.archives import cases, unpack_cases
 from tests.harness.startcases import NOW
@@ -38,8 +38,8 @@ def test_the_same_lines(spark: SparkSession, tmp_path: Path, monkeypatch: pytest
     distributed = list(start_all([resolve("logs")], OPTIONS, errors.append, partial(on_spark, spark)))
     assert len(local) == 302
     assert distributed == local
-    lines = [startup_json(item) for item in local if isinstance(item, StartCheck)]
-    assert lines == [startup_json(item) for item in distributed if isinstance(item, StartCheck)]
+    lines = [startup_row(item) for item in local if isinstance(item, StartCheck)]
+    assert lines == [startup_row(item) for item in distributed if isinstance(item, StartCheck)]
     assert errors == []
 
 

@@ -25,7 +25,7 @@ RANKS = [
     {"diff"},
     {"convert", "stats", "repair"},
     {"state"},
-    {"restore", "spark", "library", "kafka07", "zookeeper", "tiered"},
+    {"restore", "serve", "spark", "library", "kafka07", "zookeeper", "tiered"},
     {"cli", "testing"},
 ]
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
@@ -144,6 +144,18 @@ def test_parts_of_repair() -> None:
         for path in (ROOT / "repair" / part).glob("*.py"):
             for imported in imports(path):
                 assert not imported.startswith("kdump.repair") or imported.startswith(known), f"{path.name}: {imported}"
+
+
+def test_worlds_are_known_at_the_edge_only() -> None:
+    """Who prints saved requests or older texts names the package; everybody else asks ``kdump.worlds``."""
+    edges = {"kdump.kafka07": ["frame.py"], "kdump.zookeeper": [], "kdump.dump.dialects": ["java_options.py"]}
+    for world, expected in edges.items():
+        folder = ROOT.parent / Path(*world.split("."))
+        others = [path for path in MODULES if folder not in path.parents]
+        knows = [
+            path.name for path in others if any(f"{imported}.".startswith(f"{world}.") for imported in imports(path))
+        ]
+        assert knows == expected
 
 
 CHANGES_FILES = {

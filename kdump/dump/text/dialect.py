@@ -28,7 +28,7 @@ class TooNewError(Exception):
 
 
 class Dialect(ReportStyle):
-    """DumpLogSegments of the newest Kafka. What an older one does in another way is in ``dialects``."""
+    """DumpLogSegments of the newest Kafka. What an older one does in another way is in ``dump.dialects``."""
 
     version: ClassVar[str] = NEWEST.name
     release: ClassVar = NEWEST

@@ -66,4 +66,4 @@ def answer_text(answer: Answer, *, width: int, color: bool) -> str:
 
 
 def _json(row: Mapping[str, Any]) -> str:
-    return json_line(list(row), list(row.values()))
+    return json_line(row)

@@ -13,6 +13,7 @@ from kdump.diff.comparison import DifferenceKind
 from kdump.diff.contents import StoredRecord
 from kdump.diff.run import ReportedRecord
 from kdump.diff.shown import RecordDifference
+from kdump.rows.scalarlines import json_line
 from tests.harness.plainoutput import dumps, json_value
 
 SAME = st.sampled_from([b"", b"a" * 39, b"a" * 41, b"a" * 70, b'"' * 25, "ä".encode() * 50, b"\xff" * 40])
@@ -50,7 +51,7 @@ def test_the_place_where_values_part_is_seen(values: list[bytes | None]) -> None
 @given(st.lists(VALUES, min_size=2, max_size=3))
 @QUIET
 def test_records_as_json(values: list[bytes | None]) -> None:
-    text = report.record_json(reported(*values))
+    text = json_line(report.record_row(reported(*values)))
     members = json.loads(text)
     assert [one["value"] for one in members["records"]] == [json_value(value) for value in values]
     assert text == dumps(members) + "\n"

@@ -38,7 +38,7 @@ def test_the_range_that_is_equal(tmp_path: Path) -> None:
         ((one, empty), None, None),
         ((one, recreated), (0, 14), None),
     ):
-        (report,) = diff([str(path) for path in paths], DiffOptions(), fail)
+        (report,) = diff([resolve(str(path)) for path in paths], DiffOptions(), fail)
         assert isinstance(report, PartitionReport)
         assert (report.common, report.equal_to) == (common, equal_to)
 
@@ -50,7 +50,7 @@ def test_a_copy_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     log.unlink()
     log.symlink_to(one / f"{0:020}.log")
     errors: list[KdumpError] = []
-    (report,) = diff([str(one), str(other)], DiffOptions(), errors.append)
+    (report,) = diff([*map(resolve, [str(one), str(other)])], DiffOptions(), errors.append)
     assert isinstance(report, PartitionReport)
     assert [copy.path for copy in report.copies] == [str(one)]
     assert [error.code for error in errors] == [Codes.LINK_OUTSIDE]
@@ -61,7 +61,7 @@ def test_a_second_manifest(tmp_path: Path) -> None:
     for name in ("m1", "m2"):
         (tmp_path / name).write_text(f'# {{"type":"manifest","version":1,"paths":["{one}"]}}\n')
     errors: list[KdumpError] = []
-    list(diff([str(tmp_path / "m1"), str(tmp_path / "m2"), str(one)], DiffOptions(), errors.append))
+    list(diff([*map(resolve, [str(tmp_path / "m1"), str(tmp_path / "m2"), str(one)])], DiffOptions(), errors.append))
     assert [error.code for error in errors] == [Codes.MANIFEST]
 
 
@@ -75,7 +75,7 @@ def test_each_copy_is_compared_with_what_the_manifest_says_of_it(tmp_path: Path)
     manifest.write_text("".join(manifest_lines([*map(resolve, paths)], fail)))
 
     def changed(*given: str) -> list[tuple[str, ...]]:
-        items = list(diff([str(manifest), *given], DiffOptions(), fail))
+        items = list(diff([*map(resolve, [str(manifest), *given])], DiffOptions(), fail))
         assert not [one for one in items if not isinstance(one, PartitionReport)]
         reports = [one for one in items if isinstance(one, PartitionReport)]
         return [
@@ -94,12 +94,12 @@ def test_each_copy_is_compared_with_what_the_manifest_says_of_it(tmp_path: Path)
     make_log_directory(tmp_path / "n3", node=3)
     errors: list[KdumpError] = []
     # Nobody knows which of the two it stands for.
-    (report,) = diff([str(manifest), str(tmp_path / "n3")], DiffOptions(), errors.append)
+    (report,) = diff([*map(resolve, [str(manifest), str(tmp_path / "n3")])], DiffOptions(), errors.append)
     assert isinstance(report, PartitionReport)
     told = [one.copies for one in report.differences if one.kind is DifferenceKind.CHANGED]
     assert ([error.code for error in errors], told) == ([Codes.MANIFEST], [(1, 0)])
     log.write_bytes(b"".join(batch.data() for batch in [*row(0), *row(10, value=b"x")]))
-    items = list(diff([str(manifest), *paths], DiffOptions(), fail))
+    items = list(diff([*map(resolve, [str(manifest), *paths])], DiffOptions(), fail))
     (report,) = [one for one in items if isinstance(one, PartitionReport)]
     assert [one.copies for one in report.differences if one.kind is DifferenceKind.CHANGED] == [(3, 1)]
 
@@ -113,6 +113,8 @@ def test_a_manifest_of_too_many_copies_of_a_partition(tmp_path: Path) -> None:
     for count, codes in ((64, []), (65, [Codes.MANIFEST])):
         manifest.write_text("".join([head, *lines, partition * (count - 1)]))
         errors: list[KdumpError] = []
-        reports = [one for one in diff([str(manifest), str(one)], DiffOptions(), errors.append) if not codes]
+        reports = [
+            one for one in diff([*map(resolve, [str(manifest), str(one)])], DiffOptions(), errors.append) if not codes
+        ]
         assert [error.code for error in errors] == codes
         assert [len(one.copies) for one in reports if isinstance(one, PartitionReport)] == [1 + count] * (not codes)

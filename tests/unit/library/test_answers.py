@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 import kdump
-from kdump.library.objects import snake_case
+from kdump.rows.schema import snake_case
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import Captures, names_with_logs
 from tests.harness.cli_runs import kdump as command
@@ -79,6 +81,26 @@ class TestCaptures:
         assert [plan.is_damaged for plan in found] == [row["isDamaged"] for row in expected]
 
 
+def test_a_row(captures: Captures) -> None:
+    path = path_of(captures, "4.3.1/v2-none-0")
+    [row] = kdump.figures(path, by="partition")
+    members = row.to_dict()
+    assert {name: getattr(row, snake_case(name)) for name in members} == members
+    assert {"max_offset", "to_dict", *map(snake_case, members)} <= set(dir(row))
+    assert f" max_offset={row.max_offset} " in repr(row)
+    for wrong in ("maxOffset", "offset", "_offset"):
+        with pytest.raises(AttributeError, match=f"'{wrong}'"):
+            getattr(row, wrong)
+    assert pickle.loads(pickle.dumps(row)) == row == copy(row) != kdump.figures(path, by="topic")[0]
+    members.clear()
+    assert row.records == row.to_dict()["records"]
+
+
+def test_rows_of_flat_objects_have_a_hash(captures: Captures) -> None:
+    path = str(captures.root / "4.3.1" / "__consumer_offsets-0")
+    assert len({*kdump.group_offsets(path), *kdump.group_offsets(path)}) == len(kdump.group_offsets(path))
+
+
 def test_group_offsets(captures: Captures) -> None:
     paths = [str(captures.root / "4.3.1" / f"__consumer_offsets-{number}") for number in (0, 2)]
     expected = told("state", "--at", "2100-01-01", *paths, type_="committedOffset")
@@ -91,6 +113,16 @@ def test_group_offsets(captures: Captures) -> None:
     middle = sorted(offset.timestamp for offset in found)[len(found) // 2]
     early = told("state", "--at", str(middle), *paths, type_="committedOffset")
     assert [offset.to_dict() for offset in kdump.group_offsets(paths, at=middle)] == early != expected
+
+
+@pytest.mark.slow
+def test_starts_of_the_directories_of_a_broker(tmp_path: Path) -> None:
+    """Of several directories the metadata says what becomes of each."""
+    paths = [str(path) for path in sorted((unpack_cases("strays", tmp_path) / "futures").glob("n2-*"))]
+    found = kdump.start_prediction(paths, now=1_800_000_000_000)
+    expected = told("verify", "--startup", "--now", "1800000000000", *paths, type_="startup")
+    assert [start.to_dict() for start in found] == expected
+    assert {"served", "stray", "future"} <= {start.fate for start in found}
 
 
 def test_a_path_without_groups(captures: Captures) -> None:

@@ -29,10 +29,12 @@ def test_a_project(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout
     wrong = tmp_path / "wrong.py"
     wrong.write_text(
-        'import kdump\n\nkdump.scan("x", on_damage="ignore")\nfor record in kdump.scan("x"):\n    record.keys\n'
+        'import kdump\n\nkdump.scan("x", on_damage="ignore")\nkdump.cluster_state("x").partition\n'
+        'for record in kdump.scan("x"):\n    record.keys\n'
     )
     run = checked(wrong, tmp_path)
     assert [line.rpartition("[")[2] for line in run.stdout.splitlines() if "error" in line and "[" in line] == [
         "arg-type]",
+        "attr-defined]",
         "attr-defined]",
     ]

@@ -77,8 +77,7 @@ class Counting:
         yield os.getpid(), self.calls
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 7])
-@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize(("jobs", "size"), [(1, 3), (7, 1)])
 def test_in_the_order_of_the_items(jobs: int, size: int) -> None:
     work = Work(counted, PLAIN.pack, PLAIN.unpack)
     tasks = [list(range(first, min(first + size, 20))) for first in range(0, 20, size)]
@@ -96,8 +95,7 @@ def test_large_results_wait_for_their_turn(most_held: int) -> None:
     assert [first, *found] == [result for item in range(5) for result in large(item)]
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
-@pytest.mark.parametrize("size", [1, 5, 20])
+@pytest.mark.parametrize(("jobs", "size"), [(1, 20), (3, 5)])
 def test_a_killed_process_is_an_error_of_its_item(jobs: int, size: int) -> None:
     """The other items of its task are done."""
     work = Work(partial(killed_at, deadly=7), PLAIN.pack, PLAIN.unpack, lost=told)
@@ -141,12 +139,13 @@ def test_a_process_keeps_what_does_the_work() -> None:
 
 
 def test_progress_is_of_all_items() -> None:
-    seen: list[tuple[str, int, int | None]] = []
+    seen: list[tuple[str, int]] = []
     work = Work(counted, PLAIN.pack, PLAIN.unpack, size=lambda item: 10)
-    pool = ProcessPool(2, progress=lambda what, done, size: seen.append((what, done, size)))
+    pool = ProcessPool(2, progress=lambda *step: seen.append(step))
     list(pool([[1, 2], [3]], work))
-    assert {(what, size) for what, _, size in seen} == {("3 logs", 30)}
-    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+    assert {what for what, _ in seen} == {"3 logs"}
+    assert [done for _, done in seen] == sorted(done for _, done in seen)
+    assert seen[-1][1] == 30
 
 
 def test_who_closes_the_results_ends_the_processes() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.cli import engine_options
+from kdump.cli import engine
 from kdump.cli.main import cli
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.fast import policy
@@ -51,7 +51,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small logs are work for a pool too."""
-    monkeypatch.setattr(engine_options, "LEAST_FOR_POOL", 0)
+    monkeypatch.setattr(engine, "LEAST_FOR_POOL", 0)
     monkeypatch.setattr(judging, "SMALL_LOG", -1)
 
 

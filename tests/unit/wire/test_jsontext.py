@@ -81,7 +81,7 @@ def test_blocks_are_the_same_json(value: Any, indent: int | None) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_collections_are_arrays(count: int) -> None:
+def test_enums_are_their_values(count: int) -> None:
     rows = [{"number": number, "severity": Severity.ERROR} for number in range(count)]
     plain = [{"number": number, "severity": Severity.ERROR.value} for number in range(count)]
     for indent in (None, 1):

@@ -12,7 +12,7 @@ from kdump.zookeeper.changes import node_changes
 from kdump.zookeeper.kafkanodes import kafka_rows
 from kdump.zookeeper.restore import restore, tree_at
 from kdump.zookeeper.secrets import data_without_secrets
-from kdump.zookeeper.tree import OPEN_ACL, Release, ZNode, ZNodeTree
+from kdump.zookeeper.tree import OPEN_ACL, ServerRelease, ZNode, ZNodeTree
 from tests.harness.archives import unpack_cases
 from tests.harness.zookeepercases import data_set
 
@@ -78,7 +78,7 @@ def test_kafka_07(root: Path) -> None:
 
 @pytest.mark.parametrize("data", [None, b"", b"\xff", b"[]", b"7", b"null", b"{", b'{"partitions":[]}', b"[" * 5000])
 def test_odd_data(data: bytes | None) -> None:
-    tree = ZNodeTree.initial(Release.V36)
+    tree = ZNodeTree.initial(ServerRelease.V36)
     for path in (
         "/brokers", "/brokers/ids", "/brokers/ids/x", "/brokers/topics", "/brokers/topics/t", "/controller",
         "/config", "/config/users", "/config/users/u", "/kafka-acl", "/kafka-acl/Topic", "/kafka-acl/Topic/t",
@@ -91,7 +91,7 @@ def test_odd_data(data: bytes | None) -> None:
 
 def with_data(data: bytes) -> ZNodeTree:
     """Nodes of every kind with these data."""
-    tree = ZNodeTree.initial(Release.V36)
+    tree = ZNodeTree.initial(ServerRelease.V36)
     for path in (
         "/brokers", "/brokers/ids", "/brokers/ids/1", "/brokers/topics", "/brokers/topics/t", "/config",
         "/config/topics", "/config/topics/t", "/kafka-acl", "/kafka-acl/Topic", "/kafka-acl/Topic/t",
@@ -129,7 +129,7 @@ def test_secrets_beside_half_a_character() -> None:
 @pytest.mark.parametrize("member", ["partitions", "adding_replicas", "config", "acls"])
 @pytest.mark.parametrize("value", ["7", '"x"', "[7]", '{"0": 7}', "null"])
 def test_odd_members(member: str, value: str) -> None:
-    tree = ZNodeTree.initial(Release.V36)
+    tree = ZNodeTree.initial(ServerRelease.V36)
     data = f'{{"partitions": {{"0": [1]}}, "{member}": {value}}}'.encode()
     for path in (
         "/brokers", "/brokers/topics", "/brokers/topics/t", "/config", "/config/topics", "/config/topics/t",

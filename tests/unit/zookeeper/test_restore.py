@@ -16,7 +16,7 @@ from kdump.zookeeper import restore as restoring
 from kdump.zookeeper.datafiles import data_sets
 from kdump.zookeeper.releases import release_of
 from kdump.zookeeper.restore import RestoredTree, follows, last_zxid_at, restore, tree_at
-from kdump.zookeeper.tree import Release, ZNodeTree
+from kdump.zookeeper.tree import ServerRelease, ZNodeTree
 from kdump.zookeeper.txnlog import EndKind, TxnLog
 from tests.harness.archives import unpack_cases
 from tests.harness.zookeepercases import (
@@ -65,7 +65,7 @@ def test_restored_trees(root: Path) -> None:
         assert shown(found.tree) == by_path(truth["nodes"]), path
         sessions = {hex(session % (1 << 64)): timeout for session, timeout in found.tree.sessions.items()}
         assert (found.last_zxid, sessions, found.failure) == (truth["lastZxid"], truth["sessions"], None)
-        if found.tree.release > Release.V33:
+        if found.tree.release > ServerRelease.V33:
             assert found.replayed == truth["replayed"]
 
 
@@ -86,10 +86,10 @@ def test_damaged_directories(root: Path) -> None:
 
 def test_digests(root: Path) -> None:
     """The digest of the tree after each transaction is the one that ZooKeeper wrote beside it."""
-    tree = ZNodeTree.initial(Release.V36)
+    tree = ZNodeTree.initial(ServerRelease.V36)
     seen = 0
     for file in data_set(root / "3.9.1" / "data").logs:
-        for entry in TxnLog.of(file, Release.V36).entries():
+        for entry in TxnLog.of(file, ServerRelease.V36).entries():
             tree.apply(entry.transaction)
             if entry.transaction.digest is not None:
                 seen += 1
@@ -99,13 +99,13 @@ def test_digests(root: Path) -> None:
 
 def test_releases(root: Path) -> None:
     found = {name: release_of(data_set(root / name / "data")) for name in ("0.7.0", "1.1.1", "3.9.1")}
-    assert found == {"0.7.0": Release.V33, "1.1.1": Release.V34, "3.9.1": Release.V36}
+    assert found == {"0.7.0": ServerRelease.V33, "1.1.1": ServerRelease.V34, "3.9.1": ServerRelease.V36}
     # Snapshots alone tell it too.
     for name, release in found.items():
         snapshots = sorted((root / name / "data" / "version-2").glob("snapshot.*"))
         for snapshot in snapshots:
             [alone] = data_sets([str(snapshot)])
-            tells = snapshot.name != "snapshot.0" or release is Release.V36
+            tells = snapshot.name != "snapshot.0" or release is ServerRelease.V36
             assert not tells or release_of(alone) == release, snapshot
 
 
@@ -210,9 +210,9 @@ def test_follows(zxid: int, before: int, expected: bool) -> None:
 
 def test_every_cut_of_a_log_ends_quietly(root: Path) -> None:
     data = (root / "3.9.1" / "data" / "version-2" / "log.ba").read_bytes().rstrip(b"\0")
-    whole = list(TxnLog(data, Release.V36).entries())
+    whole = list(TxnLog(data, ServerRelease.V36).entries())
     for size in range(16, len(data)):
-        log = TxnLog(data[:size], Release.V36)
+        log = TxnLog(data[:size], ServerRelease.V36)
         found = list(log.entries())
         assert found == whole[: len(found)]
         assert log.end.kind is not EndKind.FAILURE
@@ -233,10 +233,10 @@ def test_every_flipped_byte_of_a_file_is_no_traceback(root: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("version", "release"), [("3.4.6", Release.V34), ("3.5.9", Release.V35), ("3.8.4", Release.V36)]
+    ("version", "release"), [("3.4.6", ServerRelease.V34), ("3.5.9", ServerRelease.V35), ("3.8.4", ServerRelease.V36)]
 )
 @pytest.mark.slow
-def test_mutants(mutants: Path, version: str, release: Release) -> None:
+def test_mutants(mutants: Path, version: str, release: ServerRelease) -> None:
     """Directories with random damage, against what the real FileTxnSnapLog restores of them."""
     truths = sorted((mutants / version).glob("*.truth"))
     assert len(truths) == 25

@@ -7,7 +7,7 @@ from zlib import adler32
 
 from kdump.zookeeper.jute import AccessRule
 from kdump.zookeeper.snapshotfile import parse_snapshot_content
-from kdump.zookeeper.tree import OPEN_ACL, Release, ZNode, ZNodeTree
+from kdump.zookeeper.tree import OPEN_ACL, ServerRelease, ZNode, ZNodeTree
 
 _SEAL_END = b"\0\0\0\1/"
 
@@ -28,7 +28,7 @@ def snapshot(acls: list[tuple[int, list[int]]], nodes: list[bytes]) -> bytes:
 
 
 def tree_of(acls: list[tuple[int, list[int]]], nodes: list[bytes]) -> ZNodeTree:
-    return parse_snapshot_content(snapshot(acls, nodes), Release.V36).tree
+    return parse_snapshot_content(snapshot(acls, nodes), ServerRelease.V36).tree
 
 
 def test_the_last_acl_of_a_number_counts() -> None:
@@ -53,7 +53,7 @@ def test_an_acl_may_have_the_number_of_the_open_one() -> None:
 
 
 def test_the_nodes_of_a_session() -> None:
-    tree = ZNodeTree.initial(Release.V36)
+    tree = ZNodeTree.initial(ServerRelease.V36)
     for path in ("/a", "/b", "/b", "/c"):
         tree.put(path, ZNode(None, None, owner=5))
     tree.put("/d", ZNode(None, None, owner=6))

@@ -11,7 +11,7 @@ from kdump.zookeeper.datafiles import DataSet
 from kdump.zookeeper.kafkanodes import kafka_rows
 from kdump.zookeeper.restore import RestoredTree
 from kdump.zookeeper.state import ServerTree
-from kdump.zookeeper.tree import Release, ZNode, ZNodeTree
+from kdump.zookeeper.tree import ServerRelease, ZNode, ZNodeTree
 
 
 class Row(dict[str, Any]):
@@ -36,7 +36,7 @@ def test_a_page_holds_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         return map(Row, made(*args, **options))
 
     monkeypatch.setattr("kdump.zookeeper.state.kafka_rows", counted)
-    tree = ZNodeTree.initial(Release.V36)
+    tree = ZNodeTree.initial(ServerRelease.V36)
     partitions = ",".join(f'"{number}":[1]' for number in range(3000))
     for path, data in {
         "/brokers": "",

@@ -10,7 +10,7 @@ import pytest
 from kdump.wire import rangeadler
 from kdump.zookeeper import txnlog
 from kdump.zookeeper.transactions import TxnType
-from kdump.zookeeper.tree import Release
+from kdump.zookeeper.tree import ServerRelease
 from kdump.zookeeper.txnlog import EndKind, TxnLog
 
 HEAD = struct.pack(">iiq", txnlog.LOG_MAGIC, 2, 0)
@@ -34,7 +34,7 @@ def test_transactions_after_damage_are_found() -> None:
     unknown = entry(struct.pack(">qiqqi", 1, 0, 3, 0, 99) + create_session(7))
     data = HEAD + create_session(1) + b"damage" + create_session(2) + unknown + create_session(4) + bytes(50)
     # What lies within a transaction of an unknown type is its content.
-    assert later(TxnLog(data, Release.V36)) == [2, 4]
+    assert later(TxnLog(data, ServerRelease.V36)) == [2, 4]
 
 
 def test_a_multi_in_a_multi_is_not_looked_into() -> None:
@@ -42,7 +42,7 @@ def test_a_multi_in_a_multi_is_not_looked_into() -> None:
     body = b""
     for _ in range(3000):
         body = struct.pack(">iii", 1, 14, len(body)) + body
-    (one,) = TxnLog(HEAD + entry(struct.pack(">qiqqi", 1, 0, 5, 0, 14) + body), Release.V36).entries()
+    (one,) = TxnLog(HEAD + entry(struct.pack(">qiqqi", 1, 0, 5, 0, 14) + body), ServerRelease.V36).entries()
     (part,) = one.transaction.body.parts
     assert part.type is TxnType.MULTI
     assert not part.parts
@@ -62,5 +62,5 @@ def test_lengths_that_lie_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
     claim = struct.pack(">q4s", 0x42424242, struct.pack(">i", 100_000 // 12 * 12 - 8))
     data = HEAD + create_session(1) + b"damage" + claim * 20_000 + create_session(5)
     assert data[len(HEAD) + 49 + 6 + 12 + 100_000 // 12 * 12 - 8] == 0x42
-    assert later(TxnLog(data, Release.V36)) == [5]
+    assert later(TxnLog(data, ServerRelease.V36)) == [5]
     assert hashed < 3 * 1024 * 20_000

@@ -1,4 +1,4 @@
-"""``--engine``, ``--jobs``, ``--master`` and ``--conf``: where a command works.
+"""Where a command works: in this process, in several, or on Spark.
 
 Source: docs/contract.md#10-engines.
 """
@@ -6,18 +6,15 @@ Source: docs/contract.md#10-engines.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-import click
-
-from kdump.cli.arguments import EngineArguments, JobsArguments
 from kdump.cli.common import show_log
 from kdump.cli.console import Console
-from kdump.cli.options import OptionGroup, option
+from kdump.cli.options.shared import EngineArguments, JobsArguments
 from kdump.codes import Codes, KdumpError
 from kdump.inputs import Input, log_paths
 from kdump.log import files
@@ -30,8 +27,6 @@ if TYPE_CHECKING:
     from kdump.tasks.pool import ProcessPool
     from kdump.tasks.work import Runner
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
 LEAST_FOR_POOL: Final = 64 << 20
 """Bytes of logs. To read fewer, a second process is not worth its start."""
 LEAST_FOR_SPARK: Final = 32 << 30
@@ -40,89 +35,6 @@ LEAST_FOR_SPARK: Final = 32 << 30
 See "Which engine" in kdump-spark(7) for how it was measured.
 """
 _TASKS_A_PROCESS: Final = 4
-_MASTER: Final = re.compile(r"local$|local\[.+\]$|local-cluster\[.+\]$|yarn$|(?:spark|k8s|sc)://.")
-
-
-class _Master(click.ParamType[str]):
-    """The URL of a cluster. Its beginning is checked, as Spark answers a wrong one with a stack trace."""
-
-    name = "URL"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The same."""
-        if _MASTER.match(str(value)) is None:
-            self.fail(f"'{value}' is none of local[N], spark://..., yarn, k8s://..., sc://...", param, ctx)
-        return str(value)
-
-
-class _Setting(click.ParamType[tuple[str, str]]):
-    """``K=V``."""
-
-    name = "setting"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """(K, V)."""
-        name, equals, setting = str(value).partition("=")
-        if not equals or not name:
-            self.fail(f"'{value}' is not of the form K=V", param, ctx)
-        return name, setting
-
-
-def spark_options(function: _Function) -> _Function:
-    """The options of where a command works; it takes them as ``engine``, ``master`` and ``conf``."""
-    for each in (
-        option(
-            OptionGroup.LIMITS,
-            "--conf",
-            multiple=True,
-            type=_Setting(),
-            metavar="K=V",
-            help="A setting of Spark; may be repeated.",
-        ),
-        option(
-            OptionGroup.LIMITS,
-            "--master",
-            type=_Master(),
-            metavar="URL",
-            help="Run on this Spark cluster: local[N], spark://..., yarn, k8s://..., sc://...",
-        ),
-        option(
-            OptionGroup.LIMITS,
-            "--engine",
-            type=click.Choice(["auto", "local", "spark"]),
-            default="auto",
-            help="auto: Spark with --master or for 32 GiB of logs or more, if it is installed and no broker "
-            "runs here; else this machine.",
-        ),
-    ):
-        function = each(function)
-    return function
-
-
-def engine_options(function: _Function) -> _Function:
-    """The options of where a command works that can use several processes: also ``jobs``."""
-    jobs = option(
-        OptionGroup.LIMITS,
-        "-j",
-        "--jobs",
-        type=click.IntRange(1),
-        metavar="N",
-        show_default="as many as there are cores; 1 if a broker runs here",
-        help="Work in N processes, if there are 64 MiB of logs or more.",
-    )
-    return jobs(spark_options(function))
-
-
-def no_jobs_option(function: _Function) -> _Function:
-    """Refuse ``-j``, which other commands take, with a reason."""
-
-    def refuse(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
-        if value is not None:
-            raise click.UsageError(f"{ctx.info_name} prints from one process: -j does not go with it")
-
-    return option(OptionGroup.LIMITS, "-j", "--jobs", hidden=True, expose_value=False, callback=refuse, metavar="N")(
-        function
-    )
 
 
 class Engine:
@@ -182,7 +94,7 @@ def choose_engine(
             return Engine()
         from kdump.tasks.pool import ProcessPool
 
-        pool = ProcessPool(jobs, rate=given.rate, progress=console.progress)
+        pool = ProcessPool(jobs, rate=given.rate, progress=console.progress.show)
         return Engine(pool=pool, jobs=jobs)
     from kdump.spark.sessions import session, where, why_not
 
@@ -210,7 +122,7 @@ def _choice(given: EngineArguments, inputs: Sequence[Input], only_here: str | No
     may_be_spark = given.engine == "auto" and jobs is None and given.rate is None and not given.idle
     if prints and not may_be_spark:
         return False, 1, "it prints from one process"
-    size = _log_bytes(inputs, LEAST_FOR_SPARK if may_be_spark else LEAST_FOR_POOL)
+    size = log_bytes(inputs, LEAST_FOR_SPARK if may_be_spark else LEAST_FOR_POOL)
     least = LEAST_FOR_SPARK if prints else LEAST_FOR_POOL
     if size < least:
         return False, 1, f"less than {_shown(least)} of logs"
@@ -228,7 +140,7 @@ def _choice(given: EngineArguments, inputs: Sequence[Input], only_here: str | No
     return missing is None, cores, reason if missing is None else f"{reason}. {missing}"
 
 
-def _log_bytes(inputs: Iterable[Input], enough: int) -> int:
+def log_bytes(inputs: Iterable[Input], enough: int = sys.maxsize) -> int:
     """The bytes on disk of the logs that inputs mean. Nothing more is looked at once they are ``enough``."""
     total = 0
     for log in log_paths(inputs):

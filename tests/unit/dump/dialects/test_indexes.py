@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.dump.text import olderindexes
+from kdump.dump.dialects import indexes
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.dumpoptions import text_dump
 from tests.harness.inprocess import run_in_process
@@ -24,8 +24,8 @@ def test_empty_batches_are_passed_once(tmp_path: Path, monkeypatch: pytest.Monke
         asked.append(arguments)
         return batch_at(*arguments)  # type: ignore[arg-type]
 
-    batch_at = olderindexes.batch_at
-    monkeypatch.setattr(olderindexes, "batch_at", counted)
+    batch_at = indexes.batch_at
+    monkeypatch.setattr(indexes, "batch_at", counted)
     outcome = run_in_process([str(tmp_path / "0.index")], text_dump(dialect="1.1"))
     assert outcome.stdout.decode().splitlines()[1:] == [f"offset: 40 position: {position}" for _, position in entries]
     assert len(asked) == 41

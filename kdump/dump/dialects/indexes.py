@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from kdump.codes import Codes, DamageError
+from kdump.dump.dialects.lines import too_new
 from kdump.dump.text.batches import BatchSearch, batch_at
 from kdump.dump.text.indexes import NO_TIMESTAMP, DumpedIndex, bad_entry, index_search
-from kdump.dump.text.olderlines import too_new
 from kdump.dump.text.options import TextOptions
 from kdump.dump.text.reports import Reports
 from kdump.dump.text.timestamps import MaxTimestamps

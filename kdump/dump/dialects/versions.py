@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Codes, DamageError
+from kdump.dump.dialects.lines import DialectLines, OlderPrinter
 from kdump.dump.text.dialect import Dialect
 from kdump.dump.text.offsets import LaterContinuity, OffsetContinuity
-from kdump.dump.text.olderlines import DialectLines, OlderPrinter
 from kdump.dump.text.options import TextOptions
 from kdump.dump.text.reports import Pairs
 from kdump.format import control
@@ -61,7 +61,7 @@ class Kafka43(Dialect):
 
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
         """See Dialect."""
-        from kdump.dump.text.olderdecoders import decoder_4_3
+        from kdump.dump.dialects.decoders import decoder_4_3
 
         return decoder_4_3(decoder, goes_on=goes_on)
 
@@ -90,7 +90,7 @@ class Kafka41(Kafka43):
 
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
         """See Dialect."""
-        from kdump.dump.text.olderdecoders import decoder_4_1
+        from kdump.dump.dialects.decoders import decoder_4_1
 
         return decoder_4_1(decoder, goes_on=goes_on)
 
@@ -124,7 +124,7 @@ class Kafka39(Kafka41):
 
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
         """See Dialect."""
-        from kdump.dump.text.olderdecoders import decoder_3_9
+        from kdump.dump.dialects.decoders import decoder_3_9
 
         return decoder_3_9(decoder, goes_on=goes_on)
 
@@ -132,7 +132,7 @@ class Kafka39(Kafka41):
         """See Dialect."""
         if error.code is not Codes.SNAPSHOT_SCHEMA:
             return error.message
-        from kdump.dump.text.oldersnapshots import schema_complaint
+        from kdump.dump.dialects.snapshots import schema_complaint
 
         return schema_complaint(read_whole(path))
 
@@ -167,7 +167,7 @@ class Kafka28(Kafka39):
 
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
         """See Dialect."""
-        from kdump.dump.text.olderdecoders import decoder_2_8
+        from kdump.dump.dialects.decoders import decoder_2_8
 
         return decoder_2_8(decoder)
 
@@ -226,13 +226,13 @@ class Kafka11(Kafka28):
 
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
         """See Dialect."""
-        from kdump.dump.text.olderdecoders import decoder_1_1
+        from kdump.dump.dialects.decoders import decoder_1_1
 
         return decoder_1_1(decoder)
 
     def index(self) -> type[DumpedIndex]:
         """See Dialect."""
-        from kdump.dump.text.olderindexes import IndexByFirstRecord
+        from kdump.dump.dialects.indexes import IndexByFirstRecord
 
         return IndexByFirstRecord
 
@@ -274,13 +274,13 @@ class Kafka010(Kafka11):
 
     def index(self) -> type[DumpedIndex]:
         """See Dialect."""
-        from kdump.dump.text.olderindexes import Index010
+        from kdump.dump.dialects.indexes import Index010
 
         return Index010
 
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
         """See Dialect."""
-        from kdump.dump.text.olderdecoders import decoder_0_10
+        from kdump.dump.dialects.decoders import decoder_0_10
 
         return decoder_0_10(decoder)
 
@@ -311,13 +311,13 @@ class Kafka08(Kafka010):
 
     def index(self) -> type[DumpedIndex]:
         """See Dialect."""
-        from kdump.dump.text.olderindexes import Index08
+        from kdump.dump.dialects.indexes import Index08
 
         return Index08
 
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
         """See Dialect."""
-        from kdump.dump.text.olderdecoders import own_decoder
+        from kdump.dump.dialects.decoders import own_decoder
 
         return own_decoder(decoder)
 

@@ -1,19 +1,17 @@
-"""What came of a repair, or would come of it, as JSON."""
+"""What came of a repair, or would come of it, as a row."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from kdump.repair.account import account, losses
 from kdump.repair.run import Repaired
 from kdump.repair.startreport import starts_members
-from kdump.wire.jsontext import json_blocks
+from kdump.rows.schema import Row
 
 
-def repair_json(repaired: Repaired) -> Iterator[bytes]:
-    """The result as a JSON object in one line, in blocks."""
+def repair_row(repaired: Repaired) -> Row:
+    """The result as a row."""
     plan = repaired.plan
-    members = {
+    return {
         "type": "repair",
         "path": plan.target,
         "way": plan.mode.value,
@@ -38,4 +36,3 @@ def repair_json(repaired: Repaired) -> Iterator[bytes]:
         "starts": None if repaired.starts is None else starts_members(repaired.starts),
         "logs": account(plan),
     }
-    return json_blocks(members)

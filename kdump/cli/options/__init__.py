@@ -1,0 +1,1 @@
+"""The options of each command, each declared once."""

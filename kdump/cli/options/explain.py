@@ -1,0 +1,22 @@
+"""Options of ``kdump explain``."""
+
+from __future__ import annotations
+
+import click
+
+from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
+from kdump.cli.options.shared import ColorArguments, LimitArguments, TierArguments
+from kdump.cli.params import FilePosition
+
+
+class ExplainArguments(TierArguments, ColorArguments, LimitArguments):
+    """Options of ``kdump explain``. Sizes and positions are bytes."""
+
+    path: str = argument("PATH", required=True, type=PATH)
+    position: int | None = argument("[POSITION]", type=FilePosition())
+    offset: int | None = option(
+        OptionGroup.READ,
+        "--offset N",
+        "Explain the entry of the log that holds offset N.",
+        type=click.IntRange(0),
+    )

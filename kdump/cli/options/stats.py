@@ -1,0 +1,126 @@
+"""Options of ``kdump stats``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from kdump.cli.conflicts import Conflict, world_facts
+from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
+from kdump.cli.options.shared import (
+    ColorArguments,
+    JobsArguments,
+    LimitArguments,
+    LogArguments,
+    OffsetMapArguments,
+    TierArguments,
+    TopicArguments,
+)
+from kdump.cli.params import ByParam, Moment, OutputFormat, WhatIf, WhatIfParam
+
+
+class StatsArguments(
+    TierArguments, TopicArguments, LogArguments, OffsetMapArguments, ColorArguments, JobsArguments, LimitArguments
+):
+    """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
+
+    about: ClassVar[Mapping[OptionGroup, str]] = {
+        OptionGroup.QUESTIONS: "kdump answers these in place of the figures, in this process."
+    }
+    local_only = ("--what-if", "--offsets-for")
+    conflicts: ClassVar[tuple[Conflict, ...]] = (
+        Conflict(
+            "--quick", excludes=("contents",), message="--by {other} reads every record, it does not go with --quick"
+        ),
+        Conflict("--output reset-csv", needs=("--offsets-for",)),
+        Conflict(
+            excludes=("a file of another world",),
+            message="{other} is of another world than logs: kdump state shows it",
+        ),
+    )
+
+    paths: tuple[str, ...] = argument("PATH...", many=True, type=PATH)
+    by: str = option(
+        OptionGroup.COUNT,
+        "--by WHAT",
+        "What a group is: segment, partition, topic, producer, codec, magic, leader-epoch, minute, hour, day, key, or "
+        "header:NAME.",
+        """
+        OptionGroup the figures by `segment` (the default), `partition`, `topic`, `producer`, `codec`, `magic`,
+        `leader-epoch`, `minute`, `hour`, `day`, `key` or `header:`*NAME*; see `GROUPS`.
+        """,
+        type=ByParam(),
+        default="segment",
+        excludes=("--what-if", "--offsets-for"),
+    )
+    quick: bool = option(
+        OptionGroup.COUNT,
+        "--quick",
+        "Headers only: nothing is decompressed, no key or value is looked at.",
+        """
+        Read headers only: nothing is decompressed and no record is read. The number of records and their times
+        are those in the headers of their batches. What only the records tell is null.
+        """,
+        excludes=("--what-if", "--offsets-for"),
+    )
+    what_if: tuple[WhatIf, ...] = option(
+        OptionGroup.QUESTIONS,
+        "--what-if QUESTION",
+        "Estimate the effect of other settings: codec, magic, compaction, retention=7d,10GB, or retention "
+        "with the settings of each topic. May be repeated.",
+        """
+        Estimate the effect of other settings: `codec`, `magic`, `compaction` or
+        `retention`[=*LIMIT*[,*LIMIT*]]; may be repeated. See `QUESTIONS`.
+        """,
+        type=WhatIfParam(),
+        multiple=True,
+        excludes=("--offsets-for",),
+        message="{option} and {other} exclude each other",
+    )
+    now: int | None = option(
+        OptionGroup.QUESTIONS,
+        "--now TIME",
+        "With --what-if: the time for which the questions are answered.",
+        """
+        With --what-if: the time for which the question is answered; the default is the time of this machine.
+        *TIME* is in milliseconds since 1970, ISO 8601 (UTC unless it has another zone), or `-1h` (ago; s, m, h,
+        d or w).
+        """,
+        type=Moment(),
+        show_default="the time of this machine",
+        needs=("--what-if",),
+    )
+    offsets_for: int | None = option(
+        OptionGroup.QUESTIONS,
+        "--offsets-for TIME",
+        "The first offset at or after this time in each partition.",
+        "Show the first offset at or after *TIME* in each partition; see `OFFSETS FOR A TIME`.",
+        type=Moment(),
+    )
+    output: str = option(
+        OptionGroup.OUTPUT,
+        "--output",
+        "A human-readable page, or JSON lines. With --offsets-for also reset-csv: offsets for "
+        "kafka-consumer-groups.sh --from-file.",
+        "`table` (the default), `jsonl`, or with --offsets-for `reset-csv`; see `OUTPUT FORMATS`.",
+        type=OutputFormat(["table", "jsonl", "reset-csv"]),
+        default="table",
+    )
+    html: str | None = option(
+        OptionGroup.OUTPUT,
+        "--html FILE",
+        "Write a report with charts too: one file, which a browser shows without a network.",
+        """
+        Also write a report with charts to *FILE*: bytes and records over time, batch sizes, codecs, the
+        heaviest keys, timestamps along the offsets, and damage on a map of the files. The report is one file of
+        about 5 MB that a browser shows without a network, in light or dark as the reader prefers. It replaces
+        an older report, but no other file. If *FILE* is a link, the link stays, and the file that it points to
+        gets the report. This option needs plotly: `pip install 'kafka-kdump[html]'`.
+        """,
+        type=PATH,
+        excludes=("--what-if", "--offsets-for"),
+    )
+
+    def facts(self) -> Mapping[str, str | bool | None]:
+        """``--by`` reads contents; a PATH is of another world."""
+        return {"contents": self.by if self.by.startswith(("key", "header:")) else None, **world_facts(self.paths)}
