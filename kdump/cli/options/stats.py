@@ -13,13 +13,16 @@ from kdump.cli.options.shared import (
     LimitArguments,
     LogArguments,
     OffsetMapArguments,
+    TierArguments,
     TopicArguments,
     broker_version_option,
 )
 from kdump.cli.params import ByParam, Moment, OutputFormat, WhatIf, WhatIfParam
 
 
-class StatsArguments(TopicArguments, LogArguments, OffsetMapArguments, ColorArguments, JobsArguments, LimitArguments):
+class StatsArguments(
+    TierArguments, TopicArguments, LogArguments, OffsetMapArguments, ColorArguments, JobsArguments, LimitArguments
+):
     """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
 
     about: ClassVar[Mapping[OptionGroup, str]] = {

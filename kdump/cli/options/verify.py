@@ -13,6 +13,7 @@ from kdump.cli.options.shared import (
     JobsArguments,
     LimitArguments,
     LogArguments,
+    TierArguments,
     TopicArguments,
     broker_version_option,
 )
@@ -22,7 +23,7 @@ from kdump.format.batch import MAX_INT32
 _OFFSET: Final = click.IntRange(0, 2**63 - 1)
 
 
-class VerifyArguments(TopicArguments, LogArguments, ColorArguments, JobsArguments, LimitArguments):
+class VerifyArguments(TierArguments, TopicArguments, LogArguments, ColorArguments, JobsArguments, LimitArguments):
     """Options of ``kdump verify``. Times are ms since 1970, sizes bytes."""
 
     conflicts: ClassVar[tuple[Conflict, ...]] = (
