@@ -418,6 +418,7 @@ def test_a_giant_log_of_zookeeper(words: tuple[str, ...], tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("words", ["dump", "dump --print-data-log", "dump --output jsonl", "explain"])
+@pytest.mark.slow
 def test_an_entry_that_a_sparse_log_does_not_store(home: Path, words: str) -> None:
     """2 GiB of nothing after a length field came into memory three times."""
     log = min(home.glob("orders-0/*.log"))
@@ -467,8 +468,8 @@ def torn(home: Path) -> Path:
     return home
 
 
-@pytest.mark.parametrize("words", ["", "--salvage", "--salvage --from replica", "--indexes", "-o out"])
-@pytest.mark.parametrize("name", ["zzz", f"{105:020}.index", "leader-epoch-checkpoint"])
+@pytest.mark.parametrize("words", ["", "--salvage --from replica", "-o out"])
+@pytest.mark.parametrize("name", ["zzz", f"{105:020}.index"])
 def test_a_link_to_itself_stops_no_repair(torn: Path, name: str, words: str, tmp_path: Path) -> None:
     shutil.copytree(torn, tmp_path / "replica")
     link = torn / "orders-0" / name
@@ -508,7 +509,7 @@ def test_an_error_that_nobody_expects_names_its_file(home: Path, monkeypatch: py
     def fail(*_: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "a\x1bb")
 
-    monkeypatch.setattr("kdump.repair.run.resolve", fail)
+    monkeypatch.setattr("kdump.repair.run.Repair.of", fail)
     run = kdump("repair", "orders-0", cwd=home)
     assert run.returncode == UNREADABLE
     assert run.stderr == b"kdump: a\\x1bb: Permission denied\n"
