@@ -19,7 +19,7 @@ from kdump.kafka.remotesegments import RemoteSegment, RemoteSegments, SegmentSta
 from kdump.log.names import is_uri
 from kdump.tiered.bucket import Bucket, StoredSegment
 from kdump.tiered.custom import parse_custom_metadata
-from kdump.tiered.manifest import Manifest
+from kdump.tiered.manifest import ObjectManifest
 from kdump.tiered.objects import (
     AIVEN_KINDS,
     EPOCHS,
@@ -30,7 +30,7 @@ from kdump.tiered.objects import (
     SNAPSHOT,
     TIME_INDEX,
     TXN_INDEX,
-    Layout,
+    BucketLayout,
     what_else,
 )
 
@@ -171,7 +171,7 @@ class Audit:
 
     def _contents(self, segment: StoredSegment, record: RemoteSegment | None) -> Iterator[Finding]:
         """What is wrong with the objects of a segment that brokers read."""
-        if segment.name.layout is Layout.LOCAL:
+        if segment.name.layout is BucketLayout.LOCAL:
             if record is not None and LOG in segment.sizes:
                 yield from _size(segment, LOG, record.size)
             return
@@ -197,7 +197,7 @@ class Audit:
         if manifest.sealing is not None and INDEXES in segment.sizes:
             yield from self._sealed(segment, manifest)
 
-    def _sealed(self, segment: StoredSegment, manifest: Manifest) -> Iterator[Finding]:
+    def _sealed(self, segment: StoredSegment, manifest: ObjectManifest) -> Iterator[Finding]:
         """Indexes whose tags do not fit. Without the key nothing is said: reading the log says it."""
         try:
             opening = self._bucket.opening(segment, manifest)
@@ -222,7 +222,7 @@ class Audit:
         counts.update(segments=1, objects=len(segment.sizes), bytes=segment.bytes)
 
 
-def _contradictions(segment: StoredSegment, manifest: Manifest, record: RemoteSegment) -> Iterator[Finding]:
+def _contradictions(segment: StoredSegment, manifest: ObjectManifest, record: RemoteSegment) -> Iterator[Finding]:
     """Where a manifest and the metadata say something else."""
     for what, here, there in (
         ("end offset", manifest.end_offset, record.end_offset),

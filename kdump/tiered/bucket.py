@@ -17,7 +17,7 @@ from kdump.log.source import Source
 from kdump.log.walk import Walk
 from kdump.tiered.chunks import ChunkSource, Opening
 from kdump.tiered.keys import KeyRing
-from kdump.tiered.manifest import LARGEST_MANIFEST, SEALED, ChunkIndex, Manifest, parse_manifest
+from kdump.tiered.manifest import LARGEST_MANIFEST, SEALED, ChunkIndex, ObjectManifest, parse_manifest
 from kdump.tiered.objects import (
     AIVEN_KINDS,
     EPOCHS,
@@ -29,7 +29,7 @@ from kdump.tiered.objects import (
     SNAPSHOT,
     TIME_INDEX,
     TXN_INDEX,
-    Layout,
+    BucketLayout,
     ObjectName,
     parse_object,
 )
@@ -81,7 +81,7 @@ class StoredSegment:
     @property
     def missing(self) -> list[str]:
         """The kinds of objects that a whole segment has and this one has not."""
-        wanted = AIVEN_KINDS if self.name.layout is Layout.AIVEN else LOCAL_KINDS
+        wanted = AIVEN_KINDS if self.name.layout is BucketLayout.AIVEN else LOCAL_KINDS
         return [kind for kind in wanted if kind not in self.sizes]
 
     def path(self, kind: str) -> str:
@@ -105,7 +105,7 @@ class Bucket:
         self.ring = ring
         self._segments: dict[TopicPartitionId, dict[str, StoredSegment]] | None = None
         self._others: list[StoredObject] = []
-        self._manifests: dict[str, Manifest | KdumpError] = {}
+        self._manifests: dict[str, ObjectManifest | KdumpError] = {}
 
     @property
     def segments(self) -> Segments:
@@ -118,7 +118,7 @@ class Bucket:
         self._listed()
         return self._others
 
-    def manifest(self, segment: StoredSegment) -> Manifest:
+    def manifest(self, segment: StoredSegment) -> ObjectManifest:
         """Raises KdumpError: it is missing, cannot be read, or is that of another segment."""
         found = self._manifests.get(segment.stem)
         if found is None:
@@ -135,17 +135,17 @@ class Bucket:
     def topic(self, segments: list[StoredSegment]) -> str:
         """The name of the topic of some segments of it: a manifest has it without a prefix."""
         for one in segments:
-            if one.name.layout is Layout.AIVEN and MANIFEST in one.sizes:
+            if one.name.layout is BucketLayout.AIVEN and MANIFEST in one.sizes:
                 try:
                     return self.manifest(one).topic
                 except KdumpError:
                     continue
         return segments[0].name.topic
 
-    def describe(self, segment: StoredSegment, known: RemoteSegment | None = None) -> SegmentFiles:
+    def describe(self, segment: StoredSegment, known: RemoteSegment | None = None) -> RemoteFiles:
         """Which files a segment has. ``known``: what the metadata says of it. Raises KdumpError."""
         base = segment.name.base_offset
-        if segment.name.layout is Layout.AIVEN:
+        if segment.name.layout is BucketLayout.AIVEN:
             found = self.manifest(segment)
             if LOG not in segment.sizes:
                 raise KdumpError(Codes.REMOTE_MISSING, "the object is missing", path=segment.path(LOG))
@@ -154,12 +154,12 @@ class Bucket:
             if INDEXES in segment.sizes:
                 spans = {kind: found.indexes.get(name) for kind, name in _INDEX_NAMES.items()}
                 sizes |= {kind: max(0, span.size - added) for kind, span in spans.items() if span is not None}
-            return SegmentFiles(base, found.end_offset, max(found.leader_epochs, default=-1), sizes)
+            return RemoteFiles(base, found.end_offset, max(found.leader_epochs, default=-1), sizes)
         if LOG not in segment.sizes:
             raise KdumpError(Codes.REMOTE_MISSING, "the object is missing", path=segment.path(LOG))
         end = None if known is None else known.end_offset
         epoch, last = self._last_batch(segment) if end is None or known is None else (max(known.leader_epochs), end)
-        return SegmentFiles(base, last, epoch, dict(segment.sizes))
+        return RemoteFiles(base, last, epoch, dict(segment.sizes))
 
     def open(
         self, segment: StoredSegment, kind: str, path: str, size: int | None = None, first_offset: int | None = None
@@ -173,7 +173,7 @@ class Bucket:
             size: bytes of a log that count; None: all.
             first_offset: of a log; see ``Source``.
         """
-        if segment.name.layout is Layout.LOCAL:
+        if segment.name.layout is BucketLayout.LOCAL:
             stored, opening = open_source(segment.path(kind)), Opening()
             whole = stored.size or 0
             chunks = ChunkIndex(_PIECE, whole, _PIECE, whole % _PIECE or _PIECE)
@@ -187,7 +187,7 @@ class Bucket:
         source.first_offset = first_offset
         return source
 
-    def opening(self, segment: StoredSegment, manifest: Manifest) -> Opening:
+    def opening(self, segment: StoredSegment, manifest: ObjectManifest) -> Opening:
         """How the bytes of a segment are decoded. Raises KdumpError REMOTE_KEY."""
         sealing = manifest.sealing
         if sealing is None:
@@ -195,7 +195,7 @@ class Bucket:
         key = self.ring.data_key(sealing, segment.path(LOG))
         return Opening(key, sealing.additional, is_compressed=manifest.is_compressed)
 
-    def index(self, segment: StoredSegment, kind: str, manifest: Manifest, opening: Opening) -> bytes:
+    def index(self, segment: StoredSegment, kind: str, manifest: ObjectManifest, opening: Opening) -> bytes:
         """An index of a segment. Raises KdumpError."""
         span = manifest.indexes[_INDEX_NAMES[kind]]
         path = segment.path(INDEXES)
@@ -237,7 +237,7 @@ class Bucket:
             return []
         return [entry for entry in found if entry.position > 0]
 
-    def _read_manifest(self, segment: StoredSegment, path: str) -> Manifest:
+    def _read_manifest(self, segment: StoredSegment, path: str) -> ObjectManifest:
         if MANIFEST not in segment.sizes:
             raise KdumpError(Codes.REMOTE_MISSING, "the object is missing")
         if segment.sizes[MANIFEST] > LARGEST_MANIFEST:
@@ -270,7 +270,7 @@ class Bucket:
         return self._segments
 
 
-class SegmentFiles(NamedTuple):
+class RemoteFiles(NamedTuple):
     """The offsets of a segment (both in it), its newest leader epoch, and the bytes of its files by kind."""
 
     start_offset: int

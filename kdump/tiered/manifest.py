@@ -81,7 +81,7 @@ class Sealing:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ObjectManifest:
     """One segment, as the plugin wrote it."""
 
     chunks: ChunkIndex
@@ -103,7 +103,7 @@ class Manifest:
         return max((span.position + span.size for span in self.indexes.values()), default=0)
 
 
-def parse_manifest(data: bytes) -> Manifest:
+def parse_manifest(data: bytes) -> ObjectManifest:
     """A manifest. Raises DamageError REMOTE_MANIFEST, with what is wrong; what it says of keys is not shown."""
     try:
         found = json.loads(data)
@@ -119,13 +119,13 @@ def _is_text(error: Exception) -> bool:
     return isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError)
 
 
-def _manifest(found: Mapping[str, Any]) -> Manifest:
+def _manifest(found: Mapping[str, Any]) -> ObjectManifest:
     about = found["remoteLogSegmentMetadata"]
     segment = about["remoteLogSegmentId"]
     owner = segment["topicIdPartition"]
     encryption = found.get("encryption")
     spans = {name: found["segmentIndexes"].get(name) for name in INDEX_NAMES}
-    return Manifest(
+    return ObjectManifest(
         _chunk_index(found["chunkIndex"]),
         {name: Span(_size(span["position"]), _size(span["size"])) for name, span in spans.items() if span is not None},
         bool(found["compression"]),

@@ -15,7 +15,7 @@ from kdump.log.tiers import Tier
 from kdump.log.uris import parse_uri
 from kdump.tiered.bucket import Bucket
 from kdump.tiered.keys import KeyRing
-from kdump.tiered.objects import LOG, MANIFEST, Layout, parse_object, what_else
+from kdump.tiered.objects import LOG, MANIFEST, BucketLayout, parse_object, what_else
 from kdump.tiered.store import TierStore
 from kdump.worlds import REMOTE_STORAGE
 
@@ -136,7 +136,7 @@ def _real(path: str) -> str:
 def _object_file(path: str) -> str | None:
     """Where an object lies below the root of a store of its directory; None: it is no object that is read so."""
     found = parse_object(files.absolute(path))
-    if found is None or found.layout is not Layout.AIVEN:
+    if found is None or found.layout is not BucketLayout.AIVEN:
         return None
     manifest = f"{path.rpartition('.')[0]}.{MANIFEST}"
     if found.kind not in (LOG, MANIFEST) or not files.exists(manifest):

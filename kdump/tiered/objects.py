@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 
-class Layout(Enum):
+class BucketLayout(Enum):
     """Which plugin wrote an object."""
 
     AIVEN = "Aiven's tiered storage plugin"
@@ -49,7 +49,7 @@ class ObjectName(NamedTuple):
     ``topic``: with a prefix that ends in no slash, this comes first. Only a manifest tells them apart.
     """
 
-    layout: Layout
+    layout: BucketLayout
     topic: str
     topic_id: str
     partition: int
@@ -60,7 +60,7 @@ class ObjectName(NamedTuple):
 
 def parse_object(path: str) -> ObjectName | None:
     """The parts of an object's path; None for what no known plugin writes."""
-    for layout, pattern in ((Layout.AIVEN, _AIVEN), (Layout.LOCAL, _LOCAL)):
+    for layout, pattern in ((BucketLayout.AIVEN, _AIVEN), (BucketLayout.LOCAL, _LOCAL)):
         if match := pattern.fullmatch(path):
             found = match["topic"], match["topic_id"], int(match["partition"]), int(match["base"]), match["id"]
             return ObjectName(layout, *found, match["kind"])

@@ -35,7 +35,7 @@ from kdump.log.opening import open_source
 from kdump.log.siblings import checkpoint_offsets, read_topic_id
 from kdump.log.source import Source
 from kdump.log.stores import Store
-from kdump.tiered.bucket import Bucket, SegmentFiles, StoredSegment, batches
+from kdump.tiered.bucket import Bucket, RemoteFiles, StoredSegment, batches
 from kdump.tiered.objects import EPOCHS, LOG, SNAPSHOT
 
 _DONE: Final = frozenset({SegmentState.COPY_SEGMENT_STARTED, SegmentState.DELETE_SEGMENT_STARTED})
@@ -52,7 +52,7 @@ class _File:
 
 
 @dataclass(slots=True)
-class _Partition:
+class _RemotePartition:
     """What a directory is made of: objects, and a directory of the broker."""
 
     segments: list[StoredSegment] = field(default_factory=list)
@@ -61,11 +61,11 @@ class _Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ObjectPiece:
     """A segment of a partition as it is read: up to ``until`` (exclusive), where another one goes on; None: all."""
 
     segment: StoredSegment
-    found: SegmentFiles | KdumpError
+    found: RemoteFiles | KdumpError
     until: int | None = None
 
 
@@ -85,7 +85,7 @@ class TierStore(Store):
         self.metadata = metadata
         self.log_directory = metadata if joins else None
         self._known: RemoteSegments | None = None
-        self._partitions: dict[str, _Partition] | None = None
+        self._partitions: dict[str, _RemotePartition] | None = None
         self._files: dict[str, dict[str, _File]] = {}
 
     def forget_listings(self) -> None:
@@ -182,7 +182,7 @@ class TierStore(Store):
             self._known = read_remote_segments(metadata_directories(self.metadata))
         return self._known
 
-    def pieces(self, directory: str) -> list[Piece]:
+    def pieces(self, directory: str) -> list[ObjectPiece]:
         """The remote segments of a partition directory (its name), as they are read."""
         local = self._listed()[directory].local
         found = [one for one in self._described(directory) if self._may_be_read(one)]
@@ -192,7 +192,7 @@ class TierStore(Store):
         """The segments of a partition directory that lack an object, or whose manifest cannot be read."""
         return [one.segment for one in self._described(directory) if isinstance(one.found, KdumpError)]
 
-    def _described(self, directory: str) -> list[Piece]:
+    def _described(self, directory: str) -> list[ObjectPiece]:
         """The segments that a broker may read."""
         known = {} if self.known is None else self.known.by_id
         found = []
@@ -201,12 +201,12 @@ class TierStore(Store):
             if record is not None and record.state in _DONE:
                 continue
             try:
-                found.append(Piece(one, self.bucket.describe(one, record)))
+                found.append(ObjectPiece(one, self.bucket.describe(one, record)))
             except KdumpError as error:
-                found.append(Piece(one, error))
+                found.append(ObjectPiece(one, error))
         return found
 
-    def _may_be_read(self, piece: Piece) -> bool:
+    def _may_be_read(self, piece: ObjectPiece) -> bool:
         """It can be read, or it should be: its absence must not go unnoticed."""
         if not isinstance(piece.found, KdumpError):
             return True
@@ -249,19 +249,19 @@ class TierStore(Store):
                 made.pop(entry.name, None)
         return made
 
-    def _listed(self) -> Mapping[str, _Partition]:
+    def _listed(self) -> Mapping[str, _RemotePartition]:
         if self._partitions is None:
             self._partitions = self._found()
         return self._partitions
 
-    def _found(self) -> dict[str, _Partition]:
-        found: dict[str, _Partition] = {}
+    def _found(self) -> dict[str, _RemotePartition]:
+        found: dict[str, _RemotePartition] = {}
         local: dict[TopicPartitionId, str] = {}
         if self.log_directory is not None:
             for entry in files.listing(self.log_directory):
                 if entry.is_directory and (parsed := parse_partition_directory(entry.name)) is not None:
                     topic_id = read_topic_id(entry.path)
-                    found[entry.name] = _Partition([], topic_id, entry.path)
+                    found[entry.name] = _RemotePartition([], topic_id, entry.path)
                     if topic_id is not None and entry.name == f"{parsed[0]}-{parsed[1]}":
                         local[topic_id, parsed[1]] = entry.name
         by_id: dict[str, list[StoredSegment]] = {}
@@ -277,7 +277,7 @@ class TierStore(Store):
         topic_id: str,
         segments: list[StoredSegment],
         local: Mapping[TopicPartitionId, str],
-        found: dict[str, _Partition],
+        found: dict[str, _RemotePartition],
     ) -> None:
         """Add the segments of a topic to the partitions that were found."""
         topic = self.bucket.topic(segments)
@@ -289,7 +289,7 @@ class TierStore(Store):
             if self.known is not None and not self._is_live(one) and (one.owner not in local):
                 continue
             name = local.get(one.owner, f"{topic}-{one.name.partition}")
-            found.setdefault(name, _Partition([], topic_id)).segments.append(one)
+            found.setdefault(name, _RemotePartition([], topic_id)).segments.append(one)
 
     def _is_live(self, segment: StoredSegment) -> bool:
         assert self.known is not None
@@ -319,13 +319,13 @@ class TierStore(Store):
         return local is not None and asked(local)
 
 
-def in_sequence(pieces: Iterable[Piece], local_start: int | None) -> list[Piece]:
+def in_sequence(pieces: Iterable[ObjectPiece], local_start: int | None) -> list[ObjectPiece]:
     """The pieces in the order of their offsets, each up to where the next one begins, before the local log.
 
     Where segments hold the same offsets, the newer leader epoch counts, as it is that of the leader whose log goes on;
     else the one that reaches further. What cannot be read stays in its place.
     """
-    chosen: list[Piece] = []
+    chosen: list[ObjectPiece] = []
     ends: list[tuple[int, int]] = []
     """Of each of ``chosen``: its last offset and its newest leader epoch."""
     for piece in sorted(pieces, key=_order):
@@ -346,15 +346,15 @@ def in_sequence(pieces: Iterable[Piece], local_start: int | None) -> list[Piece]
             chosen.pop()
             ends.pop()
         if chosen and start <= ends[-1][0]:
-            chosen[-1] = Piece(chosen[-1].segment, chosen[-1].found, start)
+            chosen[-1] = ObjectPiece(chosen[-1].segment, chosen[-1].found, start)
         chosen.append(piece)
         ends.append((end, epoch))
     if local_start is not None and chosen and ends[-1][0] >= local_start:
-        chosen[-1] = Piece(chosen[-1].segment, chosen[-1].found, local_start)
+        chosen[-1] = ObjectPiece(chosen[-1].segment, chosen[-1].found, local_start)
     return chosen
 
 
-def _order(piece: Piece) -> tuple[int, bool, int, int, str]:
+def _order(piece: ObjectPiece) -> tuple[int, bool, int, int, str]:
     start, missing = piece.segment.name.base_offset, len(piece.segment.missing)
     if isinstance(piece.found, KdumpError):
         return start, True, 0, missing, piece.segment.segment_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kdump.tiered.objects import Layout, ObjectName, parse_object, what_else
+from kdump.tiered.objects import BucketLayout, ObjectName, parse_object, what_else
 
 TOPIC_ID, SEGMENT_ID = "a-B_" + "c" * 18, "-9" + "_" * 20
 OWN = f"{7:020d}-{SEGMENT_ID}"
@@ -13,9 +13,12 @@ OWN = f"{7:020d}-{SEGMENT_ID}"
 @pytest.mark.parametrize(
     ("path", "name"),
     [
-        (f"b/t-{TOPIC_ID}/3/{OWN}.log", ObjectName(Layout.AIVEN, "t", TOPIC_ID, 3, 7, SEGMENT_ID, "log")),
-        (f"p/x-1-{TOPIC_ID}/0/{OWN}.rsm-manifest", (Layout.AIVEN, "x-1", TOPIC_ID, 0, 7, SEGMENT_ID, "rsm-manifest")),
-        (f"t-1-{TOPIC_ID}/{OWN}.snapshot", (Layout.LOCAL, "t", TOPIC_ID, 1, 7, SEGMENT_ID, "snapshot")),
+        (f"b/t-{TOPIC_ID}/3/{OWN}.log", ObjectName(BucketLayout.AIVEN, "t", TOPIC_ID, 3, 7, SEGMENT_ID, "log")),
+        (
+            f"p/x-1-{TOPIC_ID}/0/{OWN}.rsm-manifest",
+            (BucketLayout.AIVEN, "x-1", TOPIC_ID, 0, 7, SEGMENT_ID, "rsm-manifest"),
+        ),
+        (f"t-1-{TOPIC_ID}/{OWN}.snapshot", (BucketLayout.LOCAL, "t", TOPIC_ID, 1, 7, SEGMENT_ID, "snapshot")),
         (f"t-1-{TOPIC_ID}/{OWN}.indexes", None),
         (f"t-{TOPIC_ID}/1/{OWN}.index", None),
         (f"t-{TOPIC_ID}/1/{7:019d}-{SEGMENT_ID}.log", None),

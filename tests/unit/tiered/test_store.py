@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from kdump.codes import Codes, KdumpError
-from kdump.tiered.bucket import SegmentFiles, StoredSegment
-from kdump.tiered.objects import Layout, ObjectName
-from kdump.tiered.store import Piece, in_sequence
+from kdump.tiered.bucket import RemoteFiles, StoredSegment
+from kdump.tiered.objects import BucketLayout, ObjectName
+from kdump.tiered.store import ObjectPiece, in_sequence
 
 LOST = KdumpError(Codes.REMOTE_MISSING, "the object is missing")
 
 
-def piece(start: int, end: int, epoch: int = 0, name: str = "A") -> Piece:
-    stored = StoredSegment(ObjectName(Layout.LOCAL, "t", "T" * 22, 0, start, name * 22, "log"), "stem")
-    return Piece(stored, SegmentFiles(start, end, epoch, {}))
+def piece(start: int, end: int, epoch: int = 0, name: str = "A") -> ObjectPiece:
+    stored = StoredSegment(ObjectName(BucketLayout.LOCAL, "t", "T" * 22, 0, start, name * 22, "log"), "stem")
+    return ObjectPiece(stored, RemoteFiles(start, end, epoch, {}))
 
 
-def lost(start: int) -> Piece:
-    return Piece(piece(start, start).segment, LOST)
+def lost(start: int) -> ObjectPiece:
+    return ObjectPiece(piece(start, start).segment, LOST)
 
 
 @pytest.mark.parametrize(
