@@ -404,8 +404,8 @@ class Codes(Enum):
         "KD303",
         "txnindex-version",
         "unknown version of an aborted transaction",
-        "A transaction index has an entry of an unknown version. A broker does not start on a version of 256 and "
-        "above.",
+        "A transaction index has an entry of an unknown version. A broker does not start on it; those of older "
+        "releases start on versions below 256.",
         Severity.WARNING,
     )
     SNAPSHOT_SCHEMA = Code(
@@ -866,6 +866,105 @@ class Codes(Enum):
         Severity.INFO,
     )
 
+    REMOTE_MISSING = Code(
+        "KD451",
+        "remote-missing",
+        "an object of a remote segment is missing",
+        "The bucket lacks an object of a segment whose copy is finished. Without its log or its manifest a broker "
+        "cannot read the segment; without its indexes it cannot find an offset in it. Look for the object among older "
+        "versions in the bucket. Where no broker's metadata is at hand, it may be a deletion that has not finished.",
+    )
+    REMOTE_OBJECT = Code(
+        "KD452",
+        "remote-object",
+        "an object of a remote segment is damaged",
+        "An object has another size than its manifest or the metadata states, or a part of it does not decode. The "
+        "plugin does not notice bytes after the last chunk, nor a changed byte in a chunk that is not encrypted. Look "
+        "for an older version of the object in the bucket. Chunks that decode are read.",
+    )
+    REMOTE_MANIFEST = Code(
+        "KD453",
+        "remote-manifest",
+        "the manifest of a remote segment cannot be used",
+        "The manifest is no JSON, lacks a field, has a version that kdump does not know, or contradicts its name or "
+        "the metadata of the cluster. Without it nothing tells where the chunks of the log lie.",
+    )
+    REMOTE_KEY = Code(
+        "KD454",
+        "remote-key",
+        "a remote segment is encrypted with a key that is not at hand",
+        "The key ring has no key of the id that the manifest states, or another key under this id. Give the private "
+        "key with --key-ring ID=FILE.",
+    )
+    REMOTE_COPY = Code(
+        "KD455",
+        "remote-copy",
+        "a copy to remote storage that never finished",
+        "A broker stopped inside a copy. It copies the segment again under a new id, and never deletes these objects. "
+        "Nothing is lost. A person may delete them.",
+        Severity.WARNING,
+    )
+    REMOTE_DELETION = Code(
+        "KD456",
+        "remote-deletion",
+        "a deletion in remote storage that never finished",
+        "A broker stopped inside the deletion of a segment. Of a deleted topic no broker goes on with it. What is left "
+        "may still be read. A person may delete it.",
+        Severity.WARNING,
+    )
+    REMOTE_ORPHAN = Code(
+        "KD457",
+        "remote-orphan",
+        "an object that no remote segment owns",
+        "No segment that the metadata of the cluster lists has this object, so no broker reads or deletes it. Where "
+        "the metadata is not complete, it may still belong to one.",
+        Severity.WARNING,
+    )
+    REMOTE_GAP = Code(
+        "KD458",
+        "remote-gap",
+        "offsets that can be read nowhere",
+        "Neither a remote segment nor the local log holds these offsets, and both hold offsets around them. A consumer "
+        "that reaches them gets an error or waits.",
+    )
+    REMOTE_DOUBLED = Code(
+        "KD459",
+        "remote-doubled",
+        "offsets that two remote segments hold",
+        "Two segments whose copies are finished hold the same offsets in the same leader epoch. A broker reads one of "
+        "them. The other one only takes space.",
+        Severity.WARNING,
+    )
+    REMOTE_DIFFERS = Code(
+        "KD461",
+        "remote-differs",
+        "remote storage and the local log differ",
+        "Both hold an offset, with another leader epoch or other bytes. One of them is of a leader whose records were "
+        "cut. Compare them with diff before a broker starts.",
+    )
+    REMOTE_FOREIGN = Code(
+        "KD462",
+        "remote-foreign",
+        "an object that kdump does not read",
+        "The object is of another plugin, or of something else. Nothing is said about what it holds.",
+        Severity.INFO,
+    )
+    REMOTE_TOTALS = Code(
+        "KD464",
+        "remote-totals",
+        "what a bucket holds",
+        "How many segments of a topic are in a state, and how many objects and bytes they have.",
+        Severity.INFO,
+    )
+    REMOTE_METADATA = Code(
+        "KD463",
+        "remote-metadata",
+        "the metadata of remote storage is not complete",
+        "Logs of __remote_log_metadata are missing, begin after offset 0 or are damaged. What is not listed may still "
+        "be known to a broker, so kdump calls no object an orphan.",
+        Severity.WARNING,
+    )
+
     OFFSETS_BACKWARDS = Code(
         "KD501",
         "offsets-backwards",
@@ -1210,11 +1309,14 @@ class Codes(Enum):
 
 HOSTILE_CODES: Final = frozenset({Codes.SPECIAL_FILE, Codes.LINK_OUTSIDE, Codes.FILE_SIZE})
 """Of a file that kdump found by itself and does not read, as it may be there to do harm: verify has a finding."""
+REMOTE_CODES: Final = frozenset({Codes.REMOTE_MISSING, Codes.REMOTE_OBJECT, Codes.REMOTE_MANIFEST})
+"""Errors of objects of a remote segment that cannot be opened: verify has findings about them."""
 INPUT_CODES: Final = HOSTILE_CODES | {
     Codes.MISSING,
     Codes.UNREADABLE,
     Codes.NOT_A_SEGMENT_FILE,
     Codes.NO_SEGMENTS,
+    Codes.REMOTE_KEY,
     Codes.UNWRITABLE,
     Codes.ZOOKEEPER_STATE,
 }
@@ -1278,7 +1380,7 @@ class Finding:
 
     ``length``: bytes concerned, None where that is not known. ``first_offset`` to ``last_offset`` (inclusive) are lost
     at most; ``continue_at`` is the first offset that a broker can serve after the damage. ``path``: the file, where
-    that is not the one being read. ``graded``: a severity other than the code's.
+    that is not the one being read. ``graded``: a severity other than the code's. ``segment_id``: of the remote segment.
     """
 
     code: Codes
@@ -1290,6 +1392,7 @@ class Finding:
     continue_at: int | None = None
     path: str | None = None
     graded: Severity | None = None
+    segment_id: str | None = None
 
     @property
     def severity(self) -> Severity:

@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 from typing import Final, TypeAlias
 
 from kdump.codes import Codes, KdumpError
-from kdump.log import files
+from kdump.log import files, tiers
 from kdump.log.listing import ListingEntry
 from kdump.log.named import STDIN, is_stream_mode
 from kdump.log.named import is_named as was_named
@@ -264,6 +264,7 @@ def inputs_of(
     topics: Collection[str] = (),
     world: World | None = None,
     with_patterns: bool = False,
+    apart: bool = False,
 ) -> list[Input]:
     """What the PATHs of a command mean.
 
@@ -274,6 +275,7 @@ def inputs_of(
         topics: of log directories only the partitions of these topics; names or patterns, see ``fits``.
         world: files are logs of this world, whatever their names.
         with_patterns: paths of this machine may be patterns, too; elsewhere the shell replaces those.
+        apart: what --tier joins are two inputs, the files of the broker and those of the bucket.
     """
     found: list[Input] = []
     for given in paths:
@@ -283,10 +285,19 @@ def inputs_of(
             if not fitting:
                 raise KdumpError(Codes.MISSING, "no file or directory fits", path=path)
             is_named = fitting == [path]
-            found += (resolve(one, world, is_named=is_named) for one in fitting)
+            parts = (part for one in fitting for part in (tiers.apart(one) if apart else (one,)))
+            found += (resolve(part, world, is_named=is_named) for part in parts)
         except KdumpError as error:
             on_error(error.located(path))
     return list(_of_topics(found, topics, world, on_error)) if topics else found
+
+
+def paths_with_tier(paths: Iterable[str], tier: tiers.Tier) -> tuple[str, ...]:
+    """PATHs that name what they mean with --tier and --key-ring, in any process. Raises KdumpError as ``resolve``."""
+    if tier == tiers.Tier():
+        return tuple(paths)
+    with tiers.told(tier):
+        return tuple(files.with_credentials(files.strip_credentials(path)) for path in paths)
 
 
 def input_of(path: str | os.PathLike[str], world: World | None = None) -> Input:

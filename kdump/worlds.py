@@ -3,7 +3,7 @@
 No other module of the core names a world. A world answers the same questions as the core, each in a module of its
 package that has the name of the question:
 
-- ``names``: which PATHs are its own
+- ``names``: which PATHs are its own; ``mount``: what they are in its store
 - ``dump``, ``state``: what the commands of these names show of such a PATH, see ``WorldDump`` and ``WorldStates``
 - ``rows``: the entries of a log and their tables, see ``WorldRows``
 - ``text``: what its own tool prints, see ``WorldText``
@@ -31,6 +31,7 @@ class World(NamedTuple):
         log_suffix: with which the names of its logs end, which lie in partition directories; '': it has no logs.
         log_format: the choice of ``--log-format`` by which files of any name are its logs.
         has_paths: it has files and directories of its own, which its module ``names`` recognises.
+        scheme: how the URIs of its stores begin (``log.stores.Store``), which its module ``mount`` makes; '': none.
     """
 
     package: str
@@ -38,15 +39,18 @@ class World(NamedTuple):
     log_suffix: str = ""
     log_format: str = ""
     has_paths: bool = False
+    scheme: str = ""
 
     def answer(self, question: str) -> Any:
         """The module that answers a question. The caller says what it expects of it, by a Protocol."""
         return import_module(f"kdump.{self.package}.{question}")
 
 
+REMOTE_STORAGE: Final = World("tiered", "remote storage", scheme="tier")
 WORLDS: Final = (
     World("kafka07", "Kafka 0.7", log_suffix=".kafka", log_format="0.7"),
     World("zookeeper", "ZooKeeper", has_paths=True),
+    REMOTE_STORAGE,
 )
 
 
@@ -58,6 +62,12 @@ def world_of_log(path: str) -> World | None:
 def world_of_path(path: str) -> World | None:
     """The world whose file or directory a PATH is; None: none. The path is as ``files.strip_credentials`` gave it."""
     return next((world for world in WORLDS if world.has_paths and world.answer("names").is_own(path)), None)
+
+
+def world_of_store(path: str) -> World | None:
+    """The world in whose store a path lies by its scheme (``tier://``, ``tier+s3://``); None: none."""
+    scheme = path.partition("://")[0].partition("+")[0] if "://" in path else ""
+    return next((world for world in WORLDS if world.scheme and world.scheme == scheme), None)
 
 
 def log_formats() -> list[str]:

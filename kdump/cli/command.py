@@ -15,9 +15,17 @@ from kdump.cli.console import Console
 from kdump.cli.engine import log_bytes
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.options.declaring import Option, OptionGroup
-from kdump.cli.options.shared import BRIEF, CommonArguments, LogArguments, ReadingArguments, TopicArguments
+from kdump.cli.options.shared import (
+    BRIEF,
+    CommonArguments,
+    LogArguments,
+    ReadingArguments,
+    TierArguments,
+    TopicArguments,
+)
 from kdump.codes import KdumpError
 from kdump.inputs import Input, inputs_of
+from kdump.log import tiers
 from kdump.log.metering import metered
 from kdump.system.priority import be_idle
 
@@ -38,6 +46,8 @@ class Run(Generic[A]):
 
     def __init__(self, given: A) -> None:
         self.given = given
+        if not isinstance(given, TierArguments):
+            tiers.tell(tiers.Tier())
         self.console = Console(
             color=given.color,
             output=given.stdout_form,
@@ -62,7 +72,11 @@ class Run(Generic[A]):
         click.get_current_context().with_resource(metered(given.rate, self.console.progress.show))
 
     def find_inputs(
-        self, on_error: Callable[[KdumpError], None] | None = None, *, with_patterns: bool = False
+        self,
+        on_error: Callable[[KdumpError], None] | None = None,
+        *,
+        with_patterns: bool = False,
+        apart: bool = False,
     ) -> list[Input]:
         """What the PATHs mean, see ``inputs_of``; errors go to the status, or where ``on_error`` takes them."""
         given = self.given
@@ -72,6 +86,7 @@ class Run(Generic[A]):
             topics=given.topics if isinstance(given, TopicArguments) else (),
             world=given.world if isinstance(given, LogArguments) else None,
             with_patterns=with_patterns,
+            apart=apart,
         )
         given.paths = tuple(one.path for one in given.inputs)
         return given.inputs

@@ -15,9 +15,9 @@ from kdump.cli.console import Console
 from kdump.cli.conversion import check_level, conversion_of
 from kdump.cli.engine import Engine, choose_engine
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.options.convert import TO_STDOUT, ConvertArguments
+from kdump.cli.options.convert import CONVERSIONS, TO_STDOUT, ConvertArguments
 from kdump.cli.signals import unwound
-from kdump.codes import INPUT_CODES, Finding, KdumpError
+from kdump.codes import INPUT_CODES, Codes, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import export_text
 from kdump.convert.report import converted_lines, converted_row, loss_lines, loss_rows, marker_rows
@@ -25,6 +25,7 @@ from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, p
 from kdump.convert.segment import SegmentResult
 from kdump.inputs import input_of
 from kdump.verify.report import finding_json
+from kdump.worlds import world_of_store
 
 _WHAT_HELPS: Final = (
     "kdump verify says what is damaged, kdump repair saves what is valid, --skip-damaged leaves the damage out"
@@ -64,6 +65,10 @@ def convert(run: Run[ConvertArguments]) -> None:
         return
     source = input_of(given.source, given.world)
     given.inputs = [source]
+    if world_of_store(source.path) is not None and given.given().first(CONVERSIONS) is None:
+        with unwound():
+            _extract(run, source.path)
+        return
     conversion = conversion_of(given, given.inputs, run.console.note)
     conversion = replace(conversion, skip_damaged=given.skip_damaged)
     if given.destination == TO_STDOUT:
@@ -79,6 +84,25 @@ def convert(run: Run[ConvertArguments]) -> None:
         raise click.UsageError(str(error)) from None
     except KdumpError as error:
         status.fail(error, is_damage=error.code not in INPUT_CODES)
+
+
+def _extract(run: Run[ConvertArguments], source: str) -> None:
+    """Write the files of a bucket as they are."""
+    from kdump.tiered.extract import extract  # no other source has any
+
+    given, status = run.given, run.status
+
+    def tell(error: KdumpError) -> bool:
+        status.fail(error, is_damage=error.code not in INPUT_CODES)
+        return given.skip_damaged
+
+    try:
+        for one in extract(source, given.destination, tell, overwrites=given.overwrite):
+            run.write(f"{one.directory}: {one.files:,} files, {one.bytes:,} bytes\n")
+    except KdumpError as error:
+        status.fail(error, is_damage=error.code not in INPUT_CODES)
+    except OSError as error:
+        status.fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=error.filename))
 
 
 def _plan(run: Run[ConvertArguments], conversion: Conversion) -> Sequence[Job]:

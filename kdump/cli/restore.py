@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 import click
@@ -14,14 +14,16 @@ from kdump.cli.conversion import check_level, conversion_of
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.options.restore import RestoreArguments
 from kdump.cli.signals import unwound
-from kdump.codes import REFUSALS, Codes, KdumpError
+from kdump.codes import INPUT_CODES, REFUSALS, Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.checkpoint import is_topic_id
 from kdump.inputs import PathDirectory
 from kdump.kafka.startup.logdirectory import FUTURE
+from kdump.log import tiers
 from kdump.log.files import strip_credentials
 from kdump.log.names import CLUSTER_METADATA, is_topic_name
 from kdump.log.siblings import read_topic_id
+from kdump.releases import RELEASES
 from kdump.repair.plan.location import is_of_broker
 from kdump.repair.refusals import is_below
 from kdump.repair.salvage.pieces import TxnPolicy
@@ -42,6 +44,7 @@ from kdump.restore.source import SourcePartition, directories_below, read_source
 from kdump.restore.target import TargetCluster, TargetPartition
 from kdump.system.paths import absolute_path
 from kdump.verify.transactioncoordinator import ending_beside
+from kdump.worlds import world_of_store
 
 _POLICIES = {"abort": TxnPolicy.ABORT, "commit": TxnPolicy.COMMIT, "keep": TxnPolicy.LEAVE}
 
@@ -80,12 +83,46 @@ def restore(run: Run[RestoreArguments]) -> None:
     """
     given = run.given
     given.paths = tuple(map(strip_credentials, given.paths))
+    if given.from_log_dir is not None:
+        given.from_log_dir = strip_credentials(given.from_log_dir)
     check_level(given)
     if given.destination is None:
         _show_plan(run)
     else:
-        with unwound():
-            _restore(run, given.destination)
+        with unwound(), ExitStack() as buckets:
+            try:
+                _stage(given, given.destination, buckets)
+                _restore(run, given.destination)
+            except OSError as error:
+                code = Codes.UNWRITABLE
+                run.status.fail(KdumpError(code, error.strerror or str(error), path=error.filename))
+            except KdumpError as error:
+                run.status.fail(error, is_damage=error.code not in INPUT_CODES)
+
+
+def _stage(given: RestoreArguments, destination: str, buckets: ExitStack) -> None:
+    """Take files of this machine in place of what lies in buckets. Raises KdumpError, OSError, click.UsageError."""
+    if not any(world_of_store(path) is not None for path in (*given.paths, given.from_log_dir or "")):
+        return
+    from kdump.tiered.staging import staged
+
+    tiers.tell(tiers.Tier())
+    if given.from_log_dir is None and given.topic is None:
+        if given.metadata is None or len(given.paths) > 1:
+            raise click.UsageError("a bucket goes with --metadata, or with --topic; one at a time")
+        given.from_log_dir, given.paths = given.paths[0], ()
+    if given.from_log_dir is not None:
+        if world_of_store(given.from_log_dir) is not None:
+            found = buckets.enter_context(staged(given.from_log_dir, destination))
+            given.from_log_dir = os.path.dirname(found[0]) if found else given.from_log_dir
+        return
+    paths: list[str] = []
+    for path in given.paths:
+        found = [path] if world_of_store(path) is None else buckets.enter_context(staged(path, destination))
+        if len(found) != 1:
+            raise click.UsageError(f"{path} has {len(found):,} partitions: name one of them with --topic")
+        paths += found
+    given.paths = tuple(paths)
 
 
 def _show_plan(run: Run[RestoreArguments]) -> None:
@@ -124,6 +161,7 @@ def _restore(run: Run[RestoreArguments], destination: str) -> None:
         given.overwrite,
         given.backup_dir,
         given.force,
+        RELEASES[given.broker_version],
     )
     _check_backup(given)
     try:

@@ -69,6 +69,8 @@ def _show_state(run: Run[StateArguments]) -> None:
         shown.changes()
     else:
         shown.metadata()
+    if given.output in ("table", "jsonl") and (given.at is not None or given.at_offset is not None):
+        shown.remote_segments()
     if given.at is not None and given.output in ("table", "jsonl", "reset-csv"):
         shown.coordinators(given.at)
         shown.keys(given.at)
@@ -183,6 +185,21 @@ class _StateRun:
             self._is_something_there = True
             self._show(kind, rows)
 
+    def remote_segments(self) -> None:
+        """The remote segments of what is among the paths; an offset is one of the cluster's metadata, if that is."""
+        from kdump.tiered.state import remote_rows
+
+        given = self._given
+        offset = None if self._is_something_there else given.at_offset
+        if offset is None and given.at is None:
+            return
+        at = None if given.at in (None, NOW) else given.at
+        wanted = (lambda topic: fits(topic, given.topics)) if given.topics else (lambda topic: True)
+        rows = remote_rows(given.inputs, self._console.note, at=at, at_offset=offset, is_wanted=wanted)
+        if rows is not None:
+            self._is_something_there = True
+            self._show("remoteSegment", rows)
+
     def keys(self, at: int) -> None:
         """The last value of each key in the partitions that are named, but for those of coordinators and metadata."""
         from kdump.state.coordinators import has_own_state
@@ -213,9 +230,7 @@ class _StateRun:
     def finish(self) -> None:
         """Complain where no path holds anything that has a state."""
         if not self._is_something_there and not self.status.unreadable:
-            what = (
-                "no __cluster_metadata-0, and no partition of __consumer_offsets or __transaction_state, by the names"
-            )
+            what = "no __cluster_metadata-0, and no partition of a coordinator or __remote_log_metadata, by the names"
             what += " of the directories"
             self.status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=self._given.paths[0]))
 

@@ -64,7 +64,7 @@ def _verify(run: Run[VerifyArguments]) -> None:
             run.write(github_error(error))
         status.fail(error)
 
-    inputs = run.find_inputs(fail)
+    inputs = run.find_inputs(fail, apart=True)
     try:
         judge = _judge(options, given, inputs, _engine(given, inputs, console))
     except KdumpError as error:

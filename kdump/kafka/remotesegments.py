@@ -1,23 +1,27 @@
-"""Which offsets of partitions are in remote storage, by the logs of ``__remote_log_metadata`` in a log directory.
+"""The remote segments of a cluster, by the logs of ``__remote_log_metadata`` in a log directory.
 
-Source: KIP-405 (RemoteLogSegmentMetadataRecord, RemoteLogSegmentMetadataUpdateRecord, RemoteLogSegmentState); the frame
-is that of docs/spec/formats.md#8-kraft-checkpoints-and-the-metadata-log.
+They are what a broker would list that has read these logs up to a time.
+
+Source: KIP-405; RemoteLogMetadataCache and RemotePartitionMetadataStore of Kafka 4.3.1 (which transitions are valid:
+RemoteLogSegmentState). The frame is that of docs/spec/formats.md#8-kraft-checkpoints-and-the-metadata-log.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from kdump.codes import DamageError, KdumpError
+from kdump.codes import KdumpError
 from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC, MAGIC_OFFSET, batch_crc, parse_header
-from kdump.format.record import read_records
+from kdump.format.record import Record, read_records
 from kdump.inputs import PathDirectory, log_paths
 from kdump.log import files
-from kdump.log.names import is_uri, parse_partition_directory
+from kdump.log.names import base_of, parse_partition_directory
 from kdump.log.opening import open_source
 from kdump.log.partition import topic_directories
 from kdump.log.siblings import read_topic_id
@@ -28,9 +32,40 @@ from kdump.payloads.topics import INTERNAL_TOPICS
 
 _NAME: Final = "remote-log-metadata"
 REMOTE_METADATA: Final = INTERNAL_TOPICS[_NAME]
-_SEGMENT, _UPDATE = 0, 1
+_SEGMENT, _UPDATE, _DELETE_PARTITION = 0, 1, 2
 """The types of the records."""
-_COPY_FINISHED: Final = 1
+_PARTITION_DELETED: Final = 2
+"""RemotePartitionDeleteState.DELETE_PARTITION_FINISHED."""
+
+TopicPartitionId: TypeAlias = "tuple[str, int]"
+"""Topic id and partition."""
+
+
+class SegmentState(IntEnum):
+    """org.apache.kafka.server.log.remote.storage.RemoteLogSegmentState."""
+
+    COPY_SEGMENT_STARTED = 0
+    COPY_SEGMENT_FINISHED = 1
+    DELETE_SEGMENT_STARTED = 2
+    DELETE_SEGMENT_FINISHED = 3
+
+
+_NEXT: Final = {
+    SegmentState.COPY_SEGMENT_STARTED: (SegmentState.COPY_SEGMENT_FINISHED, SegmentState.DELETE_SEGMENT_STARTED),
+    SegmentState.COPY_SEGMENT_FINISHED: (SegmentState.DELETE_SEGMENT_STARTED,),
+    SegmentState.DELETE_SEGMENT_STARTED: (SegmentState.DELETE_SEGMENT_FINISHED,),
+    SegmentState.DELETE_SEGMENT_FINISHED: (),
+}
+"""RemoteLogSegmentState.isValidTransition."""
+
+
+class SegmentEvent(NamedTuple):
+    """A record that changed the state of a segment, in one partition of ``__remote_log_metadata``."""
+
+    metadata_partition: int
+    offset: int
+    timestamp: int
+    state: SegmentState
 
 
 class RemoteRange(NamedTuple):
@@ -40,72 +75,199 @@ class RemoteRange(NamedTuple):
     last_offset: int
 
 
+@dataclass(slots=True)
+class RemoteSegment:
+    """A segment in remote storage. Its offsets are None where its first record is missing, as after retention.
+
+    Both offsets are in it. ``leader_epochs``: the first offset of each leader epoch in it.
+    """
+
+    segment_id: str
+    topic: str
+    topic_id: str
+    partition: int
+    state: SegmentState
+    event_timestamp: int
+    broker_id: int
+    start_offset: int | None = None
+    end_offset: int | None = None
+    size: int | None = None
+    max_timestamp: int | None = None
+    leader_epochs: Mapping[int, int] = field(default_factory=dict)
+    custom_metadata: bytes | None = None
+    history: list[SegmentEvent] = field(default_factory=list)
+
+    @property
+    def owner(self) -> TopicPartitionId:
+        """The partition."""
+        return self.topic_id, self.partition
+
+    @property
+    def offsets(self) -> RemoteRange | None:
+        """Its offsets, where they are known."""
+        if self.start_offset is None or self.end_offset is None:
+            return None
+        return RemoteRange(self.start_offset, self.end_offset)
+
+
+class RemoteSegments:
+    """A fold over the records of ``__remote_log_metadata``. Its partitions come in any order.
+
+    A record that states all of a segment counts as it is, as a compacted topic holds no other (KIP-1266).
+    """
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, RemoteSegment] = {}
+        self.deleted: set[str] = set()
+        """The ids of segments whose deletion is finished, and of those of deleted partitions."""
+        self.deleted_until: dict[TopicPartitionId, int] = {}
+        """The last offset of the segments of a partition whose deletion has begun."""
+        self.refused = 0
+        """Records that a broker refuses, because they do not follow the state before."""
+        self.is_complete = True
+        """Nothing of the topic is missing or damaged, as far as the log directory tells."""
+
+    def listed(self) -> list[RemoteSegment]:
+        """What a broker lists, by topic, partition and offset: all but those whose deletion is finished."""
+        return sorted(self.by_id.values(), key=lambda one: (one.topic, one.partition, one.start_offset or 0))
+
+    def take(
+        self, record_type: int, values: Mapping[str, Any], metadata_partition: int, offset: int, time: int
+    ) -> None:
+        """Add the next record of a partition."""
+        if record_type == _DELETE_PARTITION:
+            if values["remotePartitionDeleteState"] == _PARTITION_DELETED:
+                owner = values["topicIdPartition"]
+                self._forget(*(one for one in self.by_id.values() if one.owner == (owner["id"], owner["partition"])))
+            return
+        if record_type not in (_SEGMENT, _UPDATE) or values["remoteLogSegmentState"] not in tuple(SegmentState):
+            return
+        state = SegmentState(values["remoteLogSegmentState"])
+        segment_id = values["remoteLogSegmentId"]["id"]
+        known = self.by_id.get(segment_id)
+        is_valid = (
+            known is None or state == known.state or state in _NEXT[known.state]
+            if segment_id not in self.deleted
+            else state is SegmentState.DELETE_SEGMENT_FINISHED
+        )
+        if not is_valid:
+            self.refused += 1
+            return
+        owner = values["remoteLogSegmentId"]["topicIdPartition"]
+        if known is None:
+            known = RemoteSegment(segment_id, owner["name"], owner["id"], owner["partition"], state, 0, 0)
+            self.by_id[segment_id] = known
+        known.state = state
+        known.event_timestamp, known.broker_id = values["eventTimestampMs"], values["brokerId"]
+        if record_type == _SEGMENT:
+            known.start_offset, known.end_offset = values["startOffset"], values["endOffset"]
+            known.size, known.max_timestamp = values["segmentSizeInBytes"], values["maxTimestampMs"]
+            known.leader_epochs = {one["leaderEpoch"]: one["offset"] for one in values["segmentLeaderEpochs"]}
+        if values["customMetadata"] is not None:
+            known.custom_metadata = values["customMetadata"]
+        if state in (SegmentState.DELETE_SEGMENT_STARTED, SegmentState.DELETE_SEGMENT_FINISHED):
+            last = -1 if known.end_offset is None else known.end_offset
+            self.deleted_until[known.owner] = max(last, self.deleted_until.get(known.owner, -1))
+        known.history.append(SegmentEvent(metadata_partition, offset, time, state))
+        if state is SegmentState.DELETE_SEGMENT_FINISHED:
+            self._forget(known)
+
+    def _forget(self, *segments: RemoteSegment) -> None:
+        for one in segments:
+            self.deleted.add(one.segment_id)
+            del self.by_id[one.segment_id]
+
+
+def metadata_directories(log_directory: str) -> tuple[str, ...]:
+    """The partitions of the topic in a log directory, on this machine or in a store."""
+    return topic_directories(log_directory, REMOTE_METADATA)
+
+
+def read_remote_segments(
+    folders: Iterable[str], *, at: int | None = None, at_offset: int | None = None
+) -> RemoteSegments:
+    """What the logs of the topic tell.
+
+    Args:
+        folders: its partitions.
+        at: ms since 1970; records with a later timestamp do not count.
+        at_offset: the last offset of each partition that counts.
+    """
+    found = RemoteSegments()
+    numbers = set()
+    for folder in folders:
+        named = parse_partition_directory(os.path.basename(folder))
+        logs = tuple(log_paths([PathDirectory(folder)]))
+        found.is_complete &= bool(logs) and base_of(logs[0]) == 0
+        assert named is not None
+        numbers.add(named[1])
+        for path in logs:
+            for record in _records(path, found):
+                if (at is None or record.timestamp <= at) and (at_offset is None or record.offset <= at_offset):
+                    found.take(record.type, record.values, named[1], record.offset, record.timestamp)
+    found.is_complete &= numbers == set(range(len(numbers))) and bool(numbers)
+    return found
+
+
 def remote_ranges(partition_directory: str) -> Sequence[RemoteRange]:
-    """What is in remote storage of a partition, rising, as the log directory above says; in a store nothing is known.
+    """What is in remote storage of a partition, rising, as the log directory above says.
 
     The partition is that of the topic id in partition.metadata.
     """
     directory = files.absolute(partition_directory)
     parsed = parse_partition_directory(os.path.basename(directory))
-    if parsed is None or is_uri(directory):
+    if parsed is None:
         return ()
     log_directory = os.path.dirname(directory)
-    folders = topic_directories(log_directory, REMOTE_METADATA)
+    folders = metadata_directories(log_directory)
     logs = tuple(log_paths(map(PathDirectory, folders)))
     topic_id = read_topic_id(directory) if logs else None
     if topic_id is None:
         return ()
     # Thousands of partitions ask.
-    return _known(logs, tuple(map(files.file_state, logs))).get((topic_id, parsed[1]), ())
+    return _ranges(folders, tuple(map(files.file_state, logs))).get((topic_id, parsed[1]), ())
 
 
 @lru_cache(maxsize=4)
-def _known(
-    logs: Sequence[str], states: Sequence[files.FileState | None]
-) -> Mapping[tuple[str, int], Sequence[RemoteRange]]:
-    """The ranges by topic id and partition, of logs that have not changed; see ``files.file_state``."""
-    decoder = DECODERS[_NAME]
-    assert isinstance(decoder, MetadataDecoder)
-    segments: dict[str, tuple[tuple[str, int], RemoteRange]] = {}
-    finished: dict[str, bool] = {}
-    for path in logs:
-        for value in _values(path):
-            with suppress(PayloadError):
-                message = decoder.value(value)
-                _see(message.record_type, message.values, segments, finished)
-    found: dict[tuple[str, int], list[RemoteRange]] = {}
-    for segment_id, (partition, covered) in segments.items():
-        if finished[segment_id]:
-            found.setdefault(partition, []).append(covered)
+def _ranges(
+    folders: Sequence[str], states: Sequence[files.FileState | None]
+) -> Mapping[TopicPartitionId, Sequence[RemoteRange]]:
+    """The ranges by partition. ``states``: of the logs of the topic; see ``files.file_state``."""
+    found: dict[TopicPartitionId, list[RemoteRange]] = {}
+    for one in read_remote_segments(folders).listed():
+        if one.state is SegmentState.COPY_SEGMENT_FINISHED and one.offsets is not None:
+            found.setdefault(one.owner, []).append(one.offsets)
     return {partition: sorted(ranges) for partition, ranges in found.items()}
 
 
-def _values(path: str) -> Iterator[bytes]:
-    """The values of the records of a log; batches that are damaged say nothing."""
-    with suppress(KdumpError), open_source(path) as source:
-        for chunk in Walk(source).chunks():
-            for start, end in chunk.entries():
-                batch = chunk.data[start:end]
-                if len(batch) < HEADER_SIZE or batch[MAGIC_OFFSET] != MAGIC:
-                    continue
-                header = parse_header(batch)
-                if header.crc == batch_crc(batch) and not header.attributes & CONTROL:
-                    with suppress(DamageError):
-                        yield from (record.value for record in read_records(header, batch) if record.value)
+class _Record(NamedTuple):
+    offset: int
+    timestamp: int
+    type: int
+    values: Mapping[str, Any]
 
 
-def _see(
-    record_type: int,
-    values: Mapping[str, Any],
-    segments: dict[str, tuple[tuple[str, int], RemoteRange]],
-    finished: dict[str, bool],
-) -> None:
-    """Take one event: the last state of a segment counts."""
-    if record_type not in (_SEGMENT, _UPDATE):
-        return
-    segment = values["remoteLogSegmentId"]
-    finished[segment["id"]] = values["remoteLogSegmentState"] == _COPY_FINISHED
-    if record_type == _SEGMENT:
-        owner = segment["topicIdPartition"]
-        covered = RemoteRange(values["startOffset"], values["endOffset"])
-        segments[segment["id"]] = (owner["id"], owner["partition"]), covered
+def _records(path: str, found: RemoteSegments) -> Iterator[_Record]:
+    """The records of a log. Batches that are damaged say nothing; then what is known is not complete."""
+    decoder = DECODERS[_NAME]
+    assert isinstance(decoder, MetadataDecoder)
+    try:
+        with open_source(path) as source:
+            walk = Walk(source)
+            for chunk in walk.chunks():
+                for start, end in chunk.entries():
+                    for record in _values(chunk.data[start:end], found):
+                        with suppress(PayloadError):
+                            message = decoder.value(record.value or b"")
+                            yield _Record(record.offset, record.timestamp, message.record_type, message.values)
+            found.is_complete &= walk.position == walk.end
+    except KdumpError:
+        found.is_complete = False
+
+
+def _values(batch: memoryview, found: RemoteSegments) -> Iterator[Record]:
+    header = parse_header(batch) if len(batch) >= HEADER_SIZE and batch[MAGIC_OFFSET] == MAGIC else None
+    if header is None or header.crc != batch_crc(batch):
+        found.is_complete = False
+    elif not header.attributes & CONTROL:
+        yield from read_records(header, batch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +15,7 @@ from kdump.dump.output import DumpOptions
 from kdump.dump.printed import PrintedOutput, PrinterMaker, arrow_printer
 from kdump.dump.run import DumpRun
 from kdump.dump.targets import Target, targets_of
-from kdump.inputs import inputs_of
+from kdump.inputs import inputs_of, paths_with_tier
 from kdump.library.arguments import (
     Decode,
     Headers,
@@ -35,6 +35,7 @@ from kdump.library.objects import ObjectPrinter
 from kdump.library.records import LogBatch, LogRecord
 from kdump.log.context import FileContext
 from kdump.log.files import strip_credentials
+from kdump.log.tiers import Tier
 from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.reading.outcomes import Outcomes
@@ -320,6 +321,8 @@ def scan(
     decode: Decode = None,
     on_damage: OnDamage = "raise",
     max_decompressed_size: int = DEFAULT_LIMIT,
+    tier: str | None = None,
+    key_ring: Mapping[str, str] | None = None,
 ) -> Scan:
     """Records of logs, as ``kdump dump --records`` shows them. Nothing is read before the records are asked for.
 
@@ -341,6 +344,8 @@ def scan(
             that are not valid are left out. ``mark``: damage is left out, and rows that are not valid are shown, with
             ``is_valid`` false or a ``problem``. Both keep what they meet in ``findings``.
         max_decompressed_size: bytes; a batch that decompresses to more is damage.
+        tier: the bucket with the remote segments of the log directories; a partition begins with them.
+        key_ring: files with the private keys of encrypted buckets, by their ids.
 
     Raises:
         ValueError: a column, a pattern, a range or a choice that does not exist.
@@ -349,7 +354,7 @@ def scan(
     check_choice(isolation, "isolation", get_args(Isolation))
     check_choice(on_damage, "on_damage", get_args(OnDamage))
     request = ScanRequest(
-        paths_of(paths),
+        paths_with_tier(paths_of(paths), Tier(tier, key_ring or {})),
         None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns),
         Selection(
             offset_range(offsets),

@@ -10,13 +10,19 @@ import glob
 import os
 import stat
 import time
-from typing import Final, TypeAlias
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kdump.codes import Codes, KdumpError
+from kdump.log import tiers
 from kdump.log.listing import ListingEntry
 from kdump.log.named import check_link, note_named, opened_directory, unreadable
 from kdump.log.names import is_uri
 from kdump.system.paths import absolute_path
+
+if TYPE_CHECKING:
+    from kdump.log.stores import Store
 
 DirectoryState: TypeAlias = tuple[int, int, int, int]
 """Device, inode and both times (ns) of a directory."""
@@ -35,23 +41,30 @@ def strip_credentials(path: str) -> str:
 
     A URI loses its credentials and its query, so that nothing can print them. They are remembered for this process (the
     newest of each store), and what was known of its directories is forgotten. Any other path stays as it is. It may be
-    a link or a pipe: the user knows that, and ``opening.open_source`` opens it.
+    a link or a pipe: the user knows that, and ``opening.open_source`` opens it. A bucket of remote storage, or what
+    lies in one, gets the name that it has in its store of partitions (``log.tiers``).
     """
     if not is_uri(path):
         note_named(path)
-        return path
-    from kdump.log import stores
+    else:
+        from kdump.log import stores
 
-    return stores.strip_credentials(path)
+        path = stores.strip_credentials(path)
+    return tiers.named(path, _listing_of_directory)
+
+
+def _listing_of_directory(path: str) -> list[ListingEntry]:
+    try:
+        return listing(path) if is_directory(path) else []
+    except KdumpError:
+        return []
 
 
 def is_directory(path: str) -> bool:
     """A directory is there. Of a URI raises KdumpError UNREADABLE when its store cannot be asked."""
     if not is_uri(path):
         return os.path.isdir(path)
-    from kdump.log import stores
-
-    return stores.is_directory(path)
+    return _store_of(path).is_directory(path)
 
 
 def exists(path: str) -> bool:
@@ -61,9 +74,7 @@ def exists(path: str) -> bool:
     """
     if not is_uri(path):
         return os.path.lexists(path)
-    from kdump.log import stores
-
-    return stores.exists(path)
+    return _store_of(path).exists(path)
 
 
 def size(path: str) -> int:
@@ -73,9 +84,7 @@ def size(path: str) -> int:
         KdumpError: MISSING or UNREADABLE.
     """
     if is_uri(path):
-        from kdump.log import stores
-
-        return stores.size(path)
+        return _store_of(path).size(path)
     return status(path).st_size
 
 
@@ -109,9 +118,7 @@ def listing(directory: str) -> list[ListingEntry]:
         KdumpError: it cannot be listed: UNREADABLE, of a store also MISSING.
     """
     if is_uri(directory):
-        from kdump.log import stores
-
-        return stores.listing(directory)
+        return _store_of(directory).listing(directory)
     known, entries = _listings.get(directory, (None, []))
     try:
         # It has not changed, nor is it a link now.
@@ -137,6 +144,27 @@ def listing(directory: str) -> list[ListingEntry]:
         raise unreadable(directory, error) from error
 
 
+def tree(directory: str) -> Iterator[ListingEntry]:
+    """All files under a directory, in no order; those of a store without a request for each directory.
+
+    Raises:
+        KdumpError: as ``listing``.
+    """
+    if is_uri(directory):
+        from kdump.log.stores import object_store
+
+        yield from object_store(directory).tree(directory)
+        return
+    for entry in listing(directory):
+        if entry.is_directory:
+            # A link may lead to a directory above.
+            if not os.path.islink(entry.path):
+                yield from tree(entry.path)
+        else:
+            with suppress(KdumpError):
+                yield entry._replace(size=size(entry.path))
+
+
 def directory_state(directory: str | int, *, follows: bool = True) -> DirectoryState | None:
     """What shows that a directory of this machine has other names in it; None where it has just changed.
 
@@ -154,9 +182,7 @@ def directory_state(directory: str | int, *, follows: bool = True) -> DirectoryS
 def file_state(path: str) -> FileState | None:
     """What changes when a file is written anew: inode, times and size; None: it is not there, or not known."""
     if is_uri(path):
-        from kdump.log.stores import store_of
-
-        entry = store_of(path).entry(path)
+        entry = _store_of(path).entry(path)
         return None if entry is None else (0, 0, 0, entry.size or 0)
     try:
         found = os.stat(path)
@@ -240,9 +266,13 @@ def with_credentials(path: str) -> str:
     """
     if not is_uri(path):
         return path
-    from kdump.log import stores
+    return _store_of(path).with_credentials(path)
 
-    return stores.with_credentials(path)
+
+def _store_of(path: str) -> Store:
+    from kdump.log.stores import store_of
+
+    return store_of(path)
 
 
 def _is_directory(entry: os.DirEntry[str], path: str) -> bool:

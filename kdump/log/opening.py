@@ -34,9 +34,10 @@ def open_source(path: str) -> Source:
         KdumpError: MISSING or UNREADABLE (a directory too); SPECIAL_FILE or LINK_OUTSIDE where no user named it.
     """
     if is_uri(path):
-        from kdump.log.stores import open_object
+        from kdump.log.stores import store_of
+        from kdump.log.uris import parse_uri
 
-        return open_object(path)
+        return store_of(path).open(parse_uri(path).clean)
     if path != STDIN and not is_named(path):
         return FileSource(path, *open_found(path))
     try:

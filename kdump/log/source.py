@@ -42,6 +42,9 @@ class Source(ABC):
     can_skip_errors = True
     """Bytes that cannot be read at one position (a bad block) say nothing about the others."""
 
+    first_offset: int | None = None
+    """Records of the log with lower offsets are deleted, though they are in it; None: nothing says so."""
+
     stop: int | None = None
     """Where its reader will stop; None: at the end. Nothing after it is fetched ahead."""
 

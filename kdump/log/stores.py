@@ -7,6 +7,7 @@ come in large ranges (``objects``). pyarrow is imported when the first URI is us
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,13 +21,51 @@ from kdump.codes import Codes, KdumpError
 from kdump.log.listing import ListingEntry
 from kdump.log.names import parse_file_name
 from kdump.log.objects import ObjectSource
+from kdump.log.source import Source
 from kdump.log.uris import Uri, encoded, parse_uri
+from kdump.worlds import world_of_store
 
 _NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kafka-kdump[parquet]'"
 
 
-class Store:
-    """Everything under one root (``s3://bucket``). It is connected at the first request.
+class Store(ABC):
+    """Everything under one root: what ``files`` and ``opening`` ask of it. Paths are URIs without credentials."""
+
+    @abstractmethod
+    def forget_listings(self) -> None:
+        """Forget the directories that were listed: they may have changed."""
+
+    @abstractmethod
+    def entry(self, path: str) -> ListingEntry | None:
+        """The entry of this name in the listing of its directory; None also where that was not listed."""
+
+    @abstractmethod
+    def is_directory(self, path: str) -> bool:
+        """See ``files.is_directory``."""
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """See ``files.exists``."""
+
+    @abstractmethod
+    def size(self, path: str) -> int:
+        """See ``files.size``."""
+
+    @abstractmethod
+    def listing(self, directory: str) -> list[ListingEntry]:
+        """See ``files.listing``."""
+
+    @abstractmethod
+    def open(self, path: str) -> Source:
+        """A file, to be read in ranges. Raises as ``opening.open_source``."""
+
+    @abstractmethod
+    def with_credentials(self, path: str) -> str:
+        """See ``files.with_credentials``."""
+
+
+class ObjectStore(Store):
+    """A store that pyarrow reads (``s3://bucket``). It is connected at the first request.
 
     Args:
         given: a URI of it, with credentials and options.
@@ -39,11 +78,11 @@ class Store:
         self._listings: dict[str, dict[str, ListingEntry]] = {}
 
     def forget_listings(self) -> None:
-        """Forget the directories that were listed: they may have changed."""
+        """See Store."""
         self._listings.clear()
 
     def entry(self, path: str) -> ListingEntry | None:
-        """The entry of this name in the listing of its directory; None also where that was not listed."""
+        """See Store."""
         directory, _, name = path.rpartition("/")
         return self._listings.get(directory, {}).get(name)
 
@@ -57,8 +96,39 @@ class Store:
             system, name = self._place(path)
             return system.get_file_info(name)
 
+    def is_directory(self, path: str) -> bool:
+        """See Store. A segment file's name is taken for one, without a request."""
+        return parse_file_name(path) is None and _is_directory(self.info(path))
+
+    def exists(self, path: str) -> bool:
+        """See Store."""
+        known = self.known(path)
+        return self.info(path).type != _pyarrow_fs().FileType.NotFound if known is None else known
+
+    def size(self, path: str) -> int:
+        """See Store."""
+        listed = self.entry(path)
+        found: int | None = self.info(path).size if listed is None else listed.size
+        if found is None:
+            raise KdumpError(Codes.MISSING, "no such file", path=path)
+        return found
+
+    def with_credentials(self, path: str) -> str:
+        """See Store."""
+        return self.given.with_path(parse_uri(path).path)
+
+    def tree(self, directory: str) -> Iterator[ListingEntry]:
+        """See ``files.tree``: the whole of it in requests of a thousand names."""
+        with self._errors(directory):
+            system, name = self._place(directory)
+            infos = system.get_file_info(_pyarrow_fs().FileSelector(name, recursive=True))
+        for info in infos:
+            if not _is_directory(info):
+                rest = "/".join(map(encoded, info.path.removeprefix(name).strip("/").split("/")))
+                yield ListingEntry(encoded(info.base_name), f"{directory}/{rest}", False, info.size)
+
     def listing(self, directory: str) -> list[ListingEntry]:
-        """See ``files.listing``."""
+        """See Store."""
         if directory in self._listings:
             return list(self._listings[directory].values())
         with self._errors(directory):
@@ -73,12 +143,12 @@ class Store:
         return list(entries.values())
 
     def open(self, path: str) -> ObjectSource:
-        """A file, to be read in ranges. Raises as ``opening.open_source``."""
+        """See Store."""
         known = self.known(path)
         if known is False:
             raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
         # In an object store a directory is only the beginning of other names.
-        if known is None and is_directory(path):
+        if known is None and self.is_directory(path):
             raise KdumpError(Codes.UNREADABLE, "is a directory", path=path)
         with self._errors(path):
             return ObjectSource(path, _Origin(self, path))
@@ -126,7 +196,7 @@ class Store:
 class _Origin:
     """See ``objects.Origin``."""
 
-    store: Store
+    store: ObjectStore
     path: str
 
     def open(self) -> Any:
@@ -148,7 +218,7 @@ class _Origin:
         return self.store.failure(self.path, error, position)
 
 
-_stores: Final[dict[str, Store]] = {}
+_stores: Final[dict[str, ObjectStore]] = {}
 """By their roots, for as long as the process lives, so that each is connected once."""
 
 
@@ -158,32 +228,10 @@ def strip_credentials(path: str) -> str:
     return parse_uri(path).clean
 
 
-def is_directory(path: str) -> bool:
-    """See ``files.is_directory``. A segment file's name is taken for one, without a request."""
-    return parse_file_name(path) is None and _is_directory(store_of(path).info(path))
-
-
-def exists(path: str) -> bool:
-    """See ``files.exists``."""
-    store = store_of(path)
-    known = store.known(path)
-    return store.info(path).type != _pyarrow_fs().FileType.NotFound if known is None else known
-
-
-def size(path: str) -> int:
-    """See ``files.size``."""
-    store = store_of(path)
-    listed = store.entry(path)
-    found: int | None = store.info(path).size if listed is None else listed.size
-    if found is None:
-        raise KdumpError(Codes.MISSING, "no such file", path=path)
-    return found
-
-
 def expanded(path: str) -> list[str]:
     """See ``files.expanded``."""
     uri = parse_uri(path)
-    if not has_magic(unquote(uri.path)) or exists(path):
+    if not has_magic(unquote(uri.path)) or store_of(path).exists(path):
         return [path]
     found = [uri.root]
     for name in uri.path.split("/")[1:]:
@@ -192,13 +240,13 @@ def expanded(path: str) -> list[str]:
             found = [entry.path for folder in found for entry in _listed(folder) if _fits(unquote(entry.name), wanted)]
         else:
             found = [f"{folder}/{name}" for folder in found]
-    return sorted(filter(exists, found))
+    return sorted(one for one in found if store_of(one).exists(one))
 
 
 def _listed(folder: str) -> list[ListingEntry]:
     """Nothing where there is no such directory."""
     try:
-        return listing(folder)
+        return store_of(folder).listing(folder)
     except KdumpError as error:
         if error.code is Codes.MISSING:
             return []
@@ -210,27 +258,24 @@ def _fits(name: str, wanted: str) -> bool:
     return fnmatchcase(name, wanted) and (wanted.startswith(".") or not name.startswith("."))
 
 
-def with_credentials(path: str) -> str:
-    """See ``files.with_credentials``."""
-    return store_of(path).given.with_path(parse_uri(path).path)
-
-
-def listing(directory: str) -> list[ListingEntry]:
-    """See ``files.listing``."""
-    return store_of(directory).listing(directory)
-
-
-def open_object(path: str) -> ObjectSource:
-    """See ``opening.open_source``."""
-    return store_of(path).open(parse_uri(path).clean)
-
-
 def store_of(path: str) -> Store:
-    """The store of a URI. New credentials or options make it a new store."""
+    """The store of a URI. New credentials or options make it a new store.
+
+    Raises:
+        KdumpError: of a bucket of remote storage: it is none, or cannot be listed.
+    """
+    if (world := world_of_store(path)) is not None:
+        found: Store = world.answer("mount").store_of(path)
+        return found
+    return object_store(path)
+
+
+def object_store(path: str) -> ObjectStore:
+    """The store of a URI that pyarrow reads."""
     uri = parse_uri(path)
     store = _stores.get(uri.root)
     if store is None or (uri.has_options and uri.options != store.given.options):
-        store = _stores[uri.root] = Store(uri)
+        store = _stores[uri.root] = ObjectStore(uri)
     return store
 
 

@@ -12,6 +12,8 @@ from kdump.log.source import Source
 from kdump.wire.checksum import Checksum
 
 _BLOCK = 4096
+_UNREADABLE = (Codes.UNREADABLE, Codes.REMOTE_OBJECT)
+"""Of a block of a disk, and of a chunk in remote storage."""
 _SMALLEST_BUFFER = 1 << 16
 _LONG_ZEROS = 1 << 20
 """Bytes without data (zeros of a sparse file) that are worth skipping."""
@@ -128,7 +130,7 @@ class Window:
         try:
             self._append(position, until)
         except KdumpError as error:
-            if error.code is not Codes.UNREADABLE or not self._is_file or not self._source.can_skip_errors:
+            if error.code not in _UNREADABLE or not self._is_file or not self._source.can_skip_errors:
                 raise
             self.end = max(position, min(until, position if error.position is None else error.position))
             try:

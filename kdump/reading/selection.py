@@ -103,6 +103,10 @@ class Selection:
         ends = [end for end in (self.offsets.end, first_open) if end is not None]
         return replace(self, committed=outcomes, offsets=Range(self.offsets.first, min(ends, default=None)))
 
+    def starting_at(self, offset: int) -> Selection:
+        """The selection of what has no lower offset."""
+        return replace(self, offsets=self.offsets.intersection(Range(offset, None)))
+
     @property
     def by_contents(self) -> bool:
         """Keys, values or headers decide, so only records can be selected."""

@@ -7,7 +7,7 @@ one by one (``format``). Both give the printer the same rows in the same order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Generic
@@ -109,6 +109,8 @@ class LogView(Generic[RowT, RowsT]):
         on_finding: Callable[[Finding], None] | None = None,
         shown_rows: policy.ShownRows | None = None,
     ) -> None:
+        if source.first_offset is not None:
+            options = replace(options, selection=options.selection.starting_at(source.first_offset))
         self._source = source
         self._printer = printer
         self._emit = emit

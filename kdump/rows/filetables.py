@@ -113,7 +113,8 @@ FINDING: Final = Table(
 def finding_row(finding: Finding, context: FileContext | None = None) -> Row:
     """The row of a finding with all its columns. ``context``: of the file; None: of the one that the finding names."""
     file = FileContext.of(finding.path or "") if context is None else context
-    return {"type": FINDING.type, **file.columns(), **FINDING.row(finding)}
+    row = {"type": FINDING.type, **file.columns(), **FINDING.row(finding)}
+    return row if finding.segment_id is None else row | {"segmentId": finding.segment_id}
 
 
 def _named(**types: ColumnType) -> tuple[Column, ...]:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
 
+from kdump.inputs import paths_with_tier
+from kdump.log.tiers import Tier
 from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.registry import NONE, plain_decoder
 from kdump.reading.selection import Range, compiled
@@ -45,6 +47,8 @@ KNOWN: Final = (
     "valueDecoder",
     "deep",
     "logFormat",
+    "tier",
+    "keyRing",
 )
 KAFKA_CLIENT: Final = "kafka."
 """How options of Spark's Kafka source for its clients begin."""
@@ -52,7 +56,7 @@ PROVIDER: Final = "provider"
 """A property that every table of a catalog has."""
 OPTION: Final = "option."
 STREAM_ONLY: Final = ("maxBytesPerTrigger", "maxOffsetsPerTrigger")
-NO_STREAM: Final = ("endingOffsets", "endingTimestamp", "deep", "logFormat")
+NO_STREAM: Final = ("endingOffsets", "endingTimestamp", "deep", "logFormat", "tier", "keyRing")
 _SIZE: Final = re.compile(r"(\d{1,19})\s*([kmg]?)b?", re.IGNORECASE)
 _PARTITION: Final = re.compile(r"\d{1,10}")
 _FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -212,7 +216,17 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
             "no path given: load() takes files, directories or globs; CREATE TABLE takes OPTIONS (path '...') and no "
             "columns"
         )
-    return tuple(paths)
+    return paths_with_tier(paths, Tier(options.get("tier"), _keys(options)))
+
+
+def _keys(options: Mapping[str, str]) -> dict[str, str]:
+    """Files with keys by their ids: ``{"key-1":"/etc/keys/1.pem"}``. The value is not shown: it might be a key."""
+    keys: object = None
+    with suppress(ValueError):
+        keys = json.loads(options.get("keyRing", "{}"))
+    if not isinstance(keys, dict) or not all(isinstance(file, str) for file in keys.values()):
+        raise ValueError("option keyRing: a JSON object is expected, with the files of keys by their ids")
+    return keys
 
 
 def _offsets(options: Mapping[str, str], name: str, words: Mapping[str, int]) -> tuple[int, dict[tuple[str, int], int]]:

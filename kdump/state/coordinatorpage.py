@@ -55,6 +55,16 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
         "logStartOffset": "log start",
         "logEndOffset": "log end",
     },
+    "remoteSegment": {
+        "topic": "topic",
+        "partition": "partition",
+        "startOffset": "start offset",
+        "endOffset": "end offset",
+        "size": "bytes",
+        "state": "state",
+        "eventTimestamp": "since",
+        "segmentId": "remote segment",
+    },
     "key": {"key": "key", "value": "value", "offset": "offset", "timestamp": "timestamp"},
 }
 """Columns and titles of a table by the type of its rows."""

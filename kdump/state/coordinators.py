@@ -12,6 +12,7 @@ from kdump.codes import KdumpError
 from kdump.kafka.coordinators import DEFAULT_PARTITIONS
 from kdump.kafka.coordinatorstate import OFFSETS
 from kdump.kafka.image.names import TopicNames
+from kdump.kafka.remotesegments import REMOTE_METADATA
 from kdump.log.names import CLUSTER_METADATA
 from kdump.rows.schema import Row
 from kdump.state.groups import lag, open_transaction_rows, with_topic_names
@@ -77,4 +78,4 @@ def _named(state: PartitionState, topics: KnownTopics) -> Iterator[Row]:
 
 def has_own_state(partition: Partition) -> bool:
     """The partition is of a topic whose state is shown in words of its own."""
-    return partition.logs[0].context.topic in (*STATE_TOPICS, CLUSTER_METADATA)
+    return partition.logs[0].context.topic in (*STATE_TOPICS, CLUSTER_METADATA, REMOTE_METADATA)

@@ -42,6 +42,7 @@ from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.indexes import index_end, indexed_end, is_near, without_appended
 from kdump.verify.siblings import PartitionListing
 from kdump.verify.validdata import TailEnd
+from kdump.worlds import world_of_store
 
 _ON_ITS_WAY_OUT: Final = "-delete"
 
@@ -244,6 +245,9 @@ class PartitionEvidence:
             return [] if start is None else list(self._after(start.end_offset, gone, last_segment))
         first, last = segments[0].base_offset, segments[-1]
         lost: list[AlreadyLost] = []
+        if world_of_store(self._directory) is not None:
+            # Retention deletes remote segments, and no file tells from where on they are there.
+            start = None
         if self._is_swapped or self._snapshot_of_all >= first:
             # The missing segments have other names; a snapshot of the cluster's metadata contains them.
             start, gone = None, {}

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias
 
-from kdump.codes import HOSTILE_CODES, Finding, KdumpError, Severity
+from kdump.codes import HOSTILE_CODES, REMOTE_CODES, Finding, KdumpError, Severity
 from kdump.inputs import (
     Input,
     LogSegment,
@@ -51,7 +51,7 @@ from kdump.verify.siblings import (
 from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.wire.compression import DEFAULT_LIMIT
-from kdump.worlds import World, world_of_log
+from kdump.worlds import World, world_of_log, world_of_store
 
 _ANNOUNCED: Final = 64
 """Partitions that are listed together."""
@@ -87,6 +87,13 @@ class WorldPathChecks(Protocol):
 
     def check(self, path: str, beside: Sequence[str]) -> Iterator[Item]:
         """Check what a PATH means; ``beside``: other PATHs of the run. Raises KdumpError where it cannot be read."""
+
+
+class WorldStoreChecks(Protocol):
+    """What is wrong with a PATH in a store of another world: the module ``verify`` of its package."""
+
+    def checked(self, path: str, items: Iterator[Item], options: CheckOptions) -> Iterator[Item]:
+        """What was found there as in any store, and what the world knows besides. Raises KdumpError."""
 
 
 class Judge(Protocol):
@@ -132,6 +139,14 @@ class Verification:
         Raises:
             KdumpError: MISSING, UNREADABLE, NO_SEGMENTS or NOT_A_SEGMENT_FILE.
         """
+        items = self._items(found)
+        if (world := world_of_store(found.path)) is None:
+            yield from items
+            return
+        checks: WorldStoreChecks = world.answer("verify")
+        yield from checks.checked(found.path, items, self._options)
+
+    def _items(self, found: Input) -> Iterator[Item]:
         self._failed.clear()
         path, world = found.path, found.world
         if world is not None and isinstance(found, WorldLog):
@@ -239,6 +254,9 @@ class Verification:
 
     def _fail(self, error: KdumpError) -> None:
         """Report an error, or keep it for the end: the other partitions are still checked."""
+        if error.code in REMOTE_CODES:
+            # The audit of the bucket tells.
+            return
         if self._on_error is None:
             self._failed.append(error)
         else:

@@ -509,7 +509,7 @@ def test_an_error_that_nobody_expects_names_its_file(home: Path, monkeypatch: py
     def fail(*_: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "a\x1bb")
 
-    monkeypatch.setattr("kdump.repair.run.resolve", fail)
+    monkeypatch.setattr("kdump.repair.run.Repair.of", fail)
     run = kdump("repair", "orders-0", cwd=home)
     assert run.returncode == UNREADABLE
     assert run.stderr == b"kdump: a\\x1bb: Permission denied\n"

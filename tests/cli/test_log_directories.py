@@ -101,8 +101,10 @@ def test_the_partitions_of_a_log_directory_are_still_repaired(logs: Path) -> Non
 
 @pytest.mark.parametrize("command", ["dump", "verify", "stats"])
 def test_files_of_no_partition_are_named_and_not_read(logs: Path, command: str) -> None:
+    # With it the directory is a broker's, which lacks other files.
+    put(logs, ["bootstrap.checkpoint"])
     alone = run(command, "bad", cwd=logs.parent)
-    put(logs, ["bootstrap.checkpoint", f"{105:020}.index", "leader-epoch-checkpoint"])
+    put(logs, [f"{105:020}.index", "leader-epoch-checkpoint"])
     without = run(command, "bad", cwd=logs.parent)
     assert without[0] == alone[0]
     assert command == "verify" or without == alone

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kdump.diff.report import report_rows
 from kdump.diff.run import DiffOptions, PartitionReport, diff
+from kdump.inputs import resolve
 from kdump.log.walk import Walk
 from tests.harness.checked import MemorySource
 from tests.harness.examples import examples
@@ -71,6 +72,6 @@ def test_damage_is_told(tmp_path: Path, seed: int) -> None:
             if data:
                 data[choose.randrange(len(data))] ^= 1 << choose.randrange(8)
         path.write_bytes(data[: choose.randint(0, len(data))] if choose.random() < 0.2 else data)
-    for item in diff([str(one), str(other)], DiffOptions(with_records=True), lambda error: None):
+    for item in diff([resolve(str(one)), resolve(str(other))], DiffOptions(with_records=True), lambda error: None):
         if isinstance(item, PartitionReport):
             assert all(report_rows(item))

@@ -25,7 +25,7 @@ RANKS = [
     {"diff"},
     {"convert", "stats", "repair"},
     {"state"},
-    {"restore", "serve", "spark", "library", "kafka07", "zookeeper"},
+    {"restore", "serve", "spark", "library", "kafka07", "zookeeper", "tiered"},
     {"cli", "testing"},
 ]
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}

@@ -9,19 +9,20 @@ import click
 
 from kdump.cli.conflicts import Conflict
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import JobsArguments, LimitArguments, LogArguments
+from kdump.cli.options.shared import JobsArguments, LimitArguments, LogArguments, TierArguments
 from kdump.cli.params import OffsetRange, OutputFormat, TimeRange
 from kdump.format.batch import CODEC_NAMES, MAGIC
+from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
 from kdump.log.names import MAX_OFFSET, is_uri
 from kdump.reading.selection import Range
-from kdump.worlds import log_titles
+from kdump.worlds import log_titles, world_of_store
 
 KEEP: Final = "keep"
 TO_STDOUT: Final = "-"
 
 
-class ConversionArguments(LimitArguments):
+class ConversionArguments(TierArguments, LimitArguments):
     """What becomes of logs that are written anew."""
 
     conflicts: ClassVar[tuple[Conflict, ...]] = (
@@ -143,6 +144,19 @@ class ConversionArguments(LimitArguments):
 
 _TO: Final = ("--to jsonl", "--to csv", "--to parquet")
 _STDOUT: Final = f"-o {TO_STDOUT}"
+CONVERSIONS: Final = (
+    *_TO,
+    "--to-magic",
+    "--codec",
+    "--level",
+    "--renumber",
+    "--split-bytes",
+    "--from",
+    "--offset",
+    "--time",
+    "--isolation read_committed",
+)
+"""Options that change what is written. Without one the files of a bucket are written as they are."""
 
 
 class ConvertArguments(LogArguments, JobsArguments, ConversionArguments):
@@ -152,19 +166,7 @@ class ConvertArguments(LogArguments, JobsArguments, ConversionArguments):
     local_only = (_STDOUT, "a stream", "--from jsonl")
     conflicts: ClassVar[tuple[Conflict, ...]] = (
         Conflict(
-            needs=(
-                *_TO,
-                "--to-magic",
-                "--codec",
-                "--level",
-                "--renumber",
-                "--split-bytes",
-                "--from",
-                "--offset",
-                "--time",
-                "--skip-damaged",
-                "--isolation read_committed",
-            ),
+            needs=(*CONVERSIONS, "--skip-damaged", "a bucket"),
             message="nothing to do: --to-magic, --codec, --to or another option says what to convert to",
         ),
         Conflict(*_TO, excludes=("--to-magic", "--level", "--renumber", "--split-bytes", "--from", "--codec")),
@@ -270,6 +272,7 @@ class ConvertArguments(LogArguments, JobsArguments, ConversionArguments):
             "no DST": not destination,
             "DST is a URI": destination if is_uri(destination) else None,
             "a stream": reads_once(self.source),
+            "a bucket": world_of_store(strip_credentials(self.source)) is not None,
         }
 
     @property

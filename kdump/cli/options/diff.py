@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import ColorArguments, JobsArguments, LimitArguments, TopicArguments
+from kdump.cli.options.shared import ColorArguments, JobsArguments, LimitArguments, TierArguments, TopicArguments
 from kdump.cli.params import OutputFormat
 
 
-class DiffArguments(TopicArguments, ColorArguments, JobsArguments, LimitArguments):
+class DiffArguments(TierArguments, TopicArguments, ColorArguments, JobsArguments, LimitArguments):
     """Options of ``kdump diff``."""
 
     paths: tuple[str, ...] = argument("PATH...", many=True, type=PATH)

@@ -10,7 +10,14 @@ import click
 
 from kdump.cli.conflicts import EVERYWHERE, Conflict, world_facts
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, either, option
-from kdump.cli.options.shared import ColorArguments, EngineArguments, LimitArguments, LogArguments, TopicArguments
+from kdump.cli.options.shared import (
+    ColorArguments,
+    EngineArguments,
+    LimitArguments,
+    LogArguments,
+    TierArguments,
+    TopicArguments,
+)
 from kdump.cli.params import BytesPattern, FilePosition, HeaderParam, OffsetRange, OutputFormat, TimeRange
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE
 from kdump.inputs import is_text_file
@@ -60,7 +67,7 @@ def _refuse_jobs(ctx: click.Context, _parameter: click.Parameter, value: str | N
         raise click.UsageError(f"{ctx.info_name} prints from one process: -j does not go with it")
 
 
-class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArguments, LimitArguments):
+class DumpArguments(TierArguments, TopicArguments, LogArguments, ColorArguments, EngineArguments, LimitArguments):
     """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
 
     about: ClassVar[Mapping[OptionGroup, str]] = {

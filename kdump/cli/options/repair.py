@@ -10,7 +10,7 @@ import click
 
 from kdump.cli.conflicts import EVERYWHERE, Conflict, each_other
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import LogArguments, ReadingArguments, TopicArguments
+from kdump.cli.options.shared import LogArguments, ReadingArguments, TopicArguments, broker_version_option
 from kdump.cli.params import OutputFormat
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.repair.salvage.pieces import TxnPolicy
@@ -212,6 +212,9 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         "The broker's *index.interval.bytes*; the default is 4096.",
         type=click.IntRange(0, 2**31 - 1),
         default=DEFAULT_INDEX_INTERVAL,
+    )
+    broker_version: str = broker_version_option(
+        OptionGroup.KNOWN, says="The starts that a plan predicts are of this release."
     )
     backup_dir: str | None = option(
         OptionGroup.IN_PLACE,

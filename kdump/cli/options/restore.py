@@ -10,9 +10,12 @@ import click
 from kdump.cli.conflicts import EVERYWHERE, Conflict
 from kdump.cli.options.convert import ConversionArguments
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
+from kdump.cli.options.shared import broker_version_option
 from kdump.cli.params import OpenTransactionsParam, OutputFormat
+from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
 from kdump.log.names import is_uri
+from kdump.worlds import world_of_store
 
 
 class RestoreArguments(ConversionArguments):
@@ -23,7 +26,8 @@ class RestoreArguments(ConversionArguments):
         Conflict("no -o", only=EVERYWHERE | {"paths", "output"}, message="{other} goes with -o LOGDIR"),
         Conflict("-o", excludes=("--output commands", "a stream", "-o -")),
         Conflict("-o", excludes=("LOGDIR is a URI",), message="{other} is a URI: kdump writes to this machine only"),
-        Conflict("-o", needs=("--topic", "--from-log-dir")),
+        Conflict("-o", needs=("--topic", "--from-log-dir", "a bucket")),
+        Conflict("no -o", excludes=("a bucket",), message="a bucket goes with -o LOGDIR"),
     )
 
     paths: tuple[str, ...] = argument("PATH...", many=True, type=PATH)
@@ -96,6 +100,9 @@ class RestoreArguments(ConversionArguments):
         needs=("--metadata",),
         excludes=("a PATH", "--topic", "--topic-id", "--partition"),
     )
+    broker_version: str = broker_version_option(
+        OptionGroup.BROKER, says="A partition is put in place only where such a broker starts on it."
+    )
     link: str | None = option(
         OptionGroup.BROKER,
         "--link",
@@ -157,5 +164,6 @@ class RestoreArguments(ConversionArguments):
             "a PATH": bool(self.paths),
             "several PATHs": len(self.paths) > 1,
             "LOGDIR is a URI": self.destination if is_uri(self.destination or "") else None,
+            "a bucket": any(world_of_store(strip_credentials(path)) is not None for path in self.paths),
             "a stream": next(filter(reads_once, self.paths), None),
         }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import click
 
 from kdump.cli.conflicts import Conflict
 from kdump.cli.options.declaring import PATH, Arguments, OptionGroup, option
 from kdump.cli.params import MasterParam, SettingParam
+from kdump.log import tiers
+from kdump.releases import NEWEST, RELEASES
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.worlds import WORLDS, World, log_formats, log_titles, world_of_format
 
@@ -118,6 +120,46 @@ class TopicArguments(Arguments):
         """,
         multiple=True,
     )
+
+
+class TierArguments(Arguments):
+    """Options about remote storage. Their values are told to ``log.tiers`` before any PATH is looked at."""
+
+    tier: str | None = option(
+        OptionGroup.READ,
+        "--tier BUCKET",
+        "The remote storage of the log directories: a partition begins with its remote segments.",
+        """
+        The bucket with the remote segments of the log directories, a directory or a URI. A partition begins with
+        its remote segments, at its log start offset, and goes on with what the broker has. See `REMOTE STORAGE` in
+        kdump(1).
+        """,
+        callback=lambda context, parameter, value: _tell_tier(value),
+    )
+    key_ring: tuple[str, ...] = option(
+        OptionGroup.READ,
+        "--key-ring ID=FILE",
+        "The private key (PEM) of an id that manifests in a bucket name; may be repeated.",
+        """
+        A file with the private key (PEM) of an id that the manifests in a bucket name. May be repeated. Keys are
+        never shown.
+        """,
+        multiple=True,
+        callback=lambda context, parameter, value: _tell_keys(value),
+    )
+
+
+def _tell_tier(bucket: str | None) -> str | None:
+    tiers.tell(tiers.given()._replace(bucket=bucket))
+    return bucket
+
+
+def _tell_keys(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Raises click.UsageError, which does not show the value: it might be a key."""
+    if not all(text.partition("=")[0] and text.partition("=")[2] for text in texts):
+        raise click.UsageError("--key-ring: not of the form ID=FILE")
+    tiers.tell(tiers.given()._replace(keys=dict(text.split("=", 1) for text in texts)))
+    return texts
 
 
 class LogArguments(Arguments):
@@ -248,4 +290,18 @@ class JobsArguments(EngineArguments):
         """,
         type=click.IntRange(1),
         show_default="as many as there are cores; 1 if a broker runs here",
+    )
+
+
+def broker_version_option(group: OptionGroup, *needs: str, says: str = "") -> Any:
+    """``--broker-version``, whose value is a key of RELEASES. ``says``: for the manual, what depends on it."""
+    applies = f"With {needs[0]}: " if needs else ""
+    return option(
+        group,
+        "--broker-version",
+        f"{applies}The release of Kafka whose broker will run.",
+        f"{applies}The release of Kafka whose broker will run; the default is {NEWEST.name}. {says}",
+        type=click.Choice(list(RELEASES)),
+        default=NEWEST.name,
+        needs=needs,
     )

@@ -13,12 +13,16 @@ from kdump.cli.options.shared import (
     LimitArguments,
     LogArguments,
     OffsetMapArguments,
+    TierArguments,
     TopicArguments,
+    broker_version_option,
 )
 from kdump.cli.params import ByParam, Moment, OutputFormat, WhatIf, WhatIfParam
 
 
-class StatsArguments(TopicArguments, LogArguments, OffsetMapArguments, ColorArguments, JobsArguments, LimitArguments):
+class StatsArguments(
+    TierArguments, TopicArguments, LogArguments, OffsetMapArguments, ColorArguments, JobsArguments, LimitArguments
+):
     """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
 
     about: ClassVar[Mapping[OptionGroup, str]] = {
@@ -73,6 +77,11 @@ class StatsArguments(TopicArguments, LogArguments, OffsetMapArguments, ColorArgu
         multiple=True,
         excludes=("--offsets-for",),
         message="{option} and {other} exclude each other",
+    )
+    broker_version: str = broker_version_option(
+        OptionGroup.QUESTIONS,
+        "--what-if",
+        says="The log cleaners of the releases keep other empty batches. The answer names the release.",
     )
     now: int | None = option(
         OptionGroup.QUESTIONS,

@@ -8,14 +8,22 @@ import click
 
 from kdump.cli.conflicts import Conflict
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, either, option
-from kdump.cli.options.shared import ColorArguments, JobsArguments, LimitArguments, LogArguments, TopicArguments
+from kdump.cli.options.shared import (
+    ColorArguments,
+    JobsArguments,
+    LimitArguments,
+    LogArguments,
+    TierArguments,
+    TopicArguments,
+    broker_version_option,
+)
 from kdump.cli.params import Moment, OutputFormat
 from kdump.format.batch import MAX_INT32
 
 _OFFSET: Final = click.IntRange(0, 2**63 - 1)
 
 
-class VerifyArguments(TopicArguments, LogArguments, ColorArguments, JobsArguments, LimitArguments):
+class VerifyArguments(TierArguments, TopicArguments, LogArguments, ColorArguments, JobsArguments, LimitArguments):
     """Options of ``kdump verify``. Times are ms since 1970, sizes bytes."""
 
     conflicts: ClassVar[tuple[Conflict, ...]] = (
@@ -109,6 +117,12 @@ class VerifyArguments(TopicArguments, LogArguments, ColorArguments, JobsArgument
         type=click.IntRange(12, MAX_INT32),
         show_default="10485760",
         needs=("--startup",),
+    )
+    broker_version: str = broker_version_option(
+        OptionGroup.START,
+        "--startup",
+        says="An older broker starts on some *.txnindex* that a newer one refuses, and refuses metadata that a newer "
+        "one wrote. The answer names the release.",
     )
     now: int | None = option(
         OptionGroup.START,
