@@ -9,11 +9,11 @@ from typing import ClassVar
 
 from kdump.cli.conflicts import Conflict
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import ReadingArguments, TopicArguments
+from kdump.cli.options.shared import ReadingArguments, TierArguments, TopicArguments
 from kdump.cli.params import ListenParam, Moment, UntilOffsetParam, UserParam
 
 
-class ServeArguments(TopicArguments, ReadingArguments):
+class ServeArguments(TierArguments, TopicArguments, ReadingArguments):
     """Options of ``kdump serve``. Times are ms since 1970."""
 
     conflicts: ClassVar[tuple[Conflict, ...]] = (
