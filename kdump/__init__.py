@@ -53,6 +53,7 @@ __all__ = [
     "open",
     "repair_plan",
     "scan",
+    "serving",
     "start_prediction",
     "testing",
 ]
@@ -78,6 +79,7 @@ _HOMES = {
     "Scan": ("kdump.library.scans", "Scan"),
     "decode": ("kdump.payloads", "decode"),
     "findings": ("kdump.library.logfindings", "findings"),
+    "serving": ("kdump.serve.run", "serving"),
     "scan": ("kdump.library.scans", "scan"),
 }
 """Where each name comes from, and its name there: no two classes of kdump have the same name."""

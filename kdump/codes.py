@@ -404,8 +404,8 @@ class Codes(Enum):
         "KD303",
         "txnindex-version",
         "unknown version of an aborted transaction",
-        "A transaction index has an entry of an unknown version. A broker does not start on a version of 256 and "
-        "above.",
+        "A transaction index has an entry of an unknown version. A broker does not start on it; those of older "
+        "releases start on versions below 256.",
         Severity.WARNING,
     )
     SNAPSHOT_SCHEMA = Code(

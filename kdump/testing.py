@@ -26,6 +26,7 @@ from kdump.library.records import LogRecord
 from kdump.log.memory import MemorySource
 from kdump.log.names import Kind
 from kdump.log.source import Source
+from kdump.rows.schema import snake_case
 from kdump.system.files import discard
 
 GivenRecord: TypeAlias = "LogRecord | Mapping[str, Any] | tuple[bytes | str | None, bytes | str | None]"
@@ -33,6 +34,11 @@ GivenRecord: TypeAlias = "LogRecord | Mapping[str, Any] | tuple[bytes | str | No
 or a pair of key and value. Bytes and text may stand for one another."""
 Ending: TypeAlias = Literal["commit", "abort"]
 _TYPES: Final = {"abort": control.ABORT, "commit": control.COMMIT}
+_TAKEN: Final = (
+    "offset", "timestamp", "timestampType", "key", "value", "headers", "sequence", "producerId", "producerEpoch",
+    "partitionLeaderEpoch", "isTransactional", "isControl", "magic", "compression", "batchBaseOffset", "position",
+)  # fmt: skip
+"""Columns that a new record takes over from another one."""
 _WRONG_RECORDS: Final = frozenset({Codes.JSON_LINE, Codes.OFFSETS_BACKWARDS, Codes.OFFSET_RANGE})
 _MARKER_KEY: Final = struct.Struct(">hh")
 _MARKER_VALUE: Final = struct.Struct(">hi")
@@ -191,20 +197,8 @@ def _rows(
 
 def _row(record: GivenRecord) -> dict[str, Any]:
     if isinstance(record, LogRecord):
-        own = {name: getattr(record, name) for name in ("offset", "key", "value", "headers", "sequence", "magic")}
-        named = {
-            "timestamp": record.timestamp,
-            "timestampType": record.timestamp_type,
-            "compression": record.compression,
-            "producerId": record.producer_id,
-            "producerEpoch": record.producer_epoch,
-            "partitionLeaderEpoch": record.partition_leader_epoch,
-            "isTransactional": record.is_transactional,
-            "isControl": record.is_control,
-            "batchBaseOffset": record.batch_base_offset,
-            "position": record.position,
-        }
-        return {name: value for name, value in (own | named).items() if value is not None or name in ("key", "value")}
+        row = {name: getattr(record, snake_case(name)) for name in _TAKEN}
+        return {name: value for name, value in row.items() if value is not None or name in ("key", "value")}
     if isinstance(record, Mapping):
         return dict(record)
     key, value = record

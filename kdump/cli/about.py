@@ -6,19 +6,20 @@ import os
 from typing import Final
 
 from kdump import __version__
+from kdump.releases import NEWEST
 
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _COMMIT_FILE: Final = "commit.txt"
 
 
 def version_line() -> str:
-    """One line: ``kdump 0.1.0 (commit, Python, platform)``."""
+    """One line: ``kdump 0.1.0 (commit, Python, platform), speaks Kafka ...``."""
     import platform
 
     commit = _commit()
     return (
         f"kdump {__version__} ({'' if commit is None else f'commit {commit}, '}"
-        f"Python {platform.python_version()}, {platform.system()} {platform.machine()})"
+        f"Python {platform.python_version()}, {platform.system()} {platform.machine()}), speaks Kafka {NEWEST.version}"
     )
 
 

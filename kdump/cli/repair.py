@@ -13,6 +13,7 @@ from kdump.cli.options.repair import SALVAGE_OPTIONS, RepairArguments
 from kdump.codes import REFUSALS, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.log.named import note_named
+from kdump.releases import RELEASES
 from kdump.repair.apply.manifest import Manifest, undo_command
 from kdump.repair.apply.undo import MarkerFate, Undone
 from kdump.repair.begun import Finished, finish_repairs, undo_repair
@@ -154,7 +155,12 @@ def _options(given: RepairArguments) -> RepairOptions:
     return RepairOptions(
         mode,
         # A plan in words names no digests.
-        RepairSettings(given.index_interval_bytes, given.first_segment, digests=is_done or not is_text),
+        RepairSettings(
+            given.index_interval_bytes,
+            given.first_segment,
+            digests=is_done or not is_text,
+            release=RELEASES[given.broker_version],
+        ),
         output,
         in_place,
         given.backup_dir,

@@ -22,6 +22,7 @@ from kdump.kafka.startup.logdirectory import FUTURE
 from kdump.log.files import strip_credentials
 from kdump.log.names import CLUSTER_METADATA, is_topic_name
 from kdump.log.siblings import read_topic_id
+from kdump.releases import RELEASES
 from kdump.repair.plan.location import is_of_broker
 from kdump.repair.refusals import is_below
 from kdump.repair.salvage.pieces import TxnPolicy
@@ -124,6 +125,7 @@ def _restore(run: Run[RestoreArguments], destination: str) -> None:
         given.overwrite,
         given.backup_dir,
         given.force,
+        RELEASES[given.broker_version],
     )
     _check_backup(given)
     try:

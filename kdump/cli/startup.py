@@ -9,6 +9,7 @@ from kdump.codes import KdumpError
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.fate import FolderFate
 from kdump.kafka.startup.outcome import StartOutcome
+from kdump.releases import RELEASES, Release
 from kdump.repair.startreport import possible_starts_text
 from kdump.rows.scalarlines import json_line
 from kdump.system.blocks import escaped
@@ -39,6 +40,7 @@ def run_startup(run: Run[VerifyArguments]) -> None:
         given.now,
         checksums=output == "jsonl",
         world=given.world,
+        release=RELEASES[given.broker_version],
     )
     try:
         # A partition is one task, however many segments it has.
@@ -54,7 +56,10 @@ def run_startup(run: Run[VerifyArguments]) -> None:
     for item in start_all(inputs, options, status.fail, runner, fates):
         status.add(damaged=_is_harmful(item, fates))
         known = fates.folders.get(item.path)
-        text = _json(item, known) if output == "jsonl" else _text(item, known, is_brief=not given.verbose)
+        if output == "jsonl":
+            text = _json(item, known, options.release)
+        else:
+            text = _text(item, known, is_brief=not given.verbose)
         if isinstance(item, StartCheck) and not item.world and not has_topic_id(item):
             strays.append(item.path)
         # For partitions of a log directory it is shown once, with what holds for all of it.
@@ -76,8 +81,8 @@ def _is_harmful(item: Item, fates: Fates) -> bool:
     return isinstance(item, Obstacle) or item.outcome is not StartOutcome.STARTS
 
 
-def _json(item: Item, known: FolderFate | None) -> str:
-    row = startup_row(item, known)
+def _json(item: Item, known: FolderFate | None, release: Release) -> str:
+    row = startup_row(item, known, release)
     return "" if row is None else json_line(row)
 
 

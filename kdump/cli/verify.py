@@ -11,7 +11,7 @@ from kdump.cli.engine import Engine, choose_engine, tell_brokers
 from kdump.cli.options.verify import VerifyArguments
 from kdump.cli.report_place import check_report_place
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.inputs import Input, inputs_of
+from kdump.inputs import Input
 from kdump.log.files import strip_credentials
 from kdump.system.files import NewFile, publish
 from kdump.verify.partition import Item, PartitionCheck
@@ -64,7 +64,7 @@ def _verify(run: Run[VerifyArguments]) -> None:
             run.write(github_error(error))
         status.fail(error)
 
-    inputs = inputs_of(given.paths, fail, topics=given.topics, world=given.world)
+    inputs = run.find_inputs(fail)
     try:
         judge = _judge(options, given, inputs, _engine(given, inputs, console))
     except KdumpError as error:

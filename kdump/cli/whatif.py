@@ -14,6 +14,7 @@ from kdump.cli.command import Run
 from kdump.cli.options.stats import StatsArguments
 from kdump.cli.params import WhatIf
 from kdump.codes import Finding
+from kdump.releases import RELEASES
 
 if TYPE_CHECKING:
     from kdump.kafka.image.topicsettings import TopicSettings
@@ -50,7 +51,7 @@ class _Questions:
 
         now = int(time.time() * 1000) if now is None else now
         logs = self._logs()
-        what_if_run = WhatIfRun(logs, self.status.fail)
+        what_if_run = WhatIfRun(logs, self.status.fail, RELEASES[self._given.broker_version])
         kinds: dict[str, Callable[[], WhatIfFold]] = {"codec": CodecQuestion, "magic": MagicQuestion}
         folds = {asked.question: kinds[asked.question]() for asked in questions if asked.question in kinds}
         if folds and logs.partitions:

@@ -214,7 +214,7 @@ def _end(directory: Directory, settings: LoadSettings, table: CopyTable, *, is_r
     base = table.segments[number].base_offset
     first = int(np.searchsorted(table.rows["segment"], number))
     if not is_recovered:
-        index = StartSegment(directory, base, settings.max_index_size).index
+        index = StartSegment(directory, base, settings).index
         indexed = index.last_offset()
         position = index.position_of(indexed)
         positions = table.rows["position"][first:]

@@ -22,7 +22,7 @@ from kdump.format.batch import (
     codec_name,
     wrap_int64,
 )
-from kdump.format.record import Record
+from kdump.format.record import Record, size_of
 from kdump.wire import compression
 from kdump.wire.checksum import crc32
 
@@ -198,7 +198,7 @@ def write_message(
     if magic > 0:
         parts.append(_TIMESTAMP.pack(timestamp))
     for content in (key, value):
-        parts.append(_SIZE.pack(-1 if content is None else len(content)))
+        parts.append(_SIZE.pack(size_of(content)))
         parts.append(content or b"")
     covered = b"".join(parts)
     return b"".join((_ENTRY.pack(offset, 4 + len(covered), crc32(covered)), covered))

@@ -41,12 +41,12 @@ class Record(NamedTuple):
     @property
     def key_size(self) -> int:
         """Bytes of the key, -1 for null."""
-        return -1 if self.key is None else len(self.key)
+        return size_of(self.key)
 
     @property
     def value_size(self) -> int:
         """Bytes of the value, -1 for null."""
-        return -1 if self.value is None else len(self.value)
+        return size_of(self.value)
 
 
 def most_headers(limit: int) -> int:
@@ -55,6 +55,11 @@ def most_headers(limit: int) -> int:
     Kafka knows no bound; a record of a few bytes, compressed, could become gigabytes of them.
     """
     return _FREE_HEADERS + limit // HEADER_COST
+
+
+def size_of(data: bytes | None) -> int:
+    """Bytes of a key or a value as records and messages store it: -1 for null."""
+    return -1 if data is None else len(data)
 
 
 def is_large(record_count: int, size: int) -> bool:

@@ -1,4 +1,4 @@
-"""What one run of the log cleaner leaves of a partition: the Cleaner of Kafka 4.3.1, from the log's first offset on.
+"""What one run of the log cleaner leaves of a partition: the Cleaner of Kafka, from the log's first offset on.
 
 Source: KIP-58, KIP-98, KIP-534 (delete horizons); what these leave open was measured on the real code.
 tests/oracle/test_maintenance.py compares both. The rules:
@@ -8,7 +8,8 @@ tests/oracle/test_maintenance.py compares both. The rules:
 - A batch with a tombstone gets a delete horizon (now + delete.retention.ms) where it has none; once that has passed the
   tombstones go. A transaction marker goes the same way once no batch of its transaction is left.
 - Records without key go.
-- An empty batch stays for the last sequence of a producer that is still known, and at the end of what is cleaned.
+- An empty batch stays for the last sequence of a producer that is still known, and where the high watermark follows
+  it (in older releases: at the end of what is cleaned). It is assumed that the high watermark is at the end of the log.
 - Changed batches are rewritten as magic 2, and messages of magic 0 and 1 always are.
 """
 
@@ -190,7 +191,7 @@ class Cleaning:
 
     Args:
         newest: of the keys in them.
-        end: the base offset of the first segment after them, or that of the next record.
+        kept_before: a batch that ends before this offset stays, even empty; see Release.keeps_batch_at_high_watermark.
         now: ms since 1970.
         delete_retention_ms: how long tombstones and markers stay.
         producers: of the whole log, cleaned or not.
@@ -201,14 +202,14 @@ class Cleaning:
         self,
         newest: NewestOffsets,
         *,
-        end: int,
+        kept_before: int,
         now: int,
         delete_retention_ms: int,
         producers: ActiveProducers,
         open_producers: frozenset[int],
     ) -> None:
         self._offsets = newest.offsets()
-        self._end = end
+        self._kept_before = kept_before
         self._now = now
         self._delete_retention_ms = delete_retention_ms
         self._last_data, self._last_epochs = producers.kept(now, open_producers)
@@ -305,7 +306,7 @@ class Cleaning:
         if headers is None:
             return np.zeros(groups.count, np.bool_)
         last_offset = native_column(headers, "base_offset") + native_column(headers, "last_offset_delta")
-        keeps: NDArray[np.bool_] = last_offset + 1 == self._end
+        keeps: NDArray[np.bool_] = last_offset + 1 == self._kept_before
         producer, epoch = native_column(headers, "producer_id"), native_column(headers, "producer_epoch")
         # Only few batches can stay: those that end where the last one of some producer does, and markers.
         may_be_last = ~is_control & np.isin(last_offset, list(self._last_data.values()))

@@ -42,11 +42,12 @@ class Retention(NamedTuple):
 def largest_timestamp(time_index: Sequence[TimeEntry] | None, newest: int | None, modified: int) -> int:
     """The age of a segment, in ms since 1970 (LogSegment.largestTimestamp).
 
-    A broker goes by the last entry of the time index, whatever the log says. Of the active segment, and of one whose
-    time index is missing and thus rebuilt, it knows the largest timestamp itself.
+    A broker goes by the last entry of the time index, whatever the log says, and zeros after the used entries are an
+    entry too. Of the active segment that it did not close, and of one whose time index is missing and thus rebuilt, it
+    knows the largest timestamp itself.
 
     Args:
-        time_index: the used entries of a closed segment's .timeindex; None if the broker does not go by it.
+        time_index: the last entry of a segment's .timeindex, if it has any; None if the broker does not go by it.
         newest: the largest timestamp of the log's batches, used without a time index; None or -1 where there is none.
         modified: when the file was last changed; it counts where no timestamp is known (messages of magic 0).
     """

@@ -9,21 +9,12 @@ from itertools import chain, repeat, starmap
 from operator import getitem
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from kdump.codes import Codes
-from kdump.format.batch import BatchHeader
-from kdump.format.legacy import LegacyRecord, Message
-from kdump.format.record import Record
 from kdump.library.records import LogBatch, LogRecord, RecordOrigin
-from kdump.log.context import FileContext
-from kdump.payloads.decoded import PayloadError, RecordDecoder
-from kdump.reading.outcomes import Outcomes
-from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
-from kdump.rows.logs import table_of
-from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row, malformed
+from kdump.reading.printing import BatchRun, BlockPrinter
+from kdump.rows.scalar import ValuePrinter
 from kdump.rows.schema import Row, camel_case
 from kdump.rows.tables import BATCH, RECORD_DECODED
 from kdump.wire.utf8 import decode_utf8
-from kdump.worlds import World
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +24,6 @@ if TYPE_CHECKING:
     from kdump.rows.columnar import Value
 
 
-_TABLE: Final = RECORD_DECODED
 _BATCH_COLUMNS: Final = tuple(map(camel_case, LogBatch.__slots__))
 _ORIGIN_COLUMNS: Final = tuple(map(camel_case, RecordOrigin.__slots__))
 _OWN_COLUMNS: Final = tuple(camel_case(name) for name in LogRecord._fields if name != "origin")
@@ -42,65 +32,19 @@ _CUT: Final = cast("Callable[[bytes, slice], bytes]", getitem)
 _ORIGIN_AT: Final = LogRecord._fields.index("origin")
 
 
-class ObjectPrinter:
-    """Makes ``LogRecord`` objects, or ``LogBatch`` objects.
+class ObjectPrinter(ValuePrinter[LogBatch | LogRecord | None]):
+    """Makes ``LogRecord`` objects, or ``LogBatch`` objects. See ValuePrinter."""
 
-    Args:
-        context: where they come from.
-        with_records: records; False: batches.
-        outcomes: of the log's transactions.
-        decoder: of keys and values; None: nothing is decoded.
-        on_malformed: see ArrowPrinter.
-        on_undecoded: see ArrowPrinter.
-        world: whose log it is; None: a log of today.
-    """
-
-    def __init__(
-        self,
-        context: FileContext,
-        *,
-        with_records: bool,
-        outcomes: Outcomes,
-        decoder: RecordDecoder | None,
-        on_malformed: Callable[[int, Codes, str], bool],
-        on_undecoded: Callable[[Row, PayloadError], None],
-        world: World | None = None,
-    ) -> None:
-        self.context = context
-        self._table = table_of(world, _TABLE)
-        self._batches = table_of(world, BATCH)
-        self.outcomes = outcomes
-        self.decoder = decoder
-        self.on_malformed = on_malformed
-        self._on_undecoded = on_undecoded
-        self._with_records = with_records
-        self._file = context.columns()
-        self._rows = RecordRows(_TABLE)
-        self._is_entry_valid = True
-
-    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> LogBatch | None:
-        """See Printer."""
-        return None if self._with_records else self._batch(batch_row(BATCH, header, position, is_valid), is_valid)
-
-    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> LogRecord | None:
-        """See Printer."""
-        state = self.outcomes.state(header)
-        return self._record(self._rows.row(header, position, is_valid, record, state), is_valid)
-
-    def entry(self, entry: Message, position: int, is_valid: bool) -> LogBatch | None:
-        """See Printer."""
-        self._is_entry_valid = is_valid
-        return (
-            None if self._with_records else self._batch(legacy_row(self._batches, entry, position, is_valid), is_valid)
-        )
-
-    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> LogRecord | None:
-        """See Printer."""
-        return self._record(legacy_row(self._table, entry, position, is_valid, record), self._is_entry_valid)
-
-    def skip(self, record: AnyRecord, row: Callable[[], Any]) -> None:
-        """See Printer."""
-        row()
+    def value(self, row: Row | None) -> LogBatch | LogRecord | None:
+        """See ValuePrinter."""
+        if row is None:
+            return None
+        if not self._with_records:
+            return LogBatch(*_of_row(row, _BATCH_COLUMNS))
+        origin = RecordOrigin(*_of_row(row, _ORIGIN_COLUMNS))
+        row["headers"] = tuple((decode_utf8(key), value) for key, value in row["headers"])
+        own = _of_row(row, _OWN_COLUMNS)
+        return LogRecord._make((*own[:_ORIGIN_AT], origin, *own[_ORIGIN_AT:]))
 
     def joined(self, rows: list[Any]) -> Iterator[list[Any]]:
         """See Printer."""
@@ -109,27 +53,6 @@ class ObjectPrinter:
     def columns(self) -> BlockPrinter[Iterable[Any]]:
         """See Printer."""
         return _ObjectBlocks(self)
-
-    def _batch(self, row: Row, is_entry_valid: bool) -> LogBatch | None:
-        if not self._is_kept(row, is_entry_valid):
-            return None
-        row |= self._file
-        return LogBatch(*_of_row(row, _BATCH_COLUMNS))
-
-    def _record(self, row: Row, is_entry_valid: bool) -> LogRecord | None:
-        if not self._is_kept(row, is_entry_valid):
-            return None
-        for error in add_decoded(_TABLE, row, self.decoder):
-            self._on_undecoded(row, error)
-        row |= self._file
-        origin = RecordOrigin(*_of_row(row, _ORIGIN_COLUMNS))
-        row["headers"] = tuple((decode_utf8(key), value) for key, value in row["headers"])
-        own = _of_row(row, _OWN_COLUMNS)
-        return LogRecord._make((*own[:_ORIGIN_AT], origin, *own[_ORIGIN_AT:]))
-
-    def _is_kept(self, row: Row, is_entry_valid: bool) -> bool:
-        what = malformed(row, is_entry_valid=is_entry_valid)
-        return what is None or self.on_malformed(row["position"], *what)
 
 
 def _of_row(row: Row, names: Iterable[str]) -> list[Any]:
@@ -169,17 +92,16 @@ class _ObjectBlocks:
         printer = self._printer
         of = ManyRows(
             block,
-            _TABLE.type,
+            RECORD_DECODED.type,
             printer.context,
             shown.records,
-            txn_state=printer.outcomes.column(block.headers),
+            txn_state=None if printer.outcomes is None else printer.outcomes.column(block.headers),
             decoder=printer.decoder,
         )
         contents = _Contents(block.arena)
-        origins = list(
-            map(RecordOrigin, *(_values(_TABLE.column(name).many(of), contents, of.count) for name in _ORIGIN_COLUMNS))
-        )
-        values = [_TABLE.column(name).many(of) for name in _OWN_COLUMNS]
+        shared = (RECORD_DECODED.column(name).many(of) for name in _ORIGIN_COLUMNS)
+        origins = list(map(RecordOrigin, *(_values(value, contents, of.count) for value in shared)))
+        values = [RECORD_DECODED.column(name).many(of) for name in _OWN_COLUMNS]
         for first, last, part in shown.runs:
             if part is None:
                 yield BatchRun(first, last, None)

@@ -9,10 +9,9 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 from weakref import WeakSet
 
-from kdump.codes import KdumpError
 from kdump.format.index import AbortedTxn, parse_offset_index, parse_time_index, parse_txn_index, used_entries
 from kdump.inputs import LogSegment, OtherFile, PathDirectory, Sibling, Stream, inputs_of
-from kdump.library.arguments import Headers, Pattern, Time
+from kdump.library.arguments import Headers, Pattern, Time, fail
 from kdump.library.records import LogBatch, LogRecord
 from kdump.library.scans import ObjectIterator, OnDamage, Scan, scan
 from kdump.log import files
@@ -216,14 +215,14 @@ def open_log(
         KdumpError: the path cannot be read, or holds no segment.
         ValueError: a directory of several partitions.
     """
-    (found,) = inputs_of([path], _fail)
+    (found,) = inputs_of([path], fail)
     named = found.path
     match found:
         case PathDirectory() as directory:
-            folders = [folder for folder in directory.partitions(_fail) if folder.names]
+            folders = [folder for folder in directory.partitions(fail) if folder.names]
             if len(folders) > 1:
                 raise ValueError(f"{named} is a directory of {len(folders)} partitions: open one of them")
-            logs = [(log.path, log.base_offset) for log in directory.logs(_fail)]
+            logs = [(log.path, log.base_offset) for log in directory.logs(fail)]
         case Stream():
             logs = [(named, None)]
         case LogSegment(base_offset=base_offset) as log:
@@ -234,7 +233,3 @@ def open_log(
         case Sibling():
             raise OtherFile(named).error
     return OpenedLog(named, logs, on_damage, max_decompressed_size)
-
-
-def _fail(error: KdumpError) -> None:
-    raise error

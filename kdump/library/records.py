@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from kdump.format.record import size_of
+
 _SHOWN: Final = 40
 """Bytes of a key or value in the text of a record."""
 
@@ -66,12 +68,12 @@ class LogRecord(NamedTuple):
     @property
     def key_size(self) -> int:
         """Bytes of the key, -1 for null."""
-        return -1 if self.key is None else len(self.key)
+        return size_of(self.key)
 
     @property
     def value_size(self) -> int:
         """Bytes of the value, -1 for null."""
-        return -1 if self.value is None else len(self.value)
+        return size_of(self.value)
 
     @property
     def file(self) -> str:

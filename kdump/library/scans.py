@@ -42,8 +42,9 @@ from kdump.reading.printing import RowsT
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Selection
 from kdump.reading.view import ViewOptions
+from kdump.rows.logs import table_of
 from kdump.rows.schema import Row, Table
-from kdump.rows.tables import RECORD, RECORD_DECODED
+from kdump.rows.tables import BATCH, RECORD, RECORD_DECODED
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -275,13 +276,12 @@ class Scan:
             on_undecoded: Callable[[Row, PayloadError], None],
         ) -> ObjectPrinter:
             return ObjectPrinter(
+                table_of(target.world, RECORD_DECODED if with_records else BATCH),
                 FileContext.of(target.path),
-                with_records=with_records,
                 outcomes=outcomes,
                 decoder=decoder,
                 on_malformed=partial(going.malformed, target.path),
                 on_undecoded=on_undecoded,
-                world=target.world,
             )
 
         return going.pieces(make_printer, with_records=with_records)

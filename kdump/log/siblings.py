@@ -61,6 +61,16 @@ def read_time_index(path: str, base_offset: int | None) -> Sequence[TimeEntry]:
     return rising_part(parse_time_index(data, base_offset), attrgetter("timestamp"), base_offset)
 
 
+def last_time_entry(path: str, base_offset: int | None) -> Sequence[TimeEntry]:
+    """The last entry of the .timeindex beside the log ``path``, as a broker takes it; none of an empty one.
+
+    Zeros after the used entries are entries too (TimeIndex.lastEntryFromIndexFile).
+    """
+    data = _read_sibling(path, Kind.TIME_INDEX) or b""
+    whole = len(data) - len(data) % TIME_ENTRY_SIZE
+    return parse_time_index(data[max(0, whole - TIME_ENTRY_SIZE) : whole], base_offset or 0)
+
+
 def read_txn_index(path: str) -> Sequence[AbortedTxn] | None:
     """The .txnindex beside the log ``path``; None where there is none, or a malformed one."""
     data = _read_sibling(path, Kind.TXN_INDEX)

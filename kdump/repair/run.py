@@ -284,13 +284,16 @@ class Repair(TakesLocks):
             self._on_error(error.located(target))
             return Repaired(plan)
 
+    def _start_options(self) -> StartOptions:
+        return StartOptions(release=self._options.settings.release)
+
     def _starts(self, directory: RepairedDirectory) -> Starts | None:
         """What a broker would make of the log directory as it is, and as the repair leaves it."""
         plan = directory.plan
         is_in_partition = plan.is_whole or plan.place.log_directory is not None
         if not is_in_partition or not plan.has_changes or plan.is_refused or plan.is_metadata:
             return None
-        before = _started(task_of(plan.target if plan.is_whole else plan.place.directory, StartOptions()))
+        before = _started(task_of(plan.target if plan.is_whole else plan.place.directory, self._start_options()))
         repaired = start_after(directory, before)
         worse = []
         if is_worse(repaired.start.check, before):
@@ -304,7 +307,7 @@ class Repair(TakesLocks):
         """The other partitions of the log directory whose start ends worse without the marker of a clean shutdown."""
         log_directory = os.path.dirname(directory)
         if log_directory not in self._worse_unclean:
-            self._worse_unclean[log_directory] = dict(_worse_unclean(log_directory))
+            self._worse_unclean[log_directory] = dict(_worse_unclean(log_directory, self._start_options()))
         return [worse for path, worse in self._worse_unclean[log_directory].items() if path != directory]
 
     def _planner(self, target: str, copies: CopyWriter | None = None) -> Planner:
@@ -480,9 +483,9 @@ def _started(task: Task) -> StartCheck:
     return check
 
 
-def _worse_unclean(log_directory: str) -> Iterator[tuple[str, WorseStart]]:
+def _worse_unclean(log_directory: str, options: StartOptions) -> Iterator[tuple[str, WorseStart]]:
     """The partitions whose start ends worse without the marker of a clean shutdown, by their directories."""
-    for task in tasks_of(PathDirectory(log_directory), StartOptions()):
+    for task in tasks_of(PathDirectory(log_directory), options):
         before = _started(task)
         after = _started(task._replace(settings=task.settings._replace(is_clean=False)))
         if is_worse(after, before):

@@ -85,6 +85,7 @@ def starts_members(starts: Starts) -> dict[str, Any]:
     if starts.marker is not None:
         marker = "removed" if starts.removes_marker else "kept"
     return {
+        "brokerVersion": starts.without.check.settings.release.name,
         "without": _summary(starts.without.check),
         "with": _summary(starts.repaired.start.check),
         "marker": marker,

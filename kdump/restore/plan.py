@@ -19,6 +19,7 @@ from kdump.kafka.retention import deleted_segments
 from kdump.kafka.transactionends import Ending, EndingOf, not_at_hand
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.reading.selection import Range
+from kdump.releases import NEWEST, Release
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.restore.source import SourcePartition
 from kdump.restore.target import TargetPartition
@@ -52,6 +53,7 @@ class RestoreOptions:
         overwrites: a log that has records is replaced.
         backup: where what is replaced goes; None: into the partition.
         force: go on even if it is unknown whether a broker runs.
+        release: of the broker.
     """
 
     conversion: Conversion = field(default_factory=Conversion)
@@ -64,6 +66,7 @@ class RestoreOptions:
     overwrites: bool = False
     backup: str | None = None
     force: bool = False
+    release: Release = NEWEST
 
     def conversion_for(self, target: TargetPartition) -> Conversion:
         """Of one partition: damage is left out, and leader epochs are none that the target does not know."""

@@ -34,6 +34,7 @@ from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name
 from kdump.log.opening import read_whole
 from kdump.log.partition import is_log_directory, log_directory_above
 from kdump.log.siblings import read_checkpoint, read_topic_id
+from kdump.releases import Release
 from kdump.repair.apply import disk
 from kdump.repair.apply.folders import open_repair
 from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unfinished
@@ -217,7 +218,7 @@ class Restore(TakesLocks):
                     preparation.save(name)
                 new = PartitionMaker(plan, self._options, preparation, _owner(directory)).make()
                 lines = _lines(plan, new, place, is_renumbered=self._options.conversion.renumber is not None)
-                start = _start(preparation, new, old, place)
+                start = _start(preparation, new, old, place, self._options.release)
                 _steps(preparation, new, old, lines)
                 account = account_of(request_of(plan, self._options), new)
                 logs = [{"path": name} for name in new.logs]
@@ -348,7 +349,9 @@ _WANTED: Final = (
 )
 
 
-def _start(preparation: Preparation, new: NewPartition, old: Sequence[str], place: PartitionLocation) -> StartCheck:
+def _start(
+    preparation: Preparation, new: NewPartition, old: Sequence[str], place: PartitionLocation, release: Release
+) -> StartCheck:
     """The next start of the broker, by the model. Raises KdumpError REPAIR_REFUSED if it would change the log."""
     folder = preparation.folders.new
     assert folder is not None
@@ -358,7 +361,8 @@ def _start(preparation: Preparation, new: NewPartition, old: Sequence[str], plac
     for name in new.names:
         path = os.path.join(folder.path, name)
         files[name] = Content.of_file(path, os.stat(path).st_size)
-    settings = LoadSettings(place.was_stopped_cleanly or place.log_directory is None, new.log_end, new.log_start)
+    is_clean = place.was_stopped_cleanly or place.log_directory is None
+    settings = LoadSettings(is_clean, new.log_end, new.log_start, release=release)
     check = check_start(Directory(place.directory, files), settings)
     served = check.start.served
     if check.start.outcome is not StartOutcome.STARTS or served is None:

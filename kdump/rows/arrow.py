@@ -15,7 +15,7 @@ NoTimestampType, 0 for CreateTime, 1 for LogAppendTime.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
@@ -24,17 +24,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kdump.codes import Codes
 from kdump.fast.blocks import BatchBlock
 from kdump.fast.records import RecordColumns
 from kdump.fast.text import Bytes, assemble
-from kdump.format.batch import NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES, BatchHeader
-from kdump.format.legacy import LegacyRecord, Message
-from kdump.format.record import Record
+from kdump.format.batch import NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES
 from kdump.log.context import FileContext
-from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.reading.outcomes import Outcomes
-from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter
+from kdump.reading.printing import BatchRun, BlockPrinter
 from kdump.rows.arrowarrays import constant_array, number_array, value_array
 from kdump.rows.columnar import (
     Choices,
@@ -49,7 +45,7 @@ from kdump.rows.columnar import (
     shown_records,
     undecoded_batches,
 )
-from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row, malformed
+from kdump.rows.scalar import ValuePrinter
 from kdump.rows.schema import Column, ColumnType, Meaning, Row, Table
 from kdump.wire.utf8 import decode_utf8
 
@@ -69,7 +65,6 @@ _TYPES: Final = {
     ColumnType.OBJECT: pa.string(),
     ColumnType.VALUE: pa.string(),
 }
-OnMalformed: TypeAlias = Callable[[int, Codes, str], bool]
 _NUMBERS: Final[dict[pa.DataType, type[np.int32 | np.int64]]] = {pa.int32(): np.int32, pa.int64(): np.int64}
 """Not ``to_pandas_dtype``, which imports pandas."""
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
@@ -104,18 +99,14 @@ def _arrow_type(column: Column) -> pa.DataType:
     return _MEANINGS.get(column.meaning) or _TYPES[column.type]
 
 
-class ArrowPrinter:
+class ArrowPrinter(ValuePrinter[Row]):
     """A printer of ``reading.view`` that makes rows of a schema.
 
     Args:
         table: BATCH, RECORD or RECORD_DECODED.
         schema: some columns of ``arrow_schema(table)``, in any order; with ``is_plain`` of ``row_schema(table)``.
         context: where the rows come from.
-        outcomes: of the log's transactions; None: ``txnState`` is null.
-        decoder: of keys and values, for RECORD_DECODED; None: nothing is decoded.
-        on_malformed: takes the position of an entry whose rows are not valid (a wrong CRC, a control record that cannot
-            be read), and what is wrong as a code and in words, before they are emitted. False leaves such rows out.
-        on_undecoded: takes the row of a record whose key or value does not decode, and the reason.
+        outcomes: see ValuePrinter; so are the others.
         is_plain: times and timestamp types are those of JSON lines.
     """
 
@@ -126,51 +117,21 @@ class ArrowPrinter:
         context: FileContext,
         *,
         outcomes: Outcomes | None = None,
-        decoder: RecordDecoder | None = None,
-        on_malformed: OnMalformed = lambda position, code, what: True,
-        on_undecoded: Callable[[Row, PayloadError], None] = lambda row, error: None,
         is_plain: bool = False,
+        **others: Any,
     ) -> None:
-        self.table = table
+        super().__init__(table, context, outcomes=outcomes if "txnState" in schema.names else None, **others)
         self.schema = schema
-        self._with_records = table.type == "record"
-        self._file = {"type": table.type, **context.columns()}
-        self.context = context
-        self.outcomes = outcomes if "txnState" in schema.names else None
-        self.decoder = decoder
-        self.on_malformed = on_malformed
         self.is_plain = is_plain
-        self._on_undecoded = on_undecoded
-        self._is_entry_valid = True
-        self._records = RecordRows(table)
 
-    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> Row:
-        """See Printer."""
-        if self._with_records:
+    def value(self, row: Row | None) -> Row:
+        """See ValuePrinter."""
+        if row is None:
             return {}
-        return self._row(batch_row(self.table, header, position, is_valid), is_entry_valid=is_valid)
-
-    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> Row:
-        """See Printer."""
-        state = None if self.outcomes is None else self.outcomes.state(header)
-        return self._row(self._records.row(header, position, is_valid, record, state), is_entry_valid=is_valid)
-
-    def entry(self, entry: Message, position: int, is_valid: bool) -> Row:
-        """See Printer."""
-        self._is_entry_valid = is_valid
-        if self._with_records:
-            return {}
-        return self._row(legacy_row(self.table, entry, position, is_valid), is_entry_valid=is_valid)
-
-    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> Row:
-        """See Printer."""
-        row = legacy_row(self.table, entry, position, is_valid, record)
-        # ``isValid`` of the row is that of the record's own CRC; the wrapper may have another.
-        return self._row(row, is_entry_valid=self._is_entry_valid)
-
-    def skip(self, record: AnyRecord, row: Callable[[], Row]) -> None:
-        """See Printer."""
-        row()
+        for name in _JSON_COLUMNS:
+            if row.get(name) is not None:
+                row[name] = json.dumps(row[name], ensure_ascii=False, separators=(",", ":"))
+        return row if self.is_plain else _as_spark(row)
 
     def joined(self, rows: list[Row]) -> Iterator[ArrowRows]:
         """See Printer."""
@@ -179,19 +140,6 @@ class ArrowPrinter:
     def columns(self) -> BlockPrinter[ArrowRows]:
         """See Printer."""
         return _ArrowBlocks(self)
-
-    def _row(self, row: Row, *, is_entry_valid: bool) -> Row:
-        what = malformed(row, is_entry_valid=is_entry_valid)
-        if what is not None and not self.on_malformed(row["position"], *what):
-            return {}
-        if self.table.is_decoded:
-            for error in add_decoded(self.table, row, self.decoder):
-                self._on_undecoded(row, error)
-        row = {**self._file, **row}
-        for name in _JSON_COLUMNS:
-            if row.get(name) is not None:
-                row[name] = json.dumps(row[name], ensure_ascii=False, separators=(",", ":"))
-        return row if self.is_plain else _as_spark(row)
 
 
 def row_batch(found: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:

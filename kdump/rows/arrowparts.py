@@ -34,7 +34,7 @@ class ArrowParts:
         """The next rows."""
         self._parts.append(part)
         self._rows += len(part) if isinstance(part, list) else part.num_rows
-        self._size += part_bytes(part)
+        self._size += _part_bytes(part)
 
     @property
     def are_enough(self) -> bool:
@@ -43,7 +43,7 @@ class ArrowParts:
 
     def take(self) -> Iterator[pa.RecordBatch]:
         """All rows so far."""
-        yield from in_order(self._parts, self._schema)
+        yield from _in_order(self._parts, self._schema)
         self._parts.clear()
         self._rows = self._size = 0
 
@@ -82,7 +82,7 @@ class RowGroup:
         return rows
 
 
-def in_order(parts: Sequence[ArrowRows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _in_order(parts: Sequence[ArrowRows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of all parts, in their order. Rows made one by one are joined into columns."""
     alone = [row for part in parts if isinstance(part, list) for row in part]
     batches = [part for part in parts if not isinstance(part, list) and part.num_rows]
@@ -108,7 +108,7 @@ def in_order(parts: Sequence[ArrowRows], schema: pa.Schema) -> Iterator[pa.Recor
     yield pa.concat_batches([*batches, made]).take(number_array(np.concatenate(order)))
 
 
-def part_bytes(part: ArrowRows) -> int:
+def _part_bytes(part: ArrowRows) -> int:
     """About how much memory rows of records take."""
     if not isinstance(part, list):
         return int(part.nbytes)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kdump.rows.arrow import KAFKA_SOURCE, ArrowRows, arrow_schema
-from kdump.rows.arrowparts import RowGroup, in_order, part_bytes
+from kdump.rows.arrowparts import ArrowParts, RowGroup
 from kdump.rows.tables import RECORD
 
 _IS_CONTROL: Final = "isControl"
@@ -29,8 +29,6 @@ _REPEATED: Final = ("topic", "partition", "timestampType", "txnState")
 _WITHOUT_STATISTICS: Final = ("key", "value", "headers")
 """Columns without least and largest value: these would be copied several times, 380 MB for a value of 64 MiB."""
 _NO_TIMESTAMP_TYPE: Final = -1
-_PARTS_BYTES: Final = 16 << 20
-"""Bytes of rows that are joined."""
 
 
 class ParquetRecords:
@@ -50,8 +48,7 @@ class ParquetRecords:
             use_dictionary=list(_REPEATED),
             write_statistics=[name for name in SCHEMA.names if name not in _WITHOUT_STATISTICS],
         )
-        self._parts: list[ArrowRows] = []
-        self._parts_size = 0
+        self._parts = ArrowParts(ROW_SCHEMA)
         self._group = RowGroup(SCHEMA)
         self.written = 0
         self.control = 0
@@ -59,16 +56,14 @@ class ParquetRecords:
 
     def add(self, part: ArrowRows) -> None:
         """Take rows of ROW_SCHEMA. The rows of a large batch are not collected until it ends."""
-        self._parts.append(part)
-        self._parts_size += part_bytes(part)
-        if self._parts_size >= _PARTS_BYTES:
+        self._parts.add(part)
+        if self._parts.are_enough:
             self.write()
 
     def write(self) -> None:
         """Write the rows that were added. They may refer to memory that is used again afterwards."""
-        for rows in in_order(self._parts, ROW_SCHEMA):
+        for rows in self._parts.take():
             self._write(rows)
-        self._parts, self._parts_size = [], 0
 
     def _write(self, rows: pa.RecordBatch) -> None:
         is_data = pc.invert(pc.fill_null(rows.column(_IS_CONTROL), False))

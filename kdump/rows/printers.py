@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from kdump.codes import Finding
-from kdump.format.batch import BatchHeader
-from kdump.format.legacy import LegacyRecord, Message
-from kdump.format.record import Record
+from kdump.format.legacy import LegacyRecord
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, TextBytes, TextRows
 from kdump.rows.filetables import finding_row
-from kdump.rows.scalar import RecordRows, add_decoded, batch_row, legacy_row
+from kdump.rows.scalar import TablePrinter, add_decoded
 from kdump.rows.scalarlines import Output, csv_line, json_line
 from kdump.rows.schema import Row, Table
 
@@ -102,7 +100,7 @@ class RowLines:
         return _RowBlocks(self, table, outcomes, decoding)
 
 
-class RowPrinter(TextRows):
+class RowPrinter(TextRows, TablePrinter[str]):
     """Prints batches (table BATCH) or, with a table of records, records only.
 
     Args:
@@ -113,33 +111,25 @@ class RowPrinter(TextRows):
     """
 
     def __init__(self, lines: Lines, table: Table, outcomes: Outcomes | None, decoding: Decoding | None = None) -> None:
+        super().__init__(table, outcomes)
         self._lines = lines
-        self._table = table
-        self._with_records = table.type == "record"
-        self._records = RecordRows(table)
-        self._outcomes = outcomes
         self._decoding = decoding
 
-    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> str:
-        """See Printer."""
-        if self._with_records:
+    def made(self, row: Row | None, *, is_entry_valid: bool) -> str:
+        """See TablePrinter. After the row of a record comes a report of what does not decode."""
+        if row is None:
             return ""
-        return self._lines.line(self._table, batch_row(self._table, header, position, is_valid))
-
-    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
-        """See Printer."""
-        txn_state = None if self._outcomes is None else self._outcomes.state(header)
-        return self._record(self._records.row(header, position, is_valid, record, txn_state))
-
-    def entry(self, entry: Message, position: int, is_valid: bool) -> str:
-        """See Printer."""
-        if self._with_records:
-            return ""
-        return self._lines.line(self._table, legacy_row(self._table, entry, position, is_valid))
-
-    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> str:
-        """See Printer."""
-        return self._record(legacy_row(self._table, entry, position, is_valid, record))
+        if self._decoding is None or not self._with_records:
+            return self._lines.line(self.table, row)
+        errors = add_decoded(self.table, row, self._decoding.decoder)
+        text = self._lines.line(self.table, row)
+        found = []
+        for error in errors:
+            self._decoding.report(row["offset"], error)
+            found.append(
+                self._lines.finding(Finding(error.code, f"offset {row['offset']}: {error.message}", row["position"]))
+            )
+        return "".join((text, *found))
 
     def skip(self, record: AnyRecord, row: Callable[[], str]) -> None:
         """See Printer; the row is not made, as it would be counted and kept."""
@@ -149,21 +139,7 @@ class RowPrinter(TextRows):
 
     def columns(self) -> BlockPrinter[TextBytes] | None:
         """See Printer."""
-        return self._lines.block_printer(self._table, self._outcomes, self._decoding)
-
-    def _record(self, row: Row) -> str:
-        """The row of a record, and then a report of what does not decode."""
-        if self._decoding is None:
-            return self._lines.line(self._table, row)
-        errors = add_decoded(self._table, row, self._decoding.decoder)
-        text = self._lines.line(self._table, row)
-        found = []
-        for error in errors:
-            self._decoding.report(row["offset"], error)
-            found.append(
-                self._lines.finding(Finding(error.code, f"offset {row['offset']}: {error.message}", row["position"]))
-            )
-        return "".join((text, *found))
+        return self._lines.block_printer(self.table, self.outcomes, self._decoding)
 
 
 class _RowBlocks:

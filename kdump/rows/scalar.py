@@ -7,16 +7,20 @@ Source: docs/contract.md#23-rows. Keys and values stay bytes. A field that a for
 from __future__ import annotations
 
 import json
-from typing import Final, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Final, Generic, NamedTuple
 
 from kdump.codes import Codes, DamageError
 from kdump.format import control
 from kdump.format.batch import NO_TIMESTAMP_TYPE, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Headers, Record
+from kdump.log.context import FileContext
 from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.payloads.message_json import json_value, known_version, message_json
-from kdump.reading.printing import WRONG_CRC, WRONG_MESSAGE_CRC
+from kdump.reading.outcomes import Outcomes
+from kdump.reading.printing import WRONG_CRC, WRONG_MESSAGE_CRC, AnyRecord, RowT
 from kdump.rows.schema import Row, Table
 
 _CONTROL_TYPES: Final = {
@@ -115,6 +119,97 @@ class RecordRows:
         for name, get in self._table.own:
             row[name] = get(of)
         return row
+
+
+class TablePrinter(ABC, Generic[RowT]):
+    """The part of a printer that makes rows of one table one by one. See Printer.
+
+    Args:
+        table: BATCH, or a table of records: then only records have rows.
+        outcomes: of the log's transactions; None: ``txnState`` is null.
+    """
+
+    def __init__(self, table: Table, outcomes: Outcomes | None) -> None:
+        self.table = table
+        self.outcomes = outcomes
+        self._with_records = table.type == "record"
+        self._records = RecordRows(table)
+        self._is_entry_valid = True
+
+    @abstractmethod
+    def made(self, row: Row | None, *, is_entry_valid: bool) -> RowT:
+        """What the printer makes of a row; None: there is no row. ``is_entry_valid``: see ``malformed``."""
+
+    def batch(self, header: BatchHeader, position: int, is_valid: bool) -> RowT:
+        """See Printer."""
+        row = None if self._with_records else batch_row(self.table, header, position, is_valid)
+        return self.made(row, is_entry_valid=is_valid)
+
+    def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> RowT:
+        """See Printer."""
+        state = None if self.outcomes is None else self.outcomes.state(header)
+        return self.made(self._records.row(header, position, is_valid, record, state), is_entry_valid=is_valid)
+
+    def entry(self, entry: Message, position: int, is_valid: bool) -> RowT:
+        """See Printer."""
+        self._is_entry_valid = is_valid
+        row = None if self._with_records else legacy_row(self.table, entry, position, is_valid)
+        return self.made(row, is_entry_valid=is_valid)
+
+    def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> RowT:
+        """See Printer."""
+        # ``isValid`` of the row is that of the record's own CRC; the wrapper may have another.
+        row = legacy_row(self.table, entry, position, is_valid, record)
+        return self.made(row, is_entry_valid=self._is_entry_valid)
+
+
+class ValuePrinter(TablePrinter[RowT]):
+    """The same of a printer whose rows are values for a program.
+
+    Args:
+        table: BATCH, RECORD or RECORD_DECODED.
+        context: where the rows come from.
+        outcomes: of the log's transactions; None: ``txnState`` is null.
+        decoder: of keys and values, for RECORD_DECODED; None: nothing is decoded.
+        on_malformed: takes the position of an entry whose rows are not valid (a wrong CRC, a control record that cannot
+            be read), and what is wrong as a code and in words, before they are emitted. False leaves such rows out.
+        on_undecoded: takes the row of a record whose key or value does not decode, and the reason.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        context: FileContext,
+        *,
+        outcomes: Outcomes | None = None,
+        decoder: RecordDecoder | None = None,
+        on_malformed: Callable[[int, Codes, str], bool] = lambda position, code, what: True,
+        on_undecoded: Callable[[Row, PayloadError], None] = lambda row, error: None,
+    ) -> None:
+        super().__init__(table, outcomes)
+        self.context = context
+        self.decoder = decoder
+        self.on_malformed = on_malformed
+        self._on_undecoded = on_undecoded
+        self._file = {"type": table.type, **context.columns()}
+
+    @abstractmethod
+    def value(self, row: Row | None) -> RowT:
+        """The value of a row with the columns of its file; None: it is left out."""
+
+    def made(self, row: Row | None, *, is_entry_valid: bool) -> RowT:
+        """See TablePrinter."""
+        what = None if row is None else malformed(row, is_entry_valid=is_entry_valid)
+        if row is None or (what is not None and not self.on_malformed(row["position"], *what)):
+            return self.value(None)
+        if self.table.is_decoded:
+            for error in add_decoded(self.table, row, self.decoder):
+                self._on_undecoded(row, error)
+        return self.value({**self._file, **row})
+
+    def skip(self, record: AnyRecord, row: Callable[[], Any]) -> None:
+        """See Printer."""
+        row()
 
 
 def _control(record: Record, is_valid: bool) -> Control:

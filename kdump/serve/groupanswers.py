@@ -9,7 +9,7 @@ from kdump.codes import KdumpError
 from kdump.inputs import inputs_of
 from kdump.kafka.coordinatorstate import OFFSETS
 from kdump.payloads.topics import INTERNAL_TOPICS
-from kdump.serve.groups import Committed, Groups, GroupState, KnownGroup
+from kdump.serve.groups import Committed, GroupCoordinator, GroupState, KnownGroup
 from kdump.serve.view import View
 from kdump.serve.wire import Error, Request
 
@@ -29,7 +29,7 @@ class GroupAnswers:
         groups: the coordinator.
     """
 
-    def __init__(self, view: View, groups: Groups) -> None:
+    def __init__(self, view: View, groups: GroupCoordinator) -> None:
         self._view = view
         self._groups = groups
 

@@ -64,7 +64,7 @@ class KnownGroup(NamedTuple):
 
 
 @dataclass
-class Member:
+class GroupMember:
     """A member of a group. ``deadline``: when it counts as gone; ``has_joined``: it takes part in the rebalance."""
 
     member_id: str
@@ -79,7 +79,7 @@ class Member:
     assignment: bytes = b""
 
     @classmethod
-    def of(cls, request: Request, protocols: list[tuple[str, bytes]]) -> Member:
+    def of(cls, request: Request, protocols: list[tuple[str, bytes]]) -> GroupMember:
         """Of a JoinGroup."""
         values = request.values
         session, rebalance = values["sessionTimeoutMs"] / 1000, values["rebalanceTimeoutMs"] / 1000
@@ -105,7 +105,7 @@ class Member:
 
 
 @dataclass
-class Group:
+class ClientGroup:
     """A group. ``due``: when a rebalance ends without those who have not joined."""
 
     name: str
@@ -114,7 +114,7 @@ class Group:
     protocol_type: str = ""
     protocol: str | None = None
     leader: str = ""
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, GroupMember] = field(default_factory=dict)
     not_before: float = 0.0
     due: float = 0.0
 
@@ -125,7 +125,7 @@ class Group:
         return [name for name, _ in members[0].protocols if all(name in names for names in known)] if members else []
 
 
-class Groups:
+class GroupCoordinator:
     """All groups. Its methods may be called by several threads.
 
     Args:
@@ -137,7 +137,7 @@ class Groups:
         self._known: Mapping[str, KnownGroup] | None = None
         self._loading = Lock()
         self._changed = Condition()
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, ClientGroup] = {}
         self._pending: dict[str, float] = {}
         self._offsets: dict[str, dict[tuple[str, int], Committed]] = {}
         self._offset_count = 0
@@ -299,7 +299,7 @@ class Groups:
                 "members": members,
             }
 
-    def _enter(self, request: Request) -> tuple[Error, Group | None, Member | None]:
+    def _enter(self, request: Request) -> tuple[Error, ClientGroup | None, GroupMember | None]:
         """Take a member into its group; the error if it is not taken, with the member only where it has an id now."""
         values = request.values
         name, member_id, instance = values["groupId"], values["memberId"], values["groupInstanceId"]
@@ -314,7 +314,7 @@ class Groups:
         if group is None:
             if len(self._groups) >= _MOST_GROUPS and not self._drop_empty():
                 return Error.GROUP_MAX_SIZE_REACHED, None, None
-            group = self._groups[name] = Group(name)
+            group = self._groups[name] = ClientGroup(name)
         self._expire(group)
         others = [one for one in group.members.values() if one.member_id != member_id and one.instance_id != instance]
         names = [{known for known, _ in one.protocols} for one in others]
@@ -324,7 +324,7 @@ class Groups:
         size = sum(len(data) for _, data in protocols)
         if self._member_count() >= _MOST_MEMBERS or self._size() + size > _MOST_BYTES:
             return Error.GROUP_MAX_SIZE_REACHED, None, None
-        made = Member.of(request, protocols)
+        made = GroupMember.of(request, protocols)
         error = self._identify(group, made, request)
         if error is not Error.NONE:
             return error, None, made if error is Error.MEMBER_ID_REQUIRED else None
@@ -334,7 +334,7 @@ class Groups:
         group.members[made.member_id] = made
         return Error.NONE, group, made
 
-    def _identify(self, group: Group, made: Member, request: Request) -> Error:
+    def _identify(self, group: ClientGroup, made: GroupMember, request: Request) -> Error:
         """Give a new member its id; check the id of one that has one."""
         values = request.values
         instance, known = made.instance_id, group.members.get(made.member_id)
@@ -354,7 +354,7 @@ class Groups:
             return Error.FENCED_INSTANCE_ID
         return Error.NONE
 
-    def _member(self, values: Mapping[str, Any]) -> tuple[Error, Group | None, Member | None]:
+    def _member(self, values: Mapping[str, Any]) -> tuple[Error, ClientGroup | None, GroupMember | None]:
         """The member that a request is from, whose session goes on; the error where it is none."""
         group = self._groups.get(values["groupId"])
         if group is not None:
@@ -370,7 +370,7 @@ class Groups:
             return Error.ILLEGAL_GENERATION, None, None
         return Error.NONE, group, member
 
-    def _prepare(self, group: Group) -> None:
+    def _prepare(self, group: ClientGroup) -> None:
         """Begin a rebalance, if none has begun."""
         if group.state is not GroupState.PREPARING:
             group.state = GroupState.PREPARING
@@ -380,7 +380,7 @@ class Groups:
                 (member.rebalance_timeout for member in group.members.values()), default=_FIRST_DELAY
             )
 
-    def _has_completed(self, group: Group) -> bool:
+    def _has_completed(self, group: ClientGroup) -> bool:
         """End the rebalance, if all have joined or the time is over."""
         now = time.monotonic()
         self._expire(group)
@@ -404,7 +404,7 @@ class Groups:
         self._changed.notify_all()
         return True
 
-    def _assign(self, group: Group, assignments: list[dict[str, Any]]) -> None:
+    def _assign(self, group: ClientGroup, assignments: list[dict[str, Any]]) -> None:
         for one in assignments:
             member = group.members.get(one["memberId"])
             if member is not None and self._size() + len(one["assignment"]) <= _MOST_BYTES:
@@ -412,7 +412,7 @@ class Groups:
         group.state = GroupState.STABLE
         self._changed.notify_all()
 
-    def _remove(self, group: Group, member: Member) -> None:
+    def _remove(self, group: ClientGroup, member: GroupMember) -> None:
         del group.members[member.member_id]
         if not group.members:
             group.state, group.leader, group.protocol = GroupState.EMPTY, "", None
@@ -421,7 +421,7 @@ class Groups:
             self._prepare(group)
         self._changed.notify_all()
 
-    def _expire(self, group: Group) -> None:
+    def _expire(self, group: ClientGroup) -> None:
         """Remove members that did not say that they are there."""
         now = time.monotonic()
         for member in list(group.members.values()):
@@ -429,11 +429,11 @@ class Groups:
             if not is_waiting and member.deadline < now:
                 self._remove(group, member)
 
-    def _is_in(self, group: Group, member: Member) -> bool:
+    def _is_in(self, group: ClientGroup, member: GroupMember) -> bool:
         return group.members.get(member.member_id) is member
 
     @staticmethod
-    def _of_instance(group: Group, values: Mapping[str, Any]) -> Member | None:
+    def _of_instance(group: ClientGroup, values: Mapping[str, Any]) -> GroupMember | None:
         instance = values["groupInstanceId"]
         if instance is None:
             return None

@@ -22,7 +22,7 @@ from kdump.format.snapshot import parse_snapshot
 from kdump.log import files
 from kdump.log.names import Kind, is_uri, sibling
 from kdump.log.opening import open_source, read_index, read_whole
-from kdump.serve.segment import NO_TIMESTAMP, Cut, Entry, Segment, Stretch, Timed, framed, is_sound
+from kdump.serve.segment import NO_TIMESTAMP, EntryHead, Segment, SoundRun, Timed, ViewEnd, framed, is_sound
 
 _MOST_HINTS: Final = 32
 _LARGEST_TAIL: Final = 1 << 20
@@ -30,7 +30,7 @@ _LARGEST_TAIL: Final = 1 << 20
 _LARGEST_DELTA: Final = (1 << 31) - 1
 
 
-class LogFile(NamedTuple):
+class ServedLog(NamedTuple):
     """A .log and its base offset."""
 
     path: str
@@ -40,7 +40,7 @@ class LogFile(NamedTuple):
 class Fetched(NamedTuple):
     """What a Fetch gets of a partition. ``aborted``: (producer id, first offset) of transactions in the stretch."""
 
-    stretch: Stretch
+    stretch: SoundRun
     aborted: Sequence[tuple[int, int]]
 
 
@@ -48,7 +48,7 @@ class OutOfRangeError(Exception):
     """An offset before the start or after the end of the log."""
 
 
-class Partition:
+class ServedPartition:
     """A partition. Its methods may be called by several threads, and raise KdumpError where a log cannot be read.
 
     Args:
@@ -62,9 +62,9 @@ class Partition:
     def __init__(
         self,
         directory: str,
-        logs: Sequence[LogFile],
+        logs: Sequence[ServedLog],
         log_start: int,
-        cut: Cut,
+        cut: ViewEnd,
         on_damage: Callable[[str, Finding], None],
     ) -> None:
         self.directory = directory
@@ -192,7 +192,7 @@ class Partition:
                 return Fetched(stretch, self._aborted(number, stretch) if committed else ())
             return Fetched(_filler(offset, limit, self.leader_epoch), ())
 
-    def _aborted(self, number: int, stretch: Stretch) -> list[tuple[int, int]]:
+    def _aborted(self, number: int, stretch: SoundRun) -> list[tuple[int, int]]:
         """The aborted transactions in a stretch of a segment, by their first offsets."""
         own = self._segment(number)
         found = {
@@ -234,14 +234,14 @@ class Partition:
     def _find_end(self) -> int:
         last = len(self._logs) - 1
         found = None
-        if last not in self._segments and self._cut == Cut():
+        if last not in self._segments and self._cut == ViewEnd():
             found = self._end_by_index(self._logs[last])
         if found is None:
             found = self._segment(last).end_offset
         return found
 
     @staticmethod
-    def _end_by_index(log: LogFile) -> int | None:
+    def _end_by_index(log: ServedLog) -> int | None:
         """The end offset of a log by the batches after its last index entry; None: one is not sound."""
         with suppress(KdumpError), open_source(log.path) as source:
             data = read_index(sibling(log.path, Kind.INDEX), OFFSET_ENTRY_SIZE)
@@ -255,7 +255,7 @@ class Partition:
             for at, after in framed(tail):
                 if not is_sound(tail[at:after]):
                     return None
-                before, entry = entry, Entry.of(tail[at:after])
+                before, entry = entry, EntryHead.of(tail[at:after])
                 if entry.last_offset < (last if before is None else before.last_offset):
                     return None
             if entry is not None and after == len(tail):
@@ -285,7 +285,7 @@ class Partition:
         As in a broker the newest snapshot tells those before it, and the batches after it the others.
         """
         end = self.end_offset
-        if self._cut == Cut():
+        if self._cut == ViewEnd():
             known = self._snapshot(end)
             if known is not None:
                 return known
@@ -332,12 +332,12 @@ class Partition:
             return self._epochs
 
 
-def _nothing(offset: int) -> Stretch:
-    return Stretch(memoryview(b""), offset, offset, False, 0)
+def _nothing(offset: int) -> SoundRun:
+    return SoundRun(memoryview(b""), offset, offset, False, 0)
 
 
-def _filler(offset: int, end: int, epoch: int) -> Stretch:
+def _filler(offset: int, end: int, epoch: int) -> SoundRun:
     """An empty batch over the offsets up to ``end``, with which a reader passes them."""
     end = min(end, offset + _LARGEST_DELTA)
     header = BatchHeader(offset, 0, epoch, MAGIC, 0, 0, end - offset - 1, -1, -1, -1, -1, NO_SEQUENCE, 0)
-    return Stretch(memoryview(write_batch(header, b"")), offset, end, False, 0)
+    return SoundRun(memoryview(write_batch(header, b"")), offset, end, False, 0)

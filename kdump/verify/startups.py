@@ -49,6 +49,7 @@ from kdump.log.names import CLUSTER_METADATA
 from kdump.log.opening import read_whole
 from kdump.log.partition import no_segments
 from kdump.log.siblings import read_checkpoint
+from kdump.releases import NEWEST, Release
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, Workplace, in_process
 from kdump.verify.fates import Fates
@@ -90,7 +91,7 @@ class StartOptions(NamedTuple):
     """What is used instead of what the log directory says; None: nothing.
 
     ``max_index_size``: segment.index.bytes; ``now``: the time, ms; ``checksums``: see check_start; ``world``: the
-    broker is one of this world, also where no file of a directory says so.
+    broker is one of this world, also where no file of a directory says so; ``release``: of the broker.
     """
 
     is_clean: bool | None = None
@@ -100,6 +101,7 @@ class StartOptions(NamedTuple):
     now: int | None = None
     checksums: bool = False
     world: World | None = None
+    release: Release = NEWEST
 
 
 class Task(NamedTuple):
@@ -182,7 +184,8 @@ class KeepsChanging(NamedTuple):
 Item = StartCheck | Obstacle | LogDirectoryCheck | KeepsChanging
 _RESULT: Final = PlainData(
     (
-        AlreadyLost, FileAction, LoadSettings, LossReason, LostRange, OpenTransaction, RecoveredSegment, RemovalReason,
+        AlreadyLost, FileAction, LoadSettings, LossReason, LostRange, OpenTransaction, RecoveredSegment, Release,
+        RemovalReason,
         Served, Start, StartCheck, StartedFile, StartFailure, StartOutcome, TransactionStart,
     )
 )  # fmt: skip
@@ -209,8 +212,9 @@ class _StartTarget(NamedTuple):
 class _Nodes:
     """What stops whole nodes; what was found out of one log directory is known for the next ones."""
 
-    def __init__(self, fates: Fates, on_error: Callable[[KdumpError], None]) -> None:
+    def __init__(self, fates: Fates, release: Release, on_error: Callable[[KdumpError], None]) -> None:
         self._fates = fates
+        self._release = release
         self._on_error = on_error
         self._refusals: dict[str, list[Obstacle]] = {}
         self._offline: set[str | None] = set()
@@ -236,7 +240,7 @@ class _Nodes:
 
     def _read_refusals(self, directory: str) -> list[Obstacle]:
         try:
-            found = node_refusals(directory)
+            found = node_refusals(directory, self._release)
         except KdumpError as error:
             self._on_error(error.located(directory))
             return []
@@ -283,7 +287,7 @@ def start_all(
             on_error(error.located(found.path))
     duplicates = _duplicates((place for place in places if place.world is None), fates.strays)
     told: set[Obstacle] = set()
-    nodes = _Nodes(fates, on_error)
+    nodes = _Nodes(fates, options.release, on_error)
     tasks = [task for place in places for task in place.tasks]
     size = max(1, -(-len(tasks) // _MOST_GROUPS))
     results = run([tasks[first : first + size] for first in range(0, len(tasks), size)], work)
@@ -350,6 +354,7 @@ def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
         **{name: value for name, value in given.items() if value is not None},
         max_index_size=options.max_index_size,
         now=options.now,
+        release=options.release,
     )
     return Task(directory, settings, options.checksums, options.world)
 

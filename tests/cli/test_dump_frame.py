@@ -102,6 +102,7 @@ def test_unknown_kinds(kind: str, tmp_path: Path) -> None:
     assert kdump("dump", "--frame", kind, "x.bin", cwd=tmp_path).returncode == 2
 
 
+@pytest.mark.slow
 def test_responses_of_07_with_too_many_parts(tmp_path: Path) -> None:
     def frame(body: bytes) -> bytes:
         return struct.pack(">i", len(body)) + body

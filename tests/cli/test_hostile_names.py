@@ -57,6 +57,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "convert -o - --to jsonl b/*",
     ],
 )
+@pytest.mark.slow
 def test_nothing_drives_a_terminal(command: str, root: Path) -> None:
     words = [os.path.join("b", f"{HOSTILE}-0") if word == "b/*" else word for word in command.split()]
     shown = on_a_terminal(*words, cwd=root, NO_COLOR="1").decode()

@@ -23,6 +23,7 @@ from kdump.verify import judging, readings
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import FIXTURES, LARGE, Captures
 from tests.harness.cli_runs import BATCH, DAMAGE, NAME, UNREADABLE, USAGE, kdump
+from tests.harness.examples import sparse
 from tests.harness.forgedlogs import FORGED, forged_log
 
 KILLED = "the process that read it was killed by signal 9, as where memory runs out"
@@ -82,7 +83,7 @@ def test_equal_outputs(logs: Path, words: tuple[str, ...]) -> None:
     assert sorted(several.stderr.splitlines()) == sorted(one.stderr.splitlines())
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.slow) for kind in FORGED[1:]] + [FORGED[0]])
+@pytest.mark.parametrize("kind", sparse(list(FORGED)[::4], fast=4))
 def test_equal_outputs_of_forged_logs(kind: str, tmp_path: Path) -> None:
     """Their .index leads into payload that looks like batches of the log."""
     for number in range(3):
@@ -267,8 +268,8 @@ def test_small_logs_start_no_process(partitions: Path) -> None:
         assert not [name for name in modules if name.startswith((b"multiprocessing", b"kdump.tasks.pool"))]
 
 
-def test_a_pipe_whose_reader_leaves(logs: Path) -> None:
+def test_a_pipe_whose_reader_leaves(partitions: Path) -> None:
     code = "from kdump.cli import engine, main; engine.LEAST_FOR_POOL = 0; main.main()"
     command = f"{sys.executable} -c '{code}' stats --output jsonl -j 2 . | head -c 1; echo ${{PIPESTATUS[0]}}"
-    run = subprocess.run(["bash", "-c", command], cwd=logs, capture_output=True, timeout=60, check=False)
+    run = subprocess.run(["bash", "-c", command], cwd=partitions, capture_output=True, timeout=60, check=False)
     assert (run.stdout.splitlines()[-1][-1:], run.stderr) == (b"0", b"")

@@ -425,6 +425,7 @@ def many_messages(directory: Path, count: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_many_messages_in_one_wrapper_are_counted_piece_by_piece(
     kdump: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -444,6 +445,7 @@ def test_many_messages_in_one_wrapper_are_counted_piece_by_piece(
 
 
 @pytest.mark.parametrize("magic", ["0", "1", "2"])
+@pytest.mark.slow
 def test_a_wrapper_that_would_become_larger_than_the_limit_becomes_several(
     magic: str, kdump: Run, tmp_path: Path
 ) -> None:

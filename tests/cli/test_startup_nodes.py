@@ -11,6 +11,7 @@ import pytest
 
 from tests.harness.archives import case_files, unpack_cases
 from tests.harness.cli_runs import DAMAGE, UNREADABLE, kdump
+from tests.harness.examples import sparse
 
 CASES = [json.loads(line) for line in case_files("strays")["strays/results.jsonl"].decode().splitlines()]
 
@@ -38,7 +39,7 @@ def last_lines(folder: Path, *names: str) -> tuple[int, list[str]]:
     return run.returncode, [lines[name] for name in names if name in lines]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["id"]))
+@pytest.mark.parametrize("case", sparse(CASES, fast=4), ids=lambda case: str(case["id"]))
 def test_what_brokers_did(root: Path, case: dict[str, Any]) -> None:
     folder = root / case["id"]
     status, lines = last_lines(folder, *sorted(place.name for place in folder.glob("n2-d?")))

@@ -213,3 +213,29 @@ def test_retention_with_the_settings_of_each_topic(tmp_path: Path) -> None:
     ]
     _, out, _ = stats("--what-if", "retention", *now, "cluster/n1/elr-41-0", cwd=root)
     assert "the record at offset 0" in out
+
+
+def test_each_release_keeps_other_empty_batches(tmp_path: Path) -> None:
+    """The last batch of what is cleaned loses its record, which has no key."""
+    log = tmp_path / "t-0"
+    log.mkdir()
+    first = v2_batch([Row(0, 0, b"k", b"v")]) + v2_batch([Row(0, 0, None, b"v")], base_offset=1)
+    (log / NAME).write_bytes(first)
+    (log / f"{2:020}.log").write_bytes(v2_batch([Row(0, 0, b"k", b"v")], base_offset=2))
+    for words, release, empty in ((), "4.4", 0), (("--broker-version", "4.3"), "4.3", 1):
+        (row,) = rows("--what-if", "compaction", *words, "t-0", cwd=tmp_path)
+        assert (row["brokerVersion"], row["emptyBatches"]) == (release, empty)
+    assert f"the log cleaner of Kafka {release}." in stats("--what-if", "compaction", *words, "t-0", cwd=tmp_path)[1]
+
+
+def test_a_padded_time_index_ends_with_a_zero(tmp_path: Path) -> None:
+    """A broker takes the last entry of a closed segment's index, also where that is padding: the segment is old."""
+    log = tmp_path / "t-0"
+    log.mkdir()
+    for offset in (0, 1):
+        (log / f"{offset:020}.log").write_bytes(v2_batch([Row(0, 0, b"k", b"v")], base_offset=offset))
+    entry = NOW.to_bytes(8, "big") + bytes(4)
+    for padding, goes in ((0, False), (24, True)):
+        (log / f"{0:020}.timeindex").write_bytes(entry + bytes(padding))
+        found = rows("--what-if", "retention=1d", "--now", str(NOW), "t-0", cwd=tmp_path)
+        assert found[0]["goes"] is goes

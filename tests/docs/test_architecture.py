@@ -52,7 +52,7 @@ def test_codes_exist() -> None:
 
 
 def test_the_picture_is_that_of_the_arrows() -> None:
-    picture = re.search(r"^    {codes, limits, worlds} <-(?:.*\n)+?\n", PAGE, re.MULTILINE)
+    picture = re.search(r"^    {codes, limits, releases, worlds} <-(?:.*\n)+?\n", PAGE, re.MULTILINE)
     assert picture is not None
     drawn = [set(re.findall(r"\w+", part)) for part in picture[0].split("<-")]
     assert drawn == RANKS

@@ -57,8 +57,8 @@ NO_COMMANDS = frozenset(
     {
         *("adds", "also", "an", "and", "answers", "asks", "calls", "can", "cannot", "checks", "compares"),
         *("compresses", "continues", "cuts", "decodes", "did", "differs", "distinguishes", "does", "ends"),
-        *("escapes", "fetches", "finds", "first", "follows", "for", "gathers", "gets", "has", "it", "keeps"),
-        *("lists", "loads", "looks", "makes", "modifies", "names", "need", "needs", "never", "often"),
+        *("escapes", "fetches", "finds", "first", "follows", "for", "gathers", "gets", "has", "it", "keeps", "knows"),
+        *("lists", "loads", "looks", "makes", "models", "modifies", "names", "need", "needs", "never", "often"),
         *("opens", "predicts", "prepares", "printed", "prints", "promises", "puts", "reads", "recognizes"),
         *("refuses", "removes", "replaces", "reports", "says", "scans", "shows", "starts", "still"),
         *("takes", "tells", "trusts", "uses", "waits", "with", "writes"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,8 @@ def text_dump(
     **options: Any,
 ) -> DumpOptions:
     """The options of a dump; ``options`` are those of ``ViewOptions`` and ``TextOptions``, and ``deep_iteration``."""
-    spoken = DIALECTS[dialect] if dialect else NEWEST_DIALECT
+    dialect = dialect or os.environ.get("KAFKA_RELEASE")
+    spoken = DIALECTS.get(dialect or "", NEWEST_DIALECT)
     deep_iteration = options.pop("deep_iteration", False)
     view = {name: options.pop(name) for name in ViewOptions.__slots__ if name in options}
     text = TextOptions(**options)

@@ -7,6 +7,7 @@ from typing import Any
 
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.loading import LoadSettings
+from kdump.releases import KAFKA_4_3, Release
 from kdump.rows.scalarlines import plain
 from kdump.verify.startcheck import StartCheck, check_start
 from kdump.verify.startreport import startup_row
@@ -15,16 +16,15 @@ NOW = 1_700_003_600_000
 """The clock (ms) of all starts."""
 
 
-def settings_of(params: dict[str, Any], now: int | None = NOW) -> LoadSettings:
-    """What the broker of a case knew."""
-    return LoadSettings(
-        params["clean"], params["recovery_point"], params["log_start_offset"], params["segment_index_bytes"], now
-    )
+def settings_of(params: dict[str, Any], now: int | None = NOW, release: Release = KAFKA_4_3) -> LoadSettings:
+    """What the broker of a case knew; the recorded ones were of 4.3.1."""
+    offsets = params["recovery_point"], params["log_start_offset"]
+    return LoadSettings(params["clean"], *offsets, params["segment_index_bytes"], now, release=release)
 
 
-def started(directory: Path, params: dict[str, Any], now: int | None = NOW) -> StartCheck:
+def started(directory: Path, params: dict[str, Any], now: int | None = NOW, release: Release = KAFKA_4_3) -> StartCheck:
     """The model's answer for a directory."""
-    return check_start(Directory.on_disk(str(directory)), settings_of(params, now), checksums=True)
+    return check_start(Directory.on_disk(str(directory)), settings_of(params, now, release), checksums=True)
 
 
 def differences(check: StartCheck, expected: dict[str, Any]) -> list[str]:

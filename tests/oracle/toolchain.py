@@ -1,6 +1,6 @@
 """The Kafka jars and the compiled Java helpers of the oracle.
 
-``KAFKA_JARS`` names a directory that holds ``k39/lib``, ``k43/lib`` and so on; without it the jars are fetched through
+``KAFKA_JARS`` names a directory that holds ``k39/lib``, ``k44/lib`` and so on; without it the jars are fetched through
 Maven into ``build/kafka`` once.
 """
 
@@ -11,16 +11,28 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from kdump.releases import NEWEST, RELEASES
+
 _HERE = Path(__file__).parent
 _BUILD = _HERE.parents[1] / "build"
 _SILENT = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
 
-DUMP_RELEASE = "k43"
-"""Kafka 4.3.1: the tool that kdump follows."""
+MODELLED = RELEASES[os.environ.get("KAFKA_RELEASE", NEWEST.name)]
+"""The release that the tests compare kdump with: ``KAFKA_RELEASE=4.3``; without it the newest."""
+DUMP_RELEASE = f"k{MODELLED.name.replace('.', '')}"
+"""Its jars."""
 WRITER_RELEASE = "k39"
 """Kafka 3.9.1: the last line whose client library writes magic 0 and 1."""
-OLDER_RELEASES = {"0.8.2": "k08", "0.10.2": "k010", "1.1": "k011", "2.8": "k28", "3.9": "k39", "4.1": "k41"}
-"""The jars of the dialects' versions: 0.8.2.2, 0.10.2.2, 1.1.1, 2.8.2, 3.9.1 and 4.1.1."""
+OLDER_RELEASES = {
+    "0.8.2": "k08",
+    "0.10.2": "k010",
+    "1.1": "k011",
+    "2.8": "k28",
+    "3.9": "k39",
+    "4.1": "k41",
+    "4.3": "k43",
+}
+"""The jars of the dialects' versions: 0.8.2.2, 0.10.2.2, 1.1.1, 2.8.2, 3.9.1, 4.1.1 and 4.3.1."""
 
 
 class ToolchainMissingError(Exception):

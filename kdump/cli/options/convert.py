@@ -48,9 +48,9 @@ class ConversionArguments(LimitArguments):
         "--codec",
         "Compression of the result.",
         """
-        The compression of the result: `none`, `gzip`, `snappy`, `lz4`, `zstd`, or `keep` (the default). Batches
-        that have this compression already are copied, unless you give --level. Markers and empty batches are
-        never compressed. Uncompressed messages of magic 0 and 1 are put into wrappers of up to 16 KiB.
+        The compression of the result: `none`, `gzip`, `snappy`, `lz4`, `zstd`, or `keep` (the default). Batches that
+        have this compression already are copied, unless you give --level. Markers and empty batches are never
+        compressed. Uncompressed messages of magic 0 and 1 are put into wrappers of up to 16 KiB.
         """,
         type=click.Choice([KEEP, *CODEC_NAMES]),
         default=KEEP,
@@ -61,8 +61,8 @@ class ConversionArguments(LimitArguments):
         "--level N",
         "Level of --codec: gzip 1-9, lz4 1-17, zstd up to 22.",
         """
-        The compression level of --codec: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22. Without it, Kafka's
-        default level is used. The default of lz4, 9, is its fast mode, as in Kafka.
+        The compression level of --codec: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22. Without it, Kafka's default
+        level is used. The default of lz4, 9, is its fast mode, as in Kafka.
         """,
         type=int,
         needs=("--codec gzip", "--codec lz4", "--codec zstd"),
@@ -73,9 +73,9 @@ class ConversionArguments(LimitArguments):
         "--offset A:B",
         "Offsets A up to B, B left out.",
         """
-        Offsets from *A* up to *B*; *B* itself is excluded. Either may be missing. *A* alone is one offset. A
-        batch that is partly in the range is cut to the records in the range. For the markers of transactions
-        see `PARTS OF A LOG` in kdump-convert(1). Segments without records in the range are not written.
+        Offsets from *A* up to *B*; *B* itself is excluded. Either may be missing. *A* alone is one offset. A batch that
+        is partly in the range is cut to the records in the range. For the markers of transactions see `PARTS OF A LOG`
+        in kdump-convert(1). Segments without records in the range are not written.
         """,
         type=OffsetRange(),
     )
@@ -84,10 +84,10 @@ class ConversionArguments(LimitArguments):
         "--time T1..T2",
         "Timestamps from T1 up to T2: ms, ISO 8601 (UTC), 12:21 of the log's day, -1h (an hour ago; s m h d w).",
         """
-        Timestamps from *T1* up to *T2*; *T2* itself is excluded. A time is a number of milliseconds since 1970,
-        ISO 8601 (UTC unless it has another zone), `now`, `-1h` for an hour ago (s, m, h, d, w), or a time of
-        day such as `12:21`, on the day of the other bound, or else of the log. Messages of magic 0 have no time
-        and are outside of every range.
+        Timestamps from *T1* up to *T2*; *T2* itself is excluded. A time is a number of milliseconds since 1970, ISO
+        8601 (UTC unless it has another zone), `now`, `-1h` for an hour ago (s, m, h, d, w), or a time of day such as
+        `12:21`, on the day of the other bound, or else of the log. Messages of magic 0 have no time and are outside of
+        every range.
         """,
         type=TimeRange(takes_clock=True),
     )
@@ -96,9 +96,9 @@ class ConversionArguments(LimitArguments):
         "--isolation",
         "read_committed: without aborted transactions, up to the first open one.",
         """
-        `read_uncommitted` (the default) takes all records. `read_committed` leaves out records of aborted
-        transactions, and ends where the first open transaction begins. The result needs no markers, so markers
-        and transactional flags are dropped.
+        `read_uncommitted` (the default) takes all records. `read_committed` leaves out records of aborted transactions,
+        and ends where the first open transaction begins. The result needs no markers, so markers and transactional
+        flags are dropped.
         """,
         type=("read_uncommitted", "read_committed"),
         default="read_uncommitted",
@@ -108,8 +108,8 @@ class ConversionArguments(LimitArguments):
         "--renumber FROM",
         "Number the records from FROM on.",
         """
-        Number the records from *FROM* on, without gaps; each partition starts again at *FROM*. Producer fields,
-        markers and transactional flags are dropped.
+        Number the records from *FROM* on, without gaps; each partition starts again at *FROM*. Producer fields, markers
+        and transactional flags are dropped.
         """,
         type=click.IntRange(0, MAX_OFFSET),
     )
@@ -118,9 +118,9 @@ class ConversionArguments(LimitArguments):
         "--split-bytes N",
         "Begin a new segment before N bytes are over.",
         """
-        Begin a new segment, named by its first offset, before a segment grows over *N* bytes. A segment of a
-        single batch may be larger. Without this option a new segment begins only at 2 GiB, or 2,147,483,647
-        offsets after the first one, which are Kafka's limits.
+        Begin a new segment, named by its first offset, before a segment grows over *N* bytes. A segment of a single
+        batch may be larger. Without this option a new segment begins only at 2 GiB, or 2,147,483,647 offsets after the
+        first one, which are Kafka's limits.
         """,
         type=click.IntRange(1),
     )
@@ -129,8 +129,8 @@ class ConversionArguments(LimitArguments):
         "--overwrite",
         "Replace files that are there; without it they are refused.",
         """
-        Replace what exists: a log, its index files, a file for another tool, or in a partition for a broker the
-        log that has records. Without this option that is refused, and the exit status is 1.
+        Replace what exists: a log, its index files, a file for another tool, or in a partition for a broker the log
+        that has records. Without this option that is refused, and the exit status is 1.
         """,
     )
     strict: bool = option(
@@ -195,9 +195,9 @@ class ConvertArguments(LogArguments, JobsArguments, ConversionArguments):
         "--open-transactions",
         "Transactions of a part of a log without an end marker: write nothing, or write it anyway.",
         """
-        What to do if a part of a log has records of transactions that have no end marker in the source.
-        `refuse` (the default) writes nothing and ends with 1. `keep` writes the part, with these transactions
-        open. See `PARTS OF A LOG`.
+        What to do if a part of a log has records of transactions that have no end marker in the source. `refuse` (the
+        default) writes nothing and ends with 1. `keep` writes the part, with these transactions open. See `PARTS OF A
+        LOG`.
         """,
         type=("refuse", "keep"),
         show_default="refuse",
@@ -207,8 +207,8 @@ class ConvertArguments(LogArguments, JobsArguments, ConversionArguments):
         "-o DST",
         "The file to write, or the directory (for a directory always); with --to jsonl or csv - is standard output.",
         """
-        The file or directory to write. Directories that kdump makes let nobody in who may not enter the
-        directory of the source. With `--to jsonl` and `--to csv`, `-` is standard output.
+        The file or directory to write. Directories that kdump makes let nobody in who may not enter the directory of
+        the source. With `--to jsonl` and `--to csv`, `-` is standard output.
         """,
         type=PATH,
     )
@@ -224,8 +224,7 @@ class ConvertArguments(LogArguments, JobsArguments, ConversionArguments):
         "--csv-safe",
         "With --to csv: no cell begins as a spreadsheet's formula does.",
         """
-        With `--to csv`: put a `'` in front of cells that a spreadsheet would take for a formula; see
-        kdump-dump(1).
+        With `--to csv`: put a `'` in front of cells that a spreadsheet would take for a formula; see kdump-dump(1).
         """,
         needs=("--to csv",),
     )
@@ -255,9 +254,8 @@ class ConvertArguments(LogArguments, JobsArguments, ConversionArguments):
         "--skip-damaged",
         "Leave out what is damaged, and say so.",
         """
-        Leave out what is damaged instead of refusing the segment; standard error reports what was left out. If
-        the offsets of batches contradict each other, the first batch stays; kdump repair --salvage chooses with
-        more care.
+        Leave out what is damaged instead of refusing the segment; standard error reports what was left out. If the
+        offsets of batches contradict each other, the first batch stays; kdump repair --salvage chooses with more care.
         """,
     )
 

@@ -106,7 +106,7 @@ def option(
         group: its heading.
         names: as in the help: ``-j, --jobs N``; without a placeholder and a type it is a flag.
         help: the line of the help.
-        manual: the paragraphs of the manual.
+        manual: the paragraphs of the manual; none: the line of the help.
         needs: it goes with one of these only.
         excludes: it goes with none of these.
         message: says so, see ``Conflict``.
@@ -125,7 +125,7 @@ def option(
     conflicts = [Conflict(*both, needs=needs, message=message)] if needs else []
     if excludes:
         conflicts.append(Conflict(*both, excludes=excludes, message=message))
-    attributes |= {"group": group, "help": help, "manual": inspect.cleandoc(manual), "conflicts": conflicts}
+    attributes |= {"group": group, "help": help, "manual": inspect.cleandoc(manual) or help, "conflicts": conflicts}
     return _Declared(Option, found, attributes)
 
 

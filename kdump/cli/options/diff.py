@@ -17,10 +17,9 @@ class DiffArguments(TopicArguments, ColorArguments, JobsArguments, LimitArgument
         "Compare records by offset, timestamp, key, value and headers only, for copies that are no replicas.",
         """
         Compare records by offset, timestamp, key, value and headers only, and leave out producers, sequences,
-        transactions, leader epochs, topic ids and clusters. This is for copies that are no replicas: mirrored
-        topics with the same offsets, and what kdump-convert(1) wrote. Markers are left out, and so is what the
-        older of two message formats cannot hold: headers, and in magic 0 timestamps. Truncations are not
-        predicted then.
+        transactions, leader epochs, topic ids and clusters. This is for copies that are no replicas: mirrored topics
+        with the same offsets, and what kdump-convert(1) wrote. Markers are left out, and so is what the older of two
+        message formats cannot hold: headers, and in magic 0 timestamps. Truncations are not predicted then.
         """,
     )
     output: str = option(

@@ -212,26 +212,24 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "Timestamps from T1 up to T2: ms, ISO 8601 (UTC), 12:21 of the log's day, -1h (an hour ago; s m h d w).",
         """
         Timestamps from *T1* up to *T2*; *T2* itself is excluded. Either may be missing. A time is a number of
-        milliseconds since 1970, an ISO 8601 date or date and time (UTC unless it has another zone), `now`,
-        `-1h` for an hour ago, with `s`, `m`, `h`, `d` or `w`, or a time of day such as `12:21`. That is on the
-        day of the other bound, or else of the logs: kdump says which day it takes, and refuses if they are of
-        several days.
+        milliseconds since 1970, an ISO 8601 date or date and time (UTC unless it has another zone), `now`, `-1h` for an
+        hour ago, with `s`, `m`, `h`, `d` or `w`, or a time of day such as `12:21`. That is on the day of the other
+        bound, or else of the logs: kdump says which day it takes, and refuses if they are of several days.
         """,
         type=TimeRange(takes_clock=True),
     )
     no_index: bool = option(
         OptionGroup.CHOICE,
         "--no-index",
-        "Do not use index files for a range.",
-        "Do not use the index files for a range; scan the log.",
+        "Do not use index files for a range; scan the log.",
     )
     key: re.Pattern[bytes] | None = option(
         OptionGroup.CHOICE,
         "--key RE",
         "Records with RE in the key.",
         r"""
-        Records whose key contains a match of the regular expression. The syntax is Python's, over bytes: text
-        in the expression stands for its UTF-8 encoding, and `\xff` for one byte. A null key never matches.
+        Records whose key contains a match of the regular expression. The syntax is Python's, over bytes: text in the
+        expression stands for its UTF-8 encoding, and `\xff` for one byte. A null key never matches.
         """,
         type=BytesPattern(),
     )
@@ -247,8 +245,8 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--header K[=RE]",
         "Records with a header K (and RE in its value); may be repeated.",
         """
-        Records that have a header with the key *K* and, with *RE*, a match in the value of such a header. May
-        be repeated; all must match.
+        Records that have a header with the key *K* and, with *RE*, a match in the value of such a header. May be
+        repeated; all must match.
         """,
         type=HeaderParam(),
         multiple=True,
@@ -256,7 +254,6 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
     tombstones: bool = option(
         OptionGroup.CHOICE,
         "--tombstones",
-        "Records with a key and without a value.",
         "Only tombstones: records with a key and without a value.",
     )
     producer_ids: tuple[int, ...] = option(
@@ -272,8 +269,8 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--group G",
         "Records of this group in __consumer_offsets, decoded; names its partition.",
         """
-        Show only the records of the consumer group *G* in *__consumer_offsets*, decoded. Of a log directory
-        nothing else is read. A line on standard error names the group's partition.
+        Show only the records of the consumer group *G* in *__consumer_offsets*, decoded. Of a log directory nothing
+        else is read. A line on standard error names the group's partition.
         """,
         excludes=("--transactional-id",),
         message="{option} and {other} exclude each other",
@@ -289,10 +286,9 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--partitions N",
         "How many partitions that topic has.",
         """
-        The number of partitions of that topic, if you know it. The partition then follows from the name alone,
-        and of a log directory only this partition is read. Without this option the partition is the one that
-        holds the records. If none does, kdump names the partition that it would be with 50 partitions, Kafka's
-        default.
+        The number of partitions of that topic, if you know it. The partition then follows from the name alone, and of a
+        log directory only this partition is read. Without this option the partition is the one that holds the records.
+        If none does, kdump names the partition that it would be with 50 partitions, Kafka's default.
         """,
         type=click.IntRange(1),
         needs=("--group", "--transactional-id"),
@@ -309,9 +305,8 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--isolation",
         "read_committed: without aborted transactions, up to the first open one.",
         """
-        `read_committed` leaves out aborted transactions and stops before the first open transaction, as a
-        consumer with this setting would. Control batches are shown. The default is `read_uncommitted`. See
-        `ISOLATION`.
+        `read_committed` leaves out aborted transactions and stops before the first open transaction, as a consumer with
+        this setting would. Control batches are shown. The default is `read_uncommitted`. See `ISOLATION`.
         """,
         type=("read_uncommitted", "read_committed"),
         default="read_uncommitted",
@@ -328,13 +323,13 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "-f, --follow",
         "Continue as a segment or partition grows, until interrupted.",
         """
-        Continue as the *PATH* grows, until you interrupt it. There must be one *PATH* on this machine: a
-        segment, or a partition directory, whose new segments are read too. A batch is shown when it is
-        complete. Zeros at the end may be preallocated space, so kdump waits there. The run ends by itself when
-        `-n` rows are shown, when the reader of the output leaves, and at damage at which a dump would end. It
-        ends with status 3 when the newest segment is truncated, deleted or replaced. A log that still grows has
-        no known outcome of its transactions: `txnState` is null in the newest segment. You cannot combine this
-        option with --resync, --files, --all-files or `--isolation read_committed`.
+        Continue as the *PATH* grows, until you interrupt it. There must be one *PATH* on this machine: a segment, or a
+        partition directory, whose new segments are read too. A batch is shown when it is complete. Zeros at the end may
+        be preallocated space, so kdump waits there. The run ends by itself when `-n` rows are shown, when the reader of
+        the output leaves, and at damage at which a dump would end. It ends with status 3 when the newest segment is
+        truncated, deleted or replaced. A log that still grows has no known outcome of its transactions: `txnState` is
+        null in the newest segment. You cannot combine this option with --resync, --files, --all-files or `--isolation
+        read_committed`.
         """,
     )
     tail: int | None = option(
@@ -353,15 +348,14 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--output",
         "kafka: the text of DumpLogSegments; JSON lines, CSV, a human-readable table, an Arrow stream, Parquet.",
         """
-        `kafka` (the default): the text of `DumpLogSegments`. `jsonl`: one JSON object per line. `csv`: RFC
-        4180, exact: a cell holds what the file holds, even if a spreadsheet takes it for a formula. `table`:
-        aligned columns, human-readable. `arrow`: an Arrow IPC stream. `parquet`: a Parquet file, compressed
-        with zstd. Arrow and Parquet have the columns and values of JSON lines: `offset` and `timestamp` are
-        int64, `key` and `value` are binary, `headers` are lists of (key, value), and `control`, `decodedKey`
-        and `decodedValue` are JSON text. They hold the rows of logs only, go to a file or a pipe, and need
-        pyarrow, from the extra *kafka-kdump[parquet]*. See `OUTPUT FORMATS`. Some options of the Java tool only
-        make sense for its text (decoder classes, --skip-record-metadata, those for indexes). With another
-        output they are a usage error.
+        `kafka` (the default): the text of `DumpLogSegments`. `jsonl`: one JSON object per line. `csv`: RFC 4180, exact:
+        a cell holds what the file holds, even if a spreadsheet takes it for a formula. `table`: aligned columns,
+        human-readable. `arrow`: an Arrow IPC stream. `parquet`: a Parquet file, compressed with zstd. Arrow and Parquet
+        have the columns and values of JSON lines: `offset` and `timestamp` are int64, `key` and `value` are binary,
+        `headers` are lists of (key, value), and `control`, `decodedKey` and `decodedValue` are JSON text. They hold the
+        rows of logs only, go to a file or a pipe, and need pyarrow, from the extra *kafka-kdump[parquet]*. See `OUTPUT
+        FORMATS`. Some options of the Java tool only make sense for its text (decoder classes, --skip-record-metadata,
+        those for indexes). With another output they are a usage error.
         """,
         type=OutputFormat(["kafka", "jsonl", "csv", "table", "arrow", "parquet"]),
         default="kafka",
@@ -371,9 +365,9 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--csv-safe",
         "With --output csv: put a ' before cells that look like a formula.",
         """
-        With `--output csv`, for spreadsheets. A spreadsheet takes a cell of text for a formula if it begins
-        with `=`, `+`, `-`, `@`, a tab, a carriage return, a line feed, a byte order mark, or a wide form of one
-        of these signs. kdump puts a `'` in front of such a cell. Numbers do not change.
+        With `--output csv`, for spreadsheets. A spreadsheet takes a cell of text for a formula if it begins with `=`,
+        `+`, `-`, `@`, a tab, a carriage return, a line feed, a byte order mark, or a wide form of one of these signs.
+        kdump puts a `'` in front of such a cell. Numbers do not change.
         """,
         needs=("--output csv",),
     )
@@ -383,8 +377,8 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
             "--batches",
             "Structured output: show batches.",
             """
-            Structured output shows batches; the default. Filters on contents (--key, --value, --header) cannot
-            select batches.
+            Structured output shows batches; the default. Filters on contents (--key, --value, --header) cannot select
+            batches.
             """,
             flag_value="batches",
         ),
@@ -394,8 +388,8 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
             "Structured output: show records, contents included.",
             """
             Structured output shows records with their contents. With --print-data-log it does so too; with
-            --deep-iteration alone it shows records without contents. In the default output this option is the same
-            as --print-data-log.
+            --deep-iteration alone it shows records without contents. In the default output this option is the same as
+            --print-data-log.
             """,
             flag_value="records",
         ),
@@ -412,8 +406,8 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--format STRING",
         r"Records by a format string: %t %p %o %T %k %v %K %V %h %H %e %x %y %f %i, \n \t \xNN; see the manual.",
         """
-        Print each record in the form of *STRING*; see `FORMAT STRINGS`. This is an output of its own and cannot
-        be combined with --output.
+        Print each record in the form of *STRING*; see `FORMAT STRINGS`. This is an output of its own and cannot be
+        combined with --output.
         """,
         excludes=("--output jsonl", "--output csv", "--output table", *_BINARY),
         message="--format is an output of its own, it does not go with --output",
@@ -423,8 +417,8 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--null TEXT",
         "With --format: what stands for null. [default: nothing]",
         """
-        With --format: what stands for a key, a value or the value of a header that is null. The default is
-        nothing, as for an empty one.
+        With --format: what stands for a key, a value or the value of a header that is null. The default is nothing, as
+        for an empty one.
         """,
         needs=("--format",),
     )
@@ -433,8 +427,8 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--decode",
         "auto: decode Kafka's internal topics, each by the name of its directory.",
         """
-        Decode each file with the decoder of the topic that its directory is named after, and a *.checkpoint* as
-        cluster metadata. For other topics --key-decoder and --value-decoder are used, if you give them.
+        Decode each file with the decoder of the topic that its directory is named after, and a *.checkpoint* as cluster
+        metadata. For other topics --key-decoder and --value-decoder are used, if you give them.
         """,
         type=("auto",),
     )
@@ -443,11 +437,10 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--key-decoder NAME",
         "Keys as text, hex, base64, json, int32, int64, float64, uuid, none, or a decoder from a plugin.",
         """
-        Decode keys with one of kdump's own decoders, or with a decoder from a plugin. Implies --print-data-log.
-        `text`: UTF-8. `hex`, `base64`. `json`: printed in one line; an object that has the same name twice is
-        not decoded, because one of its values would be lost. `int32`, `int64`, `float64`: as Kafka's
-        serializers write them. `uuid`: 16 bytes, or the 36 characters of Kafka's serializer. `none`: the bytes
-        as they are, not decoded.
+        Decode keys with one of kdump's own decoders, or with a decoder from a plugin. Implies --print-data-log. `text`:
+        UTF-8. `hex`, `base64`. `json`: printed in one line; an object that has the same name twice is not decoded,
+        because one of its values would be lost. `int32`, `int64`, `float64`: as Kafka's serializers write them. `uuid`:
+        16 bytes, or the 36 characters of Kafka's serializer. `none`: the bytes as they are, not decoded.
 
         A key of more than 8 MiB stays bytes. For plugins see `DECODERS OF YOUR OWN`.
         """,
@@ -467,10 +460,10 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--redact",
         "Replace keys and values by keyed hashes of the same size.",
         """
-        Replace keys, values and header values by letters and digits that a keyed hash makes of them, so that
-        you can give the output away. Sizes and nulls stay. Equal contents stay equal. Header keys, valid
-        control records, offsets and timestamps stay. CRCs are those of the original: somebody who guesses short
-        contents can check the guess against the CRC. Each run uses a new hash key.
+        Replace keys, values and header values by letters and digits that a keyed hash makes of them, so that you can
+        give the output away. Sizes and nulls stay. Equal contents stay equal. Header keys, valid control records,
+        offsets and timestamps stay. CRCs are those of the original: somebody who guesses short contents can check the
+        guess against the CRC. Each run uses a new hash key.
         """,
     )
     redact_key: str | None = option(
@@ -491,20 +484,19 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         OptionGroup.OUTPUT,
         "--pager",
         "Show the output in $PAGER when it goes to a terminal.",
-        "When the output goes to a terminal, show it in `$PAGER`.",
     )
     resync: bool = option(
         OptionGroup.DAMAGE,
         "--resync",
         "Skip damage and continue; report what is skipped on stderr.",
         """
-        Skip damage and continue: where the dump would end, search for the next batch whose framing and CRC
-        hold, and continue there. One line on standard error tells what was skipped: position, length, reason,
-        the offsets that are lost at most, and the position at which reading goes on. In JSON lines it is also a
-        row of the type `finding`, in its place among the other rows. A batch inside the payload of a valid
-        batch is payload, and is not taken for a batch of the log. The Java tool's decoders of coordinators'
-        topics stop at a record without a key; with this option such a record is shown as it is. Without this
-        option a line tells you if more data follows after the place at which the dump ended.
+        Skip damage and continue: where the dump would end, search for the next batch whose framing and CRC hold, and
+        continue there. One line on standard error tells what was skipped: position, length, reason, the offsets that
+        are lost at most, and the position at which reading goes on. In JSON lines it is also a row of the type
+        `finding`, in its place among the other rows. A batch inside the payload of a valid batch is payload, and is not
+        taken for a batch of the log. The Java tool's decoders of coordinators' topics stop at a record without a key;
+        with this option such a record is shown as it is. Without this option a line tells you if more data follows
+        after the place at which the dump ended.
         """,
     )
     explain: int | None = option(
@@ -512,10 +504,9 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--explain POSITION",
         "Explain the bytes around a file position, field by field, damage included.",
         """
-        Instead of a dump, show the batch or record at this position of one file as labelled bytes: what the CRC
-        covers, where the bytes stop making sense, and the likely cause. The position may also be an undamaged
-        one. Contents are shown as they are, so this option cannot be combined with --redact or with other
-        options of a dump.
+        Instead of a dump, show the batch or record at this position of one file as labelled bytes: what the CRC covers,
+        where the bytes stop making sense, and the likely cause. The position may also be an undamaged one. Contents are
+        shown as they are, so this option cannot be combined with --redact or with other options of a dump.
         """,
         type=FilePosition(),
     )
@@ -524,9 +515,9 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--files A,B,...",
         "Comma-separated files, taken as DumpLogSegments takes them; PATHs are then ignored, as there.",
         """
-        Comma-separated file names, treated as `DumpLogSegments` treats them: directories are not accepted,
-        spaces belong to the names, and for a name with another suffix kdump prints *Ignoring unknown file*. As
-        in the Java tool, every *PATH* is then ignored.
+        Comma-separated file names, treated as `DumpLogSegments` treats them: directories are not accepted, spaces
+        belong to the names, and for a name with another suffix kdump prints *Ignoring unknown file*. As in the Java
+        tool, every *PATH* is then ignored.
         """,
         callback=_once,
         multiple=True,
@@ -546,8 +537,7 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--deep-iteration",
         "Show records, not only batches.",
         """
-        Show the records of each batch below its line, without keys and values. Compressed batches are
-        decompressed.
+        Show the records of each batch below its line, without keys and values. Compressed batches are decompressed.
         """,
     )
     print_data_log: bool = option(
@@ -561,8 +551,8 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--skip-record-metadata",
         "Show only keys and values of records.",
         """
-        Show only the key and the value of each record. A record that has neither, such as a control record, is
-        an empty line.
+        Show only the key and the value of each record. A record that has neither, such as a control record, is an empty
+        line.
         """,
         needs=("--output kafka",),
         message="{option} goes with --output kafka only",
@@ -572,8 +562,8 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--verify-index-only",
         "Check .index and .timeindex without showing entries.",
         """
-        Check each entry of an *.index* or *.timeindex* against the log, without printing the entries.
-        Mismatches are reported on standard error after the last file.
+        Check each entry of an *.index* or *.timeindex* against the log, without printing the entries. Mismatches are
+        reported on standard error after the last file.
         """,
         needs=("--output kafka",),
         message="{option} goes with --output kafka only",
@@ -583,8 +573,7 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--index-sanity-check",
         "Only run the sanity check of a broker that loads an index.",
         """
-        Run only the sanity check that a broker runs when it loads an index. This option wins over
-        --verify-index-only.
+        Run only the sanity check that a broker runs when it loads an index. This option wins over --verify-index-only.
         """,
         needs=("--output kafka",),
         message="{option} goes with --output kafka only",
@@ -594,8 +583,8 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--max-bytes N",
         "Read only the first N bytes of each .log.",
         """
-        Read only the first *N* bytes of each *.log* and *.checkpoint* (0 to 2147483647). A batch that does not
-        end within them is not shown, and trailing bytes are not reported. Indexes are always read whole.
+        Read only the first *N* bytes of each *.log* and *.checkpoint* (0 to 2147483647). A batch that does not end
+        within them is not shown, and trailing bytes are not reported. Indexes are always read whole.
         """,
         callback=_once,
         type=click.IntRange(0, MAX_BYTES),
@@ -606,8 +595,8 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--max-message-size N",
         "Bytes of the log read at each .index entry.",
         """
-        How many bytes of the log to read at each entry of an *.index*; the default is 5242880. An entry that
-        points to a larger batch counts as an entry that points to no batch.
+        How many bytes of the log to read at each entry of an *.index*; the default is 5242880. An entry that points to
+        a larger batch counts as an entry that points to no batch.
         """,
         callback=_once,
         type=click.IntRange(0, 2**31 - 1),
@@ -621,10 +610,10 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         "--key-decoder-class [CLASS]",
         "StringDecoder (default), IntegerDecoder, LongDecoder or DefaultDecoder; implies --print-data-log.",
         """
-        How to print keys as text. Implies --print-data-log. *CLASS* is `StringDecoder` (the default; malformed
-        UTF-8 becomes U+FFFD), `IntegerDecoder` (4 bytes), `LongDecoder` (8 bytes) or `DefaultDecoder`, with or
-        without *org.apache.kafka.tools.api.* in front (*kafka.serializer.* up to `--dialect 3.9`). As in the
-        Java tool, the next word is taken as the *CLASS*, even if you meant it as a *PATH*.
+        How to print keys as text. Implies --print-data-log. *CLASS* is `StringDecoder` (the default; malformed UTF-8
+        becomes U+FFFD), `IntegerDecoder` (4 bytes), `LongDecoder` (8 bytes) or `DefaultDecoder`, with or without
+        *org.apache.kafka.tools.api.* in front (*kafka.serializer.* up to `--dialect 3.9`). As in the Java tool, the
+        next word is taken as the *CLASS*, even if you meant it as a *PATH*.
         """,
         callback=_once,
         is_flag=False,
@@ -649,13 +638,11 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         OptionGroup.JAVA,
         "--offsets-decoder",
         "Decode __consumer_offsets; implies --print-data-log.",
-        "Decode *__consumer_offsets*.",
     )
     transaction_log_decoder: bool = option(
         OptionGroup.JAVA,
         "--transaction-log-decoder",
         "Decode __transaction_state.",
-        "Decode *__transaction_state*.",
     )
     cluster_metadata_decoder: bool = option(
         OptionGroup.JAVA,
@@ -667,13 +654,11 @@ class DumpArguments(TopicArguments, LogArguments, ColorArguments, EngineArgument
         OptionGroup.JAVA,
         "--remote-log-metadata-decoder",
         "Decode __remote_log_metadata.",
-        "Decode *__remote_log_metadata*.",
     )
     share_group_state_decoder: bool = option(
         OptionGroup.JAVA,
         "--share-group-state-decoder",
         "Decode __share_group_state.",
-        "Decode *__share_group_state*.",
     )
     _jobs: None = option(OptionGroup.LIMITS, "-j, --jobs N", "", hidden=True, expose_value=False, callback=_refuse_jobs)
 

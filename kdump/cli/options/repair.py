@@ -10,7 +10,7 @@ import click
 
 from kdump.cli.conflicts import EVERYWHERE, Conflict, each_other
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import LogArguments, ReadingArguments, TopicArguments
+from kdump.cli.options.shared import LogArguments, ReadingArguments, TopicArguments, broker_version_option
 from kdump.cli.params import OutputFormat
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.repair.salvage.pieces import TxnPolicy
@@ -45,14 +45,12 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
     like_broker: bool = option(
         OptionGroup.MODE,
         "--like-broker",
-        "End the log where a broker's recovery cuts it.",
-        "End the log where a broker's recovery truncates it; the default.",
+        "End the log where a broker's recovery cuts it; the default.",
     )
     salvage: bool = option(
         OptionGroup.MODE,
         "--salvage",
         "Keep every good batch, also after damage.",
-        "Keep every good batch.",
     )
     indexes: bool = option(
         OptionGroup.MODE,
@@ -74,10 +72,10 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         "--hold-offsets/--no-hold-offsets",
         "With --salvage: put empty batches over lost offsets, so that none is given out again (default).",
         """
-        Put empty batches, as the log cleaner leaves them, over the lost offsets, also at the end of the log;
-        the default. Without them a broker gives the lost offsets at the end of the log to new records, and
-        followers are truncated. So it is in logs of magic 0 and 1, which know no empty batches: there nothing
-        covers the lost offsets.
+        Put empty batches, as the log cleaner leaves them, over the lost offsets, also at the end of the log; the
+        default. Without them a broker gives the lost offsets at the end of the log to new records, and followers are
+        truncated. So it is in logs of magic 0 and 1, which know no empty batches: there nothing covers the lost
+        offsets.
         """,
         default=None,
     )
@@ -86,13 +84,12 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         "--txn",
         "With --salvage: what becomes of transactions whose end is lost.",
         """
-        What to do with a transaction that touches a gap and whose end nothing proves; see `LOST MARKERS`:
-        `abort` puts a marker into the gap that aborts it, `commit` puts a marker there that commits it, `drop`
-        drops its batches, or leaves it as it is where it began in an earlier segment, `leave` leaves it as it
-        is. After `leave` readers with read_committed take the next marker of its producer as its end; without
-        such a marker they wait. A repair in place has no default: it names such a transaction and is refused.
-        With `-o` the default is `leave`; if readers would then take a later marker as the end of the
-        transaction, the exit status is 1.
+        What to do with a transaction that touches a gap and whose end nothing proves; see `LOST MARKERS`: `abort` puts
+        a marker into the gap that aborts it, `commit` puts a marker there that commits it, `drop` drops its batches, or
+        leaves it as it is where it began in an earlier segment, `leave` leaves it as it is. After `leave` readers with
+        read_committed take the next marker of its producer as its end; without such a marker they wait. A repair in
+        place has no default: it names such a transaction and is refused. With `-o` the default is `leave`; if readers
+        would then take a later marker as the end of the transaction, the exit status is 1.
         """,
         type=click.Choice([policy.value for policy in TxnPolicy]),
         show_default="leave; in place: none",
@@ -102,10 +99,10 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         "--correct",
         "With --salvage: flip a bit back where that explains a wrong CRC.",
         """
-        Flip one bit back if exactly one bit explains a wrong checksum and the records decode with it. This is
-        the only way to repair the log of the metadata (*__cluster_metadata*), alone or with --salvage: the
-        checksums must prove every byte of it, else all of it is refused. Salvage examines at most 65,536
-        damaged batches of a log, and one more for each KiB of the log.
+        Flip one bit back if exactly one bit explains a wrong checksum and the records decode with it. This is the only
+        way to repair the log of the metadata (*__cluster_metadata*), alone or with --salvage: the checksums must prove
+        every byte of it, else all of it is refused. Salvage examines at most 65,536 damaged batches of a log, and one
+        more for each KiB of the log.
         """,
     )
     replicas: tuple[str, ...] = option(
@@ -113,23 +110,22 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         "--from REPLICA_DIR",
         "With --salvage: take what is missing from another copy; of several, the first that has it gives it.",
         """
-        Take missing data from another copy of the partition: *REPLICA_DIR* is its directory, or a log directory
-        that holds a partition of the same name. The option may be repeated; the first copy that has the batches
-        supplies them.
+        Take missing data from another copy of the partition: *REPLICA_DIR* is its directory, or a log directory that
+        holds a partition of the same name. The option may be repeated; the first copy that has the batches supplies
+        them.
 
-        - Whole segments are restored too, even if no *.log* of the partition is left: those between the log
-        start and the end of the log. The log start is the one in *log-start-offset-checkpoint*. It is that of
-        the copy if the copy's is later, or if the checkpoint does not name the partition. Snapshots and the
-        checkpoints of the log directory tell the end; otherwise the end of the copy is taken, and the plan says
-        so. A segment keeps its own name if index files of it are left; otherwise it gets the name of the copy's
-        segment. Offsets that the copy never had, such as those that the log cleaner removed, do not count as
-        lost.
+        - Whole segments are restored too, even if no *.log* of the partition is left: those between the log start and
+        the end of the log. The log start is the one in *log-start-offset-checkpoint*. It is that of the copy if the
+        copy's is later, or if the checkpoint does not name the partition. Snapshots and the checkpoints of the log
+        directory tell the end; otherwise the end of the copy is taken, and the plan says so. A segment keeps its own
+        name if index files of it are left; otherwise it gets the name of the copy's segment. Offsets that the copy
+        never had, such as those that the log cleaner removed, do not count as lost.
 
-        - kdump trusts a copy if, on both sides of the gap, the nearest batches that both logs have are the
-        same, and if leader epochs agree with those batches and with *leader-epoch-checkpoint*. If the two logs
-        share no batch, that checkpoint must tell the leader epochs of the gap. What kdump does not trust it
-        names with the reason, and counts as lost. It never trusts a copy with another topic id in
-        *partition.metadata*. The manifest tells where everything came from.
+        - kdump trusts a copy if, on both sides of the gap, the nearest batches that both logs have are the same, and if
+        leader epochs agree with those batches and with *leader-epoch-checkpoint*. If the two logs share no batch, that
+        checkpoint must tell the leader epochs of the gap. What kdump does not trust it names with the reason, and
+        counts as lost. It never trusts a copy with another topic id in *partition.metadata*. The manifest tells where
+        everything came from.
         """,
         type=PATH,
         multiple=True,
@@ -139,14 +135,13 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         "-o, --output-dir DIR",
         "Write repaired copies there.",
         """
-        Write repaired copies to *DIR*, which is created if it is missing. For a segment these are *NAME.log*
-        and its index files; for a partition directory, a directory of the same name with every file that
-        belongs to it. The copies are written even if nothing is cut. They appear all at once when they are
-        complete. Until then they are in a hidden directory *DIR/.kdump-PROCESS-TIME*. Only a run that is killed
-        leaves this directory; remove it then. Directories that kdump makes let nobody in who may not enter the
-        directory of the original. If an output file exists already, the exit status is 1 and nothing is
-        written. Beside the copies, *kdump-NAME.json* tells where each byte came from and what was removed.
-        *DIR* must not be in a broker's log directory.
+        Write repaired copies to *DIR*, which is created if it is missing. For a segment these are *NAME.log* and its
+        index files; for a partition directory, a directory of the same name with every file that belongs to it. The
+        copies are written even if nothing is cut. They appear all at once when they are complete. Until then they are
+        in a hidden directory *DIR/.kdump-PROCESS-TIME*. Only a run that is killed leaves this directory; remove it
+        then. Directories that kdump makes let nobody in who may not enter the directory of the original. If an output
+        file exists already, the exit status is 1 and nothing is written. Beside the copies, *kdump-NAME.json* tells
+        where each byte came from and what was removed. *DIR* must not be in a broker's log directory.
         """,
         type=PATH,
         excludes=("--in-place",),
@@ -163,8 +158,8 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         "--undo MANIFEST",
         "Undo the repair in place that wrote this manifest.",
         """
-        Undo the repair in place that wrote this manifest, and prove by SHA-256 that every file of the repair is
-        as it was before. See `UNDO`.
+        Undo the repair in place that wrote this manifest, and prove by SHA-256 that every file of the repair is as it
+        was before. See `UNDO`.
         """,
         type=PATH,
     )
@@ -173,8 +168,8 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         "--finish",
         "Finish the repairs in place, and the undoing, that were interrupted.",
         """
-        Finish interrupted repairs in place, and interrupted undos, in the partition directories *PATH* or in
-        all partitions of the log directories *PATH*. See `MANIFESTS`.
+        Finish interrupted repairs in place, and interrupted undos, in the partition directories *PATH* or in all
+        partitions of the log directories *PATH*. See `MANIFESTS`.
         """,
     )
     overwrite: bool = option(
@@ -189,18 +184,17 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         "--output",
         "Text for people, or one JSON object per partition.",
         """
-        `text` (the default), or `jsonl`: a JSON object in one line for each partition or segment, with the
-        members type (`repair`), path, way, isDamaged, isDone, written, manifest, unfinished (manifests of
-        earlier repairs that were begun and not finished), losses (the cost of each mode), snapshots (those that
-        do not fit the log: path, action "`rebuild`" or "`remove`", code and message), starts (for a partition
-        directory, else null: outcome, exception, logEndOffset and lost of the broker's next start "*without*"
-        and "*with*" the repair, as in kdump-startup(7); marker: "`kept`" or "`removed`" if there is a
-        *.kafka_cleanshutdown*; worse: the partitions whose start ends worse, with path, "*without*" and
-        "*with*"), left (path, code and message of each text file that no repair changes) and logs (what is
-        kept, dropped, lost, restored and made of each log, as in the manifest). In logs, sha256Before is null
-        for a log that was missing, endFrom names the log of the copy whose end was taken, and notTaken lists
-        what kdump did not trust in copies. With --finish there is an object for each partition with the members
-        type (`finished`), path and manifests.
+        `text` (the default), or `jsonl`: a JSON object in one line for each partition or segment, with the members type
+        (`repair`), path, way, isDamaged, isDone, written, manifest, unfinished (manifests of earlier repairs that were
+        begun and not finished), losses (the cost of each mode), snapshots (those that do not fit the log: path, action
+        "`rebuild`" or "`remove`", code and message), starts (for a partition directory, else null: outcome, exception,
+        logEndOffset and lost of the broker's next start "*without*" and "*with*" the repair, as in kdump-startup(7);
+        marker: "`kept`" or "`removed`" if there is a *.kafka_cleanshutdown*; worse: the partitions whose start ends
+        worse, with path, "*without*" and "*with*"), left (path, code and message of each text file that no repair
+        changes) and logs (what is kept, dropped, lost, restored and made of each log, as in the manifest). In logs,
+        sha256Before is null for a log that was missing, endFrom names the log of the copy whose end was taken, and
+        notTaken lists what kdump did not trust in copies. With --finish there is an object for each partition with the
+        members type (`finished`), path and manifests.
         """,
         type=OutputFormat(["text", "jsonl"]),
         default="text",
@@ -219,16 +213,19 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         type=click.IntRange(0, 2**31 - 1),
         default=DEFAULT_INDEX_INTERVAL,
     )
+    broker_version: str = broker_version_option(
+        OptionGroup.KNOWN, says="The starts that a plan predicts are of this release."
+    )
     backup_dir: str | None = option(
         OptionGroup.IN_PLACE,
         "--backup-dir DIR",
         "Where --in-place keeps the originals, or --finish and --undo find them.",
         """
-        Where to keep the originals; the default is *.kdump* in the partition directory. If the disk is full,
-        name a directory on another disk. It must not be among the partitions of a broker's log directory.
-        --finish and --undo need the same *DIR* if the backup is not in the partition directory: they do not
-        trust the manifest to tell where the backup is. The backup there must be that of the partition and of
-        this repair, so a partition that has another name now is refused.
+        Where to keep the originals; the default is *.kdump* in the partition directory. If the disk is full, name a
+        directory on another disk. It must not be among the partitions of a broker's log directory. --finish and --undo
+        need the same *DIR* if the backup is not in the partition directory: they do not trust the manifest to tell
+        where the backup is. The backup there must be that of the partition and of this repair, so a partition that has
+        another name now is refused.
         """,
         type=PATH,
         show_default="PARTITION/.kdump",
@@ -240,8 +237,8 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         "--allow-worse-start",
         "With --in-place: repair even if the next start ends worse.",
         """
-        Repair even if the next start of the broker ends worse after the repair than without it, for this
-        partition or for another one of the log directory.
+        Repair even if the next start of the broker ends worse after the repair than without it, for this partition or
+        for another one of the log directory.
         """,
         needs=("--in-place",),
     )
@@ -250,8 +247,8 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         "--replace-changed",
         "With --undo: put back logs that were written to since, too; what they hold now is kept in the backup.",
         """
-        Also put back logs that were written to since the repair, and remove segments that were created since.
-        Their present contents are kept in the backup.
+        Also put back logs that were written to since the repair, and remove segments that were created since. Their
+        present contents are kept in the backup.
         """,
         needs=("--undo",),
     )
@@ -260,8 +257,8 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         "--force",
         "Proceed even if kdump cannot tell whether a broker is running.",
         """
-        Proceed even if the file system (NFS, CIFS, FUSE) does not tell whether a broker on another machine
-        holds the lock.
+        Proceed even if the file system (NFS, CIFS, FUSE) does not tell whether a broker on another machine holds the
+        lock.
         """,
         needs=("--in-place", "--finish", "--undo"),
         message="--backup-dir and --force go with --in-place",

@@ -10,6 +10,7 @@ import click
 from kdump.cli.conflicts import EVERYWHERE, Conflict
 from kdump.cli.options.convert import ConversionArguments
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
+from kdump.cli.options.shared import broker_version_option
 from kdump.cli.params import OpenTransactionsParam, OutputFormat
 from kdump.log.named import reads_once
 from kdump.log.names import is_uri
@@ -33,11 +34,11 @@ class RestoreArguments(ConversionArguments):
         "Transactions without an end marker: keep them, or end them, all or by producer id (2=commit,7=abort); "
         "refuse: write nothing.",
         """
-        What to do with transactions that are open at the end of a log. `abort` or `commit` adds a marker for
-        each of them, `keep` adds none, `refuse` writes nothing and ends with 1. Without the option the log of
-        its coordinator decides about each of them where it lies in the log directory of *PATH*, see `PRODUCERS
-        AND TRANSACTIONS`; the others are kept. *PRODUCER*`=`*keep|abort|commit* with a producer id, several
-        with commas, decides about single ones.
+        What to do with transactions that are open at the end of a log. `abort` or `commit` adds a marker for each of
+        them, `keep` adds none, `refuse` writes nothing and ends with 1. Without the option the log of its coordinator
+        decides about each of them where it lies in the log directory of *PATH*, see `PRODUCERS AND TRANSACTIONS`; the
+        others are kept. *PRODUCER*`=`*keep|abort|commit* with a producer id, several with commas, decides about single
+        ones.
         """,
         type=OpenTransactionsParam(["refuse", "keep", "abort", "commit"]),
         show_default="what their coordinator's log beside PATH says, else keep",
@@ -46,25 +47,20 @@ class RestoreArguments(ConversionArguments):
         OptionGroup.WRITE,
         "-o LOGDIR",
         "The log directory of a stopped broker: make partition directories in it that the broker takes as its own.",
-        """
-        The log directory of a stopped broker. Make partition directories in it that the broker takes as its
-        own; see `WHAT IS WRITTEN`.
-        """,
         type=PATH,
     )
     topic: str | None = option(
         OptionGroup.BROKER,
         "--topic NAME",
         "The topic that PATH becomes.",
-        "The topic that *PATH* becomes.",
     )
     topic_id: str | None = option(
         OptionGroup.BROKER,
         "--topic-id ID",
         "The id of the topic, 22 characters.",
         """
-        The id of this topic in the target cluster, 22 characters, as *kafka-topics.sh --describe* shows it. Not
-        needed with --metadata.
+        The id of this topic in the target cluster, 22 characters, as *kafka-topics.sh --describe* shows it. Not needed
+        with --metadata.
         """,
     )
     partition: int | None = option(
@@ -81,8 +77,8 @@ class RestoreArguments(ConversionArguments):
         "--metadata DIR",
         "__cluster_metadata-0 of the target cluster, for ids, leader epochs and limits.",
         """
-        The metadata of the target cluster: a *__cluster_metadata-0* directory, or a log directory that holds
-        one. Topic ids, leader epochs, replicas and limits come from there.
+        The metadata of the target cluster: a *__cluster_metadata-0* directory, or a log directory that holds one. Topic
+        ids, leader epochs, replicas and limits come from there.
         """,
         type=PATH,
     )
@@ -91,16 +87,18 @@ class RestoreArguments(ConversionArguments):
         "--from-log-dir DIR",
         "All partitions of a log directory that the target cluster has a place for.",
         """
-        Restore all partitions of a log directory that the target cluster has a place for in *LOGDIR*. A
-        directory that a broker has put aside (*-stray*) counts if the partition has no other one. One that a
-        broker had not finished (*-future*) is only listed, if it is all that is left. Topics in which brokers
-        keep their own state (*__transaction_state*, *__share_group_state*, *__remote_log_metadata*) are left
-        out with a note, unless the target has the topic with the same id; see `WHAT BROKERS KEEP FOR
-        THEMSELVES`. Needs --metadata.
+        Restore all partitions of a log directory that the target cluster has a place for in *LOGDIR*. A directory that
+        a broker has put aside (*-stray*) counts if the partition has no other one. One that a broker had not finished
+        (*-future*) is only listed, if it is all that is left. Topics in which brokers keep their own state
+        (*__transaction_state*, *__share_group_state*, *__remote_log_metadata*) are left out with a note, unless the
+        target has the topic with the same id; see `WHAT BROKERS KEEP FOR THEMSELVES`. Needs --metadata.
         """,
         type=PATH,
         needs=("--metadata",),
         excludes=("a PATH", "--topic", "--topic-id", "--partition"),
+    )
+    broker_version: str = broker_version_option(
+        OptionGroup.BROKER, says="A partition is put in place only where such a broker starts on it."
     )
     link: str | None = option(
         OptionGroup.BROKER,
@@ -108,10 +106,10 @@ class RestoreArguments(ConversionArguments):
         "Logs that need not change get a second name, or share their blocks.",
         """
         Do not copy logs that need not change. `hard` gives a log a second name in the target; the last log of a
-        partition is copied, because a broker writes to it. Source and target share these files: if the
-        partition is truncated later, the source changes too. `reflink` makes a copy that shares its blocks with
-        the source. A log is copied where the file system cannot do it, and with `hard` where its owner or mode
-        is not that of the files in the target; the result says how many logs, and why.
+        partition is copied, because a broker writes to it. Source and target share these files: if the partition is
+        truncated later, the source changes too. `reflink` makes a copy that shares its blocks with the source. A log is
+        copied where the file system cannot do it, and with `hard` where its owner or mode is not that of the files in
+        the target; the result says how many logs, and why.
         """,
         type=("hard", "reflink"),
     )
@@ -120,9 +118,9 @@ class RestoreArguments(ConversionArguments):
         "--forget-producers",
         "The broker knows no producer of the log.",
         """
-        Let the broker know no producer of the log, except those of open transactions. A new cluster may give
-        out the producer ids that the log has; the broker then refuses batches of the new producers, or takes
-        them for repetitions.
+        Let the broker know no producer of the log, except those of open transactions. A new cluster may give out the
+        producer ids that the log has; the broker then refuses batches of the new producers, or takes them for
+        repetitions.
         """,
     )
     backup_dir: str | None = option(
@@ -130,8 +128,8 @@ class RestoreArguments(ConversionArguments):
         "--backup-dir DIR",
         "Where what is replaced goes.",
         """
-        Where what is replaced goes. The default is *PARTITION/.kdump/<time>/old* in the target. A directory in
-        the source is refused.
+        Where what is replaced goes. The default is *PARTITION/.kdump/<time>/old* in the target. A directory in the
+        source is refused.
         """,
         type=PATH,
         show_default="PARTITION/.kdump",

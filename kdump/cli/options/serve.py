@@ -35,10 +35,10 @@ class ServeArguments(TopicArguments, ReadingArguments):
         "--until TIME",
         "Serve what was there before this time: ms since 1970, ISO 8601, -1h or now.",
         """
-        Serve what was there before a time. The view of each partition ends before its first batch with a timestamp
-        at *TIME* or later, whatever follows. Transactions that were open there are open in the view, and groups have
-        the offsets that they had committed until then. *TIME* is ms since 1970, ISO 8601 (UTC unless it says
-        otherwise), `-1h` or `now`.
+        Serve what was there before a time. The view of each partition ends before its first batch with a timestamp at
+        *TIME* or later, whatever follows. Transactions that were open there are open in the view, and groups have the
+        offsets that they had committed until then. *TIME* is ms since 1970, ISO 8601 (UTC unless it says otherwise),
+        `-1h` or `now`.
         """,
         type=Moment(),
         excludes=("--until-offset",),
@@ -59,8 +59,8 @@ class ServeArguments(TopicArguments, ReadingArguments):
         "--group-offsets",
         "Whether groups begin with the offsets in __consumer_offsets.",
         """
-        `from-logs` (the default): groups have the offsets that they committed, where *__consumer_offsets* is among
-        the partitions that are served. `none`: no group has any. What groups commit now is kept in memory only.
+        `from-logs` (the default): groups have the offsets that they committed, where *__consumer_offsets* is among the
+        partitions that are served. `none`: no group has any. What groups commit now is kept in memory only.
         """,
         type=("from-logs", "none"),
         default="from-logs",
@@ -70,9 +70,9 @@ class ServeArguments(TopicArguments, ReadingArguments):
         "--listen HOST:PORT",
         "Where clients connect; port 0 takes a free one.",
         """
-        Where clients connect. The default is `127.0.0.1:9092`, which nobody reaches from another machine. Port 0
-        takes a free one. Another address than one of this machine's loopback needs --tls-cert, --tls-key and --sasl,
-        or --insecure. Clients are told the address by which they came.
+        Where clients connect. The default is `127.0.0.1:9092`, which nobody reaches from another machine. Port 0 takes
+        a free one. Another address than one of this machine's loopback needs --tls-cert, --tls-key and --sasl, or
+        --insecure. Clients are told the address by which they came.
         """,
         type=ListenParam(),
         default="127.0.0.1:9092",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import click
 
 from kdump.cli.conflicts import Conflict
 from kdump.cli.options.declaring import PATH, Arguments, OptionGroup, option
 from kdump.cli.params import MasterParam, SettingParam
+from kdump.releases import NEWEST, RELEASES
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.worlds import WORLDS, World, log_formats, log_titles, world_of_format
 
@@ -40,7 +41,6 @@ class CommonArguments(Arguments):
     verbose: bool = option(
         OptionGroup.GENERAL,
         "-v, --verbose",
-        "Report on stderr what is read.",
         "Report on standard error what is read.",
     )
     traceback: bool = option(
@@ -53,7 +53,6 @@ class CommonArguments(Arguments):
         OptionGroup.GENERAL,
         "--version",
         "Show the version and exit.",
-        "Print the version of kdump and exit.",
         is_flag=True,
         expose_value=False,
         is_eager=True,
@@ -63,7 +62,6 @@ class CommonArguments(Arguments):
         OptionGroup.GENERAL,
         "-h",
         "Show the most used options and exit.",
-        "Print the most used options and exit.",
         is_flag=True,
         expose_value=False,
         is_eager=True,
@@ -77,7 +75,6 @@ class ReadingArguments(CommonArguments):
     rate: int | None = option(
         OptionGroup.LIMITS,
         "--rate BYTES",
-        "Read at most this many bytes per second.",
         "Read at most this many bytes per second, of all files together.",
         type=click.IntRange(1),
     )
@@ -86,8 +83,8 @@ class ReadingArguments(CommonArguments):
         "--idle",
         "Take the disk and the processors only when nobody else wants them.",
         """
-        Take the disk and the processors only when nobody else wants them: I/O class idle, lowest CPU priority.
-        See `BESIDE A RUNNING BROKER` in kdump(1).
+        Take the disk and the processors only when nobody else wants them: I/O class idle, lowest CPU priority. See
+        `BESIDE A RUNNING BROKER` in kdump(1).
         """,
     )
 
@@ -100,8 +97,7 @@ class LimitArguments(ReadingArguments):
         "--max-decompressed-size BYTES",
         "Treat a batch that decompresses to more than this as damaged.",
         """
-        Treat a batch that decompresses to more than this as damaged; the default is 128 MiB. See `MEMORY` in
-        kdump(1).
+        Treat a batch that decompresses to more than this as damaged; the default is 128 MiB. See `MEMORY` in kdump(1).
         """,
         type=click.IntRange(1),
         default=DEFAULT_LIMIT,
@@ -117,9 +113,9 @@ class TopicArguments(Arguments):
         "--topic NAME|GLOB",
         "Of log directories only the partitions of this topic; may be repeated.",
         """
-        Of log directories take only the partitions of this topic, or of the topics that fit a pattern
-        (`orders-*`). May be repeated. It is as if you named their directories. If no partition fits, kdump
-        names the topics that are there, and ends with status 3.
+        Of log directories take only the partitions of this topic, or of the topics that fit a pattern (`orders-*`). May
+        be repeated. It is as if you named their directories. If no partition fits, kdump names the topics that are
+        there, and ends with status 3.
         """,
         multiple=True,
     )
@@ -174,11 +170,10 @@ class OffsetMapArguments(Arguments):
         "--offset-map FILE",
         "With --output reset-csv: offsets as they are in logs that convert --renumber has made.",
         """
-        With `--output reset-csv`: give the offsets as they are in logs that `kdump convert --renumber` has made
-        of these. *FILE* is one of its *.offsets.csv* files, or a directory with such files at any depth; may be
-        repeated. A committed offset becomes that of the first record at it or after it. Partitions without a
-        map stay as they are. kdump refuses a map with a line of more than 64 KiB, and maps of more than
-        1,048,576 partitions.
+        With `--output reset-csv`: give the offsets as they are in logs that `kdump convert --renumber` has made of
+        these. *FILE* is one of its *.offsets.csv* files, or a directory with such files at any depth; may be repeated.
+        A committed offset becomes that of the first record at it or after it. Partitions without a map stay as they
+        are. kdump refuses a map with a line of more than 64 KiB, and maps of more than 1,048,576 partitions.
         """,
         type=PATH,
         multiple=True,
@@ -200,11 +195,11 @@ class EngineArguments(ReadingArguments):
         "auto: Spark with --master or for 32 GiB of logs or more, if it is installed and no broker "
         "runs here; else this machine.",
         """
-        `local` works on this machine, `spark` on Spark. `auto` (the default) takes Spark if you give --master,
-        or for 32 GiB of logs or more, if Spark is installed, no broker holds the *.lock* of the log directory,
-        and you do not give `-j`, --rate or --idle. One line on standard error tells that Spark was chosen, and
-        why; with `-v` any choice is told. The results are the same in all cases. With Spark there is neither
-        --rate nor --idle, and this process still reads standard input itself. See kdump-spark(7).
+        `local` works on this machine, `spark` on Spark. `auto` (the default) takes Spark if you give --master, or for
+        32 GiB of logs or more, if Spark is installed, no broker holds the *.lock* of the log directory, and you do not
+        give `-j`, --rate or --idle. One line on standard error tells that Spark was chosen, and why; with `-v` any
+        choice is told. The results are the same in all cases. With Spark there is neither --rate nor --idle, and this
+        process still reads standard input itself. See kdump-spark(7).
         """,
         type=("auto", "local", "spark"),
         default="auto",
@@ -214,16 +209,14 @@ class EngineArguments(ReadingArguments):
         "--master URL",
         "Run on this Spark cluster: local[N], spark://..., yarn, k8s://..., sc://...",
         """
-        Run on this Spark cluster: `local[`*N*`]`, `spark://`*HOST*:*PORT*, `yarn`, `k8s://`*URL*,
-        `sc://`*HOST*:*PORT* for a Spark Connect server. The paths must mean the same on all machines of the
-        cluster.
+        Run on this Spark cluster: `local[`*N*`]`, `spark://`*HOST*:*PORT*, `yarn`, `k8s://`*URL*, `sc://`*HOST*:*PORT*
+        for a Spark Connect server. The paths must mean the same on all machines of the cluster.
         """,
         type=MasterParam(),
     )
     conf: tuple[tuple[str, str], ...] = option(
         OptionGroup.LIMITS,
         "--conf K=V",
-        "A setting of Spark; may be repeated.",
         "A setting of Spark; may be repeated.",
         type=SettingParam(),
         multiple=True,
@@ -247,13 +240,27 @@ class JobsArguments(EngineArguments):
         "-j, --jobs N",
         "Work in N processes, if there are 64 MiB of logs or more.",
         """
-        Work in *N* processes of this machine. The default is the number of cores that the process may use (its
-        CPU affinity and the quotas of its control groups count), but one if a broker holds the *.lock* of the
-        log directory. One line on standard error says that a broker holds it. The output is the same, in the
-        same order, for every *N*. With less than 64 MiB of logs no other process is started. --rate limits all
-        processes together. If the system kills a process (for example because memory runs out), the file that
-        it was reading is an error, and the others are still read. This option cannot be combined with Spark.
+        Work in *N* processes of this machine. The default is the number of cores that the process may use (its CPU
+        affinity and the quotas of its control groups count), but one if a broker holds the *.lock* of the log
+        directory. One line on standard error says that a broker holds it. The output is the same, in the same order,
+        for every *N*. With less than 64 MiB of logs no other process is started. --rate limits all processes together.
+        If the system kills a process (for example because memory runs out), the file that it was reading is an error,
+        and the others are still read. This option cannot be combined with Spark.
         """,
         type=click.IntRange(1),
         show_default="as many as there are cores; 1 if a broker runs here",
+    )
+
+
+def broker_version_option(group: OptionGroup, *needs: str, says: str = "") -> Any:
+    """``--broker-version``, whose value is a key of RELEASES. ``says``: for the manual, what depends on it."""
+    applies = f"With {needs[0]}: " if needs else ""
+    return option(
+        group,
+        "--broker-version",
+        f"{applies}The release of Kafka whose broker will run.",
+        f"{applies}The release of Kafka whose broker will run; the default is {NEWEST.name}. {says}",
+        type=click.Choice(list(RELEASES)),
+        default=NEWEST.name,
+        needs=needs,
     )

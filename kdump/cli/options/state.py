@@ -56,8 +56,8 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         "--topic NAME|GLOB",
         "Of the metadata only this topic, with its partitions and configs; may be repeated.",
         """
-        Of the metadata show only this topic, or the topics that fit a pattern (`orders-*`), with their
-        partitions and configs; may be repeated.
+        Of the metadata show only this topic, or the topics that fit a pattern (`orders-*`), with their partitions and
+        configs; may be repeated.
         """,
         multiple=True,
     )
@@ -69,9 +69,9 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         """
         Show the state as of *TIME*: the metadata of the cluster in *__cluster_metadata-0*, see `METADATA OF THE
         CLUSTER`; the committed offsets in partitions of *__consumer_offsets*, the transactional ids in those of
-        *__transaction_state*; see `GROUPS AND TRANSACTIONAL IDS`. *TIME* is in milliseconds since 1970, ISO
-        8601 (UTC unless it has another zone), `-1h` (ago; s, m, h, d or w), or `now`. With `now`, the default,
-        everything counts, whatever its time.
+        *__transaction_state*; see `GROUPS AND TRANSACTIONAL IDS`. *TIME* is in milliseconds since 1970, ISO 8601 (UTC
+        unless it has another zone), `-1h` (ago; s, m, h, d or w), or `now`. With `now`, the default, everything counts,
+        whatever its time.
         """,
         type=AtMoment(),
         show_default="now",
@@ -88,8 +88,8 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         "--at-zxid Z",
         "The tree of ZooKeeper after all transactions up to this one (0x hexadecimal, or decimal).",
         """
-        Show the tree of ZooKeeper after all transactions up to and including *Z*, which is `0x` and hexadecimal
-        digits, or a decimal number; see `THE TREE OF ZOOKEEPER`.
+        Show the tree of ZooKeeper after all transactions up to and including *Z*, which is `0x` and hexadecimal digits,
+        or a decimal number; see `THE TREE OF ZOOKEEPER`.
         """,
         type=ZxidParam(),
         needs=("a file of another world",),
@@ -100,8 +100,8 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         "--between T1..T2",
         "What changed in the metadata of the cluster from T1 up to but not including T2, in order.",
         """
-        Show what changed in the metadata of the cluster from *T1* up to but not including *T2*, in the order of
-        the log; either may be left out. See `CHANGES OF THE METADATA`.
+        Show what changed in the metadata of the cluster from *T1* up to but not including *T2*, in the order of the
+        log; either may be left out. See `CHANGES OF THE METADATA`.
         """,
         type=TimeRange(),
     )
@@ -118,8 +118,8 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         "All changes of a topic, a partition (partition=NAME-0) or a broker (broker=ID) in the metadata log; "
         "in files of ZooKeeper also of a group (group=NAME).",
         """
-        Show all changes of a topic, a partition or a broker (in files of ZooKeeper also of a group:
-        `group=`*NAME*), or those in the range of --between or --between-offsets.
+        Show all changes of a topic, a partition or a broker (in files of ZooKeeper also of a group: `group=`*NAME*), or
+        those in the range of --between or --between-offsets.
         """,
         type=HistoryParam(),
         excludes=("--at", "--at-offset", "--at-zxid"),
@@ -129,8 +129,7 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         "--broker ID",
         "Of the metadata only this broker and the partitions with a replica on it. May be repeated.",
         """
-        Of the metadata show only this broker, its configs, and the partitions with a replica on it; may be
-        repeated.
+        Of the metadata show only this broker, its configs, and the partitions with a replica on it; may be repeated.
         """,
         type=int,
         multiple=True,
@@ -140,8 +139,8 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         "--show-secrets",
         "With the salts and keys of SCRAM users, passwords in configs, and ids of delegation tokens.",
         """
-        Show salts and keys of SCRAM users, passwords in configs, and ids of delegation tokens. Without this
-        option they are `[redacted]`.
+        Show salts and keys of SCRAM users, passwords in configs, and ids of delegation tokens. Without this option they
+        are `[redacted]`.
         """,
     )
     decode: str | None = option(
@@ -175,8 +174,8 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         "A human-readable page, or JSON lines. With --at also records: those of a snapshot; "
         "commands: those that would make it again; reset-csv: offsets for kafka-consumer-groups.sh --from-file.",
         """
-        `table` (the default), `jsonl`, or with --at and --at-offset `records` or `commands`, or with --at
-        `reset-csv`; see `OUTPUT FORMATS`.
+        `table` (the default), `jsonl`, or with --at and --at-offset `records` or `commands`, or with --at `reset-csv`;
+        see `OUTPUT FORMATS`.
         """,
         type=OutputFormat(["table", "jsonl", "records", "commands", "reset-csv"]),
         default="table",

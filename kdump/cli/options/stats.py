@@ -14,6 +14,7 @@ from kdump.cli.options.shared import (
     LogArguments,
     OffsetMapArguments,
     TopicArguments,
+    broker_version_option,
 )
 from kdump.cli.params import ByParam, Moment, OutputFormat, WhatIf, WhatIfParam
 
@@ -43,7 +44,7 @@ class StatsArguments(TopicArguments, LogArguments, OffsetMapArguments, ColorArgu
         "What a group is: segment, partition, topic, producer, codec, magic, leader-epoch, minute, hour, day, key, or "
         "header:NAME.",
         """
-        OptionGroup the figures by `segment` (the default), `partition`, `topic`, `producer`, `codec`, `magic`,
+        Group the figures by `segment` (the default), `partition`, `topic`, `producer`, `codec`, `magic`,
         `leader-epoch`, `minute`, `hour`, `day`, `key` or `header:`*NAME*; see `GROUPS`.
         """,
         type=ByParam(),
@@ -55,8 +56,8 @@ class StatsArguments(TopicArguments, LogArguments, OffsetMapArguments, ColorArgu
         "--quick",
         "Headers only: nothing is decompressed, no key or value is looked at.",
         """
-        Read headers only: nothing is decompressed and no record is read. The number of records and their times
-        are those in the headers of their batches. What only the records tell is null.
+        Read headers only: nothing is decompressed and no record is read. The number of records and their times are
+        those in the headers of their batches. What only the records tell is null.
         """,
         excludes=("--what-if", "--offsets-for"),
     )
@@ -66,22 +67,26 @@ class StatsArguments(TopicArguments, LogArguments, OffsetMapArguments, ColorArgu
         "Estimate the effect of other settings: codec, magic, compaction, retention=7d,10GB, or retention "
         "with the settings of each topic. May be repeated.",
         """
-        Estimate the effect of other settings: `codec`, `magic`, `compaction` or
-        `retention`[=*LIMIT*[,*LIMIT*]]; may be repeated. See `QUESTIONS`.
+        Estimate the effect of other settings: `codec`, `magic`, `compaction` or `retention`[=*LIMIT*[,*LIMIT*]]; may be
+        repeated. See `QUESTIONS`.
         """,
         type=WhatIfParam(),
         multiple=True,
         excludes=("--offsets-for",),
         message="{option} and {other} exclude each other",
     )
+    broker_version: str = broker_version_option(
+        OptionGroup.QUESTIONS,
+        "--what-if",
+        says="The log cleaners of the releases keep other empty batches. The answer names the release.",
+    )
     now: int | None = option(
         OptionGroup.QUESTIONS,
         "--now TIME",
         "With --what-if: the time for which the questions are answered.",
         """
-        With --what-if: the time for which the question is answered; the default is the time of this machine.
-        *TIME* is in milliseconds since 1970, ISO 8601 (UTC unless it has another zone), or `-1h` (ago; s, m, h,
-        d or w).
+        With --what-if: the time for which the question is answered; the default is the time of this machine. *TIME* is
+        in milliseconds since 1970, ISO 8601 (UTC unless it has another zone), or `-1h` (ago; s, m, h, d or w).
         """,
         type=Moment(),
         show_default="the time of this machine",
@@ -108,11 +113,11 @@ class StatsArguments(TopicArguments, LogArguments, OffsetMapArguments, ColorArgu
         "--html FILE",
         "Write a report with charts too: one file, which a browser shows without a network.",
         """
-        Also write a report with charts to *FILE*: bytes and records over time, batch sizes, codecs, the
-        heaviest keys, timestamps along the offsets, and damage on a map of the files. The report is one file of
-        about 5 MB that a browser shows without a network, in light or dark as the reader prefers. It replaces
-        an older report, but no other file. If *FILE* is a link, the link stays, and the file that it points to
-        gets the report. This option needs plotly: `pip install 'kafka-kdump[html]'`.
+        Also write a report with charts to *FILE*: bytes and records over time, batch sizes, codecs, the heaviest keys,
+        timestamps along the offsets, and damage on a map of the files. The report is one file of about 5 MB that a
+        browser shows without a network, in light or dark as the reader prefers. It replaces an older report, but no
+        other file. If *FILE* is a link, the link stays, and the file that it points to gets the report. This option
+        needs plotly: `pip install 'kafka-kdump[html]'`.
         """,
         type=PATH,
         excludes=("--what-if", "--offsets-for"),

@@ -8,7 +8,14 @@ import click
 
 from kdump.cli.conflicts import Conflict
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, either, option
-from kdump.cli.options.shared import ColorArguments, JobsArguments, LimitArguments, LogArguments, TopicArguments
+from kdump.cli.options.shared import (
+    ColorArguments,
+    JobsArguments,
+    LimitArguments,
+    LogArguments,
+    TopicArguments,
+    broker_version_option,
+)
 from kdump.cli.params import Moment, OutputFormat
 from kdump.format.batch import MAX_INT32
 
@@ -36,8 +43,8 @@ class VerifyArguments(TopicArguments, LogArguments, ColorArguments, JobsArgument
             "--quick",
             "Framing and checksums only, nothing is decompressed.",
             """
-            Check only framing, checksums, the sequence of batches and the sibling files. Nothing is decompressed
-            and no record is read. Each byte of a log is read once.
+            Check only framing, checksums, the sequence of batches and the sibling files. Nothing is decompressed and no
+            record is read. Each byte of a log is read once.
             """,
             flag_value="quick",
         ),
@@ -55,9 +62,9 @@ class VerifyArguments(TopicArguments, LogArguments, ColorArguments, JobsArgument
         "--gaps",
         "List each range of missing offsets, also where compaction left it.",
         """
-        List each range of missing offsets as a finding of its own (`KD505`, between segments `KD407`), also
-        where compaction left it, and however many there are. Of offsets that are missing inside of batches only
-        the number is told. Where damage took offsets, its finding names them, with this option or without it.
+        List each range of missing offsets as a finding of its own (`KD505`, between segments `KD407`), also where
+        compaction left it, and however many there are. Of offsets that are missing inside of batches only the number is
+        told. Where damage took offsets, its finding names them, with this option or without it.
         """,
         excludes=("--startup",),
     )
@@ -66,10 +73,9 @@ class VerifyArguments(TopicArguments, LogArguments, ColorArguments, JobsArgument
         "--startup",
         "Predict what a broker's start will do to partition and log directories, and what it will lose.",
         """
-        Instead of the checks, predict what a broker will do to partition directories and log directories when
-        it is started: whether it starts, which files it truncates, deletes and rebuilds, which offsets and open
-        transactions are lost, and which repair would lose less. See kdump-startup(7). The output is `text` or
-        `jsonl`.
+        Instead of the checks, predict what a broker will do to partition directories and log directories when it is
+        started: whether it starts, which files it truncates, deletes and rebuilds, which offsets and open transactions
+        are lost, and which repair would lose less. See kdump-startup(7). The output is `text` or `jsonl`.
         """,
     )
     is_clean: bool | None = option(
@@ -77,8 +83,8 @@ class VerifyArguments(TopicArguments, LogArguments, ColorArguments, JobsArgument
         "--clean/--unclean",
         "With --startup: the broker was stopped, or killed.",
         """
-        Assume that the broker was stopped cleanly, or that it was killed. By default *.kafka_cleanshutdown* in
-        the log directory decides.
+        Assume that the broker was stopped cleanly, or that it was killed. By default *.kafka_cleanshutdown* in the log
+        directory decides.
         """,
         default=None,
         show_default="as .kafka_cleanshutdown says",
@@ -111,14 +117,20 @@ class VerifyArguments(TopicArguments, LogArguments, ColorArguments, JobsArgument
         show_default="10485760",
         needs=("--startup",),
     )
+    broker_version: str = broker_version_option(
+        OptionGroup.START,
+        "--startup",
+        says="An older broker starts on some *.txnindex* that a newer one refuses, and refuses metadata that a newer "
+        "one wrote. The answer names the release.",
+    )
     now: int | None = option(
         OptionGroup.START,
         "--now TIME",
         "With --startup: the clock of that start.",
         """
-        The time of that start, in ms since 1970, in ISO 8601, or as `-1h` (ago). By default it is the time of
-        the last write, as if the broker was started right after it stopped. So the answer is the same on any
-        day. The broker forgets producers that are too old at that time.
+        The time of that start, in ms since 1970, in ISO 8601, or as `-1h` (ago). By default it is the time of the last
+        write, as if the broker was started right after it stopped. So the answer is the same on any day. The broker
+        forgets producers that are too old at that time.
         """,
         type=Moment(),
         show_default="when the log was written last",
@@ -145,11 +157,11 @@ class VerifyArguments(TopicArguments, LogArguments, ColorArguments, JobsArgument
         "--manifest FILE",
         "Also write what is there to FILE: a SHA-256 per file, offsets and digests per partition.",
         """
-        Also write a manifest to *FILE*: every file with its size and SHA-256, every partition with its offsets,
-        counts and leader epochs, and a digest for each range of offsets that does not depend on the boundaries
-        of segments. *FILE* takes the place of an older manifest or of an empty file, but of nothing else.
-        `sha256sum -c` reads its lines of files. kdump-diff(1) compares it with the same files later, or with
-        another copy. This reads the files once more.
+        Also write a manifest to *FILE*: every file with its size and SHA-256, every partition with its offsets, counts
+        and leader epochs, and a digest for each range of offsets that does not depend on the boundaries of segments.
+        *FILE* takes the place of an older manifest or of an empty file, but of nothing else. `sha256sum -c` reads its
+        lines of files. kdump-diff(1) compares it with the same files later, or with another copy. This reads the files
+        once more.
         """,
         type=PATH,
         excludes=("--startup",),

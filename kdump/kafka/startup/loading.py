@@ -17,6 +17,7 @@ from kdump.kafka.startup.names import DELETED
 from kdump.kafka.startup.outcome import RecoveredSegment, RemovalReason
 from kdump.kafka.startup.producers import ProducerManager
 from kdump.kafka.startup.segment import StartSegment
+from kdump.releases import NEWEST, Release
 
 
 class LoadSettings(NamedTuple):
@@ -24,7 +25,7 @@ class LoadSettings(NamedTuple):
 
     ``is_clean``: .kafka_cleanshutdown was there. The offsets are the partition's lines in the two checkpoints, 0
     without one. ``max_index_size``: segment.index.bytes; ``now``: the time, ms, see ``clock``. ``tiered_by``: what
-    says that the topic has remote storage (remote.storage.enable), None where nothing does.
+    says that the topic has remote storage (remote.storage.enable), None where nothing does. ``release``: the broker's.
     """
 
     is_clean: bool
@@ -33,6 +34,7 @@ class LoadSettings(NamedTuple):
     max_index_size: int = DEFAULT_INDEX_SIZE
     now: int | None = None
     tiered_by: str | None = None
+    release: Release = NEWEST
 
 
 class Loading:
@@ -60,7 +62,7 @@ class Loading:
 
     def open_segment(self, base_offset: int, suffix: str = "") -> StartSegment:
         """Open a segment; see StartSegment."""
-        return StartSegment(self.directory, base_offset, self.settings.max_index_size, suffix)
+        return StartSegment(self.directory, base_offset, self.settings, suffix)
 
     def recover_segment(self, segment: StartSegment) -> int:
         """Recover one segment after those loaded so far; returns the bytes cut.

@@ -25,6 +25,7 @@ from kdump.kafka.startup.errors import (
 from kdump.log import files
 from kdump.log.names import METADATA_DIRECTORY
 from kdump.log.opening import read_whole
+from kdump.releases import Release
 
 _INT: Final = 2**31
 _LONG: Final = 2**63
@@ -39,7 +40,7 @@ class NodeRefusal(NamedTuple):
     is_io: bool = False
 
 
-def node_refusals(directory: str) -> list[NodeRefusal]:
+def node_refusals(directory: str, release: Release) -> list[NodeRefusal]:
     """What a node refuses in a log directory.
 
     A log directory without a meta.properties and without a metadata log may be a copy of partitions: nothing is said.
@@ -59,11 +60,11 @@ def node_refusals(directory: str) -> list[NodeRefusal]:
     elif has_metadata:
         found.append(NodeRefusal(path, RUNTIME, "there is no meta.properties"))
     if has_metadata:
-        found += _metadata_refusals(metadata)
+        found += _metadata_refusals(metadata, release)
     return found
 
 
-def _metadata_refusals(directory: str) -> list[NodeRefusal]:
+def _metadata_refusals(directory: str, release: Release) -> list[NodeRefusal]:
     found = []
     path = os.path.join(directory, QUORUM_STATE)
     if files.exists(path):
@@ -71,7 +72,7 @@ def _metadata_refusals(directory: str) -> list[NodeRefusal]:
             check_quorum_state(read_whole(path))
         except StartFailureError as error:
             found.append(NodeRefusal(path, error.java_class, f"quorum-state is refused: {error.message}"))
-    replayed = replay(MetadataLog.of(directory), StatePoint())
+    replayed = replay(MetadataLog.of(directory), StatePoint(), release=release)
     if replayed.lost_before is not None and not replayed.refused:
         message = f"the metadata log starts at offset {replayed.lost_before}, and no snapshot has what was before it"
         found.append(NodeRefusal(directory, ILLEGAL_STATE, message))

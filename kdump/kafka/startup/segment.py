@@ -6,7 +6,7 @@ Source: docs/spec/startup.md#3-loading-the-segments (rules 8, 9, 11 and 14; LogS
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kdump.codes import DamageError
 from kdump.format.batch import MAX_INT32
@@ -23,6 +23,7 @@ from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, KAFKA, StartFailureErro
 from kdump.kafka.startup.indexfiles import OffsetIndexFile, TimeIndexFile
 from kdump.kafka.startup.names import INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name
 from kdump.log.walk import Walk
+from kdump.releases import Release
 
 
 class OffsetOverflowError(Exception):
@@ -41,23 +42,36 @@ class FoundBatch(NamedTuple):
     base_offset: int
 
 
+class SegmentSettings(Protocol):
+    """What a segment needs of LoadSettings."""
+
+    @property
+    def max_index_size(self) -> int:
+        """segment.index.bytes."""
+
+    @property
+    def release(self) -> Release:
+        """Of the broker."""
+
+
 class StartSegment:
     """The files of one base offset; the .log is made if it is missing.
 
     Args:
         directory: where they lie.
         base_offset: in the names.
-        max_index_size: segment.index.bytes.
+        settings: what the broker knows of the partition.
         suffix: after the names, ``.swap``.
 
     Raises:
         StartFailureError: a log of 2 GiB and more.
     """
 
-    def __init__(self, directory: Directory, base_offset: int, max_index_size: int, suffix: str = "") -> None:
+    def __init__(self, directory: Directory, base_offset: int, settings: SegmentSettings, suffix: str = "") -> None:
         self.base_offset = base_offset
         self._directory = directory
-        self._max_index_size = max_index_size
+        self._max_index_size = settings.max_index_size
+        self._release = settings.release
         self._names = {kind: file_name(base_offset, kind) + suffix for kind in SEGMENT_SUFFIXES}
         self._index: OffsetIndexFile | None = None
         self._time_index: TimeIndexFile | None = None
@@ -240,6 +254,6 @@ class StartSegment:
         if self._has_txn_index:
             name = self._names[TXN_INDEX]
             try:
-                yield from txn_entries(self._directory.read(name))
+                yield from txn_entries(self._directory.read(name), self._release)
             except DamageError as error:
                 raise StartFailureError(KAFKA, f"{name}: {error.message}") from None

@@ -112,7 +112,7 @@ def producers_at_end(directory: Directory, settings: LoadSettings) -> ProducerSt
 def _segments(directory: Directory, settings: LoadSettings) -> ByOffset[StartSegment]:
     segments: ByOffset[StartSegment] = ByOffset()
     for base in [offset_of(name) for name in directory.names() if name.endswith(LOG)]:
-        segments[base] = StartSegment(directory, base, settings.max_index_size)
+        segments[base] = StartSegment(directory, base, settings)
     return segments
 
 

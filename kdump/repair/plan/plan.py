@@ -16,6 +16,7 @@ from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.partition import segments_around
 from kdump.log.siblings import read_leader_epochs
+from kdump.releases import NEWEST, Release
 from kdump.repair.plan.location import PartitionLocation, is_metadata
 from kdump.repair.plan.producersat import ProducersAt
 from kdump.repair.plan.recovery import Recovered
@@ -39,12 +40,13 @@ class RepairSettings:
     """What is assumed of the segments.
 
     ``index_interval``: the broker's index.interval.bytes. ``first_segment``: the first segment is the first of its log.
-    ``digests``: the SHA-256 of each log is computed; a plan that is only shown needs none.
+    ``digests``: the SHA-256 of each log is computed; a plan that is only shown needs none. ``release``: of the broker.
     """
 
     index_interval: int = DEFAULT_INDEX_INTERVAL
     first_segment: bool = False
     digests: bool = True
+    release: Release = NEWEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,7 +235,7 @@ def possible_starts(check: StartCheck) -> list[PossibleStart]:
     as_it_is = PossibleStart(None, check)
     if is_uri(check.path):
         return [as_it_is]
-    settings = RepairSettings()
+    settings = RepairSettings(release=check.settings.release)
     repairs = ((command, RepairedDirectory(plan, settings)) for command, plan in _plans(check, settings))
     starts = [start_after(repaired, check, command).start for command, repaired in repairs]
     return [as_it_is, *(start for start in starts if start.cost < as_it_is.cost)]

@@ -13,6 +13,7 @@ from kdump.fast.headers import native_column
 from kdump.fast.recordtable import RecordGroups
 from kdump.format.batch import HEADER_SIZE
 from kdump.kafka.compaction import Retained
+from kdump.releases import Release
 from kdump.stats.whatif.answer import Answer, than_now
 from kdump.stats.whatif.sizes import body_sizes, first_of_each, message_bytes
 from kdump.system.units import bytes_text, counted
@@ -128,8 +129,8 @@ class CompactedPartition:
     open_from: int | None
 
 
-def compaction_answer(partitions: Sequence[CompactedPartition]) -> Answer:
-    """One row per partition."""
+def compaction_answer(partitions: Sequence[CompactedPartition], release: Release) -> Answer:
+    """One row per partition. ``release``: of the broker whose cleaner runs."""
     answer = Answer("compaction")
     for each in partitions:
         sizes = each.sizes
@@ -152,9 +153,12 @@ def compaction_answer(partitions: Sequence[CompactedPartition]) -> Answer:
                 "directory": each.directory,
                 "topic": each.topic,
                 "partition": each.partition,
+                "brokerVersion": release.name,
             }
         )
         answer.words.extend(_words(each))
+    if partitions:
+        answer.words.append(f"So does the log cleaner of Kafka {release.name}.")
     return answer
 
 

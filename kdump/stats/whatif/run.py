@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kdump.codes import Codes, KdumpError
 from kdump.fast.entries import Entries
 from kdump.format.batch import TRANSACTIONAL
-from kdump.format.checkpoint import LOG_START_CHECKPOINT, parse_offset_checkpoint
+from kdump.format.checkpoint import CLEAN_SHUTDOWN, LOG_START_CHECKPOINT, parse_offset_checkpoint
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.kafka.compaction import DELETE_RETENTION_MS, ActiveProducers, Cleaning, NewestOffsets
 from kdump.kafka.image.topicsettings import TopicSettings
@@ -26,9 +26,10 @@ from kdump.log.names import Kind, is_uri, sibling
 from kdump.log.opening import read_whole
 from kdump.log.partition import segments_after
 from kdump.log.resync import ResyncWalk
-from kdump.log.siblings import read_time_index
+from kdump.log.siblings import last_time_entry
 from kdump.reading.outcomes import ABORTED, STATES
 from kdump.reading.transactionreader import TransactionReader
+from kdump.releases import NEWEST, Release
 from kdump.stats.reach import first_record_at
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.compaction import CompactedPartition, CompactionSizes, compaction_answer
@@ -57,9 +58,13 @@ class WhatIfRun:
     Args:
         logs: their entries.
         on_error: takes what cannot be read; the questions go on with the other logs.
+        release: of the broker that would do it.
     """
 
-    def __init__(self, logs: PartitionEntries, on_error: Callable[[KdumpError], None]) -> None:
+    def __init__(
+        self, logs: PartitionEntries, on_error: Callable[[KdumpError], None], release: Release = NEWEST
+    ) -> None:
+        self._release = release
         self._logs = logs
         self._on_error = on_error
 
@@ -86,7 +91,7 @@ class WhatIfRun:
                 found.append(self._compact(partition, now, stays))
             except KdumpError as error:
                 self._on_error(error.located(partition.logs[0].context.file))
-        return compaction_answer(found)
+        return compaction_answer(found, self._release)
 
     def retention(self, limits: Callable[[Partition], Retention], now: int) -> Answer:
         """The segments that would be deleted at ``now`` (ms); ``limits``: of a partition."""
@@ -95,7 +100,8 @@ class WhatIfRun:
             retention = limits(partition)
             segments = []
             newest = partition.logs[-1]
-            is_followed = newest.path != STDIN and bool(segments_after(newest.path))
+            # After a clean stop a broker takes the index of the last segment as it is, too.
+            is_followed = newest.path != STDIN and (bool(segments_after(newest.path)) or _was_stopped(partition))
             for log in partition.logs:
                 try:
                     segments.append((log, self._retained_segment(log, is_closed=log is not newest or is_followed)))
@@ -143,9 +149,10 @@ class WhatIfRun:
                     aborted = _is_aborted(transactions, log, entries)
                     for groups in entries.record_groups():
                         newest.see(groups, aborted)
+        end = rest[0].base_offset or 0 if rest else next_offset
         cleaning = Cleaning(
             newest,
-            end=rest[0].base_offset or 0 if rest else next_offset,
+            kept_before=next_offset if self._release.keeps_batch_at_high_watermark else end,
             now=now,
             delete_retention_ms=delete_retention_ms,
             producers=producers,
@@ -177,7 +184,7 @@ class WhatIfRun:
         if log.path == STDIN:
             raise KdumpError(Codes.UNREADABLE, "a stream is no segment that could be deleted")
         has_index = is_closed and files.exists(sibling(log.path, Kind.TIME_INDEX))
-        index = read_time_index(log.path, log.base_offset) if has_index else None
+        index = last_time_entry(log.path, log.base_offset) if has_index else None
         newest = self._newest_timestamp(log) if index is None else None
         modified = 0 if is_uri(log.path) else FileFingerprint.of(log.path).modified // _MILLION
         return RetainedSegment(log.base_offset or 0, log.size, largest_timestamp(index, newest, modified))
@@ -190,6 +197,11 @@ class WhatIfRun:
                 if not isinstance(item, Gap):
                     newest = max(newest, int(read_rows(item, is_after_gap=False)["max_timestamp"].max()))
         return newest
+
+
+def _was_stopped(partition: Partition) -> bool:
+    """The broker of a partition was stopped cleanly."""
+    return files.exists(os.path.join(os.path.dirname(partition.directory), CLEAN_SHUTDOWN))
 
 
 def _is_blocking(segments: Sequence[RetainedSegment], number: int, retention: Retention, now: int) -> bool:

@@ -22,7 +22,6 @@ from kdump.reading.view import ViewOptions
 from kdump.rows.printers import RowLines
 from kdump.rows.tables import RECORD
 from tests.harness.captures import FIXTURES
-from tests.harness.forgedlogs import FORGED, forged_log
 from tests.harness.targets import target_by_path
 
 
@@ -103,18 +102,6 @@ def test_as_of_one_run(logs: list[str], output: TextForm, read_committed: bool, 
         tasks = plan_dump(targets, task_bytes=1, whole_partitions=read_committed)
         assert len(tasks) == (len(paths) if not read_committed else 2 if paths == sorted(logs) else 1)
         assert apart(tasks, options) == expected
-
-
-@pytest.mark.parametrize("kind", FORGED)
-@pytest.mark.parametrize("resync", [False, True])
-def test_forged_logs_are_dumped_as_in_one_run(tmp_path: Path, kind: str, resync: bool) -> None:
-    """The .index leads into payload that looks like batches of the log."""
-    forged_log(kind, path := tmp_path / f"{0:020d}.log")
-    options = DumpOptions(
-        row_output(RowOptions(partial(RowLines, "jsonl", None), RECORD)), ViewOptions(resync=resync, with_records=True)
-    )
-    targets = targets_of([str(path)])
-    assert apart(plan_dump(targets), options) == in_one_run(targets, options)
 
 
 def test_a_task_has_so_many_bytes(logs: list[str]) -> None:

@@ -199,7 +199,7 @@ MARKER = re.compile(r"\| offset: .* endTxnMarker: (\w+)")
     "name", ["0.10.2.2/__consumer_offsets-1", "2.8.2/__consumer_offsets-1", "4.3.1/__consumer_offsets-0"]
 )
 def test_captures_against_what_the_java_tool_prints(captures: Captures, name: str) -> None:
-    (golden,) = [each for each in captures.goldens(name) if each.flags.name == "decoder" and ".log" in each.name]
+    golden = next(each for each in captures.goldens(name) if each.flags.name == "decoder" and ".log" in each.name)
     newest: dict[tuple[Any, ...], int | None] = {}
     pending: dict[str, list[tuple[tuple[Any, ...], int | None]]] = {}
     producer, is_transactional = "-1", False

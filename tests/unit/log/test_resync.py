@@ -117,7 +117,7 @@ def test_clean_log_is_all_entries() -> None:
     assert walk(b"") == []
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", [0, 3, 7])
 @pytest.mark.parametrize(
     ("length", "reason"),
     [

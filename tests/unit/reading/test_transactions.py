@@ -208,7 +208,7 @@ def test_falling_offsets_are_put_in_order_together(tmp_path: Path) -> None:
     assert [ranges.transaction(1, 4 * first) for first, _ in aborted] == aborted
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(20))
 def test_what_is_open_after_each_segment(seed: int) -> None:
     chance, opened = Random(seed), OpenTransactions()
     is_open: dict[int, int] = {}

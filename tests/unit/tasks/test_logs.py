@@ -16,12 +16,9 @@ from kdump.rows.schema import Table
 from kdump.rows.tables import BATCH, RECORD
 from kdump.spark.readrecords import ArrowOptions, Mode, read_logs
 from kdump.tasks.logs import OPEN_COST, LogFile, Wanted, log_files, plan
-from tests.harness.arrowrows import Row, dumped, mapped, rows_of
+from tests.harness.arrowrows import Row, rows_of
 from tests.harness.batches import message, v2_batch, wrapper
 from tests.harness.fast_reference import Row as Record
-from tests.harness.forgedlogs import FORGED, forged_log
-
-KINDS = [("records", RECORD), ("batches", BATCH)]
 
 
 def logs_of(*paths: Path | str) -> list[LogFile]:
@@ -34,14 +31,6 @@ def logs_of(*paths: Path | str) -> list[LogFile]:
 def read(path: Path | str, table: Table, mode: Mode = Mode.PERMISSIVE) -> list[Row]:
     options = ArrowOptions(table, arrow_schema(table), mode=mode)
     return rows_of(batch for task in plan(logs_of(path)) for batch in read_logs(task, options))
-
-
-@pytest.mark.parametrize("kind", FORGED)
-def test_rows_of_forged_logs(tmp_path: Path, kind: str) -> None:
-    """The .index leads into payload that looks like batches of the log."""
-    forged_log(kind, log := tmp_path / f"{0:020}.log")
-    for rows, table in KINDS:
-        assert read(log, table) == list(map(mapped, dumped(rows, log)))
 
 
 @pytest.mark.parametrize("milliseconds", [-(2**63), -(2**63 // 1000) - 1, 2**63 // 1000 + 1, 2**63 - 1])

@@ -120,7 +120,7 @@ def test_magic_that_no_crc_covers() -> None:
     assert found.position == len(FIRST)
 
 
-@pytest.mark.parametrize("codec", [0, *CODECS])
+@pytest.mark.parametrize("codec", [0, GZIP])
 @pytest.mark.parametrize(
     ("header", "rows", "code"),
     [

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from kdump.codes import Codes, Finding, Severity
 from kdump.format.batch import parse_header
-from kdump.format.index import AbortedTxn
+from kdump.format.index import AbortedTxn, txn_entries
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
+from kdump.releases import KAFKA_4_3
 from kdump.verify import indexcolumns
 from kdump.verify.grouping import MOST_FINDINGS
 from kdump.verify.indexedlog import IndexedLog
@@ -281,8 +282,6 @@ def test_txn_index() -> None:
         ([ABORTED[0], ABORTED[1]._replace(last_offset=80)], 2),
         ([*ABORTED, AbortedTxn(0, 9, 280, 300, 301)], 1),
         ([ABORTED[0], ABORTED[1]._replace(last_stable_offset=200)], 1),
-        ([ABORTED[0], ABORTED[1]._replace(version=3)], 1),
-        ([ABORTED[0], ABORTED[1]._replace(version=-1)], 1),
     ],
 )
 def test_wrong_txn_index(entries: list[AbortedTxn], expected: int) -> None:
@@ -291,7 +290,11 @@ def test_wrong_txn_index(entries: list[AbortedTxn], expected: int) -> None:
 
 def test_txn_index_that_cannot_be_read() -> None:
     assert codes(check_txn_index(txn_index(*ABORTED)[:-10], log())) == [Codes.INDEX]
-    assert codes(check_txn_index(txn_index(ABORTED[0]._replace(version=256)), log())) == [Codes.TXN_INDEX_VERSION]
+    for version in (256, 3, -1):
+        wrong = txn_index(ABORTED[0], ABORTED[1]._replace(version=version))
+        assert codes(check_txn_index(wrong, log())) == [Codes.TXN_INDEX_VERSION]
+        # An older broker looks at the first byte only.
+        assert len(list(txn_entries(wrong, KAFKA_4_3)) if version < 256 else [0, 0]) == 2
 
 
 def test_txn_index_of_a_compacted_log() -> None:
@@ -490,8 +493,8 @@ DAMAGED = {
     "snap-version": {Codes.SNAPSHOT_SCHEMA},
     "snap-version0": {Codes.SNAPSHOT_SCHEMA},
     "txn-trunc": {Codes.LOG_MISSING, Codes.INDEX},
-    "txn-version": {Codes.LOG_MISSING, Codes.TXN_INDEX_ENTRY},
-    "txn-version0-all-bytes": {Codes.LOG_MISSING, Codes.TXN_INDEX_ENTRY},
+    "txn-version": {Codes.LOG_MISSING, Codes.TXN_INDEX_VERSION},
+    "txn-version0-all-bytes": {Codes.LOG_MISSING, Codes.TXN_INDEX_VERSION},
 }
 """Every case of damaged siblings; the zeros after the entries are no damage."""
 

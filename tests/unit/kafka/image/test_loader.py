@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any
 
 import pytest
 
 from kdump import limits
 from kdump.kafka.image import loader
-from kdump.kafka.image.image import MetadataDelta
 from kdump.kafka.image.loader import ImageLoader
 from kdump.kafka.image.metadatalog import MetadataBatch, UnreadableBatchError
-from kdump.payloads.internal import DecodedMessage
-from tests.harness.living import living
 
 HELD, COUNT = 4, 40
 
@@ -28,36 +24,6 @@ def batch(*values: bytes) -> MetadataBatch:
 
 
 TOPICS = [topic(number) for number in range(COUNT)]
-
-
-class Watch:
-    """Notes the names in their order, and the most messages that were there with one of them."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[int, Any]] = []
-        self.most = 0
-
-    def record(self, batch: MetadataBatch, offset: int, message: DecodedMessage, before: MetadataDelta) -> None:
-        self.seen.append((offset, message.values["name"]))
-        self.most = max(self.most, living(DecodedMessage))
-
-    def refused(self) -> None:
-        pytest.fail("every record applies")
-
-    def election(self, batch: MetadataBatch, offset: int, kind: int, values: dict[str, Any]) -> None:
-        pytest.fail("no control record is there")
-
-
-def test_a_batch_of_many_records_is_not_held_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "_MOST_HELD", HELD)
-    watch = Watch()
-    image = ImageLoader(watch)
-    before = living(DecodedMessage)
-    image.load(batch(*TOPICS))
-    assert watch.seen == [(10 + number, f"t{number:02d}") for number in range(COUNT)]
-    assert watch.most <= before + HELD + 2
-    assert list(image.image.topics.by_name) == [name for _, name in watch.seen]
-    assert image.image.provenance == (9 + COUNT, 3, 1000)
 
 
 @pytest.mark.parametrize("place", [0, HELD - 1, HELD, COUNT - 1])

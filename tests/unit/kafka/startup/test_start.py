@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from kdump.kafka.startup.directory import Directory, FileAction
 from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.outcome import StartOutcome
+from kdump.releases import KAFKA_4_3, NEWEST
 from kdump.verify.startcheck import StartCheck, check_start
 from tests.harness.batches import message, plain_rows, v2_batch, wrapper
 
@@ -93,3 +95,16 @@ def test_of_a_long_line_only_the_beginning_is_quoted(tmp_path: Path) -> None:
     failure = started(tmp_path).start.failure
     assert failure is not None
     assert len(failure.message) < 400
+
+
+@pytest.mark.parametrize(("version", "older"), [(0, True), (3, True), (-1, True), (256, False)])
+def test_the_version_of_an_aborted_transaction(tmp_path: Path, version: int, older: bool) -> None:
+    """A broker of 4.4 takes a whole int16, one of 4.3 the first byte; a sound one starts on both."""
+    (tmp_path / f"{0:020}.log").write_bytes(v2_batch(plain_rows(1)))
+    for kind in ("index", "timeindex"):
+        (tmp_path / f"{0:020}.{kind}").write_bytes(b"")
+    (tmp_path / f"{0:020}.txnindex").write_bytes(struct.pack(">hqqqq", version, 1, 0, 5, 6))
+    for release, starts in ((NEWEST, version == 0), (KAFKA_4_3, older)):
+        check = check_start(Directory.on_disk(str(tmp_path)), LoadSettings(is_clean=True, release=release))
+        assert (check.start.outcome is StartOutcome.STARTS) == starts
+        assert check.start.failure is None or check.start.failure.java_class == "org.apache.kafka.common.KafkaException"

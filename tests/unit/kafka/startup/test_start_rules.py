@@ -609,5 +609,5 @@ def test_an_aborted_transaction_that_ends_at_the_cut_goes(last_offsets: tuple[in
     """TransactionIndex.truncateTo keeps the entries whose last offset is below the offset."""
     index = b"".join(struct.pack(">hqqqq", 0, 1, 0, last, last) for last in last_offsets)
     found = directory(segment(0, batch(0), batch(3), batch(6), txnindex=index))
-    StartSegment(found, 0, 1000).truncate_to(5)
+    StartSegment(found, 0, CLEAN).truncate_to(5)
     assert found[file_name(0, ".txnindex")].size == kept * 34

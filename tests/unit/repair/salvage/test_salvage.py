@@ -14,7 +14,7 @@ from kdump.repair.salvage.placeholders import MOST_EPOCHS
 from kdump.repair.salvage.salvage import salvage
 from kdump.repair.salvage.siblingcontext import SiblingContext
 from kdump.verify.reach import KnownOffsets, PartitionEvidence
-from tests.harness.batches import CODECS, GZIP, NOW, compress, message, plain_rows, v2_batch, wrapper
+from tests.harness.batches import GZIP, NOW, compress, message, plain_rows, v2_batch, wrapper
 from tests.harness.checked import MemorySource
 from tests.harness.fast_reference import Row
 from tests.harness.salvaged import PATH, Mended, base_offset, entries, mend, put
@@ -280,7 +280,7 @@ def test_a_batch_that_a_length_swallowed_is_found() -> None:
     assert result.spans == [("kept", 0, 14), ("held", 15, 19), ("kept", 20, 39)]
 
 
-@pytest.mark.parametrize("codec", [0, *CODECS])
+@pytest.mark.parametrize("codec", [0, GZIP])
 @pytest.mark.parametrize("place", [17, 21, 22, 26, 40, 50, 60, 70, -1])
 def test_flipped_bits_are_corrected(codec: int, place: int) -> None:
     batches = [v2_batch(plain_rows(20, 30), base_offset=20 * number, codec=codec) for number in range(4)]
