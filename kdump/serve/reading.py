@@ -25,7 +25,7 @@ _ZSTD: Final = 10
 """The first version of Fetch whose clients know zstd (KIP-110)."""
 _FINAL_EPOCH: Final = -1
 _LONGEST_WAIT: Final = 30.0
-_IN_FLIGHT: Final = 48 << 20
+_IN_FLIGHT: Final = 24 << 20
 """Bytes of batches that wait to be sent, of all clients."""
 _LEAST: Final = 1 << 16
 """Bytes that each client gets, however many wait."""

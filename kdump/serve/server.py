@@ -244,14 +244,18 @@ class _Session:
                 raise _ClosedError
             if not self._server.reserve(size):
                 raise _ClosedError
-            sent = Sent()
-            sent.then(lambda size=size: self._server.release(size))  # type: ignore[misc]
-            try:
-                parts = self._respond(self._receive(size, _SLOW if self._is_known else self._login_time()), sent)
-                sent.wait()
-                self._send(parts)
-            finally:
-                sent.done()
+            self._answer(size)
+
+    def _answer(self, size: int) -> None:
+        """Answer a request of this size. Nothing of the response stays while the next request is waited for."""
+        sent = Sent()
+        sent.then(lambda: self._server.release(size))
+        try:
+            parts = self._respond(self._receive(size, _SLOW if self._is_known else self._login_time()), sent)
+            sent.wait()
+            self._send(parts)
+        finally:
+            sent.done()
 
     def _respond(self, data: bytes, sent: Sent) -> Sequence[Buffer]:
         """The response to a request. A few are worked on at a time, so that what they take of the memory is bounded."""
