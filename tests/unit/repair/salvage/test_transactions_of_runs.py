@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from kdump.codes import KdumpError
+from kdump.inputs import input_of
 from kdump.reading.transactionreader import TransactionReader
 from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, Repaired, RepairOptions
@@ -32,7 +33,7 @@ def salvaged(directory: Path, output: Path, policy: TxnPolicy = TxnPolicy.LEAVE)
         RepairMode.SALVAGE, output=str(output), salvaging=SalvageOptions(transactions=policy), decides_transactions=True
     )
     with Repair(options, on_error=fail) as job:
-        (repaired,) = job.of(resolve(str(directory)))
+        (repaired,) = job.of(input_of(directory))
     return repaired
 
 
