@@ -8,7 +8,7 @@ from typing import Final
 from kdump import __version__
 from kdump.releases import NEWEST
 
-_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PACKAGE: Final = os.path.dirname(os.path.dirname(__file__))
 _COMMIT_FILE: Final = "commit.txt"
 
 

@@ -218,6 +218,7 @@ class OffsetMapArguments(Arguments):
         """,
         type=PATH,
         multiple=True,
+        needs=("--output reset-csv",),
     )
 
 

@@ -92,9 +92,13 @@ def test_voters() -> None:
     ]
 
 
-def test_unknown_tagged_fields_are_skipped() -> None:
+def test_unknown_tagged_fields_stay_as_they_are_stored() -> None:
     value = struct.pack(">hh", 0, 1) + b"\x02" + b"\x05\x03abc" + b"\x64\0"
-    assert kraft(control.KRAFT_VERSION, value) == {"version": 0, "kRaftVersion": 1}
+    assert kraft(control.KRAFT_VERSION, value) == {
+        "version": 0,
+        "kRaftVersion": 1,
+        "unknownTaggedFields": [{"tag": 5, "data": b"abc"}, {"tag": 100, "data": b""}],
+    }
 
 
 def test_version_field_does_not_change_how_it_is_read() -> None:

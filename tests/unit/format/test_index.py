@@ -13,6 +13,7 @@ from kdump.codes import Codes, DamageError
 from kdump.format.batch import wrap_int64
 from kdump.format.index import AbortedTxn, parse_offset_index, parse_time_index, parse_txn_index, rising_part
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
+from kdump.releases import KAFKA_4_3
 from tests.harness.fast_reference import INT32, INT64
 
 INT16 = st.integers(-(2**15), 2**15 - 1)
@@ -47,9 +48,14 @@ def test_time_index(entries: list[tuple[int, int]], base: int, rest: bytes) -> N
 
 @given(st.lists(st.tuples(INT64, INT64, INT64, INT64), max_size=5), st.integers(0, 255), st.binary(max_size=33))
 def test_txn_index(entries: list[tuple[int, int, int, int]], low: int, rest: bytes) -> None:
-    # Only the first byte of the version counts: 1 reads as 0.
-    data = b"".join(struct.pack(">Hqqqq", low, *entry) for entry in entries) + rest
-    assert list(parse_txn_index(data)) == [AbortedTxn(0, *entry) for entry in entries]
+    data, right = (
+        b"".join(struct.pack(">Hqqqq", 0, *entry) for entry in entries),
+        [AbortedTxn(0, *entry) for entry in entries],
+    )
+    assert parse_txn_index(data + rest) == right
+    # Up to 4.3 only the first byte of the version counts: 1 reads as 0.
+    older = b"".join(struct.pack(">Hqqqq", low, *entry) for entry in entries)
+    assert parse_txn_index(older + rest, KAFKA_4_3) == right
 
 
 def test_a_partial_entry_at_the_end_is_left_out() -> None:
@@ -65,7 +71,11 @@ def test_txn_index_of_another_version() -> None:
         parse_txn_index(good + good + bad)
     assert caught.value.code is Codes.TXN_INDEX_VERSION
     assert caught.value.position == 68
-    assert parse_txn_index(struct.pack(">hqqqq", -1, 1, 2, 3, 4))[0].version == -1
+    for version in (-1, 1):
+        entry = struct.pack(">hqqqq", version, 1, 2, 3, 4)
+        assert parse_txn_index(entry, KAFKA_4_3)[0].version == min(version, 0)
+        with pytest.raises(DamageError, match="is the only one known"):
+            parse_txn_index(entry)
 
 
 @given(PRODUCERS)

@@ -1,0 +1,1 @@
+timeout: failed to run command ‘../k’: No such file or directory
