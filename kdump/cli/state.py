@@ -230,8 +230,8 @@ class _StateRun:
     def finish(self) -> None:
         """Complain where no path holds anything that has a state."""
         if not self._is_something_there and not self.status.unreadable:
-            what = "no __cluster_metadata-0, and no partition of a coordinator or __remote_log_metadata, by the names"
-            what += " of the directories"
+            topics = "__consumer_offsets, __transaction_state, __share_group_state or __remote_log_metadata"
+            what = f"no __cluster_metadata-0, and no partition of {topics}, by the names of the directories"
             self.status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=self._given.paths[0]))
 
     def _show_metadata(self, state: MetadataState) -> None:

@@ -29,7 +29,10 @@ def test_until_an_interrupt(tmp_path: Path) -> None:
         with KafkaClient(address) as client:
             values = [record.value for record in consume(client, "orders", 0, 0, 3, committed=False)]
         process.send_signal(signal.SIGINT)
-        assert process.wait(SECONDS) == 130
+        try:
+            assert process.wait(SECONDS) == 130
+        finally:
+            process.kill()
         assert process.stderr is not None
         assert process.stderr.read() == f"kdump: 1 partitions of 1 topics on {address}; Ctrl-C ends it\n"
     assert values == [b"0", b"1", b"2"]
