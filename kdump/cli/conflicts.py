@@ -12,8 +12,9 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
+from kdump.codes import KdumpError
 from kdump.log.files import strip_credentials
-from kdump.worlds import world_of_path
+from kdump.worlds import World, world_of_path
 
 
 class Conflict:
@@ -60,12 +61,20 @@ EVERYWHERE: Final = frozenset({"verbose", "traceback", "rate", "idle"})
 
 def world_facts(paths: Sequence[str]) -> dict[str, str | bool | None]:
     """The facts that a PATH is of another world, and that another one is not."""
-    found = {path: world_of_path(strip_credentials(path)) for path in paths}
+    found = {path: _world(path) for path in paths}
     world_path = next((path for path, world in found.items() if world is not None), None)
     if world_path is None or (world := found[world_path]) is None:
         return {"a file of another world": None, "another PATH": None}
     other = next((path for path, there in found.items() if there is None), None)
     return {"a file of another world": f"{world_path} is of {world.title}", "another PATH": other}
+
+
+def _world(path: str) -> World | None:
+    try:
+        return world_of_path(strip_credentials(path))
+    except KdumpError:
+        # Whoever opens it tells why it cannot be read.
+        return None
 
 
 class GivenOptions:

@@ -69,7 +69,7 @@ _COUNT_ONLY = 1 << 62
   kdump dump --output jsonl --records --key '^user-7$' --time -1d.. orders-0 | jq .value""",
 )
 def dump(run: Run[DumpArguments]) -> None:
-    """Print Kafka segment files as DumpLogSegments 4.3.1 does, byte for byte.
+    """Print Kafka segment files as DumpLogSegments 4.4.0 does, byte for byte.
 
     A PATH is a segment file (.log .index .timeindex .txnindex .snapshot .checkpoint, also with the
     suffix .deleted, .swap or .cleaned), a partition directory, a log directory, a URI of one (s3://bucket/orders-0),

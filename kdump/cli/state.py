@@ -177,7 +177,7 @@ class _StateRun:
         from kdump.kafka.image.names import TopicNames
         from kdump.state.coordinators import KnownTopics, coordinator_rows
 
-        on_error = (lambda error: None) if self._is_something_there else self.status.fail
+        on_error = self._fail_if_missing if self._is_something_there else self.status.fail
         logs = self._logs(on_error)
         moment = None if at == NOW else at
         topics = KnownTopics(TopicNames(self._given.paths), self._coordinators)
@@ -213,6 +213,11 @@ class _StateRun:
                 self._is_something_there = True
                 rows = key_rows(logs, partition, None if at == NOW else at, decoders, self.status.fail)
                 self._show("key", list(rows))
+
+    def _fail_if_missing(self, error: KdumpError) -> None:
+        """A path that holds something else has no coordinators; one that is not there is a fault."""
+        if error.code is Codes.MISSING:
+            self.status.fail(error)
 
     def _logs(self, on_error: Callable[[KdumpError], None]) -> PartitionEntries:
         from kdump.verify.partitionentries import PartitionEntries

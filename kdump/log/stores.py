@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from glob import has_magic
@@ -224,7 +224,9 @@ _stores: Final[dict[str, ObjectStore]] = {}
 
 def strip_credentials(path: str) -> str:
     """See ``files.strip_credentials``."""
-    store_of(path).forget_listings()
+    # Whoever opens it tells why there is no store.
+    with suppress(KdumpError):
+        store_of(path).forget_listings()
     return parse_uri(path).clean
 
 

@@ -114,7 +114,7 @@ def take_folds(
     """
     # In the order in which ``StatsRun.judge`` is asked for them; it also reports what is wrong with them.
     groups = (group for found in inputs for group in Group.all_of(found))
-    segments = filter(None, (file_by_name(segment) for group in groups for segment in group.segments))
+    segments = filter(None, map(file_by_name, dict.fromkeys(path for group in groups for path in group.segments)))
     # Paths of logs are absolute, and have their credentials.
     work = Work(partial(_folded, options=options), _RESULT.pack, _RESULT.unpack)
     for folded in run(packed_in_order(log_files(segments, lambda error: None), task_bytes=task_bytes), work):

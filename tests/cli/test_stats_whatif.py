@@ -181,7 +181,7 @@ def test_tables_fit_a_terminal(folder: Path) -> None:
 @pytest.mark.slow
 def test_keys_are_in_the_manual(folder: Path) -> None:
     manual = (ROOT / "man" / "kdump-stats.1").read_text()
-    text = manual.partition('.SS "Answers"')[2].partition(".SH")[0]
+    text = manual.partition(".SS Answers")[2].partition(".SH")[0]
     documented = set(re.findall(r"\w+", text))
     questions = [word for each in ("codec", "magic", "compaction", "retention=1d") for word in ("--what-if", each)]
     found = rows(*questions, "t-0", cwd=folder)

@@ -46,7 +46,7 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
                 "--key-decoder",
                 "--value-decoder",
             ),
-            message="{option} is of another world than logs, {other} does not go with it",
+            message="{option}, {other} does not go with it",
         ),
     )
 

@@ -36,7 +36,7 @@ class StatsArguments(
         Conflict("--output reset-csv", needs=("--offsets-for",)),
         Conflict(
             excludes=("a file of another world",),
-            message="{other} is of another world than logs: kdump state shows it",
+            message="{other}: kdump state shows it",
         ),
     )
 

@@ -217,7 +217,9 @@ class Staging:
             if self._written is not None and os.path.isfile(path) and not os.path.islink(path):
                 continue
             if os.path.lexists(path):
-                message = "is there already; give another directory, or --overwrite"
+                # A directory is never replaced.
+                hint = ", or --overwrite" if os.path.isfile(path) and not os.path.islink(path) else ""
+                message = f"is there already; give another directory{hint}"
                 raise KdumpError(Codes.OUTPUT_EXISTS, message, path=path)
 
     def __enter__(self) -> Self:
