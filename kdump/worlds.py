@@ -9,7 +9,7 @@ package that has the name of the question:
 - ``text``: what its own tool prints, see ``WorldText``
 - ``verify``: what is wrong with its logs or its own PATHs, see ``WorldChecks`` and ``WorldPathChecks``
 - ``start``: what a start of its broker would do, see ``WorldStarts``
-- ``figures``: see ``WorldFigures``
+- ``count``: what ``stats`` counts in its logs, see ``WorldFigures``
 - ``repair``: see ``WorldRepair``
 - ``convert``: its logs as logs of today, see ``WorldConversion``
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kdump.convert.segment import WorldConversion
     from kdump.dump.text.output import WorldText
-    from kdump.kafka07 import convert, figures, repair, rows, start, text, verify
+    from kdump.kafka07 import convert, count, repair, rows, start, text, verify
     from kdump.repair.run import WorldRepair
     from kdump.rows.logs import WorldRows
     from kdump.stats.run import WorldFigures
@@ -19,6 +19,6 @@ if TYPE_CHECKING:
     _text: WorldText = text
     _verify: WorldChecks = verify
     _start: WorldStarts = start
-    _figures: WorldFigures = figures
+    _figures: WorldFigures = count
     _repair: WorldRepair = repair
     _convert: WorldConversion = convert

@@ -65,7 +65,7 @@ class StatsOptions:
 
 
 class WorldFigures(Protocol):
-    """How a log of another world is counted: the module ``figures`` of its package."""
+    """How a log of another world is counted: the module ``count`` of its package."""
 
     def see_entries(self, part: PartFold, entries: Sequence[Any], *, with_records: bool, limit: int) -> None:
         """Add entries of a log to ``part``.
@@ -118,7 +118,7 @@ class StatsRun:
             self._folded.add(whole)
         elif self._world_part is not None:
             options = self._options
-            figures: WorldFigures = world.answer("figures")
+            figures: WorldFigures = world.answer("count")
             figures.see_entries(self._world_part, entries, with_records=options.with_records, limit=options.limit)
 
     def see_finding(self, finding: Finding) -> None:

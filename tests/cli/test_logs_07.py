@@ -414,7 +414,7 @@ def test_figures(case: str, kdump: Run) -> None:
 def test_figures_do_not_depend_on_the_pieces_that_are_held(kdump: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("stats", "--by", "codec", "--output", "jsonl", *CLEAN)
     whole = kdump(*words).rows
-    monkeypatch.setattr("kdump.kafka07.figures._PIECE", 1)
+    monkeypatch.setattr("kdump.kafka07.count._PIECE", 1)
     assert kdump(*words).rows == whole
 
 

@@ -38,8 +38,8 @@ PLACEHOLDERS = {
 }
 """What a reader puts in the place of names in the examples: a number, where one is, what is below the root."""
 
-ELSEWHERE = re.compile(r"s3://|--master|--engine spark|--metadata")
-"""Lines that need what is not there, such as a cluster: they are parsed only."""
+ELSEWHERE = re.compile(r"s3://|--master|--engine spark|--metadata|kdump serve")
+"""Lines that need what is not there, such as a cluster, or that never end: they are parsed only."""
 
 STATUSES = {
     "--follow": INTERRUPTED,

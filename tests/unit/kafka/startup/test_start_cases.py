@@ -136,8 +136,18 @@ def test_command_line(root: Path) -> None:
         )
         line = json.loads(run.stdout)
         assert list(line) == [
-            *("type", "file", "topic", "partition", "outcome", "exception", "logStartOffset", "recoveryPoint"),
-            *("logEndOffset", "segments", "files", "deletedLater", "lost", "fate"),
+            *("type", "file", "topic", "partition", "outcome", "exception"),
+            *(
+                "brokerVersion",
+                "logStartOffset",
+                "recoveryPoint",
+                "logEndOffset",
+                "segments",
+                "files",
+                "deletedLater",
+                "lost",
+                "fate",
+            ),
         ]
         assert (line["type"], line["file"]) == ("startup", directory.name)
         assert f"{line['topic']}-{line['partition']}" == directory.name
