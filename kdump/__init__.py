@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kdump.library.records import LogRecord as Record
     from kdump.library.scans import Scan, scan
     from kdump.payloads import decode
+    from kdump.serve.run import serving
 
 __version__ = "0.1.0"
 __all__ = [
