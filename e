@@ -1,1 +1,0 @@
-timeout: failed to run command ‘../k’: No such file or directory
