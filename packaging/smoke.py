@@ -35,7 +35,7 @@ RUNS = (
     (["convert", f"/{GOOD}", "-o", "/tmp/out", "--codec", "gzip"], 0, "record"),
     (["man", "verify"], 0, "NAME"),
     (["completion", "zsh"], 0, "compdef"),
-    (["verify", "-j", "2", "/big"], 0, "clean"),
+    (["verify", "-j", "2", "/big"], 0, "batches"),
 )
 
 
