@@ -16,7 +16,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kdump.codes import KdumpError
+from kdump.codes import DamageError, KdumpError
 from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC, MAGIC_OFFSET, batch_crc, parse_header
 from kdump.format.record import Record, read_records
 from kdump.inputs import PathDirectory, log_paths
@@ -266,8 +266,12 @@ def _records(path: str, found: RemoteSegments) -> Iterator[_Record]:
 
 
 def _values(batch: memoryview, found: RemoteSegments) -> Iterator[Record]:
+    """The data records of a batch, up to what is damaged in it; the batches after it are read."""
     header = parse_header(batch) if len(batch) >= HEADER_SIZE and batch[MAGIC_OFFSET] == MAGIC else None
     if header is None or header.crc != batch_crc(batch):
         found.is_complete = False
     elif not header.attributes & CONTROL:
-        yield from read_records(header, batch)
+        try:
+            yield from read_records(header, batch)
+        except DamageError:
+            found.is_complete = False
