@@ -65,6 +65,16 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
         "eventTimestamp": "since",
         "segmentId": "remote segment",
     },
+    "schema": {
+        "subject": "subject",
+        "version": "version",
+        "id": "id",
+        "schemaType": "type",
+        "guid": "GUID",
+        "deleted": "deleted",
+    },
+    "subject": {"subject": "subject", "compatibility": "compatibility", "mode": "mode"},
+    "context": {"context": "context"},
     "key": {"key": "key", "value": "value", "offset": "offset", "timestamp": "timestamp"},
 }
 """Columns and titles of a table by the type of its rows."""
