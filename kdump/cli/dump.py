@@ -86,6 +86,11 @@ def dump(run: Run[DumpArguments]) -> None:
         return
     if given.files is None:
         run.find_inputs()
+    try:
+        view_options.decoding(given)
+    except KdumpError as error:
+        status.fail(error)
+        return
     given.times = _times(given, console)
     writer: TableWriter | None = None
     if given.output in ("arrow", "parquet"):

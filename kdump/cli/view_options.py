@@ -12,6 +12,7 @@ import click
 from kdump.cli.coordinatorkey import coordinated
 from kdump.cli.java_options import topic_decoder
 from kdump.cli.options.dump import DumpArguments
+from kdump.cli.schemas import with_schemas
 from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
@@ -43,7 +44,7 @@ def selection(given: DumpArguments) -> Selection:
 
 
 def decoding(given: DumpArguments) -> DecoderChoice:
-    """The decoders of keys and values; UsageError for unknown ones."""
+    """The decoders of keys and values; UsageError for unknown ones, KdumpError for schemas that cannot be read."""
     internal = topic_decoder(given)
     own = given.key_decoder, given.value_decoder
     wanted = coordinated(given)
@@ -52,7 +53,7 @@ def decoding(given: DumpArguments) -> DecoderChoice:
     for name in own:
         if name is not None:
             check_decoder(name)
-    return DecoderChoice(internal, given.decode == "auto", *own)
+    return with_schemas(DecoderChoice(internal, given.decode == "auto", *own), given.schemas, given.inputs)
 
 
 def secret(given: DumpArguments) -> bytes | None:

@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.fast.recordtable import RecordTable
-from kdump.inputs import Input, PathDirectory, inputs_of
+from kdump.inputs import Input, inputs_of
 from kdump.log import files
+from kdump.schemas.places import SCHEMAS_TOPIC, is_marked
 from kdump.schemas.registry import Registry, SchemaRecord, plain_subject, registry_of
 from kdump.verify.partitionentries import Partition, PartitionEntries
 
-SCHEMAS_TOPIC: Final = "_schemas"
-"""The name that both registries have by default; ``kafkastore.topic`` and ``topic_name`` change it."""
-_MARK: Final = b'"keytype"'
-"""A member of the key of each record."""
-_MARKED_BYTES: Final = 4096
 _KARAPACE: Final = b"X-Registry-Version", b"karapace"
 """A record header, and how its value begins."""
+_NONE: Final = "no partition of _schemas, and none with the records of a schema registry"
 
 
 def schema_partitions(logs: PartitionEntries) -> list[Partition]:
     """The partitions that hold schemas, by their names, or by their first record; the topic has one partition."""
-    topics = [partition.logs[0].context.topic for partition in logs.partitions]
+    counts = Counter(partition.logs[0].context.topic for partition in logs.partitions)
     found = []
     for partition in logs.partitions:
-        context = partition.logs[0].context
-        if context.partition == 0 and (
-            context.topic == SCHEMAS_TOPIC or (topics.count(context.topic) == 1 and _is_marked(logs, partition))
-        ):
+        topic = partition.logs[0].context.topic
+        is_alone = partition.logs[0].context.partition == 0 and counts[topic] == 1
+        if is_alone and (topic == SCHEMAS_TOPIC or any(is_marked(log.given, log.size) for log in partition.logs)):
             found.append(partition)
     return sorted(found, key=lambda one: one.logs[0].context.topic != SCHEMAS_TOPIC)
-
-
-def _is_marked(logs: PartitionEntries, partition: Partition) -> bool:
-    """A record near the begin of the partition has the key of a registry."""
-    for log in partition.logs:
-        if log.size:
-            with suppress(KdumpError), logs.open(log.given or log.path) as source:
-                return _MARK in source.read(0, min(_MARKED_BYTES, log.size))
-            break
-    return False
 
 
 def schema_records(
@@ -104,16 +90,6 @@ class Registries(NamedTuple):
         return next(iter(self.of.values()))
 
 
-def find_registries(inputs: Sequence[Input]) -> str | None:
-    """The log directory among the inputs that holds schemas of its own; None: none does."""
-    for found in inputs:
-        if isinstance(found, PathDirectory):
-            with suppress(KdumpError):
-                if not found.is_partition(files.listing(found.path)) and schema_partitions(_entries([found])):
-                    return found.path
-    return None
-
-
 def registries_at(path: str) -> Registries:
     """What the registries of a PATH know: a partition of such a topic, or a log directory or bucket that holds one.
 
@@ -124,15 +100,19 @@ def registries_at(path: str) -> Registries:
     inputs = inputs_of([path], failed.append)
     logs = _entries(inputs, failed.append)
     partitions = schema_partitions(logs)
-    if not partitions and len(logs.partitions) == 1:
+    is_known = bool(partitions)
+    if len(logs.partitions) == 1:
+        # A registry may have compressed its first records.
         partitions = logs.partitions
     if failed and not partitions:
         raise failed[0]
     if not partitions:
-        what = "no partition of _schemas, and none whose first record is that of a schema registry"
-        raise KdumpError(Codes.NO_SEGMENTS, what, path=path)
+        raise KdumpError(Codes.NO_SEGMENTS, _NONE, path=path)
     state = tuple(files.file_state(log.path) for one in partitions for log in one.logs)
-    return _read(path, tuple(one.directory for one in partitions), state)
+    found = _read(path, tuple(one.directory for one in partitions), state)
+    if not is_known and not next(iter(found.of.values())).versions:
+        raise KdumpError(Codes.NO_SEGMENTS, _NONE, path=path)
+    return found
 
 
 @lru_cache(maxsize=4)

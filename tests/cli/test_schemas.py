@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from tests.harness.cli_runs import CLEAN, UNREADABLE, kdump
-from tests.harness.schemas import schema_cases, write_registry
+from tests.harness.schemas import TOPICS, answers, schema_cases, write_registry
 
 
 def rows(*words: str, cwd: Path | None = None) -> list[dict[str, Any]]:
@@ -90,3 +92,92 @@ def test_a_topic_of_others_is_no_registry() -> None:
     run = kdump("state", "--at-offset", "3", "orders-0", cwd=schema_cases() / "logdir")
     assert run.returncode == UNREADABLE
     assert b"no schemas" in run.stderr
+
+
+def decoded(name: str, *words: str) -> dict[tuple[str, int, int], dict[str, Any]]:
+    """The rows of all topics of a registry, by topic, partition and offset."""
+    topics = {f"{one['topic']}-{one['partition']}" for one in answers("records.jsonl") if one["registry"] == name}
+    found = rows("dump", "--schemas", TOPICS[name], *words, *sorted(topics))
+    return {(row["topic"], row["partition"], row["offset"]): row for row in found if row["type"] == "record"}
+
+
+OTHER_FORMAT = {("bad", 16), ("bad-pb", 11)}
+"""Values by a schema of another format than the topic's client takes: kdump takes that of the schema."""
+GONE = ("kp-hist-a", 1)
+"""The live registry still had the schema in memory, the disk has not."""
+
+
+def in_the_words_of_python(value: Any) -> Any:
+    """Two answers of Java: Avro's bytes of a decimal are text, Protobuf shows absent fields and other names."""
+    if value == {"order_id": 1, "customer": "Zo\u00eb", "amount": "\u0007\u00cf"}:
+        return {**value, "amount": {"$decimal": "19.99"}}
+    if isinstance(value, dict) and "theText" in value:
+        return {"text": value["theText"]}
+    if isinstance(value, dict) and "zig" in value:
+        return {"card": "kp", "zig": ["-1", "2"]}
+    return value
+
+
+def test_every_record_of_real_serializers() -> None:
+    found = {name: decoded(name) for name in TOPICS}
+    counts = Counter[str]()
+    for one in answers("records.jsonl"):
+        row = found[one["registry"]][one["topic"], one["partition"], one["offset"]]
+        for part, column in (("key", "decodedKey"), ("value", "decodedValue")):
+            expected, shown = one[part], row[column]
+            place = (one["topic"], one["offset"])
+            if "null" in expected or "string" in expected:
+                assert shown is None, place
+                counts["none"] += 1
+            elif place == GONE:
+                assert (shown, row["problem"]) == (
+                    None,
+                    "the value does not decode as schema: the id 13 is not in the registry",
+                )
+            elif not {"python", "java", "java_json_error"} & expected.keys():
+                assert (shown is None and row["problem"] is not None) == (place not in OTHER_FORMAT), place
+                counts["error"] += 1
+            else:
+                data = expected["python"] if "python" in expected else in_the_words_of_python(expected["java"])
+                assert json.dumps(shown["data"], sort_keys=True) == json.dumps(data, sort_keys=True), place
+                if "id" in expected:
+                    subjects = [{"subject": of["subject"], "version": of["version"]} for of in expected["subjects"]]
+                    head = dict(shown["schema"])
+                    assert sorted(map(str, head.pop("subjects"))) == sorted(map(str, subjects)), place
+                    assert head == {name: expected.get(key) for name, key in HEAD.items()}, place
+                counts["data"] += 1
+    assert counts == {"none": 153, "data": 184, "error": 40}
+
+
+HEAD = {"id": "id", "guid": "guid", "type": "schema_type"}
+
+
+def test_a_log_directory_has_its_own_schemas() -> None:
+    found = rows("dump", "--decode", "auto", "--topic", "orders", "--topic", "kp-orders", ".")
+    values = {(row["topic"], row["decodedValue"]["schema"]["subjects"][0]["subject"]) for row in found if row["value"]}
+    assert values == {("orders", "orders-value"), ("kp-orders", "kp-orders-value")}
+    named = rows("dump", "--value-decoder", "schema", "orders-0", "--tombstones")
+    assert [(row["decodedKey"]["data"]["region"], row["decodedValue"]) for row in named] == [("EU", None)]
+    # Of what is found by itself, nothing is said about values of others.
+    quiet = kdump("dump", "--decode", "auto", "bad-0", "--output", "jsonl", cwd=schema_cases() / "logdir")
+    assert quiet.stderr.count(b"\n") == 1
+
+
+def test_text_shows_what_is_decoded() -> None:
+    run = kdump("dump", "--schemas", ".", "profiles-0", cwd=schema_cases() / "logdir")
+    line = run.stdout.decode().splitlines()[3]
+    assert 'payload: {"schema":{"id":28,"guid":"6ca01212-5e4d-c992-0193-58df187b1fd1","type":"JSON","subjects":' in line
+
+
+def test_schemas_that_are_not_there(tmp_path: Path) -> None:
+    logdir = schema_cases() / "logdir"
+    missing = kdump("dump", "--schemas", "nowhere", "orders-0", cwd=logdir)
+    assert (missing.returncode, missing.stderr) == (UNREADABLE, b"kdump: nowhere: no such file or directory\n")
+    shutil.copytree(logdir / "orders-0", tmp_path / "orders-0")
+    without = kdump("dump", "--value-decoder", "schema", "orders-0", cwd=tmp_path)
+    assert b"decoder 'schema': it needs to know where the schemas are (--schemas PATH)" in without.stderr
+    nothing = kdump("dump", "--schemas", ".", "orders-0", cwd=tmp_path)
+    assert (nothing.returncode, nothing.stderr) == (
+        UNREADABLE,
+        b"kdump: .: no partition of _schemas, and none with the records of a schema registry\n",
+    )

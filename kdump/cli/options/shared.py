@@ -149,6 +149,21 @@ class TierArguments(Arguments):
     )
 
 
+class SchemaArguments(Arguments):
+    """The option that says where the schemas of keys and values are."""
+
+    schemas: str | None = option(
+        OptionGroup.READ,
+        "--schemas PATH",
+        "The topic of the schema registry (_schemas-0), or a log directory or bucket with it: values are decoded.",
+        """
+        The partition in which a schema registry keeps its schemas, by default *_schemas-0*, or a log directory or
+        bucket that holds it. Values are decoded with them, and keys that name a schema. See `VALUES BY A SCHEMA` in
+        kdump(1).
+        """,
+    )
+
+
 def _tell_tier(bucket: str | None) -> str | None:
     tiers.tell(tiers.given()._replace(bucket=bucket))
     return bucket
