@@ -255,13 +255,15 @@ class _StateRun:
 
     def keys(self, at: int) -> None:
         """The last value of each key in the partitions that are named, but for those of coordinators and metadata."""
+        from kdump.schemas.places import with_schemas
         from kdump.schemas.topic import schema_partitions
         from kdump.state.coordinators import has_own_state
         from kdump.state.keys import key_rows, named_partitions
 
         given = self._given
         logs = self._logs(lambda error: None)
-        decoders = DecoderChoice(None, given.decode == "auto", given.key_decoder, given.value_decoder)
+        choice = DecoderChoice(None, given.decode == "auto", given.key_decoder, given.value_decoder)
+        decoders = with_schemas(choice, None, lambda: given.inputs)
         schemas = {partition.directory for partition in schema_partitions(logs)}
         for partition in named_partitions(logs, given.paths):
             if not has_own_state(partition) and partition.directory not in schemas:

@@ -12,7 +12,6 @@ import click
 from kdump.cli.coordinatorkey import coordinated
 from kdump.cli.java_options import topic_decoder
 from kdump.cli.options.dump import DumpArguments
-from kdump.cli.schemas import with_schemas
 from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
@@ -53,7 +52,9 @@ def decoding(given: DumpArguments) -> DecoderChoice:
     for name in own:
         if name is not None:
             check_decoder(name)
-    return with_schemas(DecoderChoice(internal, given.decode == "auto", *own), given.schemas, given.inputs)
+    from kdump.schemas.places import with_schemas
+
+    return with_schemas(DecoderChoice(internal, given.decode == "auto", *own), given.schemas, lambda: given.inputs)
 
 
 def secret(given: DumpArguments) -> bytes | None:

@@ -1,6 +1,6 @@
 """Avro schemas as decoders of values, by fastavro.
 
-Types that JSON does not have become objects with one member (docs/contract.md#25-values-by-a-schema). fastavro makes
+Types that JSON does not have become objects with one member (docs/contract.md#24-values-by-a-schema). fastavro makes
 them while it reads: they are logical types of kdump's own in the schema that it gets.
 """
 

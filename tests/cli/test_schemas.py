@@ -8,7 +8,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.harness.cli_runs import CLEAN, UNREADABLE, kdump
+import pytest
+
+from kdump import scan as scan_logs
+from kdump.codes import KdumpError
+from tests.harness.cli_runs import CLEAN, UNREADABLE, USAGE, kdump
 from tests.harness.schemas import TOPICS, answers, schema_cases, write_registry
 
 
@@ -181,3 +185,53 @@ def test_schemas_that_are_not_there(tmp_path: Path) -> None:
         UNREADABLE,
         b"kdump: .: no partition of _schemas, and none with the records of a schema registry\n",
     )
+
+
+def test_exports(tmp_path: Path) -> None:
+    logdir = schema_cases() / "logdir"
+    text = kdump("convert", "bad-json-0", "-o", "-", "--to", "jsonl", "--schemas", ".", cwd=logdir)
+    shown = [json.loads(line) for line in text.stdout.splitlines()]
+    assert {row["type"] for row in shown} == {"record"}
+    assert shown[0]["decodedValue"]["data"] == {"name": 5, "code": "x"}
+    assert shown[1]["problem"].startswith("the value does not decode as schema: ")
+    assert b"offset 1: the value does not decode as schema: " in text.stderr
+    wrong = kdump("convert", "bad-json-0", "-o", str(tmp_path), "--schemas", ".", "--codec", "gzip", cwd=logdir)
+    assert (wrong.returncode, b"--schemas decodes records for other tools" in wrong.stderr) == (USAGE, True)
+    nowhere = kdump("convert", "bad-json-0", "-o", "-", "--to", "csv", "--schemas", "no", cwd=logdir)
+    assert (nowhere.returncode, nowhere.stderr) == (UNREADABLE, b"kdump: no: no such file or directory\n")
+
+
+def test_an_export_as_parquet(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    words = ("convert", "profiles-0", "-o", str(tmp_path / "out"), "--to", "parquet", "--schemas", ".")
+    assert kdump(*words, cwd=schema_cases() / "logdir").returncode == CLEAN
+    table = parquet.read_table(next((tmp_path / "out").iterdir()))
+    assert table.schema.names[-3:] == ["decodedKey", "decodedValue", "problem"]
+    assert [json.loads(one)["data"]["name"] for one in table["decodedValue"].to_pylist()][:1] == ["Ann"]
+
+
+def test_explain(tmp_path: Path) -> None:
+    logdir = schema_cases() / "logdir"
+    shown = kdump("explain", "bad-json-0", "--offset", "0", "--schemas", ".", cwd=logdir).stdout.decode()
+    flat = "".join(line.strip() for line in shown.splitlines())
+    assert '"data":{"name":5,"code":"x"}}' in flat
+    assert "the value does not decode as schema" in "".join(
+        kdump("explain", "bad-json-0", "--offset", "1", "--schemas", ".", cwd=logdir).stdout.decode().splitlines()
+    )
+    without = kdump("explain", "bad-json-0", "--offset", "0", cwd=logdir).stdout.decode()
+    assert "the value" not in without
+    assert kdump("explain", "bad-json-0", "--offset", "0", "--schemas", "no", cwd=logdir).returncode == UNREADABLE
+
+
+def test_the_library() -> None:
+    logdir = schema_cases() / "logdir"
+    for given in ({"schemas": logdir / "_schemas-0"}, {"decode": "auto"}, {"decode": {"value": "schema"}}):
+        scan = scan_logs(logdir / "prims-0", **given)
+        assert next(iter(scan)).decoded_value["data"] == "h\u00e9llo"
+    with pytest.raises(KdumpError, match="no such file"):
+        next(iter(scan_logs(logdir / "prims-0", schemas="nowhere")))
+
+
+def test_values_by_key() -> None:
+    found = rows("state", "--at", "now", "--decode", "auto", "hist-a-0")
+    assert [row["value"]["data"] for row in found if row["type"] == "key"] == ["three"]
