@@ -121,7 +121,7 @@ def _exports(given: ConvertArguments, destination: str, conversion: Conversion) 
     assert given.form is not None
     decoding = DecoderChoice()
     if given.schemas is not None:
-        from kdump.schemas.places import with_schemas
+        from kdump.schemas.choice import with_schemas
 
         decoding = with_schemas(decoding, given.schemas, lambda: given.inputs)
     return plan_export(

@@ -58,7 +58,7 @@ def _decoder(schemas: str | None, found: Input) -> RecordDecoder | None:
     if schemas is None or not isinstance(found, LogSegment):
         return None
     from kdump.payloads.choice import DecoderChoice
-    from kdump.schemas.places import with_schemas
+    from kdump.schemas.choice import with_schemas
 
     return with_schemas(DecoderChoice(), schemas, lambda: [found]).decoder(found.topic)
 

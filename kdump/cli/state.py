@@ -255,7 +255,7 @@ class _StateRun:
 
     def keys(self, at: int) -> None:
         """The last value of each key in the partitions that are named, but for those of coordinators and metadata."""
-        from kdump.schemas.places import with_schemas
+        from kdump.schemas.choice import with_schemas
         from kdump.schemas.topic import schema_partitions
         from kdump.state.coordinators import has_own_state
         from kdump.state.keys import key_rows, named_partitions

@@ -52,7 +52,7 @@ def decoding(given: DumpArguments) -> DecoderChoice:
     for name in own:
         if name is not None:
             check_decoder(name)
-    from kdump.schemas.places import with_schemas
+    from kdump.schemas.choice import with_schemas
 
     return with_schemas(DecoderChoice(internal, given.decode == "auto", *own), given.schemas, lambda: given.inputs)
 

@@ -47,7 +47,7 @@ from kdump.reading.view import ViewOptions
 from kdump.rows.logs import table_of
 from kdump.rows.schema import Row, Table
 from kdump.rows.tables import BATCH, RECORD, RECORD_DECODED
-from kdump.schemas.places import with_schemas
+from kdump.schemas.choice import with_schemas
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:

@@ -4,47 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
 from kdump.codes import KdumpError
 from kdump.inputs import Input, LogSegment, PathDirectory
 from kdump.log import files
-from kdump.log.names import is_uri, parse_partition_directory
+from kdump.log.names import parse_partition_directory
 from kdump.log.opening import open_source
 from kdump.log.partition import partition_directories
-from kdump.payloads.choice import DecoderChoice
-from kdump.payloads.registry import SCHEMA
 
 SCHEMAS_TOPIC: Final = "_schemas"
 """The name that both registries have by default; ``kafkastore.topic`` and ``topic_name`` change it."""
 _MARK: Final = b'"keytype"'
 """A member of the key of each record."""
 _MARKED_BYTES: Final = 4096
-
-
-def with_schemas(choice: DecoderChoice, path: str | None, inputs: Callable[[], Iterable[Input]]) -> DecoderChoice:
-    """A choice of decoders that knows the schemas.
-
-    Args:
-        choice: with schemas that are named, what is no value by a schema is worth a finding; where they are found by
-            ``by_topic``, it is not.
-        path: where the user says that they are; None: nowhere.
-        inputs: gives what is read, in which they are looked for.
-
-    Raises:
-        KdumpError: the schemas that are named cannot be read.
-    """
-    if path is not None:
-        from kdump.schemas.topic import registries_at
-
-        registries_at(path)
-        # Workers may have another directory.
-        return choice._replace(schemas=path if is_uri(path) else files.absolute(path), value=choice.value or SCHEMA)
-    if choice.by_topic or SCHEMA in (choice.key, choice.value):
-        return choice._replace(schemas=find_schemas(inputs()))
-    return choice
 
 
 def find_schemas(inputs: Iterable[Input]) -> str | None:

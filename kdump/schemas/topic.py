@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, Finding, KdumpError
 from kdump.fast.recordtable import RecordTable
 from kdump.inputs import Input, inputs_of
 from kdump.log import files
+from kdump.log.names import base_of
 from kdump.schemas.places import SCHEMAS_TOPIC, is_marked
 from kdump.schemas.registry import Registry, SchemaRecord, plain_subject, registry_of
 from kdump.verify.partitionentries import Partition, PartitionEntries
@@ -88,6 +89,37 @@ class Registries(NamedTuple):
                 if any(plain_subject(subject) in own for subject in registry.subjects()):
                     return registry
         return next(iter(self.of.values()))
+
+
+def check_partition(logs: Sequence[str]) -> Iterator[Finding]:
+    """What a start of the registry would change, once the cleaner has been there; see ``WorldTopicChecks``."""
+    if not any(is_marked(log, None) for log in logs):
+        return
+    found = PartitionEntries(inputs_of(logs, lambda error: None), on_error=lambda error: None)
+    records = [one for partition in found.partitions for one in schema_records(found, partition, lambda error: None)]
+    now, later = registry_of(records), registry_of(cleaned(records))
+    for place in sorted(now.versions.keys() | later.versions.keys()):
+        before, after = now.versions.get(place), later.versions.get(place)
+        if before is not None and after is not None and before.deleted == after.deleted:
+            continue
+        one = after or before
+        assert one is not None
+        what = "goes" if after is None else "comes back" if before is None else "is no longer what it is"
+        state = ", softly deleted" if one.deleted else ""
+        message = (
+            f"once the cleaner has removed tombstones, and the registry starts again, {place.subject} version "
+            f"{place.version} {what} (id {one.id}{state}), by the record at offset {one.offset}"
+        )
+        log = max((path for path in logs if base_of(path) <= one.offset), key=base_of, default=logs[0])
+        yield Finding(Codes.REGISTRY_RETURNS, message, 0, path=log)
+
+
+def cleaned(records: Sequence[SchemaRecord]) -> Iterator[SchemaRecord]:
+    """What the cleaner leaves of records at last: the last one of each key, without tombstones."""
+    last = {record.key: number for number, record in enumerate(records)}
+    for number, record in enumerate(records):
+        if record.key is not None and record.value is not None and last[record.key] == number:
+            yield record
 
 
 def registries_at(path: str) -> Registries:

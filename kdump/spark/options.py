@@ -19,7 +19,7 @@ from kdump.log.tiers import Tier
 from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.registry import NONE, plain_decoder
 from kdump.reading.selection import Range, compiled
-from kdump.schemas.places import with_schemas
+from kdump.schemas.choice import with_schemas
 from kdump.spark.positions import UNLIMITED, Budget
 from kdump.spark.readrecords import Mode
 from kdump.tasks.logs import TASK_BYTES, Wanted

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kdump.codes import Codes
 from kdump.schemas.registry import (
     DEFAULT_COMPATIBILITY,
     DEFAULT_MODE,
@@ -17,6 +20,8 @@ from kdump.schemas.registry import (
     context_of,
     registry_of,
 )
+from kdump.schemas.topic import cleaned
+from kdump.verify.run import findings as verified
 from tests.harness.schemas import TOPICS, answers, records_in, registry, schema_cases, schema_key, schema_value, schemas
 
 IN_MEMORY = "after compaction, the registry not restarted"
@@ -176,3 +181,36 @@ def test_references_in_contexts() -> None:
 
 def test_contexts_of_subjects() -> None:
     assert [context_of(one) for one in ("a", ":.eu:a", ":.eu:", ":a:b", ":.eu")] == [".", ".eu", ".eu", ".", "."]
+
+
+def findings(logdir: Path) -> list[tuple[str, str]]:
+    """Code and message of what verify says of registries in a log directory."""
+    found = [one for one in verified(str(logdir)) if one.code is Codes.REGISTRY_RETURNS]
+    return [(Path(one.path or "").name, one.message) for one in found]
+
+
+def test_what_a_start_after_compaction_brings_back() -> None:
+    """Issue 4420 of Confluent's registry, as it happened: the last state says so."""
+    assert findings(schema_cases() / "logdir") == [
+        (
+            "00000000000000000047.log",
+            "once the cleaner has removed tombstones, and the registry starts again, res-value version 1 comes back "
+            "(id 8, softly deleted), by the record at offset 88",
+        )
+    ]
+    last = [line["state"] for line in answers("registry-confluent.jsonl") if "state" in line][-1]
+    assert "res-value" in last["subjects_soft_deleted"]
+    assert findings(schema_cases() / "compacted") == []
+
+
+def test_other_ways_to_come_back() -> None:
+    value = schema_value("a", 1, 1, '"int"')
+    records = [
+        SchemaRecord(0, 0, b'{"keytype":"SCHEMA","subject":"a","version":1,"magic":0}', json.dumps(value).encode()),
+        SchemaRecord(1, 0, b'{"keytype":"SCHEMA","subject":"a","version":1,"magic":1}', None),
+        SchemaRecord(2, 0, b'{"keytype":"SCHEMA","subject":"a","version":1,"magic":0}', None),
+    ]
+    assert list(registry_of(cleaned(records[:2])).versions) == [("a", 1)]
+    assert list(cleaned(records)) == []
+    # A deletion of Karapace is no tombstone to the cleaner, and stays.
+    assert list(registry_of(cleaned([records[0], records[1]._replace(value=b"")])).versions) == []
