@@ -246,7 +246,7 @@ class ByParam(click.ParamType[str]):
     name = "WHAT"
     kinds = (
         *("segment", "partition", "topic", "producer", "codec", "magic", "leader-epoch", "minute", "hour", "day"),
-        "key",
+        *("key", "schema"),
     )
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:

@@ -20,13 +20,13 @@ from kdump.schemas.registry import DEFAULT_CONTEXT, Registry, SchemaVersion, con
 from kdump.schemas.topic import registries_at
 from kdump.wire.jsontext import no_constant
 
-_HEADERS: Final = {RecordPart.KEY: b"__key_schema_id", RecordPart.VALUE: b"__value_schema_id"}
-_ID: Final = 0
-_GUID: Final = 1
+HEADERS: Final = {RecordPart.KEY: b"__key_schema_id", RecordPart.VALUE: b"__value_schema_id"}
+ID: Final = 0
+GUID: Final = 1
 _GLUE: Final = 3
 """The first byte."""
-_ID_END: Final = 5
-_GUID_END: Final = 17
+ID_END: Final = 5
+GUID_END: Final = 17
 _INT32: Final = struct.Struct(">i")
 _MOST_INDEXES: Final = 100
 _MOST_REFERENCES: Final = 1000
@@ -52,14 +52,14 @@ def parse_frame(data: bytes) -> Frame:
         ValueError: it ends early.
     """
     kind = data[0] if data else -1
-    if kind == _ID:
-        if len(data) < _ID_END:
-            raise NotFramedError(f"it has {len(data)} bytes, a prefix with an id has {_ID_END}")
-        return Frame(_INT32.unpack_from(data, 1)[0], None, _ID_END)
-    if kind == _GUID:
-        if len(data) < _GUID_END:
-            raise NotFramedError(f"it has {len(data)} bytes, a prefix with a GUID has {_GUID_END}")
-        return Frame(None, str(uuid.UUID(bytes=data[1:_GUID_END])), _GUID_END)
+    if kind == ID:
+        if len(data) < ID_END:
+            raise NotFramedError(f"it has {len(data)} bytes, a prefix with an id has {ID_END}")
+        return Frame(_INT32.unpack_from(data, 1)[0], None, ID_END)
+    if kind == GUID:
+        if len(data) < GUID_END:
+            raise NotFramedError(f"it has {len(data)} bytes, a prefix with a GUID has {GUID_END}")
+        return Frame(None, str(uuid.UUID(bytes=data[1:GUID_END])), GUID_END)
     if kind == _GLUE:
         raise NotFramedError("it begins with 0x03, as values of AWS Glue do: their schemas are not in Kafka")
     what = f"begins with 0x{kind:02x}" if data else "is empty"
@@ -89,12 +89,11 @@ class SchemaDecoder:
     """
 
     def __init__(self, part: RecordPart, topic: str | None, registry: Registry, *, is_asked: bool = True) -> None:
-        self._header = _HEADERS[part]
+        self._header = HEADERS[part]
         self._own = f"{topic}-{part.value}"
         self._registry = registry
         self._is_asked = is_asked or any(plain_subject(one) == self._own for one in registry.subjects())
-        self._by_id: dict[int, _Schema] = {}
-        self._by_guid: dict[str, _Schema] = {}
+        self._known: dict[tuple[int | None, str | None], _Schema] = {}
 
     @classmethod
     def for_log(cls, part: RecordPart, topic: str | None, schemas: str | None, *, is_asked: bool) -> Self:
@@ -132,22 +131,23 @@ class SchemaDecoder:
         return {"schema": schema.head, "data": schema.decode(data, frame.end, data, frame.end)}
 
     def _schema(self, frame: Frame) -> _Schema:
-        if frame.id is not None:
-            found = self._by_id.get(frame.id)
-            if found is None:
-                found = self._by_id[frame.id] = _Schema(self._registry, *self._of_id(frame.id))
-            return found
-        assert frame.guid is not None
-        found = self._by_guid.get(frame.guid)
+        found = self._known.get(frame[:2])
         if found is None:
-            version = self._registry.of_guid(frame.guid)
-            if version is None or self._registry.of_karapace:
-                raise UnknownSchemaError(f"the GUID {frame.guid} is not in the registry")
-            found = self._by_guid[frame.guid] = _Schema(self._registry, version, _Doubt())
+            found = self._known[frame[:2]] = _Schema(self._registry, *self.find(frame))
         return found
 
+    def find(self, frame: Frame) -> tuple[SchemaVersion, _Doubt]:
+        """The schema that some bytes name, and what is in doubt about it. Raises UnknownSchemaError."""
+        if frame.id is not None:
+            return self._of_id(frame.id)
+        assert frame.guid is not None
+        version = None if self._registry.of_karapace else self._registry.of_guid(frame.guid)
+        if version is None:
+            raise UnknownSchemaError(f"the GUID {frame.guid} is not in the registry")
+        return version, _Doubt()
+
     def _of_id(self, number: int) -> tuple[SchemaVersion, _Doubt]:
-        """The schema that an id stands for, and what is in doubt about it.
+        """See ``find``.
 
         A client asks for ids of the default context, unless its address names another one. The bytes do not say which.
         """

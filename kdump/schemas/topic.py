@@ -81,14 +81,17 @@ class Registries(NamedTuple):
 
     of: dict[str, Registry]
 
+    def name_of(self, topic: str | None) -> str:
+        """The topic of the registry that has subjects of a topic's keys or values; else that of the first one."""
+        own = (f"{topic}-key", f"{topic}-value")
+        for name, registry in self.of.items():
+            if any(plain_subject(subject) in own for subject in registry.subjects()):
+                return name
+        return next(iter(self.of))
+
     def of_topic(self, topic: str | None) -> Registry:
-        """The registry that has subjects of a topic's keys or values; else the first one."""
-        if topic is not None:
-            own = (f"{topic}-key", f"{topic}-value")
-            for registry in self.of.values():
-                if any(plain_subject(subject) in own for subject in registry.subjects()):
-                    return registry
-        return next(iter(self.of.values()))
+        """That registry."""
+        return self.of[self.name_of(topic)]
 
 
 def check_partition(logs: Sequence[str]) -> Iterator[Finding]:

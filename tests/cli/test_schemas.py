@@ -235,3 +235,70 @@ def test_the_library() -> None:
 def test_values_by_key() -> None:
     found = rows("state", "--at", "now", "--decode", "auto", "hist-a-0")
     assert [row["value"]["data"] for row in found if row["type"] == "key"] == ["three"]
+
+
+def used(*words: str) -> list[tuple[Any, ...]]:
+    """Topic, part, id, versions, whether they are in the registry, records and bytes."""
+    found = rows("stats", "--by", "schema", *words)
+    assert {(row["type"], row["by"]) for row in found} == {("stats", "schema")}
+    return [
+        (
+            row["topic"],
+            row["part"],
+            row["id"],
+            [f"{one['subject']} {one['version']}" for one in row["subjects"]],
+            row["inRegistry"],
+            row["records"],
+            row["bytes"],
+        )
+        for row in found
+    ]
+
+
+def test_schemas_that_topics_use() -> None:
+    assert used("ctx-topic-0", "hist-b-0", "customers-0")[:4] == [
+        ("ctx-topic", "value", 2, ["orders-value 2"], True, 2, 27),
+        ("ctx-topic", "value", 2, [":.eu:only-here-value 1"], True, 1, 8),
+        ("customers", "value", 20, ["customers-value 1"], True, 2, 72),
+        ("hist-b", "value", 30, [], False, 1, 6),
+    ]
+    # What customers-value refers to is used, too.
+    unused = {one[3][0]: one[5:] for one in used("--schemas", "_schemas-0", "customers-0") if one[0] is None}
+    assert unused["orders-value 1"] == (0, 0)
+    assert not {"geo-type 1", "address-type 1", "customers-value 1"} & unused.keys()
+    (first,) = (row for row in rows("stats", "--by", "schema", "hist-b-0") if row["topic"] == "hist-b")
+    assert (first["minTimestamp"], first["maxTimestamp"]) == (1795893362997, 1795893362997)
+
+
+def test_every_record_is_counted() -> None:
+    """As the answers count them: by the schema that each value names."""
+    expected: Counter[tuple[str, int]] = Counter()
+    for one in answers("records.jsonl"):
+        value = one["value"]
+        # In bad topics the answers tell no id where something else is wrong, too.
+        if one["registry"] == "confluent" and "id" in value and not one["topic"].startswith("bad"):
+            expected[one["topic"], value["id"]] += 1
+    found = used("--schemas", "_schemas-0", ".")
+    known = Counter({(one[0], one[2]): 0 for one in found})
+    for topic, part, number, _, is_known, records, _ in found:
+        if is_known and part == "value" and not topic.startswith(("kp-", "bad")):
+            known[topic, number] += records
+    assert {key: count for key, count in known.items() if count} == dict(expected)
+
+
+def test_a_page_of_uses_and_what_it_needs(tmp_path: Path) -> None:
+    logdir = schema_cases() / "logdir"
+    page = kdump("stats", "--by", "schema", "orders-0", cwd=logdir).stdout.decode()
+    assert "orders-value 3" in page
+    assert "2026-11-28 19:15:52" in page
+    (tmp_path / "t-0").mkdir()
+    for words in (("--by", "schema", "t-0"), ("--schemas", str(logdir), "t-0"), ("--by", "schema", "--quick", "t-0")):
+        assert kdump("stats", *words, cwd=tmp_path).returncode == USAGE
+
+
+def test_restore_says_what_brings_schemas_back() -> None:
+    logdir = schema_cases() / "logdir"
+    plan = kdump("restore", ".", cwd=logdir).stdout.decode()
+    assert "_schemas-0 holds 48 schemas of a registry: --output commands also has what an empty registry needs" in plan
+    script = kdump("restore", "--output", "commands", ".", cwd=logdir).stdout.decode()
+    assert script.count('if [ -n "${REGISTRY-}" ]; then\ncurl ') == 2
