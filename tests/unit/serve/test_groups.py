@@ -144,7 +144,7 @@ def test_offsets_in_the_logs(tmp_path: Path, *, group_offsets: bool, offset: int
             assert [one["committedOffset"] for one in found] == [offset, -1]
         listed = [group["groupId"] for group in client.ask("ListGroups", 4)["groups"]]
         assert listed == (["billing"] if group_offsets else [])
-        # Of all offsets of the group: those of topics that are here, as on a broker, which forgets those of deleted ones.
+        # All offsets of the group: those of topics that are here, as on a broker, which forgets deleted ones.
         every = client.ask("OffsetFetch", 7, groupId="billing", topics=None)["topics"]
         assert [topic["name"] for topic in every] == (["t"] if group_offsets else [])
     service.close()
