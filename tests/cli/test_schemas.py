@@ -12,6 +12,7 @@ import pytest
 
 from kdump import scan as scan_logs
 from kdump.codes import KdumpError
+from kdump.state.coordinatorpage import state_table
 from tests.harness.cli_runs import CLEAN, UNREADABLE, USAGE, kdump
 from tests.harness.schemas import TOPICS, answers, schema_cases, write_registry
 
@@ -290,7 +291,8 @@ def test_a_page_of_uses_and_what_it_needs(tmp_path: Path) -> None:
     logdir = schema_cases() / "logdir"
     page = kdump("stats", "--by", "schema", "orders-0", cwd=logdir).stdout.decode()
     assert "orders-value 3" in page
-    assert "2026-11-28 19:15:52" in page
+    wide = "".join(state_table("schemaUse", rows("stats", "--by", "schema", "orders-0"), width=200, color=False))
+    assert "2026-11-28 19:15:52.155" in wide
     (tmp_path / "t-0").mkdir()
     for words in (("--by", "schema", "t-0"), ("--schemas", str(logdir), "t-0"), ("--by", "schema", "--quick", "t-0")):
         assert kdump("stats", *words, cwd=tmp_path).returncode == USAGE
