@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
@@ -159,15 +159,25 @@ def plan_export(
     is_safe: bool = False,
     world: World | None = None,
     decoding: DecoderChoice | None = None,
-    reshape: Reshape | None = None,
+    reshape: Callable[[str | None], Reshape | None] = lambda topic: None,
 ) -> list[ExportJob]:
     """The segments of a source and the files to make of them; see ``plan_conversion``.
 
-    ``decoding`` and ``reshape``: see ExportJob.
+    ``decoding`` and, by the topic of a log, ``reshape``: see ExportJob.
     """
     choice = decoding or DecoderChoice()
     jobs = [
-        ExportJob(log.path, target, form, conversion, is_safe, log.world or world, _base_offset(log), choice, reshape)
+        ExportJob(
+            log.path,
+            target,
+            form,
+            conversion,
+            is_safe,
+            log.world or world,
+            _base_offset(log),
+            choice,
+            reshape(log.topic if isinstance(log, LogSegment) else None),
+        )
         for log, target in _pairs(found, destination, f".{form}")
     ]
     _refuse_sources(jobs)

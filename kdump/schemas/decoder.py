@@ -39,6 +39,11 @@ class Frame(NamedTuple):
     guid: str | None
     end: int
 
+    @property
+    def is_one(self) -> bool:
+        """It names a schema."""
+        return self.end > 0
+
 
 class NotFramedError(ValueError):
     """Bytes name no schema."""
@@ -239,7 +244,7 @@ def _compiled(registry: Registry, version: SchemaVersion) -> Callable[[bytes, in
         case "AVRO":
             from kdump.schemas.avro import avro_decoder
 
-            decode = avro_decoder(version.text, _references(registry, version))
+            decode = avro_decoder(version.text, references_of(registry, version))
             return lambda data, start, index, index_start: decode(data[start:])
         case "PROTOBUF":
             return _protobuf(registry, version)
@@ -251,7 +256,7 @@ def _compiled(registry: Registry, version: SchemaVersion) -> Callable[[bytes, in
 def _protobuf(registry: Registry, version: SchemaVersion) -> Callable[[bytes, int, bytes, int], Any]:
     from kdump.schemas.protobuf import ProtobufFile
 
-    file = ProtobufFile(f"schema {version.id}", version.text, _references(registry, version))
+    file = ProtobufFile(f"schema {version.id}", version.text, references_of(registry, version))
 
     def decode(data: bytes, start: int, index: bytes, index_start: int) -> Any:
         path, end = _message_index(index, index_start)
@@ -260,7 +265,7 @@ def _protobuf(registry: Registry, version: SchemaVersion) -> Callable[[bytes, in
     return decode
 
 
-def _references(registry: Registry, version: SchemaVersion) -> dict[str, str]:
+def references_of(registry: Registry, version: SchemaVersion) -> dict[str, str]:
     """The texts that a schema refers to, and those that they refer to, each after its own. Raises ValueError."""
     found: dict[str, str] = {}
     begun: set[str] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Final
 
@@ -99,6 +99,11 @@ class ProtobufFile:
         if found is None:
             found = self._decoders[index] = self._made(self._descriptor(index))
         return found
+
+    def messages(self) -> Iterator[Descriptor]:
+        """The messages of the file that are in no other one."""
+        for number in range(len(self._file.message_type)):
+            yield self._descriptor((number,))
 
     def _descriptor(self, index: tuple[int, ...]) -> Descriptor:
         names = [self._file.package] if self._file.package else []

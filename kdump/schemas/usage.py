@@ -138,12 +138,8 @@ def _header_frames(table: RecordTable, name: bytes, size: NDArray[np.int32]) -> 
     return found
 
 
-def usage_rows(logs: PartitionEntries, registries: Registries, on_error: Callable[[KdumpError], None]) -> list[Row]:
-    """A row of each schema that a topic uses, by topic and id, then of each version that nobody uses.
-
-    Keys without a frame, and numbers that only look like one, are of no schema; where no key of a topic has one, they
-    have no row.
-    """
+def topic_uses(logs: PartitionEntries, on_error: Callable[[KdumpError], None]) -> dict[str, Uses]:
+    """What is used in each topic but those of Kafka and of registries."""
     own = {partition.directory for partition in schema_partitions(logs)}
     uses: dict[str, Uses] = {}
     for partition in logs.partitions:
@@ -157,6 +153,16 @@ def usage_rows(logs: PartitionEntries, registries: Registries, on_error: Callabl
                         uses.setdefault(topic, Uses()).update(groups)
             except KdumpError as error:
                 on_error(error.located(log.context.file))
+    return uses
+
+
+def usage_rows(logs: PartitionEntries, registries: Registries, on_error: Callable[[KdumpError], None]) -> list[Row]:
+    """A row of each schema that a topic uses, by topic and id, then of each version that nobody uses.
+
+    Keys without a frame, and numbers that only look like one, are of no schema; where no key of a topic has one, they
+    have no row.
+    """
+    uses = topic_uses(logs, on_error)
     used: dict[str, _Used] = {name: set() for name in registries.of}
     rows: list[Row] = []
     for topic, found in sorted(uses.items()):
@@ -189,7 +195,7 @@ def _topic_rows(topic: str, found: Uses, registry: Registry, used: _Used) -> Ite
 
 def _head(decoder: SchemaDecoder, registry: Registry, frame: Frame, used: _Used) -> Row:
     head: Row = {"id": frame.id, "guid": frame.guid, "schemaType": None, "subjects": [], "inRegistry": None}
-    if frame == _NO_FRAME:
+    if not frame.is_one:
         return head
     try:
         version, _ = decoder.find(frame)

@@ -9,7 +9,14 @@ import click
 
 from kdump.cli.conflicts import Conflict
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import JobsArguments, LimitArguments, LogArguments, SchemaArguments, TierArguments
+from kdump.cli.options.shared import (
+    JobsArguments,
+    LimitArguments,
+    LogArguments,
+    SchemaArguments,
+    TierArguments,
+    flatten_option,
+)
 from kdump.cli.params import OffsetRange, OutputFormat, TimeRange
 from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.log.files import strip_credentials
@@ -222,6 +229,7 @@ class ConvertArguments(SchemaArguments, LogArguments, JobsArguments, ConversionA
         "Write the records for other tools. See `EXPORTS`.",
         type=("jsonl", "csv", "parquet"),
     )
+    flatten: bool = flatten_option(("--to parquet",))
     csv_safe: bool = option(
         OptionGroup.WRITE,
         "--csv-safe",

@@ -18,6 +18,7 @@ from kdump.cli.options.shared import (
     SchemaArguments,
     TierArguments,
     TopicArguments,
+    flatten_option,
 )
 from kdump.cli.params import BytesPattern, FilePosition, HeaderParam, OffsetRange, OutputFormat, TimeRange
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE
@@ -467,6 +468,7 @@ class DumpArguments(
         excludes=("--value-decoder-class",),
         message="{option} and {other} exclude each other",
     )
+    flatten: bool = flatten_option(("--output arrow", "--output parquet"))
     redact: bool = option(
         OptionGroup.OUTPUT,
         "--redact",

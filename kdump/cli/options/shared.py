@@ -164,6 +164,22 @@ class SchemaArguments(Arguments):
     )
 
 
+def flatten_option(needs: tuple[str, ...]) -> Any:
+    """The option that makes columns of decoded contents; ``needs``: the outputs that have such."""
+    return option(
+        OptionGroup.OUTPUT,
+        "--flatten",
+        "With Arrow or Parquet: the fields of decoded keys and values as columns of their own.",
+        """
+        In place of *decodedKey* and *decodedValue* write the fields of all schemas that the logs use, as columns
+        *key.FIELD* and *value.FIELD* of their types, beside *keySchemaId* and *valueSchemaId*. A field that a schema
+        does not have is null; one that two schemas have with types of which none holds the other is JSON text. The
+        logs are read twice.
+        """,
+        needs=needs,
+    )
+
+
 def _tell_tier(bucket: str | None) -> str | None:
     tiers.tell(tiers.given()._replace(bucket=bucket))
     return bucket
