@@ -256,11 +256,17 @@ def decoded_json(decoder: RecordDecoder, records: Contents) -> DecodedJson:
     return DecodedJson(merged(count, keys), merged(count, values), failed)
 
 
-_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=json_value).encode
+"""Asks ``json_value`` where there are bytes, and fails where there is a number that JSON does not have."""
 
 
 def _json(value: Any) -> bytes:
-    return b"" if value is None or isinstance(value, bytes) else _encode(json_value(value)).encode()
+    if value is None or isinstance(value, bytes):
+        return b""
+    try:
+        return _encode(value).encode()
+    except ValueError:
+        return _encode(json_value(value)).encode()
 
 
 def merged(rows: int, parts: list[tuple[NDArray[np.intp], RaggedText]]) -> RaggedText:

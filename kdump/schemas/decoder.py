@@ -11,12 +11,13 @@ import math
 import struct
 import uuid
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, NoReturn, Self
+from typing import Any, Final, NamedTuple, NoReturn, Self, TypeAlias
+from weakref import WeakKeyDictionary
 
 from kdump.format.record import Headers
 from kdump.payloads.decoded import RecordPart
 from kdump.payloads.plain import json_like
-from kdump.schemas.registry import DEFAULT_CONTEXT, Registry, SchemaVersion, context_of, plain_subject
+from kdump.schemas.registry import DEFAULT_CONTEXT, Place, Registry, SchemaVersion, context_of, plain_subject
 from kdump.schemas.topic import registries_at
 from kdump.wire.jsontext import no_constant
 
@@ -182,6 +183,11 @@ class SchemaDecoder:
         )
 
 
+_Decode: TypeAlias = Callable[[bytes, int, bytes, int], Any]
+_compiled: Final[WeakKeyDictionary[Registry, dict[Place, _Decode]]] = WeakKeyDictionary()
+"""A topic has many logs, and each has a decoder."""
+
+
 class _Schema:
     """A schema as a decoder. It is compiled when it is used first, once.
 
@@ -199,17 +205,10 @@ class _Schema:
         if doubt.is_own:
             self.head["doubt"] = doubt.text
         self._doubt = f"; {doubt.text}" if doubt.text else ""
-        self._decode: Callable[[bytes, int, bytes, int], Any]
-        try:
-            self._decode = _compiled(registry, version)
-        except ModuleNotFoundError as error:
-            package = "protobuf" if version.type == "PROTOBUF" else "fastavro"
-            self._decode = _failing(f"its schema needs {package}: pip install {package} ({error})")
-        except (MemoryError, KeyboardInterrupt):
-            raise
-        except Exception as error:
-            # Libraries raise what they like at a schema that is none.
-            self._decode = _failing(f"its schema {version.id} cannot be used: {_text(error)}")
+        compiled = _compiled.setdefault(registry, {})
+        if version.place not in compiled:
+            compiled[version.place] = _compile(registry, version)
+        self._decode = compiled[version.place]
 
     def decode(self, data: bytes, start: int, index: bytes, index_start: int) -> Any:
         """Decode bytes from ``start`` on. ``index``: what has the path of a message, from ``index_start`` on.
@@ -239,7 +238,21 @@ def _text(error: Exception) -> str:
     return said if isinstance(error, ValueError) and said else f"{type(error).__name__}: {said}".removesuffix(": ")
 
 
-def _compiled(registry: Registry, version: SchemaVersion) -> Callable[[bytes, int, bytes, int], Any]:
+def _compile(registry: Registry, version: SchemaVersion) -> _Decode:
+    """A decoder that raises what is wrong with the schema, if there is something."""
+    try:
+        return _of_type(registry, version)
+    except ModuleNotFoundError as error:
+        package = "protobuf" if version.type == "PROTOBUF" else "fastavro"
+        return _failing(f"its schema needs {package}: pip install {package} ({error})")
+    except (MemoryError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        # Libraries raise what they like at a schema that is none.
+        return _failing(f"its schema {version.id} cannot be used: {_text(error)}")
+
+
+def _of_type(registry: Registry, version: SchemaVersion) -> _Decode:
     match version.type:
         case "AVRO":
             from kdump.schemas.avro import avro_decoder
@@ -253,7 +266,7 @@ def _compiled(registry: Registry, version: SchemaVersion) -> Callable[[bytes, in
     raise ValueError(f"schemas of the type {version.type} are unknown")
 
 
-def _protobuf(registry: Registry, version: SchemaVersion) -> Callable[[bytes, int, bytes, int], Any]:
+def _protobuf(registry: Registry, version: SchemaVersion) -> _Decode:
     from kdump.schemas.protobuf import ProtobufFile
 
     file = ProtobufFile(f"schema {version.id}", version.text, references_of(registry, version))
