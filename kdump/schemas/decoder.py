@@ -169,6 +169,9 @@ class SchemaDecoder:
             if len(own) == 1:
                 return own[0], _Doubt()
             where = f"; it is in the contexts {', '.join(one.context for one in others)}" if others else ""
+            if (lost := self._registry.gone.get((DEFAULT_CONTEXT, number))) is not None:
+                subject, version = lost[0].place
+                where = f"; {subject} version {version} had it, and was deleted for good at offset {lost[1]}"
             raise UnknownSchemaError(f"the id {number} is not in the registry{where}")
         if not others:
             return found, _Doubt()

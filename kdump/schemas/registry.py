@@ -116,6 +116,8 @@ class Registry:
         self.contexts: set[str] = {DEFAULT_CONTEXT}
         self.skipped = 0
         """Records that no registry can read."""
+        self.gone: dict[tuple[str, int], tuple[SchemaVersion, int]] = {}
+        """What was deleted for good, by context and id, and the offset that did it; the records may still be there."""
         self.of_karapace = False
         self._of_subject: dict[str, set[int]] = {}
         self._by_id: dict[tuple[str, int], dict[Place, None]] = {}
@@ -159,6 +161,7 @@ class Registry:
         if value is None:
             if before is not None:
                 self._remove(before)
+                self.gone[before.context, before.id] = before, record.offset
                 yield Change("hard-deleted", *place, before=before.id)
             return
         number, text = value.get("id"), value.get("schema")
