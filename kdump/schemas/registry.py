@@ -196,6 +196,9 @@ class Registry:
 
     def _delete_subject(self, value: dict[str, Any], subject: str | None) -> Iterator[Change]:
         subject, last = value.get("subject", subject), value.get("version")
+        if last is None:
+            # Redpanda's registry names none: all are deleted.
+            last = max(self._live.get(str(subject), ()), default=0)
         if not isinstance(subject, str) or not isinstance(last, int):
             self.skipped += 1
             return
