@@ -28,8 +28,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.format.batch import LENGTH_OFFSET, LOG_OVERHEAD, MAX_INT32, MIN_ENTRY_LENGTH, is_read_as_batch
-from kdump.format.batch import parse_header as parse_batch
+from kdump.format.batch import (
+    LENGTH_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAX_INT32,
+    MIN_ENTRY_LENGTH,
+    is_read_as_batch,
+    parse_header,
+)
 from kdump.log.context import FileContext
 from kdump.log.gaps import Gap
 from kdump.log.heads import read_head
@@ -82,6 +89,8 @@ _QUARANTINE: Final = pa.schema(
     ]
 )  # fmt: skip
 _LENGTH: Final = struct.Struct(">i")
+_UNFITTING: Final = "the offsets do not fit those of other batches, or the names of the files"
+_OTHERS_HAVE: Final = "records have offsets that others have"
 Array: TypeAlias = NDArray[Any]
 
 
@@ -253,7 +262,7 @@ class Landing:
         transactions = TransactionReader()
         if is_tangled:
             with read.open() as source:
-                tally.leave_out(source)
+                tally.choose(source)
         context = read.log.context
         found = arrow_rows(
             read.log,
@@ -405,11 +414,11 @@ class _Tally:
         self._range = each
         self._only_committed = only_committed
         self._high = each.base_offset + MAX_INT32 + 1 if each.high is None else each.high
-        # Rows of these batches do not land; None: the offsets rise.
-        self._left_out: Array | None = None
         self._reach = each.reach if each.reach <= self._high else 0
+        # The last row: its offset, and the position of its batch.
         self._last = each.low - 1
         self._last_position = each.first
+        self._chosen: _Chosen | None = None
         self.damage: list[_Damage] = []
         self._counts: Counter[str] = Counter()
 
@@ -431,59 +440,36 @@ class _Tally:
         if at == len(self.damage) or self.damage[at].position != damage.position:
             self.damage.insert(at, damage)
 
-    def leave_out(self, source: Source) -> None:
-        """Decide which batches land, where offsets do not rise: the rising ones with the most records."""
-        from kdump.repair.salvage.choice import heaviest_chain  # needed rarely
-
-        found: list[tuple[int, int, int, int, int]] = []
-        for item in ResyncWalk(source, start=self._range.first).items():
-            if isinstance(item, CheckedChunk):
-                damaged = set(item.damaged)
-                for number, (start, end) in enumerate(item.entries()):
-                    head = read_head(item.data, start, end - start, item.position + start)
-                    if head is not None and number not in damaged:
-                        is_batch = is_read_as_batch(head.magic)
-                        count = parse_batch(item.data, start).record_count if is_batch else 1
-                        # The offset of a message with others inside is that of the last one.
-                        found.append((head.position, head.offset, head.last_offset, max(count, 0), end - start))
-        position, first, last, records, length = np.array(found, np.int64).reshape(-1, 5).T
-        fits = np.flatnonzero((first >= self._range.low) & (first <= last) & (last < self._high))
-        kept = fits[heaviest_chain(first[fits], last[fits], records[fits])]
-        others = np.setdiff1d(np.arange(position.size), kept)
-        self._reach = int(last[kept[-1]]) + 1 if kept.size else 0
-        self._left_out = position[others]
-        what = "the offsets do not fit those of the batches before and after, or the name of the file"
-        for number in others.tolist():
-            own = int(first[number]), int(last[number])
-            self._note(_Damage(int(position[number]), Codes.OFFSET_RANGE, what, int(length[number]), *own))
+    def choose(self, source: Source) -> None:
+        """Decide which batches land, where offsets do not rise."""
+        self._chosen = _Chosen.of(source, self._range, self._high)
+        self._reach = int(self._chosen.last.max(initial=-1)) + 1
+        for damage in self._chosen.left_out:
+            self._note(damage)
 
     def see(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Count the next rows; gives those that land."""
         offset, position = rows["offset"].to_numpy(), rows["position"].to_numpy()
-        if self._left_out is not None:
-            is_kept = ~np.isin(position, self._left_out) & (offset >= self._range.low) & (offset < self._high)
-            # Left out are also offsets of messages inside of others that were there before.
-            highest = np.maximum.accumulate(np.where(is_kept, offset, -1)) if offset.size else offset
-            is_kept &= offset > np.maximum(self._last, np.concatenate(([-1], highest[:-1])))
+        if self._chosen is not None:
+            is_kept = self._chosen.keeps(offset, position)
             self._counts["repeated"] += int(offset.size - is_kept.sum())
+            for place in np.unique(position[~is_kept]).tolist():
+                self._note(_Damage(place, Codes.OFFSET_RANGE, _OTHERS_HAVE))
             rows = rows.filter(pa.array(is_kept))
-            offset, position = offset[is_kept], position[is_kept]
-        if not offset.size:
-            return rows
-        before = np.concatenate(([self._last], offset[:-1]))
-        holes = offset - before - 1
-        if (holes < 0).any() or offset[-1] >= self._high:
-            raise _TangledError(self._range.path)
-        self._see_holes(before, offset, np.concatenate(([self._last_position], position[:-1])), position)
-        self._last, self._last_position = int(offset[-1]), int(position[-1])
+        elif offset.size:
+            before = np.concatenate(([self._last], offset[:-1]))
+            if (offset <= before).any() or offset[-1] >= self._high:
+                raise _TangledError(self._range.path)
+            self._see_holes(before, offset, np.concatenate(([self._last_position], position[:-1])), position)
+            self._last, self._last_position = int(offset[-1]), int(position[-1])
         is_control = pc.fill_null(rows["isControl"], False)
         self._counts["control"] += is_control.true_count
         lands = pc.invert(is_control)
         if self._only_committed:
-            state = rows["txnState"]
-            is_decided = pc.or_(pc.is_null(state), pc.equal(pc.fill_null(state, COMMITTED), COMMITTED))
-            self._counts["aborted"] += pc.and_(lands, pc.invert(is_decided)).true_count
-            lands = pc.and_(lands, is_decided)
+            state = pc.fill_null(rows["txnState"], COMMITTED)
+            is_committed = pc.equal(state, COMMITTED)
+            self._counts["aborted"] += pc.and_(lands, pc.invert(is_committed)).true_count
+            lands = pc.and_(lands, is_committed)
         self._counts["landed"] += lands.true_count
         return rows if lands.true_count == rows.num_rows else rows.filter(lands)
 
@@ -491,10 +477,8 @@ class _Tally:
         """Offsets between records: lost in damage where there is some between them, else missing."""
         size = offset - before - 1
         total = int(size.sum())
-        if not total:
-            return
         self._counts["missing"] += total
-        if not self.damage:
+        if not total or not self.damage:
             return
         holes = np.flatnonzero(size)
         places = np.array([damage.position for damage in self.damage], np.int64)
@@ -510,13 +494,89 @@ class _Tally:
 
     def finished(self) -> Landed:
         """The counts, with what lies after the last row."""
+        every, self.damage = self.damage, [each for each in self.damage if each.position < self._range.tail]
+        if self._chosen is not None and self._chosen.rows:
+            offset, position = (np.concatenate(each) for each in zip(*self._chosen.rows, strict=True))
+            order = np.argsort(offset, kind="stable")
+            offset, position = offset[order], position[order]
+            before = np.concatenate(([self._last], offset[:-1]))
+            beside = np.concatenate(([self._last_position], position[:-1]))
+            self._see_holes(before, offset, np.minimum(beside, position), np.maximum(beside, position))
+            self._last, self._last_position = int(offset[-1]), int(position[-1])
         end = max(self._last + 1, self._reach) if self._range.high is None else self._high
-        tail = self.damage
-        self.damage = [damage for damage in tail if damage.position < self._range.tail]
         self._see_holes(*(np.array([each]) for each in (self._last, end, self._last_position, self._range.tail - 1)))
-        self.damage = tail
+        self.damage = every
         counts = {name: self._counts[name] for name in COUNTS}
         return Landed(self._range.path, end, counts, self._counts["repeated"])
+
+
+class _Chosen:
+    """The batches of a log that land where offsets do not rise, as salvage chooses them; no two have the same offsets.
+
+    ``position`` (rising), ``first``, ``last``: of each, shape (batches,). ``left_out``: the others. ``rows``: offsets
+    and positions of the rows that were kept.
+    """
+
+    def __init__(self, position: Array, first: Array, last: Array, left_out: list[_Damage]) -> None:
+        self._position = position
+        self._first = first
+        self.last = last
+        self.left_out = left_out
+        self.rows: list[tuple[Array, Array]] = []
+        # Of the last row: the number of its batch, and its offset within that.
+        self._newest = -1
+
+    @classmethod
+    def of(cls, source: Source, each: LandRange, high: int) -> _Chosen:
+        """Read the batches of a log."""
+        from kdump.repair.salvage.choice import fitting, heaviest_chain
+        from kdump.repair.salvage.table import BatchArrays
+        from kdump.verify.table import row_dtype
+
+        found: list[tuple[int, int, int, int, int, int]] = []
+        for item in ResyncWalk(source, start=each.first).items():
+            if isinstance(item, CheckedChunk):
+                damaged = set(item.damaged)
+                for number, (start, end) in enumerate(item.entries()):
+                    head = read_head(item.data, start, end - start, item.position + start)
+                    if head is not None and number not in damaged:
+                        count = parse_header(item.data, start).record_count if is_read_as_batch(head.magic) else 1
+                        found.append((head.position, end - start, head.offset, head.last_offset, count, head.magic))
+        rows = np.zeros(len(found), row_dtype())
+        names = ("position", "size", "base_offset", "last_offset", "record_count", "magic")
+        for name, column in zip(names, zip(*found, strict=True), strict=bool(found)):
+            rows[name] = column
+        every = BatchArrays(rows)
+        inside = np.flatnonzero((every.first >= each.low) & (every.first <= every.last) & (every.first < high))
+        kept = inside[heaviest_chain(every.first[inside], every.last[inside], every.records[inside])]
+        others = np.setdiff1d(inside, kept)
+        if others.size:
+            kept = np.union1d(kept, others[fitting(every.part(others), every.part(kept), strictly=False)])
+        left_out = [
+            _Damage(found[number][0], Codes.OFFSET_RANGE, _UNFITTING, *found[number][1:4])
+            for number in np.setdiff1d(np.arange(len(found)), kept).tolist()
+        ]
+        # The name of the next segment may cut a batch. The offset of a message with others inside is that of the last
+        # one, so they are those after the batch before.
+        first, last = every.first[kept], np.minimum(every.last[kept], high - 1)
+        order = np.argsort(first, kind="stable")
+        is_message = rows["magic"][kept] < MAGIC
+        after = np.empty_like(first)
+        after[order] = np.concatenate(([each.low], last[order][:-1] + 1))
+        return cls(every.position[kept], np.where(is_message, after, first), last, left_out)
+
+    def keeps(self, offset: Array, position: Array) -> NDArray[np.bool_]:
+        """Which of the next rows land: those of a chosen batch whose offsets rise within it."""
+        if not offset.size or not self._position.size:
+            return np.zeros(offset.size, np.bool_)
+        number = np.minimum(np.searchsorted(self._position, position), self._position.size - 1)
+        is_kept = (self._position[number] == position) & (self._first[number] <= offset) & (offset <= self.last[number])
+        # Rises from batch to batch, and with the offsets in one.
+        place = np.where(is_kept, (number << 32) + offset - self._first[number], -1)
+        is_kept &= place > np.concatenate(([self._newest], np.maximum(np.maximum.accumulate(place), self._newest)[:-1]))
+        self._newest = max(self._newest, int(place.max()))
+        self.rows.append((offset[is_kept], position[is_kept]))
+        return np.asarray(is_kept)
 
 
 def _by_date(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
