@@ -577,7 +577,4 @@ def _report(done: PipelineRun) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    # Functions that workers run must be those of the package, whatever this file was started as.
-    from kdump.spark.pipeline import main as command
-
-    sys.exit(command())
+    sys.exit(main())
