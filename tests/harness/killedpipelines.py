@@ -6,6 +6,7 @@ executors work may follow; then executors are killed too.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -44,7 +45,7 @@ class KilledPipeline:
         self._work = work
         self.ends = [0] * PARTITIONS
         self._bases = [0] * PARTITIONS
-        self.seconds = 5.0
+        self.seconds = 12.0
 
     def grow(self, batches: int = 150) -> None:
         """Add to all partitions; some roll, and one begins later."""
@@ -75,13 +76,16 @@ class KilledPipeline:
         ) as process:
             if victim is not None:
                 self._kill(process, victim)
-            out, err = process.communicate(timeout=_PATIENCE)
+            _, err = process.communicate(timeout=_PATIENCE)
             with suppress(ProcessLookupError):
                 # Java ends with its driver; a run must not begin before that.
                 os.killpg(process.pid, signal.SIGKILL)
             assert process.returncode in (0, 3, -signal.SIGKILL), err.decode()
             assert victim is not None or process.returncode == 0, err.decode()
-            return f"{victim}: status {process.returncode}, {len(out.splitlines())} batches"
+            state = self.lake / "_checkpoint" / "state.json"
+            batch = json.loads(state.read_text())["batch"] if state.exists() else 0
+            left = "on its way" if (self.lake / "_checkpoint" / "open").exists() else "not begun"
+            return f"killed: {victim}; status {process.returncode}, {batch} batches, the next one is {left}"
 
     def _kill(self, process: subprocess.Popen[bytes], victim: str) -> None:
         begun = self.lake / "_checkpoint" / "open"
