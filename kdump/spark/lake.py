@@ -52,7 +52,13 @@ class Lake:
         from pyarrow.fs import FileSystem
 
         assert self._uri is not None, "a directory of this machine has no store"
-        system, name = FileSystem.from_uri(self._uri.for_pyarrow(self._uri.path))
+        uri = self._uri.for_pyarrow(self._uri.path)
+        try:
+            # A small file of S3 is one request then, and not three.
+            system, name = FileSystem.from_uri(f"{uri}{'&' if self._uri.query else '?'}allow_delayed_open=true")
+        except ValueError:
+            # Another store, or a pyarrow that does not know this.
+            system, name = FileSystem.from_uri(uri)
         return system, name.rstrip("/")
 
     def read(self, name: str) -> bytes | None:
@@ -157,7 +163,7 @@ class Lake:
     @contextlib.contextmanager
     def _errors(self, code: Codes, name: str) -> Iterator[None]:
         """Whatever pyarrow raises has no common base."""
-        path = f"{self.shown}/{encoded(name) if self._uri else name}"
+        path = f"{self.shown}/{'/'.join(map(encoded, name.split('/'))) if self._uri else name}"
         try:
             yield
         except KdumpError:

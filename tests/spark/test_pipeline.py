@@ -18,6 +18,7 @@ from tests.harness.arrowrows import dumped, mapped
 from tests.harness.batches import message, plain_rows, v2_batch
 from tests.harness.captures import FIXTURES, Captures
 from tests.harness.growing import append, batches
+from tests.harness.s3server import ACCESS_KEY, SECRET_KEY, S3Server
 
 if (_missing := why_not()) is not None:
     pytest.skip(_missing, allow_module_level=True)
@@ -432,6 +433,23 @@ def test_a_file_that_changes_while_it_is_read(
     monkeypatch.setattr(pipeline._Pipeline, "_planned", changed)
     assert account(land()) == {"to": 20, "landed": 11, "missing": 9}
     assert len(offsets(lake)) == 11
+
+
+def test_a_store(spark: SparkSession, s3_server: S3Server, tmp_path: Path) -> None:
+    shutil.copytree(SEGMENTS, s3_server.root / tmp_path.name / "logs")
+    keys = f"{ACCESS_KEY}:{SECRET_KEY}"
+    source, target = (s3_server.uri(f"{tmp_path.name}/{name}", keys=keys) for name in ("logs", "lake"))
+    lake = s3_server.root / tmp_path.name / "lake"
+    assert run(spark, source, target).landed == len(table(lake, "records")) == len(expected(SEGMENTS))
+    assert run(spark, source, target).landed == 0
+    # Another attempt was killed, and its task was not at its end.
+    (lake / OPEN_BATCH).write_bytes(b"another")
+    left = lake / "records" / "b00000003-another-500000-0000.parquet"
+    left.write_bytes(b"left")
+    assert run(spark, source, target).landed == 0
+    assert not left.exists()
+    for path in lake.rglob("*"):
+        assert path.is_dir() or SECRET_KEY.encode() not in path.read_bytes()
 
 
 def test_only_one_run_at_a_time(land: Land, logs: Path, lake: Path) -> None:
