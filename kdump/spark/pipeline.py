@@ -472,7 +472,7 @@ def _batches(plans: Sequence[PartitionPlan], most: int, *, cuts: bool) -> Iterat
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command. Returns the exit status: 0 landed, 1 the gate, 2 usage, 3 what cannot be read or written."""
-    parser = _parser()
+    parser = command_parser()
     given = parser.parse_args(arguments)
     try:
         columns = tuple(name for name in given.partition_by.split(",") if name != "none")
@@ -511,7 +511,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
+    """The options of the command."""
     parser = argparse.ArgumentParser(
         "python -m kdump.spark.pipeline",
         usage="%(prog)s [OPTIONS] SOURCE... TARGET",
