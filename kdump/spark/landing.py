@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import struct
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ from kdump.format.batch import (
     is_read_as_batch,
     parse_header,
 )
-from kdump.log.context import FileContext
+from kdump.log.context import FileContext, as_text
 from kdump.log.gaps import Gap
 from kdump.log.heads import read_head
 from kdump.log.named import is_named
@@ -136,7 +136,8 @@ class Landed(NamedTuple):
     """What became of a range.
 
     ``end``: the offset after its last one. ``counts``: of offsets, by COUNTS. ``repeated``: rows whose offset was there
-    before. ``damaged``: damaged places. ``changed``: why nothing could be read.
+    before. ``damaged``: damaged places. ``changed``: what was done to the file since the plan. ``error``: why it cannot
+    be read. With one of these, nothing of the task has landed.
     """
 
     path: str
@@ -145,6 +146,7 @@ class Landed(NamedTuple):
     repeated: int = 0
     damaged: int = 0
     changed: str | None = None
+    error: str | None = None
 
 
 class Checked(NamedTuple):
@@ -194,25 +196,31 @@ class Landing:
         if task.check is not None:
             yield self._checked(lake, task, task.check)
             return
-        tangled: set[int] = set()
+        tangled: set[str] = set()
+        path = ""
         while True:
             sinks = self._sink(lake, task), self._sink(lake, task)
+            done = []
             try:
-                done = [self._land(each, *sinks, is_tangled=n in tangled) for n, each in enumerate(task.ranges)]
+                for each in task.ranges:
+                    path = each.path
+                    done.append(self._land(each, *sinks, is_tangled=path in tangled))
                 self._publish(lake, sinks)
-            except _TangledError as error:
-                tangled.add(next(n for n, each in enumerate(task.ranges) if each.path == error.path))
-            except (ChangedError, DataLossError, KdumpError) as error:
-                if isinstance(error, KdumpError) and error.code is not Codes.MISSING:
+            except _TangledError:
+                tangled.add(path)
+                continue
+            except (ChangedError, DataLossError) as error:
+                done = [Landed(path, changed=str(error))]
+            except KdumpError as error:
+                if error.code is Codes.UNWRITABLE:
                     raise
-                yield Landed(task.ranges[0].path, changed=str(error))
-                return
-            else:
-                yield from done
-                return
+                is_gone = error.code is Codes.MISSING
+                done = [Landed(path, changed=str(error)) if is_gone else Landed(path, error=str(error))]
             finally:
                 for sink in sinks:
                     sink.discard()
+            yield from done
+            return
 
     def _sink(self, lake: Lake, task: LandTask) -> Sink:
         return Sink(lake, f"{prefix_of(self.batch)}{self.token}-{task.number:06d}")
@@ -238,7 +246,7 @@ class Landing:
         sink = self._sink(lake, task)
         found: Counter[str] = Counter()
         errors: Counter[str] = Counter()
-        folders = {group.folder for group in check.groups}
+        folders = {as_text(group.folder) for group in check.groups if group.folder is not None}
         try:
             for rows in read_findings(check, arrow_schema(FINDING), CheckOptions()):
                 for file, severity in zip(rows["file"].to_pylist(), rows["severity"].to_pylist(), strict=True):
@@ -390,10 +398,6 @@ class _OpenFile:
 class _TangledError(Exception):
     """The offsets of a log do not rise, so which batches land must be decided first."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
-
 
 @dataclass(slots=True)
 class _Damage:
@@ -405,6 +409,9 @@ class _Damage:
     length: int | None = None
     first: int | None = None
     last: int | None = None
+
+
+_PLACE: Final = attrgetter("position")
 
 
 class _Tally:
@@ -435,7 +442,7 @@ class _Tally:
         self._note(_Damage(finding.position, finding.code, finding.message, finding.length, first, last))
 
     def _note(self, damage: _Damage) -> None:
-        at = bisect_left(self.damage, damage.position, key=attrgetter("position"))
+        at = bisect_left(self.damage, damage.position, key=_PLACE)
         # What is wrong with several records of a batch is one place.
         if at == len(self.damage) or self.damage[at].position != damage.position:
             self.damage.insert(at, damage)
@@ -459,7 +466,7 @@ class _Tally:
         elif offset.size:
             before = np.concatenate(([self._last], offset[:-1]))
             if (offset <= before).any() or offset[-1] >= self._high:
-                raise _TangledError(self._range.path)
+                raise _TangledError
             self._see_holes(before, offset, np.concatenate(([self._last_position], position[:-1])), position)
             self._last, self._last_position = int(offset[-1]), int(position[-1])
         is_control = pc.fill_null(rows["isControl"], False)
@@ -478,17 +485,21 @@ class _Tally:
         size = offset - before - 1
         total = int(size.sum())
         self._counts["missing"] += total
-        if not total or not self.damage:
+        if not total:
+            return
+        least, most = int(from_position.min()), int(position.max())
+        here = self.damage[bisect_left(self.damage, least, key=_PLACE) : bisect_right(self.damage, most, key=_PLACE)]
+        if not here:
             return
         holes = np.flatnonzero(size)
-        places = np.array([damage.position for damage in self.damage], np.int64)
+        places = np.array([damage.position for damage in here], np.int64)
         start = np.searchsorted(places, from_position[holes])
         end = np.searchsorted(places, position[holes], side="right")
         for number in np.flatnonzero(end > start).tolist():
             hole = holes[number]
             self._counts["missing"] -= int(size[hole])
             self._counts["quarantined"] += int(size[hole])
-            for damage in self.damage[start[number] : end[number]]:
+            for damage in here[start[number] : end[number]]:
                 if damage.code is not Codes.OFFSET_RANGE:
                     damage.first, damage.last = int(before[hole]) + 1, int(offset[hole]) - 1
 

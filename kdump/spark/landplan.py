@@ -5,7 +5,6 @@ A partition is known by the place up to which it has landed (``positions``), and
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -160,8 +159,3 @@ def part_known(plan: PartitionPlan, following: LandRange) -> Known:
     topic_id = plan.known.place.get("topic_id")
     place = StreamPosition(following.base_offset, 0, following.base_offset, topic_id=topic_id)
     return Known(place.to_json(), following.low)
-
-
-def directory_of(each: LandRange) -> str:
-    """The partition directory of a range."""
-    return os.path.dirname(each.path)

@@ -20,7 +20,7 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -34,6 +34,7 @@ from kdump import __version__
 from kdump.codes import Codes, KdumpError
 from kdump.inputs import inputs_of
 from kdump.log import files
+from kdump.log.context import as_text
 from kdump.log.names import parse_partition_directory
 from kdump.payloads.choice import DecoderChoice
 from kdump.spark.lake import Lake
@@ -231,8 +232,8 @@ class _Account:
         is_begun = not self.ranges or self.ranges[0] is plan.ranges[0]
         again = max(0, (plan.previous or 0) - plan.first) if is_begun else 0
         return {
-            "directory": plan.directory,
-            "topic": topic,
+            "directory": as_text(plan.directory),
+            "topic": None if topic is None else as_text(topic),
             "partition": partition,
             "from": self.first,
             "to": self.end,
@@ -243,7 +244,7 @@ class _Account:
             "pendingBytes": plan.pending,
             "errors": self.errors,
             "held": self.is_held,
-            "notes": plan.notes if is_begun else [],
+            "notes": list(map(as_text, plan.notes)) if is_begun else [],
         }
 
 
@@ -268,19 +269,27 @@ class _Pipeline:
     def run(self) -> PipelineRun:
         """All batches of one run; at least one."""
         rows: list[dict[str, Any]] = []
-        for _ in range(_ATTEMPTS):
-            logs, unchanged, plans = self._planned()
-            errors = [plan.error for plan in plans if plan.error is not None]
+        unreadable: dict[str, str] = {}
+        attempts = 0
+        while True:
+            errors, logs, unchanged, plans = self._planned(unreadable)
             batches = _batches(
-                plans, self._options.batch_bytes or _CORE_BYTES * self._cores, cuts=self._options.fail_on == "never"
+                plans,
+                self._options.batch_bytes or _CORE_BYTES * self._cores,
+                cuts=self._options.fail_on == "never",
             )
             try:
                 rows.extend(self._batch(accounts, logs, unchanged) for accounts in [*batches] or [[]])
-                return PipelineRun(rows, errors)
             except _SourceChangedError as error:
-                changed = error
+                attempts += not error.unreadable
+                if attempts == _ATTEMPTS:
+                    what = f"files change again and again while they are read: {error}"
+                    raise KdumpError(Codes.UNREADABLE, what) from None
+                unreadable |= error.unreadable
                 self._discard()
-        raise KdumpError(Codes.UNREADABLE, f"files change again and again while they are read: {changed}")
+                continue
+            errors += (plan.error for plan in plans if plan.error is not None)
+            return PipelineRun(rows, [*errors, *unreadable.values()])
 
     def _begun(self) -> _State:
         """The checkpoint, after what another run left unfinished was finished or removed."""
@@ -306,28 +315,31 @@ class _Pipeline:
                     self._lake.remove(name)
         self._lake.remove(OPEN_BATCH)
 
-    def _planned(self) -> tuple[dict[str, PartitionLog], int, list[PartitionPlan]]:
-        """All partitions, how many of them have no news, and the plans of the others."""
-
-        def fail(error: KdumpError) -> None:
-            raise error
-
+    def _planned(
+        self, unreadable: Collection[str]
+    ) -> tuple[list[str], dict[str, PartitionLog], int, list[PartitionPlan]]:
+        """What of SOURCE cannot be listed, all partitions, how many have no news, and the plans of the others."""
+        errors: list[KdumpError] = []
         for path in self._given:
             files.strip_credentials(path)
-        logs = {name: log for name, log in list_partitions(self._paths, Wanted(), fail).items() if log.bases}
+        listed = list_partitions(self._paths, Wanted(), errors.append)
+        logs = {name: log for name, log in listed.items() if log.bases}
+        if errors and not logs:
+            raise errors[0]
         known = self._state.partitions
         news = [
             (log, known.get(name))
             for name, log in logs.items()
             if name not in known or known[name].seen is None or known[name].seen != seen_files(log)
         ]
-        tasks = [news[start : start + _PLANS_A_TASK] for start in range(0, len(news), _PLANS_A_TASK)]
+        items = [item for item in news if item[0].directory not in unreadable]
+        tasks = [items[start : start + _PLANS_A_TASK] for start in range(0, len(items), _PLANS_A_TASK)]
         function = partial(plan_partition, only_committed=self._options.isolation == ISOLATIONS[1])
         plans: list[PartitionPlan] = list(
             on_spark(self._spark, tasks, Work(function, PLANS.pack, PLANS.unpack, self._place()))
         )
         gone = [PartitionPlan(name, [], notes=["the partition is not there any more"]) for name in known.keys() - logs]
-        return logs, len(logs) - len(news), [*plans, *gone]
+        return list(map(str, errors)), logs, len(logs) - len(news), [*plans, *gone]
 
     def _place(self) -> Workplace:
         return Workplace.of(self._paths)
@@ -353,34 +365,43 @@ class _Pipeline:
             checks = []
             errors = {directory: count for each in checked for directory, count in each.errors.items()}
             for account in accounts:
-                account.is_held = bool(errors.get(account.plan.directory))
+                account.is_held = bool(errors.get(as_text(account.plan.directory)))
         ranges = [each for account in accounts if not account.is_held for each in account.ranges]
         tasks = packed(ranges, task_bytes=TASK_BYTES, open_cost=OPEN_COST)
         lands = [LandTask(_FIRST_LAND + number, tuple(task)) for number, task in enumerate(tasks)]
         done = list(self._work(landing, [*checks, *lands]))
         checked += (each for each in done if isinstance(each, Checked))
         landed = {each.path: each for each in done if isinstance(each, Landed)}
+        unreadable = {os.path.dirname(path): each.error for path, each in landed.items() if each.error is not None}
         changed = [each.changed for each in landed.values() if each.changed is not None]
-        if changed:
-            raise _SourceChangedError(changed[0])
+        if unreadable or changed:
+            raise _SourceChangedError("; ".join(changed[:1]), unreadable)
         errors = {directory: count for each in checked for directory, count in each.errors.items()}
         for account in accounts:
-            account.errors = errors.get(account.plan.directory, 0)
+            account.errors = errors.get(as_text(account.plan.directory), 0)
             account.landed = [] if account.is_held else [landed[each.path] for each in account.ranges]
         partitions = [account.row() for account in accounts if account.ranges or account.plan.notes]
         row = {
-            "batch": batch, "run": self._run, "startedAt": began, "endedAt": datetime.now(UTC), "source": self._paths,
-            "options": json.dumps(asdict(self._options)), "kdump": __version__, "spark": self._spark.version,
-            "partitionsSeen": len(logs), "partitionsUnchanged": unchanged,
-            "segmentsSeen": sum(len(log.bases) for log in logs.values()), "segmentsRead": len(ranges),
+            "batch": batch,
+            "run": self._run,
+            "startedAt": began,
+            "endedAt": datetime.now(UTC),
+            "source": list(map(as_text, self._paths)),
+            "options": json.dumps(asdict(self._options)),
+            "kdump": __version__,
+            "spark": self._spark.version,
+            "partitionsSeen": len(logs),
+            "partitionsUnchanged": unchanged,
+            "segmentsSeen": sum(len(log.bases) for log in logs.values()),
+            "segmentsRead": len(ranges),
             "bytesRead": sum(each["bytes"] for each in partitions),
             **{name: sum(each[name] for each in partitions) for name in (*COUNTS, "again", "repeated")},
             "damagedPlaces": sum(each.damaged for each in landed.values()),
             "findings": sum(each.findings for each in checked),
             "errors": sum(sum(each.errors.values()) for each in checked),
-            "notes": [account.plan.error for account in accounts if account.plan.error is not None],
+            "notes": [as_text(account.plan.error) for account in accounts if account.plan.error is not None],
             "partitions": partitions,
-        }  # fmt: skip
+        }
         self._write_run(row, token)
         after = replace(self._state, batch=batch, partitions=dict(self._state.partitions))
         for account in accounts:
@@ -440,7 +461,11 @@ class _Pipeline:
 
 
 class _SourceChangedError(Exception):
-    """A file changed while it was read."""
+    """A file changed while it was read, or cannot be read: partitions with the reason."""
+
+    def __init__(self, message: str, unreadable: dict[str, str]) -> None:
+        super().__init__(message)
+        self.unreadable = unreadable
 
 
 class _SizedGroup(NamedTuple):

@@ -424,8 +424,8 @@ def test_a_file_that_changes_while_it_is_read(
     planned = pipeline._Pipeline._planned
     changes = iter([v2_batch(plain_rows(2)[1:], base_offset=0, last_offset_delta=9)])
 
-    def changed(self: Any) -> Any:
-        found = planned(self)
+    def changed(self: Any, unreadable: Any) -> Any:
+        found = planned(self, unreadable)
         for data in changes:
             (logs / "t-0" / f"{0:020}.log").write_bytes(data)
         return found
@@ -450,6 +450,39 @@ def test_a_store(spark: SparkSession, s3_server: S3Server, tmp_path: Path) -> No
     assert not left.exists()
     for path in lake.rglob("*"):
         assert path.is_dir() or SECRET_KEY.encode() not in path.read_bytes()
+
+
+def test_what_cannot_be_read_keeps_nothing_else_back(land: Land, logs: Path, lake: Path, tmp_path: Path) -> None:
+    append(logs / "t-0", 0, batches(0, 10))
+    append(logs / "t-0", 10, batches(10, 20))
+    append(logs / "good-0", 0, batches(0, 4))
+    outside = tmp_path / "outside"
+    (logs / "t-0" / f"{0:020}.log").rename(outside)
+    (logs / "t-0" / f"{0:020}.log").symlink_to(outside)
+    done = land()
+    assert done.status == 3
+    assert str(logs / "t-0" / f"{0:020}.log") in done.errors[0]
+    assert offsets(lake) == [("good", number) for number in range(4)]
+    (logs / "t-0" / f"{0:020}.log").unlink()
+    outside.rename(logs / "t-0" / f"{0:020}.log")
+    assert (land().landed, land().landed) == (20, 0)
+
+
+def test_names_that_are_no_utf8(land: Land, logs: Path, lake: Path) -> None:
+    append(logs / os.fsdecode(b"caf\xe9-0"), 0, batches(0, 4))
+    flip_bit(logs / os.fsdecode(b"caf\xe9-0") / f"{0:020}.log", 70)
+    done = land(partition_by=("topic",), fail_on="error")
+    assert done.status == 1
+    assert done.held == [f"{logs}/caf\ufffd-0"]
+    assert not table(lake, "records")
+
+
+def test_logs_outside_of_a_partition_directory(land: Land, logs: Path, lake: Path) -> None:
+    append(logs / "plain", 0, batches(0, 4))
+    assert land(logs / "plain", partition_by=("topic", "partition")).landed == 4
+    assert (lake / "records" / "topic=__HIVE_DEFAULT_PARTITION__").is_dir()
+    assert [row["topic"] for row in table(lake, "records")] == [None] * 4
+    assert land(logs / "plain" / f"{0:020}.log", partition_by=("topic", "partition")).landed == 0
 
 
 def test_only_one_run_at_a_time(land: Land, logs: Path, lake: Path) -> None:
@@ -478,6 +511,10 @@ def test_the_command(spark: SparkSession, logs: Path, lake: Path, capsys: pytest
     assert "held back" in capsys.readouterr().out
     assert main([str(logs / "nothing"), str(lake), "--partition-by", "none"]) == 3
     assert "no such file or directory" in capsys.readouterr().err
+    assert main([str(logs / "nothing"), str(logs), str(lake), "--partition-by", "none"]) == 3
+    told = capsys.readouterr()
+    assert told.out.startswith("batch 3: 0 records landed of 1 partition with news")
+    assert "no such file or directory" in told.err
     (logs / "file").write_bytes(b"")
     assert main([str(logs), str(logs / "file")]) == 3
     assert str(logs / "file") in capsys.readouterr().err
