@@ -51,7 +51,7 @@ from kdump.verify.siblings import (
 from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.wire.compression import DEFAULT_LIMIT
-from kdump.worlds import World, world_of_log, world_of_store
+from kdump.worlds import World, world_of_log, world_of_store, world_of_topic
 
 _ANNOUNCED: Final = 64
 """Partitions that are listed together."""
@@ -94,6 +94,13 @@ class WorldStoreChecks(Protocol):
 
     def checked(self, path: str, items: Iterator[Item], options: CheckOptions) -> Iterator[Item]:
         """What was found there as in any store, and what the world knows besides. Raises KdumpError."""
+
+
+class WorldTopicChecks(Protocol):
+    """What is wrong with a topic in which the software of a world keeps what it knows: the module ``topic``."""
+
+    def check_partition(self, logs: Sequence[str]) -> Iterator[Finding]:
+        """Check what the logs of a partition say. What cannot be read is told elsewhere."""
 
 
 class Judge(Protocol):
@@ -192,6 +199,7 @@ class Verification:
                         extent = item
                     case _:
                         yield item
+            yield from _topic_findings(partition)
             name = parse_partition_directory(os.path.basename(partition.path))
             if name is None or partition.is_given:
                 continue
@@ -275,6 +283,15 @@ class Verification:
         for finding in found:
             yield counted(finding, path, counts)
         yield SegmentSummary(path, len(data), None, None, None, counts, None)
+
+
+def _topic_findings(partition: PartitionFolder) -> Iterator[Finding]:
+    """What the software of a world would say of a topic in which it keeps what it knows."""
+    name = parse_partition_directory(os.path.basename(files.absolute(partition.path)))
+    world = None if name is None else world_of_topic(name[0])
+    if world is not None:
+        checks: WorldTopicChecks = world.answer("topic")
+        yield from checks.check_partition(partition.paths)
 
 
 def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Iterator[Finding]:

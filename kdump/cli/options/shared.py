@@ -149,6 +149,37 @@ class TierArguments(Arguments):
     )
 
 
+class SchemaArguments(Arguments):
+    """The option that says where the schemas of keys and values are."""
+
+    schemas: str | None = option(
+        OptionGroup.READ,
+        "--schemas PATH",
+        "The topic of the schema registry (_schemas-0), or a log directory or bucket with it: values are decoded.",
+        """
+        The partition in which a schema registry keeps its schemas, by default *_schemas-0*, or a log directory or
+        bucket that holds it. Values are decoded with them, and keys that name a schema. See `VALUES BY A SCHEMA` in
+        kdump(1).
+        """,
+    )
+
+
+def flatten_option(needs: tuple[str, ...]) -> Any:
+    """The option that makes columns of decoded contents; ``needs``: the outputs that have such."""
+    return option(
+        OptionGroup.OUTPUT,
+        "--flatten",
+        "With Arrow or Parquet: the fields of decoded keys and values as columns of their own.",
+        """
+        In place of *decodedKey* and *decodedValue* write the fields of all schemas that the logs use, as columns
+        *key.FIELD* and *value.FIELD* of their types, beside *keySchemaId* and *valueSchemaId*. A field that a schema
+        does not have is null; one that two schemas have with types of which none holds the other is JSON text. The
+        logs are read twice.
+        """,
+        needs=needs,
+    )
+
+
 def _tell_tier(bucket: str | None) -> str | None:
     tiers.tell(tiers.given()._replace(bucket=bucket))
     return bucket
