@@ -89,6 +89,20 @@ class TimeRange(click.ParamType[Range]):
             return self.fail(str(error), param, ctx)
 
 
+class TimeBound(click.ParamType[str]):
+    """One bound of a ``TimeRange``. The value stays text, as a time of day needs the other bound."""
+
+    name = "TIME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Usage error for anything else."""
+        text = str(value)
+        if ".." in text or not text:
+            self.fail(f"'{text}' is not one time (--time takes T1..T2)", param, ctx)
+        TimeRange(takes_clock=True).convert(f"{text}..", param, ctx)
+        return text
+
+
 def _clock_range(first: str, end: str) -> Range:
     """Bounds of which one or both are times of day. Raises ValueError."""
     clocks = ClockRange(_after_midnight(first), _after_midnight(end))

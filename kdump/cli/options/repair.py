@@ -10,8 +10,13 @@ import click
 
 from kdump.cli.conflicts import EVERYWHERE, Conflict, each_other
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import LogArguments, ReadingArguments, TopicArguments, broker_version_option
-from kdump.cli.params import OutputFormat
+from kdump.cli.options.shared import (
+    LogArguments,
+    ReadingArguments,
+    TopicArguments,
+    broker_version_option,
+    output_options,
+)
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
 from kdump.repair.salvage.pieces import TxnPolicy
 
@@ -130,6 +135,14 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         type=PATH,
         multiple=True,
     )
+    dry_run: bool = option(
+        OptionGroup.WRITE,
+        "--dry-run",
+        "Print the plan and change nothing, as without -o and --in-place: the default.",
+        "Print the plan and change nothing. This is the default, as long as you do not give `-o` or --in-place.",
+        excludes=("-o", "--in-place", "--undo", "--finish"),
+        message="--dry-run is the default: kdump prints the plan and changes nothing, as long as {other} is not given",
+    )
     destination: str | None = option(
         OptionGroup.WRITE,
         "-o, --output-dir DIR",
@@ -179,9 +192,7 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         "With `-o`: replace files that exist. A directory is never replaced.",
         needs=("-o",),
     )
-    output: str = option(
-        OptionGroup.OUTPUT,
-        "--output",
+    output: str = output_options(
         "Text for people, or one JSON object per partition.",
         """
         `text` (the default), or `jsonl`: a JSON object in one line for each partition or segment, with the members type
@@ -196,8 +207,7 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         notTaken lists what kdump did not trust in copies. With --finish there is an object for each partition with the
         members type (`finished`), path and manifests.
         """,
-        type=OutputFormat(["text", "jsonl"]),
-        default="text",
+        ["text", "jsonl"],
     )
     first_segment: bool = option(
         OptionGroup.KNOWN,

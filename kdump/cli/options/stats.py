@@ -16,8 +16,9 @@ from kdump.cli.options.shared import (
     TierArguments,
     TopicArguments,
     broker_version_option,
+    output_options,
 )
-from kdump.cli.params import ByParam, Moment, OutputFormat, WhatIf, WhatIfParam
+from kdump.cli.params import ByParam, Moment, WhatIf, WhatIfParam
 
 
 class StatsArguments(
@@ -102,14 +103,11 @@ class StatsArguments(
         "Show the first offset at or after *TIME* in each partition; see `OFFSETS FOR A TIME`.",
         type=Moment(),
     )
-    output: str = option(
-        OptionGroup.OUTPUT,
-        "--output",
+    output: str = output_options(
         "A human-readable page, or JSON lines. With --offsets-for also reset-csv: offsets for "
         "kafka-consumer-groups.sh --from-file.",
         "`table` (the default), `jsonl`, or with --offsets-for `reset-csv`; see `OUTPUT FORMATS`.",
-        type=OutputFormat(["table", "jsonl", "reset-csv"]),
-        default="table",
+        ["table", "jsonl", "reset-csv"],
     )
     html: str | None = option(
         OptionGroup.OUTPUT,
