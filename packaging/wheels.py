@@ -30,8 +30,8 @@ LONGEST = 300
 def missing(python: str, machine: str, required: list[str]) -> str:
     """What pip says where something has no wheel; empty: everything has one."""
     tags = [word for tag in MACHINES[machine] for word in ("--platform", tag)]
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--target", "unused"]
-    command += ["--only-binary", ":all:", "--implementation", "cp", "--python-version", python, *tags, *required]
+    options = "--quiet --dry-run --ignore-installed --target unused --only-binary :all: --implementation cp".split()
+    command = [sys.executable, "-m", "pip", "install", *options, "--python-version", python, *tags, *required]
     run = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
     return "" if run.returncode == 0 else run.stderr.strip() or f"pip ended with {run.returncode}"
 
