@@ -30,9 +30,9 @@ LONGEST = 300
 def missing(python: str, machine: str, required: list[str]) -> str:
     """What pip says where something has no wheel; empty: everything has one."""
     tags = [word for tag in MACHINES[machine] for word in ("--platform", tag)]
-    options = "--quiet --dry-run --ignore-installed --target unused --only-binary :all: --implementation cp".split()
-    command = [sys.executable, "-m", "pip", "install", *options, "--python-version", python, *tags, *required]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
+    asked = ["--python-version", python, "--implementation", "cp", "--only-binary", ":all:", *tags, *required]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--target", "no"]
+    run = subprocess.run([*command, *asked], capture_output=True, text=True, timeout=LONGEST, check=False)
     return "" if run.returncode == 0 else run.stderr.strip() or f"pip ended with {run.returncode}"
 
 
