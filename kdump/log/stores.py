@@ -25,7 +25,7 @@ from kdump.log.source import Source
 from kdump.log.uris import Uri, encoded, parse_uri
 from kdump.worlds import world_of_store
 
-_NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kafka-kdump[parquet]'"
+_NEEDS: Final = "a path with a scheme needs pyarrow: pip install pyarrow"
 
 
 class Store(ABC):

@@ -368,7 +368,7 @@ class DumpArguments(
         human-readable. `arrow`: an Arrow IPC stream. `parquet`: a Parquet file, compressed with zstd. Arrow and Parquet
         have the columns and values of JSON lines: `offset` and `timestamp` are int64, `key` and `value` are binary,
         `headers` are lists of (key, value), and `control`, `decodedKey` and `decodedValue` are JSON text. They hold the
-        rows of logs only, go to a file or a pipe, and need pyarrow, from the extra *kafka-kdump[parquet]*. See `OUTPUT
+        rows of logs only, go to a file or a pipe, and need pyarrow (`pip install pyarrow`). See `OUTPUT
         FORMATS`. Some options of the Java tool only make sense for its text (decoder classes, --skip-record-metadata,
         those for indexes). With another output they are a usage error.
         """,

@@ -118,7 +118,7 @@ class StatsArguments(
         timestamps along the offsets, and damage on a map of the files. The report is one file of about 5 MB that a
         browser shows without a network, in light or dark as the reader prefers. It replaces an older report, but no
         other file. If *FILE* is a link, the link stays, and the file that it points to gets the report. This option
-        needs plotly: `pip install 'kafka-kdump[html]'`.
+        needs plotly: `pip install plotly`.
         """,
         type=PATH,
         excludes=("--what-if", "--offsets-for"),
