@@ -278,6 +278,7 @@ def inputs_of(
         apart: what --tier joins are two inputs, the files of the broker and those of the bucket.
     """
     found: list[Input] = []
+    told: set[str] = set()
     for given in paths:
         path = files.strip_credentials(os.fspath(given))
         try:
@@ -288,7 +289,11 @@ def inputs_of(
             parts = (part for one in fitting for part in (tiers.apart(one) if apart else (one,)))
             found += (resolve(part, world, is_named=is_named) for part in parts)
         except KdumpError as error:
-            on_error(error.located(path))
+            # A bucket that is not there is told once, not with every PATH.
+            located = error.located(path)
+            if str(located) not in told:
+                told.add(str(located))
+                on_error(located)
     return found if choice is None or choice.is_all else list(_chosen(found, choice, world, on_error))
 
 

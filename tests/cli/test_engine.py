@@ -312,7 +312,11 @@ def test_what_is_missing_is_one_line(log: Path, tmp_path: Path, hidden: tuple[st
 def test_a_master_without_spark(log: Path, tmp_path: Path) -> None:
     environment = without("pyspark", folder=tmp_path)
     status, lines, errors = verified("--master", "yarn", log.name, environment=environment, folder=tmp_path)
-    assert (status, lines, errors) == (UNREADABLE, [], ["kdump: Spark needs pyspark: pip install pyspark pandas pyarrow"])
+    assert (status, lines, errors) == (
+        UNREADABLE,
+        [],
+        ["kdump: Spark needs pyspark: pip install pyspark pandas pyarrow"],
+    )
 
 
 def test_connect_needs_no_java_but_its_own_packages(monkeypatch: pytest.MonkeyPatch) -> None:

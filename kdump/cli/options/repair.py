@@ -17,8 +17,11 @@ from kdump.cli.options.shared import (
     broker_version_option,
     output_options,
 )
+from kdump.codes import KdumpError
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
+from kdump.log.files import strip_credentials
 from kdump.repair.salvage.pieces import TxnPolicy
+from kdump.worlds import world_of_store
 
 SALVAGE_OPTIONS: Final = ("--deep", "--hold-offsets", "--no-hold-offsets", "--txn", "--correct", "--from")
 
@@ -28,6 +31,10 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
 
     conflicts: ClassVar[tuple[Conflict, ...]] = (
         *each_other("--like-broker", "--salvage", "--indexes"),
+        Conflict(
+            excludes=("a bucket",),
+            message="{other} is a bucket, which is only read: repair what kdump convert {other} -o DIR takes out of it",
+        ),
         Conflict(excludes=("an empty path",), message="a path is empty"),
         Conflict(
             excludes=("-o names a format",),
@@ -283,4 +290,16 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         destination = self.destination
         named = (destination, self.manifest, self.backup_dir, *self.replicas, *self.paths)
         is_format = destination in ("jsonl", "json", "text") and not os.path.isdir(destination)
-        return {"an empty path": "" in named, "-o names a format": is_format and destination}
+        return {
+            "an empty path": "" in named,
+            "-o names a format": is_format and destination,
+            "a bucket": next(filter(_is_bucket, self.paths), None),
+        }
+
+
+def _is_bucket(path: str) -> bool:
+    try:
+        return world_of_store(strip_credentials(path)) is not None
+    except KdumpError:
+        # Whoever opens it tells why it cannot be read.
+        return False

@@ -36,6 +36,11 @@ class VerifyArguments(TierArguments, TopicArguments, LogArguments, ColorArgument
             "--max-decompressed-size",
             excludes=("--startup",),
         ),
+        Conflict(
+            "--tier",
+            excludes=("--startup",),
+            message="a broker starts on what its log directory has: --tier does not go with --startup",
+        ),
     )
 
     paths: tuple[str, ...] = argument("PATH...", many=True, type=PATH)
