@@ -33,8 +33,14 @@ class OffsetRange(click.ParamType[Range]):
             return Range(int(str(value)), int(str(value)) + 1)
         match = re.fullmatch(r"(-?\d{1,1024})?:(-?\d{1,1024})?", str(value))
         if match is None:
-            self.fail(f"'{value}' is not A:B (either may be left out), nor one offset", param, ctx)
+            self.fail(f"'{value}' is not A:B (either may be left out), nor one offset{_colon(str(value))}", param, ctx)
         return _noted(Range(*(None if bound is None else int(bound) for bound in match.groups())), value, ctx)
+
+
+def _colon(text: str) -> str:
+    """What somebody meant who wrote a range in another way; empty: nobody knows."""
+    match = re.fullmatch(r"(\d*)(?:-|\.\.|,|\.\.\.)(\d*)", text)
+    return "" if match is None else f"; {match[1]}:{match[2]} is such a range"
 
 
 class FilePosition(click.ParamType[int]):

@@ -151,7 +151,13 @@ OPTIONS: Final = (
     ),
     _words("--yaml --yml", "--json", "kdump dump --json PATH"),
     _words(
-        "--format --output-format --fmt --report-format -o --out --output-file --outfile --report --write --save",
+        "--format --output-format --fmt --report-format --as-format --formatted --output-type",
+        "kdump convert SRC --to csv -o DST",
+        "kdump dump --output csv PATH",
+        "--output",
+    ),
+    _words(
+        "-o --out --output-file --outfile --out-file --output-path --report --write --save",
         "kdump dump --output csv PATH",
         "kdump verify --output junit PATH",
         "kdump convert SRC --to csv -o DST",
@@ -233,16 +239,18 @@ OPTIONS: Final = (
     ),
     _words(
         "--grep --search --find --contains --match --filter --pattern --regex --regexp --where --query -e "
-        "-g --value-filter --value-regex --body-filter",
+        "-g --value-filter --value-regex --body-filter --value-contains --contains-value",
         "kdump dump --value RE PATH",
     ),
-    _words("--key-filter --key-regex --key-pattern --by-key -k", "kdump dump --key RE PATH"),
+    _words(
+        "--key-filter --key-regex --key-pattern --by-key --key-contains --contains-key -k", "kdump dump --key RE PATH"
+    ),
     _words(
         "--print-key --print-keys --show-key --show-keys --key-only --keys --with-keys --print-value "
         "--print-values --show-value --show-values --print-headers --show-headers --print-timestamp "
         "--show-timestamp --print-offset --print-partition --with-headers --with-values --property "
         "--formatter --separator --delimiter --key-separator --keys-only --values-only --values "
-        "--no-headers",
+        "--no-headers --no-header --with-key --with-value --include-headers --include-key",
         "kdump dump --format STRING PATH",
         "kdump dump --json --records PATH",
         remark=r"such as '%o %k %v\n'",
@@ -255,16 +263,19 @@ OPTIONS: Final = (
     _words(
         "--key-deserializer --key-format --key-type --decode-key --key-schema --key-encoding",
         "kdump dump --key-decoder NAME PATH",
+        remark="text, hex, base64, json, int32, int64, float64, uuid or that of a plugin",
     ),
     _words(
         "--value-deserializer --value-format --value-type --deserializer --decode-value --avro --proto "
         "--protobuf --schema --schema-registry --decoder --value-encoding --json-schema --encoding --utf8 "
         "--utf-8 --hex --base64",
         "kdump dump --value-decoder NAME PATH",
+        remark="text, hex, base64, json, int32, int64, float64, uuid or that of a plugin",
     ),
     _words("--group-id --consumer-group --groups --consumer", "kdump dump --group NAME PATH", "kdump state PATH"),
     _words(
-        "--lag --committed-offsets --consumer-offsets --list-groups --describe --metadata-file --cluster-state",
+        "--lag --committed-offsets --consumer-offsets --list-groups --describe --metadata-file --cluster-state "
+        "--consumer-groups --list-offsets",
         "kdump state PATH",
     ),
     _words("--pid --producer", "kdump dump --producer-id N PATH"),
@@ -308,7 +319,8 @@ OPTIONS: Final = (
         "kdump verify --deep PATH",
     ),
     _words(
-        "--all --all-partitions --everything --all-topics --include-all -a --siblings",
+        "--all --all-partitions --everything --all-topics --include-all -a --siblings "
+        "--checkpoints --snapshots --with-indexes",
         "--all-files",
         "kdump convert LOGDIR --to parquet -o DST",
         "kdump diff LOGDIR LOGDIR",
@@ -345,7 +357,7 @@ OPTIONS: Final = (
     ),
     _words("--backup --keep-backup --save-backup --no-backup", "kdump repair --in-place --backup-dir DIR PATH"),
     _words(
-        "--plan --what-if --simulate --preview --dryrun --noop --no-op --dry-run --check-only --pretend",
+        "--plan --what-if --simulate --preview --dryrun --noop --dry --no-op --dry-run --check-only --pretend",
         "--dry-run",
         "--startup",
         "kdump repair --dry-run PATH",
@@ -424,6 +436,14 @@ OPTIONS: Final = (
     ),
     _words("--explain --hexdump --raw -x", "kdump explain PATH POSITION"),
     _words("--man --manual", "kdump man dump"),
+    _words("-V --version-info", "kdump --version"),
+    _words("--help-all --usage -? -H --examples", "kdump --help"),
+    _words("--undo-repair --rollback --revert", "kdump repair --undo MANIFEST"),
+    _words("--print-batches --batch --batches-only", "kdump dump --batches --json PATH"),
+    _words("--segments --per-segment --by-segment", "--by segment", "kdump stats --by segment PATH"),
+    _words("--leader-epoch --epochs", "kdump stats --by leader-epoch PATH"),
+    _words("--compact --pretty-json --minify", "--json", "kdump dump --json PATH"),
+    _words("--why --what-is-wrong", "kdump explain PATH POSITION"),
 )
 """Unknown options."""
 
@@ -452,6 +472,8 @@ def option_hint(typed: str, context: click.Context) -> str:
         return f"It follows the command: kdump {others[0]} {word}"
     row = _row(OPTIONS, word)
     answer = None if row is None else own_answer(row, context.info_name or "", own)
+    if answer == "--output":
+        answer += f" {'|'.join(_outputs(context.command))}"
     if answer is None and others:
         return f"Use: kdump {f' {word}, or: kdump '.join(others)} {word}"
     if row is not None:
@@ -465,9 +487,8 @@ def output_hint(word: str, context: click.Context) -> str:
     """What writes the format that is called so, as in ``dump -f csv``; empty where it is no format."""
     wanted = {"json": "jsonl"}.get(word, word)
     for name, command in (context.info_name, context.command), *_commands(context):
-        for parameter in command.params:
-            if "--output" in parameter.opts and wanted in getattr(parameter.type, "choices", ()):
-                return f"Use: kdump {name} --output {wanted} PATH"
+        if wanted in _outputs(command):
+            return f"Use: kdump {name} --output {wanted} PATH"
     return ""
 
 
@@ -491,6 +512,12 @@ def own_answer(row: Words, command: str, own: Sequence[str]) -> str | None:
         elif rest.partition(" ")[0] in (command, "{}"):
             return answer.format(command)
     return None
+
+
+def _outputs(command: click.Command) -> Sequence[str]:
+    """What ``--output`` of a command takes."""
+    types = (one.type for one in command.params if "--output" in one.opts)
+    return next((type.choices for type in types if isinstance(type, click.Choice)), ())
 
 
 def option_names(command: click.Command) -> list[str]:
