@@ -134,6 +134,9 @@ def _after_midnight(text: str) -> int | None:
     if not _TIME_OF_DAY.fullmatch(text):
         return None
     clock = text.removesuffix("Z")
+    if clock.startswith("24"):
+        # Python takes it for the next day from 3.14 on.
+        raise ValueError(f"'{text}' is no time of a day")
     try:
         moment = datetime.fromisoformat(f"1970-01-01T{'0' * (clock[1] == ':')}{clock}")
     except ValueError:
