@@ -100,6 +100,11 @@ class TierStore(Store):
         """See Store."""
         return self.is_directory(path) or self._file(path) is not None or self._is_local(path, files.exists)
 
+    def has(self, path: str) -> bool:
+        """Whether the bucket holds it. Raises KdumpError where the bucket cannot be listed."""
+        self._listed()
+        return self.exists(path)
+
     def entry(self, path: str) -> ListingEntry | None:
         """See Store."""
         found = self._file(path)

@@ -310,7 +310,7 @@ def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Ite
         raise error
 
     check = PartitionCheck(CheckOptions(deep=deep, limit=limit))
-    for found in inputs_of([path], fail):
+    for found in inputs_of([path], fail, apart=True):
         for item in Verification(check).items(found):
             if isinstance(item, Finding):
                 yield item

@@ -144,7 +144,8 @@ def test_each_file_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "open", noted_open)
     monkeypatch.setattr(os, "scandir", noted_scan)
     assert not [item for item in Verification().items(resolve(str(folder.parent))) if isinstance(item, Finding)]
-    names = {path.name for path in folder.iterdir()}
+    # Not with Path.iterdir, which scans from Python 3.14 on.
+    names = set(os.listdir(folder))
     assert {name: opened[name] for name in names} == dict.fromkeys(names, 1)
     assert {name for name in opened if name[0] == "0"} <= names
     assert listed[str(folder)] == 1
