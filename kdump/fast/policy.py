@@ -22,9 +22,6 @@ CHECKED_RECORDS: Final = 20_000
 CHECKED_BYTES_IN_CHUNK: Final = 4096
 """Bytes of a chunk that is verified; chunks are this small between damaged places."""
 
-CHECKED_LOGS: Final = 32
-"""Logs that are verified one after the other. Small ones are read together."""
-
 RECOVERED_BATCHES: Final = 60_000
 """Batches that a model of a broker has read before it takes the next ones as columns."""
 BATCHES_IN_CHUNK: Final = 64
