@@ -16,6 +16,7 @@ from typing import Any, Final
 import click
 
 from kdump.cli import exit_status
+from kdump.cli.options.declaring import Helping
 from kdump.cli.options.program import ProgramArguments
 
 COMPLETION = "_KDUMP_COMPLETE"
@@ -37,8 +38,10 @@ _COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Helping, click.Group):
     """Imports the module of a subcommand when it is used, which keeps the start short."""
+
+    about_help = "Print a summary and exit."
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the help."""
