@@ -80,7 +80,8 @@ class JointLogs(Generic[RowsT]):
         """Make the rows of a log, of which ``chunk`` is all, and of those after it; None: it is shown by itself."""
         from kdump.reading.jointrows import joint_rows
 
-        if chunk.end > _SMALL:
+        if chunk.end > _SMALL or self._opened:
+            # Those that are open come before any others.
             return None
         logs = [(source, chunk), *self._read(self._enough - chunk.end)]
         if len(logs) > 1:

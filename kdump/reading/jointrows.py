@@ -27,6 +27,15 @@ class JointBlock(BatchBlock):
     contexts: tuple[FileContext, ...]
     """What the rows of each log have in common."""
 
+    @property
+    def skips(self) -> NDArray[np.bool_]:
+        """Whether other logs lie between a batch and the one before, but for the first; shape (batches - 1,).
+
+        Rows of any length may be printed together, but not across them.
+        """
+        skips: NDArray[np.bool_] = np.diff(self.log) > 1
+        return skips
+
 
 class ShownRows(NamedTuple, Generic[RowsT]):
     """Rows of a log, and the offsets of their records; shape (records,)."""

@@ -336,7 +336,7 @@ def shown_records(
     bounds = np.append(shown.first_row, shown.batch.size)
     changes = is_alone[1:] != is_alone[:-1]
     if isinstance(block, JointBlock):
-        changes |= block.log[1:] != block.log[:-1]
+        changes |= block.skips
     cuts = [0, *(np.flatnonzero(changes) + 1).tolist(), is_alone.size]
     return ShownRecords(
         shown,

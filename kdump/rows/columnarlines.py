@@ -94,7 +94,7 @@ def record_runs(
     row_bounds = np.append(records.first_row, records.batch.size)
     changes = left_out[1:] != left_out[:-1]
     if isinstance(block, JointBlock):
-        changes |= block.log[1:] != block.log[:-1]
+        changes |= block.skips
     cuts = np.flatnonzero(changes) + 1
     first_batch = 0
     for first, last in _row_blocks(records):
