@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 import click
 
 from kdump.cli.conflicts import Conflict
-from kdump.cli.options.declaring import PATH, Arguments, OptionGroup, either, option
+from kdump.cli.options.declaring import PATH, Arguments, OptionGroup, either, option, show_version
 from kdump.cli.params import MasterParam, OutputFormat, SettingParam, TimeBound, TimeRange
 from kdump.inputs import PartitionChoice
 from kdump.log import tiers
@@ -20,15 +20,6 @@ from kdump.worlds import WORLDS, World, log_formats, log_titles, world_of_format
 BRIEF: Final = "kdump.brief_help"
 """In the memory of click's context: only the most used options are to be shown."""
 SPARK: Final = ("--engine spark", "--master")
-
-
-def show_version(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
-    """Show the version, the commit, Python and the platform, and end."""
-    if is_wanted:
-        from kdump.cli.about import version_line
-
-        click.echo(version_line())
-        context.exit()
 
 
 def _show_brief_help(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
