@@ -149,6 +149,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
         if given.files is None and not follow:
             found = listed_targets(given.inputs, all_files=given.all_files)
         run = DumpRun(options, emit, reporter, budget=budget, size=bytes_of(found))
+        run.expect(one for one in found if isinstance(one, Target))
 
         def dump_one(target: Target) -> None:
             before = budget.seen

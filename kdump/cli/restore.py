@@ -19,8 +19,9 @@ from kdump.convert.conversion import Conversion
 from kdump.format.checkpoint import is_topic_id
 from kdump.inputs import PathDirectory, inputs_of
 from kdump.kafka.startup.logdirectory import FUTURE
-from kdump.log import tiers
+from kdump.log import files, tiers
 from kdump.log.files import strip_credentials
+from kdump.log.named import STDIN
 from kdump.log.names import CLUSTER_METADATA, is_topic_name
 from kdump.log.siblings import read_topic_id
 from kdump.releases import RELEASES
@@ -133,9 +134,22 @@ def _show_plan(run: Run[RestoreArguments]) -> None:
     from kdump.restore.adopt import plan_adoption
     from kdump.restore.adoptreport import adoption_commands, adoption_page, adoption_rows
 
-    plan = plan_adoption(given.paths, status.fail)
-    if not (plan.partitions or plan.left or status.code):
-        status.fail(KdumpError(Codes.NO_SEGMENTS, "holds no partition", path=given.paths[0]))
+    paths = []
+    for found in run.find_inputs():
+        if found.world is not None:
+            message = f"is of {found.world.title}, which holds no partition: kdump state shows it"
+            status.fail(KdumpError(Codes.NOT_A_SEGMENT_FILE, message, path=found.path))
+        elif not isinstance(found, PathDirectory) and (found.path == STDIN or files.exists(found.path)):
+            message = "is no directory: a plan is for log directories; -o LOGDIR restores a segment"
+            status.fail(KdumpError(Codes.NOT_A_SEGMENT_FILE, message, path=found.path))
+        else:
+            paths.append(found.path)
+    if not paths:
+        return
+    plan = plan_adoption(paths, status.fail)
+    if not (plan.partitions or plan.left):
+        if not status.code:
+            status.fail(KdumpError(Codes.NO_SEGMENTS, "holds no partition", path=given.paths[0]))
         return
     shown = {"text": adoption_page, "jsonl": adoption_rows, "commands": adoption_commands}
     for line in shown[given.output](plan):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, get_args
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
@@ -61,6 +61,8 @@ ObjectT = TypeVar("ObjectT")
 _LOG: Final = logging.getLogger("kdump")
 _NO_LOG: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
 _WRONG_PATHS: Final = _NO_LOG | {Codes.MISSING}
+_ANNOUNCED: Final = 256
+"""Logs that are listed together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,22 +126,21 @@ class _Pass:
         output = partial(PrintedOutput, make_printer, self._note)
         reporter = Reporter(self._fail, _LOG.info)
         run = DumpRun(request.options(output, with_records=with_records), held.append, reporter)
-        for target in self._targets():
-            if not request.accepts(target):
-                continue
-            error: KdumpError | None = None
-            with closing(run.steps(target)) as steps:
-                while error is None:
-                    try:
-                        is_over = next(steps, self) is self
-                    except KdumpError as raised:
-                        error, is_over = raised, True
-                    yield from held
-                    held.clear()
-                    if is_over:
-                        break
-            if error is not None:
-                raise error
+        with closing(run):
+            for target in _announced(filter(request.accepts, self._targets()), run.expect):
+                error: KdumpError | None = None
+                with closing(run.steps(target)) as steps:
+                    while error is None:
+                        try:
+                            is_over = next(steps, self) is self
+                        except KdumpError as raised:
+                            error, is_over = raised, True
+                        yield from held
+                        held.clear()
+                        if is_over:
+                            break
+                if error is not None:
+                    raise error
 
     def malformed(self, path: str, position: int, code: Codes, what: str) -> bool:
         """Decide about rows that are not valid: whether they are shown."""
@@ -173,6 +174,23 @@ class _Pass:
 
     def _note(self, finding: Finding) -> None:
         self.found.append(LogFinding(finding, finding.path or ""))
+
+
+def _announced(targets: Iterable[Target], expect: Callable[[list[Target]], None]) -> Iterator[Target]:
+    """The targets, some of which are listed before their turn. An error of the listing comes in its turn."""
+    listing = iter(targets)
+    error: KdumpError | None = None
+    while error is None:
+        group: list[Target] = []
+        try:
+            group.extend(islice(listing, _ANNOUNCED))
+        except KdumpError as raised:
+            error = raised
+        if not (group or error):
+            return
+        expect(group)
+        yield from group
+    raise error
 
 
 class ObjectIterator(chain[ObjectT]):

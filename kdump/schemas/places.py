@@ -48,7 +48,7 @@ def _holds_schemas(log_directory: str) -> bool:
     topics = Counter(named[0] for named in names if named is not None)
     return SCHEMAS_TOPIC in topics or any(
         is_marked(entry.path, entry.size)
-        for folder in partition_directories(entries, lambda topic: topics[topic] == 1, lambda error: None)
+        for folder in partition_directories(entries, lambda place: topics[place[0]] == 1, lambda error: None)
         for entry in files.listing(folder)
         if entry.name.endswith(".log")
     )

@@ -15,9 +15,11 @@ from kdump.cli.options.shared import (
     LogArguments,
     SchemaArguments,
     TierArguments,
+    TimeArguments,
     flatten_option,
+    output_options,
 )
-from kdump.cli.params import OffsetRange, OutputFormat, TimeRange
+from kdump.cli.params import OffsetRange
 from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
@@ -29,7 +31,7 @@ KEEP: Final = "keep"
 TO_STDOUT: Final = "-"
 
 
-class ConversionArguments(TierArguments, LimitArguments):
+class ConversionArguments(TierArguments, TimeArguments, LimitArguments):
     """What becomes of logs that are written anew."""
 
     conflicts: ClassVar[tuple[Conflict, ...]] = (
@@ -86,18 +88,6 @@ class ConversionArguments(TierArguments, LimitArguments):
         in kdump-convert(1). Segments without records in the range are not written.
         """,
         type=OffsetRange(),
-    )
-    times: Range | None = option(
-        OptionGroup.CHOICE,
-        "--time T1..T2",
-        "Timestamps from T1 up to T2: ms, ISO 8601 (UTC), 12:21 of the log's day, -1h (an hour ago; s m h d w).",
-        """
-        Timestamps from *T1* up to *T2*; *T2* itself is excluded. A time is a number of milliseconds since 1970, ISO
-        8601 (UTC unless it has another zone), `now`, `-1h` for an hour ago (s, m, h, d, w), or a time of day such as
-        `12:21`, on the day of the other bound, or else of the log. Messages of magic 0 have no time and are outside of
-        every range.
-        """,
-        type=TimeRange(takes_clock=True),
     )
     isolation: str = option(
         OptionGroup.CHOICE,
@@ -161,6 +151,8 @@ CONVERSIONS: Final = (
     "--from",
     "--offset",
     "--time",
+    "--since",
+    "--until",
     "--isolation read_committed",
 )
 """Options that change what is written. Without one the files of a bucket are written as they are."""
@@ -170,6 +162,7 @@ class ConvertArguments(SchemaArguments, LogArguments, JobsArguments, ConversionA
     """Options of ``kdump convert``."""
 
     needed = "SRC"
+    one_path = "The result is named by -o: kdump convert SRC --to parquet -o DST"
     local_only = (_STDOUT, "a stream", "--from jsonl")
     conflicts: ClassVar[tuple[Conflict, ...]] = (
         Conflict(
@@ -252,13 +245,10 @@ class ConvertArguments(SchemaArguments, LogArguments, JobsArguments, ConversionA
         files.
         """,
     )
-    output: str = option(
-        OptionGroup.OUTPUT,
-        "--output",
+    output: str = output_options(
         "How to say what was done.",
         "`text` (the default) or `jsonl`. See `LOSSES`.",
-        type=OutputFormat(["text", "jsonl"]),
-        default="text",
+        ["text", "jsonl"],
     )
     skip_damaged: bool = option(
         OptionGroup.DAMAGE,

@@ -12,6 +12,8 @@ from kdump.cli.params import FilePosition
 class ExplainArguments(SchemaArguments, TierArguments, ColorArguments, LimitArguments):
     """Options of ``kdump explain``. Sizes and positions are bytes."""
 
+    one_path = "One file and one position: kdump explain PATH POSITION"
+
     path: str = argument("PATH", required=True, type=PATH)
     position: int | None = argument("[POSITION]", type=FilePosition())
     offset: int | None = option(

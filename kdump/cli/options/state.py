@@ -9,8 +9,8 @@ import click
 
 from kdump.cli.conflicts import Conflict, each_other, world_facts
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import ColorArguments, LimitArguments, OffsetMapArguments
-from kdump.cli.params import AtMoment, HistoryOf, HistoryParam, OffsetRange, OutputFormat, TimeRange, ZxidParam
+from kdump.cli.options.shared import ColorArguments, LimitArguments, OffsetMapArguments, output_options
+from kdump.cli.params import AtMoment, HistoryOf, HistoryParam, OffsetRange, TimeRange, ZxidParam
 from kdump.reading.selection import Range
 from kdump.worlds import path_titles
 
@@ -173,17 +173,14 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         excludes=_NOT_AT,
         message="{option} goes with --at",
     )
-    output: str = option(
-        OptionGroup.OUTPUT,
-        "--output",
+    output: str = output_options(
         "A human-readable page, or JSON lines. With --at also records: those of a snapshot; "
         "commands: those that would make it again; reset-csv: offsets for kafka-consumer-groups.sh --from-file.",
         """
         `table` (the default), `jsonl`, or with --at and --at-offset `records` or `commands`, or with --at `reset-csv`;
         see `OUTPUT FORMATS`.
         """,
-        type=OutputFormat(["table", "jsonl", "records", "commands", "reset-csv"]),
-        default="table",
+        ["table", "jsonl", "records", "commands", "reset-csv"],
     )
 
     def facts(self) -> Mapping[str, str | bool | None]:

@@ -17,8 +17,9 @@ from kdump.cli.options.shared import (
     TierArguments,
     TopicArguments,
     broker_version_option,
+    output_options,
 )
-from kdump.cli.params import ByParam, Moment, OutputFormat, WhatIf, WhatIfParam
+from kdump.cli.params import ByParam, Moment, WhatIf, WhatIfParam
 
 
 class StatsArguments(
@@ -112,14 +113,11 @@ class StatsArguments(
         "Show the first offset at or after *TIME* in each partition; see `OFFSETS FOR A TIME`.",
         type=Moment(),
     )
-    output: str = option(
-        OptionGroup.OUTPUT,
-        "--output",
+    output: str = output_options(
         "A human-readable page, or JSON lines. With --offsets-for also reset-csv: offsets for "
         "kafka-consumer-groups.sh --from-file.",
         "`table` (the default), `jsonl`, or with --offsets-for `reset-csv`; see `OUTPUT FORMATS`.",
-        type=OutputFormat(["table", "jsonl", "reset-csv"]),
-        default="table",
+        ["table", "jsonl", "reset-csv"],
     )
     html: str | None = option(
         OptionGroup.OUTPUT,
@@ -130,7 +128,7 @@ class StatsArguments(
         timestamps along the offsets, and damage on a map of the files. The report is one file of about 5 MB that a
         browser shows without a network, in light or dark as the reader prefers. It replaces an older report, but no
         other file. If *FILE* is a link, the link stays, and the file that it points to gets the report. This option
-        needs plotly: `pip install 'kafka-kdump[html]'`.
+        needs plotly: `pip install plotly`.
         """,
         type=PATH,
         excludes=("--what-if", "--offsets-for"),
