@@ -31,10 +31,10 @@ SCHEMA: Final = "schema"
 
 
 class LogPlace(NamedTuple):
-    """The topic of a log, and where schemas lie, if they are known."""
+    """The topic of a log, and the partitions with schemas, if they are known."""
 
     topic: str | None = None
-    schemas: str | None = None
+    schemas: tuple[str, ...] | None = None
 
 
 class LogDecoder(Protocol):
@@ -47,13 +47,15 @@ class LogDecoder(Protocol):
 class LogDecoders(Protocol):
     """A decoder that needs to know more than the bytes."""
 
-    def for_log(self, part: RecordPart, topic: str | None, schemas: str | None, *, is_asked: bool) -> LogDecoder:
+    def for_log(
+        self, part: RecordPart, topic: str | None, schemas: tuple[str, ...] | None, *, is_asked: bool
+    ) -> LogDecoder:
         """The decoder of a log.
 
         Args:
             part: keys or values.
             topic: of the log; None: its directory names none.
-            schemas: where the schemas lie; None: nobody says.
+            schemas: the partitions with schemas; None: nobody says where they are.
             is_asked: the user named this decoder for this part. False: what is not its own is to stay bytes.
 
         Raises:

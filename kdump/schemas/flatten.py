@@ -76,10 +76,10 @@ class Used(NamedTuple):
 class Flattening(NamedTuple):
     """See ``rows.arrowparts.Reshape``.
 
-    ``schemas``: where they lie; ``used``: those whose fields are columns.
+    ``schemas``: the partitions in which they lie; ``used``: those whose fields are columns.
     """
 
-    schemas: str
+    schemas: tuple[str, ...]
     used: tuple[Used, ...]
 
     def schema_of(self, schema: pa.Schema) -> pa.Schema:
@@ -118,7 +118,7 @@ class Flattening(NamedTuple):
                 yield f"--flatten: the columns {part}.* are those of {len(columns.of)} schemas{mixed}"
 
 
-def flattening(schemas: str, inputs: Sequence[Input], on_error: Callable[[KdumpError], None]) -> Flattening:
+def flattening(schemas: tuple[str, ...], inputs: Sequence[Input], on_error: Callable[[KdumpError], None]) -> Flattening:
     """How the keys and values of inputs are flattened; the logs are read for which schemas they use.
 
     Raises:
