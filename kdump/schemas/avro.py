@@ -90,7 +90,7 @@ def avro_decoder(text: str, references: Mapping[str, str]) -> Decode:
 
     def decode(data: bytes) -> Any:
         if is_watched or len(data) * _FOR_ONE > _MOST:
-            _scan(schema, named, _Reading(data))
+            _scan(schema, named, _AvroScan(data))
         return schemaless_reader(BytesIO(data), schema, None, handle_unicode_errors="replace")
 
     return decode
@@ -275,7 +275,7 @@ def _joined(parts: list[_Outline], excess: int, values: int, *, is_watched: bool
     return _Outline(excess, values, depth, is_watched or any(one.is_watched for one in parts))
 
 
-class _Reading:
+class _AvroScan:
     """Where a scan is, and how many values may still come."""
 
     def __init__(self, data: bytes) -> None:
@@ -306,7 +306,7 @@ class _Reading:
                 raise ValueError("a number has more than 64 bits")
 
 
-def _scan(schema: Any, named: Mapping[str, Any], reading: _Reading, depth: int = 0) -> None:  # noqa: PLR0912
+def _scan(schema: Any, named: Mapping[str, Any], reading: _AvroScan, depth: int = 0) -> None:  # noqa: PLR0912
     """Go over a value of a parsed schema. Raises ValueError where it is too deep or too large."""
     if depth > _DEEPEST:
         raise ValueError(f"it is nested more than {_DEEPEST} deep")
