@@ -124,7 +124,9 @@ def _offsets_for(run: Run[StatsArguments], timestamp: int) -> None:
         status.add(damaged=True)
         run.console.note(f"{path}: skipped {finding.skipped}")
 
-    logs = PartitionEntries(given.inputs, on_error=status.fail, on_damage=skip, limit=given.max_decompressed_size)
+    logs = PartitionEntries(
+        given.inputs, on_error=status.fail, on_damage=skip, with_worlds=True, limit=given.max_decompressed_size
+    )
     rows = offset_rows(logs, timestamp, status.fail)
     if not (rows or status.unreadable):
         what = "no partition, by the names of the directories"

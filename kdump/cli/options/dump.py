@@ -13,6 +13,7 @@ from kdump.cli.options.declaring import PATH, OptionGroup, argument, either, opt
 from kdump.cli.options.shared import (
     ColorArguments,
     EngineArguments,
+    FrameArguments,
     LimitArguments,
     LogArguments,
     TierArguments,
@@ -67,7 +68,9 @@ def _refuse_jobs(ctx: click.Context, _parameter: click.Parameter, value: str | N
         raise click.UsageError(f"{ctx.info_name} prints from one process: -j does not go with it")
 
 
-class DumpArguments(TierArguments, TopicArguments, LogArguments, ColorArguments, EngineArguments, LimitArguments):
+class DumpArguments(
+    TierArguments, TopicArguments, LogArguments, FrameArguments, ColorArguments, EngineArguments, LimitArguments
+):
     """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
 
     about: ClassVar[Mapping[OptionGroup, str]] = {
@@ -195,16 +198,6 @@ class DumpArguments(TierArguments, TopicArguments, LogArguments, ColorArguments,
         In directories, also dump the files beside the *.log* files: first indexes and snapshots by offset, then
         checkpoints.
         """,
-    )
-    frame: str | None = option(
-        OptionGroup.READ,
-        "--frame",
-        f"The files are saved requests of {log_titles()} of this kind, or responses to them.",
-        f"""
-        The files are requests of {log_titles()} that somebody saved, or responses to them, with their length field.
-        Several may lie one after the other. See `SAVED REQUESTS AND RESPONSES`.
-        """,
-        type=("fetch", "multifetch", "produce", "multiproduce", "offsets"),
     )
     offsets: Range | None = option(
         OptionGroup.CHOICE,

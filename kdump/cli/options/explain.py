@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import click
 
+from kdump.cli.conflicts import Conflict
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import ColorArguments, LimitArguments, TierArguments
+from kdump.cli.options.shared import ColorArguments, FrameArguments, LimitArguments, LogArguments, TierArguments
 from kdump.cli.params import FilePosition
 
 
-class ExplainArguments(TierArguments, ColorArguments, LimitArguments):
+class ExplainArguments(TierArguments, FrameArguments, LogArguments, ColorArguments, LimitArguments):
     """Options of ``kdump explain``. Sizes and positions are bytes."""
+
+    conflicts: ClassVar[tuple[Conflict, ...]] = (Conflict("--frame", excludes=("--offset", "--log-format")),)
 
     path: str = argument("PATH", required=True, type=PATH)
     position: int | None = argument("[POSITION]", type=FilePosition())
