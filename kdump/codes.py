@@ -866,6 +866,23 @@ class Codes(Enum):
         Severity.INFO,
     )
 
+    ZOOKEEPER_OWNER = Code(
+        "KD481",
+        "zookeeper-owner",
+        "the owner of a partition is no live consumer",
+        "A node below owners names a consumer that is not below ids: its session ended and the node stayed, or the "
+        "group was about to rebalance. Nobody reads the partition until a rebalance succeeds.",
+        Severity.WARNING,
+    )
+    ZOOKEEPER_ASSIGNMENT = Code(
+        "KD482",
+        "zookeeper-assignment",
+        "the owners of partitions are not those of the rule",
+        "Each consumer of a group takes its share of the sorted partitions of a topic, by its place among the sorted "
+        "threads. The owners are others: a rebalance was under way, or the consumers have the strategy roundrobin.",
+        Severity.INFO,
+    )
+
     REMOTE_MISSING = Code(
         "KD451",
         "remote-missing",

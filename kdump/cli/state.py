@@ -24,7 +24,6 @@ from kdump.state.changes import NO_CHANGE, ChangeSelection, write_changes
 from kdump.state.metadatarows import Row, StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
 from kdump.verify.metadatalog import replay_findings
-from kdump.worlds import world_of_path
 
 if TYPE_CHECKING:
     from kdump.verify.partitionentries import PartitionEntries
@@ -49,7 +48,7 @@ def state(run: Run[StateArguments]) -> None:
         given.at = NOW
     run.find_inputs(with_patterns=True)
     tell_brokers(given.paths, run.console)
-    if (world := world_of_path(given.paths[0])) is not None:
+    if (world := next((found.world for found in given.inputs if found.world is not None), None)) is not None:
         from kdump.cli.otherworld import show_world
 
         show_world(run, world)
