@@ -152,8 +152,9 @@ class Codes(Enum):
     HEADER_CUT = Code(
         "KD103",
         "header-cut",
-        "the file ends inside a batch header",
-        "The file ends inside the header of an entry. Recovery cuts this header off. Plan with repair.",
+        "the file ends inside the header of an entry",
+        "The header of a batch has 61 bytes, that of a message of magic 0 or 1 has 26 or 34; the file ends inside it. "
+        "Recovery cuts this header off. Plan with repair.",
     )
     TRAILING_BYTES = Code(
         "KD104",

@@ -6,7 +6,7 @@ from kdump.cli.command import Run
 from kdump.cli.options.dump import DumpArguments
 from kdump.cli.options.state import StateArguments
 from kdump.cli.params import NOW
-from kdump.cli.state import show_rows
+from kdump.cli.staterows import show_rows
 from kdump.codes import DamageError, Finding, KdumpError, Severity
 from kdump.dump.otherworld import WorldDump
 from kdump.inputs import Input

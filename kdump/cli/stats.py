@@ -114,7 +114,7 @@ def _answer(run: Run[StatsArguments]) -> None:
 
 def _offsets_for(run: Run[StatsArguments], timestamp: int) -> None:
     """Show the first offset at or after a time in each partition."""
-    from kdump.cli.state import show_rows
+    from kdump.cli.staterows import show_rows
     from kdump.stats.reach import offset_rows
     from kdump.verify.partitionentries import PartitionEntries
 
