@@ -121,6 +121,13 @@ class Codes(Enum):
         "under this name. kdump does not read it, and reads the other files. It makes no digest of a sparse log "
         "of which more than 4 GiB are not stored.",
     )
+    OBJECT_CHANGED = Code(
+        "KD012",
+        "object-changed",
+        "the object was replaced while it was read",
+        "The store has another version of the object (its ETag) than when kdump began to read it, so the parts that "
+        "were read are of two objects, and no finding about it counts. Read it again when nobody writes it.",
+    )
     LEFT_OUT = Code(
         "KD011",
         "left-out",
@@ -1329,7 +1336,9 @@ HOSTILE_CODES: Final = frozenset({Codes.SPECIAL_FILE, Codes.LINK_OUTSIDE, Codes.
 """Of a file that kdump found by itself and does not read, as it may be there to do harm: verify has a finding."""
 REMOTE_CODES: Final = frozenset({Codes.REMOTE_MISSING, Codes.REMOTE_OBJECT, Codes.REMOTE_MANIFEST})
 """Errors of objects of a remote segment that cannot be opened: verify has findings about them."""
-INPUT_CODES: Final = HOSTILE_CODES | {
+FOUND_CODES: Final = HOSTILE_CODES | {Codes.OBJECT_CHANGED}
+"""Errors of a log that cannot be read, or not as one whole: verify has a finding."""
+INPUT_CODES: Final = FOUND_CODES | {
     Codes.MISSING,
     Codes.UNREADABLE,
     Codes.NOT_A_SEGMENT_FILE,

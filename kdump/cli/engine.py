@@ -19,6 +19,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.inputs import Input, log_paths
 from kdump.log import files
 from kdump.log.lock import is_held
+from kdump.log.names import is_uri
 from kdump.system.cores import usable_cores
 from kdump.system.units import counted
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 LEAST_FOR_POOL: Final = 64 << 20
 """Bytes of logs. To read fewer, a second process is not worth its start."""
+_LARGEST_LOG: Final = 1 << 31
+"""Bytes of a log that a broker writes (segment.bytes is an int32)."""
 LEAST_FOR_SPARK: Final = 32 << 30
 """Bytes of logs from which on the start of a Spark session takes less than 3 % of the job.
 
@@ -141,12 +144,16 @@ def _choice(given: EngineArguments, inputs: Sequence[Input], only_here: str | No
 
 
 def log_bytes(inputs: Iterable[Input], enough: int = sys.maxsize) -> int:
-    """The bytes on disk of the logs that inputs mean. Nothing more is looked at once they are ``enough``."""
+    """The bytes on disk of the logs that inputs mean. Nothing more is looked at once they are ``enough``.
+
+    A store may say any size: of a log no more counts than a broker writes.
+    """
     total = 0
     for log in log_paths(inputs):
         # What is wrong with it is said when its turn comes.
         with suppress(KdumpError):
-            total += files.allocated(log)
+            size = files.allocated(log)
+            total += min(size, _LARGEST_LOG) if is_uri(log) else size
         if total >= enough:
             break
     return total

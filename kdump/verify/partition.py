@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kdump.codes import HOSTILE_CODES, Codes, Finding, KdumpError, Severity
+from kdump.codes import FOUND_CODES, Codes, Finding, KdumpError, Severity
 from kdump.inputs import PartitionFolder, PathDirectory, log_paths
 from kdump.kafka.transactionends import CoordinatorAnswer, EndingOf
 from kdump.limits import FINDINGS, hint, most
@@ -144,7 +144,7 @@ class PartitionCheck:
                 seen.skip()
                 if folder is not None and has_gone(segment, error):
                     ordered.skip_segment()
-                elif error.code in HOSTILE_CODES:
+                elif error.code in FOUND_CODES:
                     yield Finding(error.code, error.message, 0, path=segment)
                 else:
                     yield error.located(segment)
