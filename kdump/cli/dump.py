@@ -157,8 +157,13 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
         elif follow:
             from kdump.dump.follow import followed
 
+            def before_wait(news: str) -> None:
+                console.out.flush_and_check_reader()
+                if news:
+                    console.note(news)
+
             try:
-                for target in followed(given.inputs[0], console.out.flush_and_check_reader):
+                for target in followed(given.inputs[0], before_wait):
                     dump_one(target)
                     if budget.is_spent:
                         break
