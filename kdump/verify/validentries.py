@@ -22,7 +22,7 @@ from kdump.fast.pieces import batch_pieces
 from kdump.fast.recordtable import RecordGroups
 from kdump.format import legacy
 from kdump.format import record as v2
-from kdump.format.batch import HEADER_SIZE, MAGIC, MAGIC_OFFSET, MAX_INT32, header_dtype, parse_header
+from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, MAX_INT32, header_dtype, is_read_as_batch, parse_header
 from kdump.format.record import in_pieces, is_large
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
@@ -55,6 +55,7 @@ class EntryReader:
         source: the log.
         limit: most bytes to which one entry may decompress.
         in_order: an entry that begins before the end of the previous one is damage.
+        base_offset: of the segment; an entry with offsets that do not fit it is damage. None: all fit.
         items: the chunks of the log and the gaps between them; None: what a walk finds in the source.
     """
 
@@ -64,6 +65,7 @@ class EntryReader:
         limit: int,
         *,
         in_order: bool = False,
+        base_offset: int | None = None,
         items: Iterator[CheckedChunk | Gap] | None = None,
     ) -> None:
         self._source = source
@@ -72,6 +74,7 @@ class EntryReader:
         self._local = LocalChecks(source, deep=False, limit=limit)
         self._reader = BlockReader(limit, with_records=True, largest_count=MAX_INT32, only_valid=True)
         self._in_order = in_order
+        self._base_offset = base_offset
         self._before = range(0)  # The offsets of the last entry that was in order.
         self.findings: list[Finding] = []
         self.position = 0
@@ -120,7 +123,9 @@ class EntryReader:
         """Whether each entry is damaged, as far as its header shows; shape (entries,)."""
         rows = read_rows(chunk, is_after_gap=False)
         found = list(self._local.check(chunk, rows, in_columns=False))
-        found = sorted((*self._local.check_headers(rows), *found), key=attrgetter("position"))
+        # Brokers and a dump read any higher magic as 2; a wrong CRC is a finding of its own.
+        headers = (finding for finding in self._local.check_headers(rows) if finding.code is not Codes.MAGIC)
+        found = sorted((*headers, *found), key=attrgetter("position"))
         positions = self._note(found)
         damaged = np.isin(rows["position"], list(positions)) if positions else np.zeros(rows.size, np.bool_)
         damaged[chunk.damaged] = True
@@ -162,7 +167,7 @@ class EntryReader:
                     yield from self._alone(chunk.data[start:stop], chunk.position + start)
 
     def _alone(self, data: memoryview, position: int) -> Iterator[Entries]:
-        if data[MAGIC_OFFSET] == MAGIC:
+        if is_read_as_batch(data[MAGIC_OFFSET]):
             if not self._note(check_batch(data, position, self._limit)):
                 yield from self._ordered(read_batch(data, self._limit), position)
             return
@@ -171,6 +176,27 @@ class EntryReader:
             yield from self._ordered(_read_message(data, contents, self._limit), position)
 
     def _ordered(self, entries: Entries, position: int) -> Iterator[Entries]:
+        """The entries without those that do not fit the segment, or are out of order.
+
+        ``position``: where their data begins in the log.
+        """
+        base = self._base_offset
+        if base is None:
+            yield from self._rising(entries, position)
+            return
+        first, last, _ = entries.extents(slice(None))
+        fits = (first >= base) & (last >= base) & (last - base <= MAX_INT32)
+        for begin, end in pairwise([0, *(np.flatnonzero(np.diff(fits)) + 1).tolist(), fits.size]):
+            if fits[begin]:
+                yield from self._rising(_between(entries, begin, end), position)
+                continue
+            start, stop = entries.bounds[[begin, end]].tolist()
+            message = f"offsets {first[begin]}..{last[begin]} do not fit the file name's {base}"
+            if end - begin > 1:
+                message += f", with {end - begin - 1:,} more entries"
+            self.findings.append(Finding(Codes.OFFSET_RANGE, message, position + start, stop - start))
+
+    def _rising(self, entries: Entries, position: int) -> Iterator[Entries]:
         """The entries without those out of order; their data begins at ``position`` of the log."""
         first, last, _ = entries.extents(slice(None))
         is_after = first > np.append(self._before.stop - 1, last[:-1])

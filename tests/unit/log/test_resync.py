@@ -471,3 +471,12 @@ def test_an_entry_as_large_as_the_allowance_is_checked_at_once(monkeypatch: pyte
     monkeypatch.setattr(Evidence, "allowance", len(data) - LOG_OVERHEAD)
     monkeypatch.setattr(Evidence, "region", search)
     assert walked(Memory(data)) == [(0, data, True)]
+
+
+@pytest.mark.parametrize("count", [-1, 0, 4, 77, 2**31 - 1])
+def test_a_batch_with_a_right_crc_and_a_wrong_count_is_found_after_damage(count: int) -> None:
+    """It was written so; verify says what is wrong with it."""
+    odd = v2_batch(plain_rows(3), base_offset=24, record_count=count)
+    found = walk(b"".join(LOG) + b"\1" * 50 + odd + batch(27))
+    assert [item[1] for item in entries(found)][-2:] == [odd, batch(27)]
+    assert [(gap.position, gap.length) for gap in gaps(found)] == [(STARTS[8], 50)]
