@@ -6,6 +6,7 @@ Damage is what ``kdump verify`` reports as an error of the log itself, and what 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
@@ -22,7 +23,7 @@ from kdump.fast.pieces import batch_pieces
 from kdump.fast.recordtable import RecordGroups
 from kdump.format import legacy
 from kdump.format import record as v2
-from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, MAX_INT32, header_dtype, is_read_as_batch, parse_header
+from kdump.format.batch import HEADER_SIZE, MAGIC, MAGIC_OFFSET, MAX_INT32, header_dtype, parse_header
 from kdump.format.record import in_pieces, is_large
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
@@ -93,13 +94,15 @@ class EntryReader:
                 self._note(self._local.check_gap(item))
                 self.position = item.end
                 continue
-            damaged = self._check(item)
-            for part in self._reader.read(item.data, [*item.starts, item.end], item.position, damaged=item.damaged):
+            chunk = _with_magic_2(item)
+            damaged = self._check(chunk)
+            bounds = [*chunk.starts, chunk.end]
+            for part in self._reader.read(chunk.data, bounds, chunk.position, damaged=chunk.damaged):
                 if isinstance(part, EntryRange):
-                    yield from self._messages(item, part, damaged)
+                    yield from self._messages(chunk, part, damaged)
                 else:
-                    yield from self._batches(item, part, damaged)
-            self.position = item.position + item.end
+                    yield from self._batches(chunk, part, damaged)
+            self.position = chunk.position + chunk.end
         self._note(self._local.finish())
 
     def _refuse_foreign(self) -> None:
@@ -123,9 +126,7 @@ class EntryReader:
         """Whether each entry is damaged, as far as its header shows; shape (entries,)."""
         rows = read_rows(chunk, is_after_gap=False)
         found = list(self._local.check(chunk, rows, in_columns=False))
-        # Brokers and a dump read any higher magic as 2; a wrong CRC is a finding of its own.
-        headers = (finding for finding in self._local.check_headers(rows) if finding.code is not Codes.MAGIC)
-        found = sorted((*headers, *found), key=attrgetter("position"))
+        found = sorted((*self._local.check_headers(rows), *found), key=attrgetter("position"))
         positions = self._note(found)
         damaged = np.isin(rows["position"], list(positions)) if positions else np.zeros(rows.size, np.bool_)
         damaged[chunk.damaged] = True
@@ -167,7 +168,7 @@ class EntryReader:
                     yield from self._alone(chunk.data[start:stop], chunk.position + start)
 
     def _alone(self, data: memoryview, position: int) -> Iterator[Entries]:
-        if is_read_as_batch(data[MAGIC_OFFSET]):
+        if data[MAGIC_OFFSET] == MAGIC:
             if not self._note(check_batch(data, position, self._limit)):
                 yield from self._ordered(read_batch(data, self._limit), position)
             return
@@ -223,6 +224,18 @@ class EntryReader:
             if end - begin > 1:
                 message += f", with {end - begin - 1:,} more entries up to {last[begin:end].max()}"
             self.findings.append(Finding(code, message, position + start, stop - start))
+
+
+def _with_magic_2(chunk: CheckedChunk) -> CheckedChunk:
+    """The chunk with 2 in place of the magic of higher ones, as brokers and a dump read them. No CRC covers it."""
+    starts = np.array(chunk.starts, np.int64)
+    magic = np.frombuffer(chunk.data, np.int8)[starts + MAGIC_OFFSET]
+    higher = starts[magic > MAGIC]
+    if not higher.size:
+        return chunk
+    data = bytearray(chunk.data)
+    np.frombuffer(data, np.uint8)[higher + MAGIC_OFFSET] = MAGIC
+    return replace(chunk, data=memoryview(data))
 
 
 def _between(entries: Entries, first: int, last: int) -> Entries:
