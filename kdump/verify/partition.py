@@ -221,7 +221,8 @@ class PartitionCheck:
                     seen.is_indexed_later |= finding.code is Codes.INDEX_BEYOND_LOG
                     yield counted(finding, path, counts)
             yield from tail
-        yield SegmentSummary(path, size, rows.count, rows.first_offset, rows.last_offset, counts, recovery)
+        first, last = rows.first_offset, rows.last_offset
+        yield SegmentSummary(path, size, rows.count, first, last, counts, recovery, rows.times)
 
     def _settled(self, path: str, following: Sequence[str], opened: ExitStack) -> tuple[_Reading, Set[Key]]:
         """A log as it was read, and which findings about it cannot be decided."""
