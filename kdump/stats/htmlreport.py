@@ -73,7 +73,7 @@ def html_report(report: FiguresReport, by: By, data: ReportData, names: Sequence
         f"<h1>{page_text(title)}</h1>\n",
         f"<p>{page_text(_about(report.total))}</p>\n",
         map_section(data.segments, data.findings),
-        numbers(_numbers(report.total)),
+        numbers(_numbers(report.total, gaps_are_normal=report.gaps_are_normal)),
         "<div class='charts'>\n",
         *(_section(chart) for chart in made),
         "</div>\n",
@@ -91,7 +91,7 @@ def _about(total: Figures) -> str:
     return about
 
 
-def _numbers(total: Figures) -> Iterator[tuple[str, str, str]]:
+def _numbers(total: Figures, *, gaps_are_normal: bool) -> Iterator[tuple[str, str, str]]:
     """(name, value, style) of the numbers at the top."""
     sums = total.sums
     yield "bytes", bytes_text(sums["bytes"]), ""
@@ -103,7 +103,8 @@ def _numbers(total: Figures) -> Iterator[tuple[str, str, str]]:
     if rate is not None:
         yield "a second", bytes_text(rate), ""
     if sums["missing_offsets"]:
-        yield "offsets missing", f"{sums['missing_offsets']:,}", ""
+        what = "offsets missing, as compaction leaves them: normal" if gaps_are_normal else "offsets missing"
+        yield what, f"{sums['missing_offsets']:,}", "" if gaps_are_normal else "warn"
     if total.distinct_keys is not None and total.distinct_keys.estimate:
         yield "different keys", f"{total.distinct_keys.estimate:,}", ""
     if total.with_records and sums["tombstones"]:
