@@ -79,6 +79,7 @@ def _verify(run: Run[VerifyArguments]) -> None:
     lines = TextLines(color=console.color)
 
     def show(item: Item) -> None:
+        console.progress.findings += isinstance(item, Finding) and item.severity is not Severity.INFO
         for line in lines.of(item) if given.output == "text" else (_line(item, given.output),):
             run.write(line)
         was_damaged = status.damaged
