@@ -80,8 +80,9 @@ def _verify(run: Run[VerifyArguments]) -> None:
 
     def show(item: Item) -> None:
         console.progress.findings += isinstance(item, Finding) and item.severity is not Severity.INFO
-        for line in lines.of(item) if given.output == "text" else (_line(item, given.output),):
-            run.write(line)
+        if isinstance(item, Finding) or not given.quiet:
+            for line in lines.of(item) if given.output == "text" else (_line(item, given.output),):
+                run.write(line)
         was_damaged = status.damaged
         status.add(damaged=isinstance(item, Finding) and item.severity in failing)
         if status.damaged and not was_damaged:
@@ -106,8 +107,8 @@ def _verify(run: Run[VerifyArguments]) -> None:
         _write_page(run, page)
     if report is not None:
         console.out.write(report.document())
-    elif given.output == "text" and console.is_terminal:
-        run.write(overview.text())
+    elif given.output == "text" and (given.quiet or console.is_terminal):
+        run.write(overview.last_line() if given.quiet else overview.text())
 
 
 def _write_page(run: Run[VerifyArguments], page: HtmlPage) -> None:

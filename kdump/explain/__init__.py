@@ -21,6 +21,7 @@ from kdump.worlds import World
 
 if TYPE_CHECKING:
     from kdump.log.filetypes import FileType
+    from kdump.payloads.decoded import RecordDecoder
 
 _RAW_SHOWN: Final = 32
 """How many bytes of a file of another type are shown."""
@@ -64,6 +65,7 @@ def report(
     frame: str | None = None,
     width: int = 100,
     color: bool = False,
+    decoder: RecordDecoder | None = None,
 ) -> Explanation:
     """Explain ``position`` of a file.
 
@@ -76,11 +78,14 @@ def report(
         frame: as for ``explain``.
         width: columns of the text, at least 80.
         color: ANSI colours by meaning. The contents of the file are escaped either way.
+        decoder: as for ``explain``.
 
     Raises:
         KdumpError: UNREADABLE.
     """
-    lines = list(explain(source, position, base_offset=base_offset, limit=limit, world=world, frame=frame))
+    lines = list(
+        explain(source, position, base_offset=base_offset, limit=limit, world=world, frame=frame, decoder=decoder)
+    )
     text = colored(lines, width) if color else plain(lines, width)
     return Explanation(text, any(is_damage(line) for line in lines))
 
@@ -93,6 +98,7 @@ def explain(
     limit: int = DEFAULT_LIMIT,
     world: World | None = None,
     frame: str | None = None,
+    decoder: RecordDecoder | None = None,
 ) -> Iterator[Line]:
     """The lines about ``position``: of a log the whole entry that covers it, of an index or a snapshot one entry.
 
@@ -103,6 +109,7 @@ def explain(
         limit: most bytes to which a batch may decompress, and that a stream may have.
         world: whose file it is; None: that of its name.
         frame: the file holds saved requests of the world of this kind, or responses to them; None: it is no such file.
+        decoder: of the keys and values of a batch that is explained in full.
 
     Raises:
         KdumpError: UNREADABLE.
@@ -137,7 +144,7 @@ def explain(
         data = memoryview(source.read(position, _RAW_SHOWN))
         yield Labeller(data, position, target=position).field(0, len(data), "bytes", count(len(data), "byte"))
     else:
-        yield from log_lines(source, position, size, limit)
+        yield from log_lines(source, position, size, limit, decoder)
 
 
 def _foreign(source: Source) -> FileType | None:

@@ -1,4 +1,4 @@
-"""The end of ``kdump verify`` on a terminal: the segments with findings, what matters most, and what to run next."""
+"""The end of ``kdump verify``: the segments with findings, what matters most, and what to run next; or one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kdump.codes import Finding, Severity
 from kdump.system.blocks import escaped
 from kdump.system.units import bytes_text, counted
 from kdump.verify.advice import importance, next_command
-from kdump.verify.report import finding_line, recovery_text
+from kdump.verify.report import counts_text, finding_line, recovery_text
 from kdump.verify.summary import SegmentSummary
 
 _BESIDE_NAMES: Final = 40
@@ -54,6 +54,10 @@ class TerminalSummary:
     def text(self) -> str:
         """The table (one segment has only its line), what matters most, the next commands, and what was read."""
         return (self._table() if len(self._wrong) > 1 else "") + "".join(self._end())
+
+    def last_line(self) -> str:
+        """How many segments there are, and how many findings of each severity."""
+        return f"{counted(self._segments, 'segment')}: {counts_text(self._counts)}\n"
 
     def _table(self) -> str:
         from rich.console import Console
