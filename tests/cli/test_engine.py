@@ -421,3 +421,10 @@ def test_no_module_hides_what_the_package_offers() -> None:
     assert not modules & set(kdump.spark.__all__)
     assert callable(kdump.spark.session)
     assert callable(kdump.spark.session)
+
+
+def test_of_a_log_in_a_store_no_more_counts_than_a_broker_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store may claim any size; it must not start a session for nothing."""
+    monkeypatch.setattr(engine, "log_paths", lambda inputs: iter(["s3://b/t-0/0.log", "d/t-0/0.log"]))
+    monkeypatch.setattr(engine.files, "allocated", lambda path: 1 << 50)
+    assert engine.log_totals([]) == ((1 << 31) + (1 << 50), 2)
