@@ -125,7 +125,7 @@ class Codes(Enum):
         "KD012",
         "object-changed",
         "the object was replaced while it was read",
-        "The store has another version of the object (its ETag) than when kdump began to read it, so the parts that "
+        "The store has another version of the object (its ETag) than when the first part was read, so the parts that "
         "were read are of two objects, and no finding about it counts. Read it again when nobody writes it.",
     )
     LEFT_OUT = Code(
