@@ -103,6 +103,7 @@ class _Questions:
             self._given.inputs,
             on_error=self.status.fail,
             on_damage=self._skip,
+            with_worlds=True,
             limit=self._given.max_decompressed_size,
         )
 
