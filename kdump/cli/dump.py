@@ -53,6 +53,7 @@ _COUNT_ONLY = 1 << 62
         "--output",
         "--fields",
         "--decode",
+        "--schemas",
         "--offset",
         "--time",
         "--key",
