@@ -1,4 +1,4 @@
-"""Records as Parquet, with the columns and types of Spark's Kafka source, compressed with zstd. Needs pyarrow.
+"""Records as Parquet, with the columns of Spark's Kafka source, compressed with zstd. Needs pyarrow.
 
 Source: Spark's "Structured Streaming + Kafka Integration Guide". Consumers get no control records, so they are left
 out. One more column has the outcome of a record's transaction, as aborted records are included.
@@ -14,28 +14,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kdump.rows.arrow import KAFKA_SOURCE, ArrowRows, arrow_schema
+from kdump.rows.arrow import KAFKA_SOURCE, ArrowRows, row_schema
 from kdump.rows.arrowparts import ArrowParts, RowGroup
 from kdump.rows.tables import RECORD
 
 _IS_CONTROL: Final = "isControl"
 _COLUMNS: Final = (*KAFKA_SOURCE, "txnState")
-ROW_SCHEMA: Final = pa.schema([arrow_schema(RECORD).field(name) for name in (*_COLUMNS, _IS_CONTROL)])
+ROW_SCHEMA: Final = row_schema(RECORD, (*_COLUMNS, _IS_CONTROL))
 """The schema of the rows that are added."""
-SCHEMA: Final = pa.schema([arrow_schema(RECORD).field(name) for name in _COLUMNS])
+SCHEMA: Final = row_schema(RECORD, _COLUMNS)
 """The schema of the file."""
 _REPEATED: Final = ("topic", "partition", "timestampType", "txnState")
 """Columns that a dictionary makes small. For keys and values it costs more than it saves."""
 _WITHOUT_STATISTICS: Final = ("key", "value", "headers")
 """Columns without least and largest value: these would be copied several times, 380 MB for a value of 64 MiB."""
-_NO_TIMESTAMP_TYPE: Final = -1
 
 
 class ParquetRecords:
     """Writes rows to a Parquet file at ``path``.
 
-    Counts: ``written`` records, ``control`` records that were left out, ``untimed`` records whose timestamp does not
-    fit.
+    Counts: ``written`` records, ``control`` records that were left out.
     """
 
     def __init__(self, path: str) -> None:
@@ -52,7 +50,6 @@ class ParquetRecords:
         self._group = RowGroup(SCHEMA)
         self.written = 0
         self.control = 0
-        self.untimed = 0
 
     def add(self, part: ArrowRows) -> None:
         """Take rows of ROW_SCHEMA. The rows of a large batch are not collected until it ends."""
@@ -70,8 +67,6 @@ class ParquetRecords:
         if is_data.true_count < rows.num_rows:
             self.control += rows.num_rows - is_data.true_count
             rows = rows.filter(is_data)
-        had_time = pc.not_equal(rows.column("timestampType"), _NO_TIMESTAMP_TYPE)
-        self.untimed += pc.and_(pc.is_null(rows.column("timestamp")), had_time).true_count
         self._group.add(rows.select(list(_COLUMNS)))
         self.written += rows.num_rows
         if self._group.is_enough:

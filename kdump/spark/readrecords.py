@@ -113,6 +113,7 @@ def _read(
                 outcomes=LateOutcomes(lambda: transactions.of(log.path)),
                 decoder=options.decoding.decoder(log.context.topic),
                 on_malformed=on_malformed,
+                for_spark=True,
             ),
             parts.add,
             ViewOptions(
