@@ -234,5 +234,5 @@ def test_a_time_may_be_a_text() -> None:
 @pytest.mark.parametrize("time", ["yesterday", 1.5])
 def test_what_is_no_time(time: Any) -> None:
     for ask in (kdump.group_offsets, kdump.cluster_state):
-        with pytest.raises(ValueError, match="a datetime or milliseconds since 1970|'yesterday' is no time"):
+        with pytest.raises(ValueError, match=r"a datetime or milliseconds since 1970|'yesterday' is no time"):
             ask("fixtures/segments/__consumer_offsets-0", at=time)
