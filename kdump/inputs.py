@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
 from typing import Final, NamedTuple, TypeAlias
 
 from kdump.codes import Codes, KdumpError
@@ -29,6 +28,7 @@ from kdump.log.names import (
     TEXT_FILES,
     Kind,
     is_uri,
+    last_name,
     parse_file_name,
     parse_offset,
     parse_partition_directory,
@@ -119,7 +119,7 @@ class KafkaFile(Input):
     @property
     def stem(self) -> str:
         """What the file's name shares with the names of its siblings."""
-        return PurePosixPath(self.path).name.partition(".")[0]
+        return last_name(self.path).partition(".")[0]
 
     @property
     def topic(self) -> str | None:
@@ -341,7 +341,7 @@ def resolve(path: str, world: World | None = None, *, is_named: bool = True) -> 
         return _stream(path, world)
     found = TextFile(path) if is_text_file(path) else file_by_name(path) or OtherFile(path)
     if world is not None and not (isinstance(found, OtherFile) and not files.exists(path)):
-        found = WorldLog(path, Kind.WORLD_LOG, parse_offset(PurePosixPath(path).name.partition(".")[0]), of_world=world)
+        found = WorldLog(path, Kind.WORLD_LOG, parse_offset(last_name(path).partition(".")[0]), of_world=world)
     return replace(found, is_named=is_named) if not is_named else found
 
 
@@ -375,7 +375,7 @@ def topic_of(path: str, kind: Kind | None) -> str | None:
 
 def is_text_file(path: str) -> bool:
     """By its name a text file of a broker, which is dumped when it is named, and not where a directory is."""
-    return PurePosixPath(path).name in TEXT_FILES
+    return last_name(path) in TEXT_FILES
 
 
 def fits(topic: str, patterns: Collection[str]) -> bool:

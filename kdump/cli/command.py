@@ -14,7 +14,7 @@ from kdump.cli.common import show_log
 from kdump.cli.console import Console
 from kdump.cli.engine import log_bytes
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.options.declaring import Option, OptionGroup
+from kdump.cli.options.declaring import Helping, Option, OptionGroup
 from kdump.cli.options.shared import (
     BRIEF,
     CommonArguments,
@@ -96,7 +96,7 @@ class Run(Generic[A]):
         self.console.out.write(text.encode("utf-8", "surrogateescape"))
 
 
-class Command(click.Command):
+class Command(Helping):
     """A command whose ``--help`` shows all options by groups, and whose ``-h`` shows the most used ones.
 
     Args:
@@ -149,7 +149,7 @@ class Command(click.Command):
 
 
 def group_of(given: click.Parameter) -> OptionGroup:
-    """Click's own ``--help`` has none."""
+    """An argument has none."""
     return given.group if isinstance(given, Option) else OptionGroup.GENERAL
 
 

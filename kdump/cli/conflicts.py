@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 from click.core import ParameterSource
 
-from kdump.codes import KdumpError
-from kdump.log.files import strip_credentials
-from kdump.worlds import World, world_of_path
+if TYPE_CHECKING:
+    from kdump.worlds import World
 
 
 class Conflict:
@@ -72,6 +71,11 @@ def world_facts(paths: Sequence[str]) -> dict[str, str | bool | None]:
 
 
 def _world(path: str) -> World | None:
+    # The options of kdump itself need none of these.
+    from kdump.codes import KdumpError
+    from kdump.log.files import strip_credentials
+    from kdump.worlds import world_of_path
+
     try:
         return world_of_path(strip_credentials(path))
     except KdumpError:

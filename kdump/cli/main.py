@@ -16,6 +16,7 @@ from typing import Any, Final
 import click
 
 from kdump.cli import exit_status
+from kdump.cli.options.declaring import Helping
 from kdump.cli.options.program import ProgramArguments
 
 COMPLETION = "_KDUMP_COMPLETE"
@@ -53,8 +54,10 @@ kdump --help lists all commands, kdump COMMAND -h the most used options of one.
 """What ``kdump`` alone shows on a terminal."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Helping, click.Group):
     """Imports the module of a subcommand when it is used, which keeps the start short."""
+
+    about_help = "Print a summary and exit."
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the help."""

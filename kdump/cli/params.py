@@ -180,7 +180,7 @@ class ByParam(click.ParamType[str]):
     name = "WHAT"
     kinds = (
         *("segment", "partition", "topic", "producer", "codec", "magic", "leader-epoch", "minute", "hour", "day"),
-        "key",
+        *("key", "schema"),
     )
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -294,14 +294,14 @@ class WhatIfParam(click.ParamType[WhatIf]):
 
 
 class HistoryOf(NamedTuple):
-    """Whose history is asked for: ``kind`` is ``topic``, ``partition``, ``broker`` or ``group``."""
+    """Whose history is asked for: ``kind`` is ``topic``, ``partition``, ``broker``, ``group`` or ``subject``."""
 
     kind: str
     name: str
 
 
 class HistoryParam(click.ParamType[HistoryOf]):
-    """``topic=NAME``, ``partition=NAME-0``, ``broker=ID`` or ``group=NAME``."""
+    """``topic=NAME``, ``partition=NAME-0``, ``broker=ID``, ``group=NAME`` or ``subject=NAME``."""
 
     name = "OF"
 
@@ -310,8 +310,10 @@ class HistoryParam(click.ParamType[HistoryOf]):
         if isinstance(value, HistoryOf):
             return value
         kind, equals, name = str(value).partition("=")
-        if kind not in ("topic", "partition", "broker", "group") or not equals or not name:
-            self.fail(f"'{value}' is none of topic=NAME, partition=NAME-0, broker=ID, group=NAME", param, ctx)
+        if kind not in ("topic", "partition", "broker", "group", "subject") or not equals or not name:
+            self.fail(
+                f"'{value}' is none of topic=NAME, partition=NAME-0, broker=ID, group=NAME, subject=NAME", param, ctx
+            )
         if kind == "broker" and not name.isdecimal():
             self.fail(f"'{name}' is no broker id", param, ctx)
         return HistoryOf(kind, name)

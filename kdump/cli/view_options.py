@@ -43,7 +43,7 @@ def selection(given: DumpArguments) -> Selection:
 
 
 def decoding(given: DumpArguments) -> DecoderChoice:
-    """The decoders of keys and values; UsageError for unknown ones."""
+    """The decoders of keys and values; UsageError for unknown ones, KdumpError for schemas that cannot be read."""
     internal = topic_decoder(given)
     own = given.key_decoder, given.value_decoder
     wanted = coordinated(given)
@@ -52,7 +52,9 @@ def decoding(given: DumpArguments) -> DecoderChoice:
     for name in own:
         if name is not None:
             check_decoder(name)
-    return DecoderChoice(internal, given.decode == "auto", *own)
+    from kdump.schemas.choice import with_schemas
+
+    return with_schemas(DecoderChoice(internal, given.decode == "auto", *own), given.schemas, lambda: given.inputs)
 
 
 def secret(given: DumpArguments) -> bytes | None:

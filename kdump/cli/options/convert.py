@@ -13,8 +13,10 @@ from kdump.cli.options.shared import (
     JobsArguments,
     LimitArguments,
     LogArguments,
+    SchemaArguments,
     TierArguments,
     TimeArguments,
+    flatten_option,
     output_options,
 )
 from kdump.cli.params import OffsetRange
@@ -156,7 +158,7 @@ CONVERSIONS: Final = (
 """Options that change what is written. Without one the files of a bucket are written as they are."""
 
 
-class ConvertArguments(LogArguments, JobsArguments, ConversionArguments):
+class ConvertArguments(SchemaArguments, LogArguments, JobsArguments, ConversionArguments):
     """Options of ``kdump convert``."""
 
     needed = "SRC"
@@ -168,6 +170,7 @@ class ConvertArguments(LogArguments, JobsArguments, ConversionArguments):
             message="nothing to do: --to-magic, --codec, --to or another option says what to convert to",
         ),
         Conflict(*_TO, excludes=("--to-magic", "--level", "--renumber", "--split-bytes", "--from", "--codec")),
+        Conflict("--schemas", needs=_TO, message="--schemas decodes records for other tools: it goes with --to"),
         Conflict(excludes=("no DST",), message="no DST given: -o FILE or -o DIRECTORY"),
         Conflict(excludes=("DST is a URI",), message="{other} is a URI: kdump writes to this machine only"),
         Conflict(
@@ -219,6 +222,7 @@ class ConvertArguments(LogArguments, JobsArguments, ConversionArguments):
         "Write the records for other tools. See `EXPORTS`.",
         type=("jsonl", "csv", "parquet"),
     )
+    flatten: bool = flatten_option(("--to parquet",))
     csv_safe: bool = option(
         OptionGroup.WRITE,
         "--csv-safe",

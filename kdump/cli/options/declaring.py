@@ -12,13 +12,16 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import click
-from click.types import OptionHelpExtra
 
 from kdump.cli.conflicts import Conflict, GivenOptions
-from kdump.inputs import Input
+
+if TYPE_CHECKING:
+    from click.types import OptionHelpExtra
+
+    from kdump.inputs import Input
 
 PATH: Final = click.Path()
 _PLACES: Final = "a segment, a partition directory or a log directory; log.dirs in server.properties names those"
@@ -53,22 +56,29 @@ class Option(click.Option):
 
     Attributes:
         group: its heading.
-        manual: its paragraphs in the manual, see ``manual.roff()``.
         conflicts: what it does not go with.
     """
 
     def __init__(
         self,
         *arguments: Any,
+        help: str = "",
         group: OptionGroup = OptionGroup.GENERAL,
         manual: str = "",
         conflicts: Sequence[Conflict] = (),
         **attributes: Any,
     ) -> None:
         super().__init__(*arguments, **{"show_default": True, **attributes})
+        # It is one line: there is nothing to clean, for which click would load the module ``inspect``.
+        self.help = help
         self.group = group
-        self.manual = manual
         self.conflicts = conflicts
+        self._manual = manual
+
+    @property
+    def manual(self) -> str:
+        """Its paragraphs in the manual, see ``manual.roff()``."""
+        return inspect.cleandoc(self._manual) or self.help or ""
 
     def get_help_extra(self, ctx: click.Context) -> OptionHelpExtra:
         """As click does, with a default in words as it is written."""
@@ -77,6 +87,23 @@ class Option(click.Option):
         if isinstance(self.show_default, str):
             extra["default"] = self.show_default
         return extra
+
+
+class Helping(click.Command):
+    """A command whose ``--help`` is an Option as all others. ``about_help``: its paragraph in the manual."""
+
+    about_help = "Print all options and exit."
+    _help: Option | None = None
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """As click makes it."""
+        if self._help is None:
+            names = self.get_help_option_names(ctx)
+            click.help_option(*names, "help", cls=Option, manual=self.about_help)(self)
+            made = self.params.pop()
+            assert isinstance(made, Option)
+            self._help = made
+        return self._help
 
 
 class _Declared:
@@ -128,7 +155,7 @@ def option(
     conflicts = [Conflict(*both, needs=needs, message=message)] if needs else []
     if excludes:
         conflicts.append(Conflict(*both, excludes=excludes, message=message))
-    attributes |= {"group": group, "help": help, "manual": inspect.cleandoc(manual) or help, "conflicts": conflicts}
+    attributes |= {"group": group, "help": help, "manual": manual, "conflicts": conflicts}
     return _Declared(Option, found, attributes)
 
 
@@ -231,3 +258,12 @@ class Arguments:
     def writes_at_once(self) -> bool:
         """Every piece of the output goes out as it comes, also into a pipe."""
         return False
+
+
+def show_version(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
+    """Show the version, the commit, Python and the platform, and end."""
+    if is_wanted:
+        from kdump.cli.about import version_line
+
+        click.echo(version_line())
+        context.exit()

@@ -15,9 +15,11 @@ from kdump.cli.options.shared import (
     EngineArguments,
     LimitArguments,
     LogArguments,
+    SchemaArguments,
     TierArguments,
     TimeArguments,
     TopicArguments,
+    flatten_option,
     output_options,
 )
 from kdump.cli.params import BytesPattern, FilePosition, HeaderParam, OffsetRange
@@ -32,7 +34,7 @@ from kdump.worlds import log_titles, path_titles
 
 _BINARY: Final = ("--output arrow", "--output parquet")
 _TOPIC_DECODERS: Final = tuple(f"--{name}-decoder" for name in INTERNAL_TOPICS)
-_OWN_DECODERS: Final = ("--decode", "--key-decoder", "--value-decoder")
+_OWN_DECODERS: Final = ("--decode", "--key-decoder", "--value-decoder", "--schemas")
 _DECODERS: Final = (*_TOPIC_DECODERS, *_OWN_DECODERS, "--group", "--transactional-id")
 
 
@@ -88,7 +90,14 @@ def _refuse_jobs(ctx: click.Context, _parameter: click.Parameter, value: str | N
 
 
 class DumpArguments(
-    TierArguments, TopicArguments, LogArguments, TimeArguments, ColorArguments, EngineArguments, LimitArguments
+    SchemaArguments,
+    TierArguments,
+    TopicArguments,
+    LogArguments,
+    TimeArguments,
+    ColorArguments,
+    EngineArguments,
+    LimitArguments,
 ):
     """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
 
@@ -181,7 +190,7 @@ class DumpArguments(
         Conflict(
             *_TOPIC_DECODERS,
             excludes=_OWN_DECODERS,
-            message="{option} goes neither with --decode nor with --key-decoder, --value-decoder",
+            message="{option} goes neither with --decode nor with --key-decoder, --value-decoder, --schemas",
         ),
         Conflict(
             *_DECODERS,
@@ -444,19 +453,21 @@ class DumpArguments(
         "auto: decode Kafka's internal topics, each by the name of its directory.",
         """
         Decode each file with the decoder of the topic that its directory is named after, and a *.checkpoint* as cluster
-        metadata. For other topics --key-decoder and --value-decoder are used, if you give them.
+        metadata. For other topics --key-decoder and --value-decoder are used, if you give them, or else the schemas of
+        a registry whose topic lies in the same log directory.
         """,
         type=("auto",),
     )
     key_decoder: str | None = option(
         OptionGroup.OUTPUT,
         "--key-decoder NAME",
-        "Keys as text, hex, base64, json, int32, int64, float64, uuid, none, or a decoder from a plugin.",
+        "Keys as text, hex, base64, json, int32, int64, float64, uuid, none, schema, or one from a plugin.",
         """
         Decode keys with one of kdump's own decoders, or with a decoder from a plugin. Implies --print-data-log. `text`:
         UTF-8. `hex`, `base64`. `json`: printed in one line; an object that has the same name twice is not decoded,
         because one of its values would be lost. `int32`, `int64`, `float64`: as Kafka's serializers write them. `uuid`:
-        16 bytes, or the 36 characters of Kafka's serializer. `none`: the bytes as they are, not decoded.
+        16 bytes, or the 36 characters of Kafka's serializer. `none`: the bytes as they are, not decoded. `schema`: by
+        the schema that a registry has for them, see --schemas.
 
         A key of more than 8 MiB stays bytes. For plugins see `DECODERS OF YOUR OWN`.
         """,
@@ -471,6 +482,7 @@ class DumpArguments(
         excludes=("--value-decoder-class",),
         message="{option} and {other} exclude each other",
     )
+    flatten: bool = flatten_option(("--output arrow", "--output parquet"))
     redact: bool = option(
         OptionGroup.OUTPUT,
         "--redact",

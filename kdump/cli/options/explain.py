@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import ColorArguments, LimitArguments, TierArguments
+from kdump.cli.options.shared import ColorArguments, LimitArguments, SchemaArguments, TierArguments
 from kdump.cli.params import FilePosition
 
 
-class ExplainArguments(TierArguments, ColorArguments, LimitArguments):
+class ExplainArguments(SchemaArguments, TierArguments, ColorArguments, LimitArguments):
     """Options of ``kdump explain``. Sizes and positions are bytes."""
 
     one_path = "One file and one position: kdump explain PATH POSITION"

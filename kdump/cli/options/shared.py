@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 import click
 
 from kdump.cli.conflicts import Conflict
-from kdump.cli.options.declaring import PATH, Arguments, OptionGroup, either, option
+from kdump.cli.options.declaring import PATH, Arguments, OptionGroup, either, option, show_version
 from kdump.cli.params import MasterParam, OutputFormat, SettingParam, TimeBound, TimeRange
 from kdump.inputs import PartitionChoice
 from kdump.log import tiers
@@ -20,15 +20,6 @@ from kdump.worlds import WORLDS, World, log_formats, log_titles, world_of_format
 BRIEF: Final = "kdump.brief_help"
 """In the memory of click's context: only the most used options are to be shown."""
 SPARK: Final = ("--engine spark", "--master")
-
-
-def show_version(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
-    """Show the version, the commit, Python and the platform, and end."""
-    if is_wanted:
-        from kdump.cli.about import version_line
-
-        click.echo(version_line())
-        context.exit()
 
 
 def _show_brief_help(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
@@ -164,6 +155,37 @@ class TierArguments(Arguments):
         """,
         multiple=True,
         callback=lambda context, parameter, value: _tell_keys(value),
+    )
+
+
+class SchemaArguments(Arguments):
+    """The option that says where the schemas of keys and values are."""
+
+    schemas: str | None = option(
+        OptionGroup.READ,
+        "--schemas PATH",
+        "The topic of the schema registry (_schemas-0), or a log directory or bucket with it: values are decoded.",
+        """
+        The partition in which a schema registry keeps its schemas, by default *_schemas-0*, or a log directory or
+        bucket that holds it. Values are decoded with them, and keys that name a schema. See `VALUES BY A SCHEMA` in
+        kdump(1).
+        """,
+    )
+
+
+def flatten_option(needs: tuple[str, ...]) -> Any:
+    """The option that makes columns of decoded contents; ``needs``: the outputs that have such."""
+    return option(
+        OptionGroup.OUTPUT,
+        "--flatten",
+        "With Arrow or Parquet: the fields of decoded keys and values as columns of their own.",
+        """
+        In place of *decodedKey* and *decodedValue* write the fields of all schemas that the logs use, as columns
+        *key.FIELD* and *value.FIELD* of their types, beside *keySchemaId* and *valueSchemaId*. A field that a schema
+        does not have is null; one that two schemas have with types of which none holds the other is JSON text. The
+        logs are read twice.
+        """,
+        needs=needs,
     )
 
 

@@ -13,6 +13,7 @@ from kdump.cli.options.shared import (
     LimitArguments,
     LogArguments,
     OffsetMapArguments,
+    SchemaArguments,
     TierArguments,
     TopicArguments,
     broker_version_option,
@@ -22,7 +23,14 @@ from kdump.cli.params import ByParam, Moment, WhatIf, WhatIfParam
 
 
 class StatsArguments(
-    TierArguments, TopicArguments, LogArguments, OffsetMapArguments, ColorArguments, JobsArguments, LimitArguments
+    SchemaArguments,
+    TierArguments,
+    TopicArguments,
+    LogArguments,
+    OffsetMapArguments,
+    ColorArguments,
+    JobsArguments,
+    LimitArguments,
 ):
     """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
 
@@ -34,6 +42,8 @@ class StatsArguments(
         Conflict(
             "--quick", excludes=("contents",), message="--by {other} reads every record, it does not go with --quick"
         ),
+        Conflict("--by schema", excludes=("--html", "-j", "--log-format"), message="--by schema: not with {other}"),
+        Conflict("--schemas", needs=("--by schema",)),
         Conflict("--output reset-csv", needs=("--offsets-for",)),
         Conflict(
             excludes=("a file of another world",),
@@ -45,11 +55,11 @@ class StatsArguments(
     by: str = option(
         OptionGroup.COUNT,
         "--by WHAT",
-        "What a group is: segment, partition, topic, producer, codec, magic, leader-epoch, minute, hour, day, key, or "
-        "header:NAME.",
+        "What a group is: segment, partition, topic, producer, codec, magic, leader-epoch, minute, hour, day, key, "
+        "schema, or header:NAME.",
         """
         Group the figures by `segment` (the default), `partition`, `topic`, `producer`, `codec`, `magic`,
-        `leader-epoch`, `minute`, `hour`, `day`, `key` or `header:`*NAME*; see `GROUPS`.
+        `leader-epoch`, `minute`, `hour`, `day`, `key`, `schema` or `header:`*NAME*; see `GROUPS`.
         """,
         type=ByParam(),
         default="segment",
@@ -126,4 +136,7 @@ class StatsArguments(
 
     def facts(self) -> Mapping[str, str | bool | None]:
         """``--by`` reads contents; a PATH is of another world."""
-        return {"contents": self.by if self.by.startswith(("key", "header:")) else None, **world_facts(self.paths)}
+        return {
+            "contents": self.by if self.by.startswith(("key", "header:", "schema")) else None,
+            **world_facts(self.paths),
+        }
