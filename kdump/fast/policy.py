@@ -69,5 +69,5 @@ class ShownRows:
         if rows < SHOWN_IN_CHUNK and not is_joint:
             return False
         size = None if log_size is None else max(log_size, self._size)
-        self.is_decided |= "numpy" in sys.modules or expected(rows, chunk_size, size) >= SHOWN
+        self.is_decided = self.is_decided or "numpy" in sys.modules or expected(rows, chunk_size, size) >= SHOWN
         return self.is_decided
