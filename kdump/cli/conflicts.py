@@ -6,6 +6,7 @@ PATH, is a fact, and the command says which facts hold.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -64,7 +65,8 @@ def world_facts(paths: Sequence[str]) -> dict[str, str | bool | None]:
     world_path = next((path for path, world in found.items() if world is not None), None)
     if world_path is None or (world := found[world_path]) is None:
         return {"a file of another world": None, "another PATH": None}
-    other = next((path for path, there in found.items() if there is None), None)
+    # Of a path where nothing is, who opens it tells that.
+    other = next((path for path, there in found.items() if there is None and os.path.lexists(path)), None)
     return {"a file of another world": f"{world_path} is of {world.title}", "another PATH": other}
 
 

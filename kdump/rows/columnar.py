@@ -187,7 +187,7 @@ class ManyRows:
     @cached_property
     def decoded(self) -> DecodedJson | None:
         """The decoded keys and values; None without a decoder."""
-        return None if self._decoder is None else decoded_json(self._decoder, contents_of(self._arena, self.records))
+        return None if self._decoder is None else _decoded(self._decoder, self._arena, self.records)
 
     def header(self, name: str) -> NDArray[np.int64]:
         """A field of ``format.batch.BatchHeader``."""
@@ -297,11 +297,24 @@ def _own_headers(block: BatchBlock, records: RecordColumns) -> NDArray[np.void]:
     return headers
 
 
+_newest: Final[list[tuple[RecordDecoder, RecordColumns, DecodedJson]]] = []
+"""What was decoded last: the same block is asked for what fails, and then for its rows."""
+
+
+def _decoded(decoder: RecordDecoder, arena: NDArray[np.uint8], records: RecordColumns) -> DecodedJson:
+    for known, of, found in _newest[:1]:
+        if known is decoder and of is records:
+            return found
+    found = decoded_json(decoder, contents_of(arena, records))
+    _newest[:] = [(decoder, records, found)]
+    return found
+
+
 def undecoded_batches(block: BatchBlock, decoder: RecordDecoder | None) -> NDArray[np.bool_] | None:
     """Batches with a record that does not decode completely; shape (batches,). None: there are none."""
     if decoder is None or block.records is None:
         return None
-    failed = decoded_json(decoder, contents_of(block.arena, block.records)).failed
+    failed = _decoded(decoder, block.arena, block.records).failed
     return np.bincount(block.records.batch[failed], minlength=block.headers.size) > 0
 
 

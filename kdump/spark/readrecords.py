@@ -54,6 +54,8 @@ class ArrowOptions:
     max_decompressed_size: int = DEFAULT_LIMIT
     decoding: DecoderChoice = field(default_factory=DecoderChoice)
     """For RECORD_DECODED."""
+    only_valid: bool = False
+    """A batch with a wrong CRC is damage without rows."""
 
 
 def read_logs(logs: Iterable[LogFile], options: ArrowOptions) -> Iterator[pa.RecordBatch]:
@@ -102,6 +104,32 @@ def _read(
         if mode is Mode.FAILFAST:
             raise DamageError(finding.code, finding.message, path=log.path, position=finding.position)
 
+    yield from arrow_rows(
+        log, opened, options, transactions, start=start, on_malformed=on_malformed, on_finding=on_finding
+    )
+
+
+def arrow_rows(
+    log: LogFile,
+    opened: Callable[[], Source],
+    options: ArrowOptions,
+    transactions: TransactionReader,
+    *,
+    start: int,
+    on_malformed: Callable[[int, Codes, str], bool],
+    on_finding: Callable[[Finding], None],
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a log from the file position ``start`` on. KdumpError where it cannot be opened.
+
+    Args:
+        log: the log.
+        opened: opens it.
+        options: what is read; ``mode`` is not asked for.
+        transactions: tells the outcomes of its transactions.
+        start: where an entry begins.
+        on_malformed: takes position, code and message of a row that is not as it should be, and says whether it stays.
+        on_finding: takes damage before the rows after it.
+    """
     parts = ArrowParts(options.schema)
     with opened() as source:
         view = view_of(log.world, log.base_offset)(
@@ -120,6 +148,7 @@ def _read(
                 selection=Selection(offsets=options.wanted.offsets_of(log.context), times=options.times),
                 max_decompressed_size=options.max_decompressed_size,
                 resync=True,
+                only_valid=options.only_valid,
                 seek=False,
                 start=start,
             ),

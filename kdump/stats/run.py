@@ -221,8 +221,6 @@ class _MergedReading:
         try:
             yield from self._seen.items()
         finally:
-            # As it comes from another process: packing changes the order in which a sketch drops keys.
-            self._fold.keys.pack()
             self._into.merge(self._fold)
 
 

@@ -16,6 +16,7 @@ from kdump.inputs import (
     Input,
     LogSegment,
     OtherFile,
+    PartitionFolder,
     PathDirectory,
     Sibling,
     Stream,
@@ -48,7 +49,7 @@ from kdump.verify.siblings import (
 from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.wire.compression import DEFAULT_LIMIT
-from kdump.worlds import World, world_of_log, world_of_store
+from kdump.worlds import World, world_of_log, world_of_store, world_of_topic
 
 SeeEntries: TypeAlias = Callable[[World, str, Sequence[Any]], None]
 """Takes the path of a log of a world and the next entries of it; none when the log was opened."""
@@ -87,6 +88,13 @@ class WorldStoreChecks(Protocol):
 
     def checked(self, path: str, items: Iterator[Item], options: CheckOptions) -> Iterator[Item]:
         """What was found there as in any store, and what the world knows besides. Raises KdumpError."""
+
+
+class WorldTopicChecks(Protocol):
+    """What is wrong with a topic in which the software of a world keeps what it knows: the module ``topic``."""
+
+    def check_partition(self, logs: Sequence[str]) -> Iterator[Finding]:
+        """Check what the logs of a partition say. What cannot be read is told elsewhere."""
 
 
 class Judge(Protocol):
@@ -182,6 +190,7 @@ class Verification:
                         extent = item
                     case _:
                         yield item
+            yield from _topic_findings(partition)
             name = parse_partition_directory(os.path.basename(partition.path))
             if name is None or partition.is_given:
                 continue
@@ -257,6 +266,15 @@ class Verification:
         yield SegmentSummary(path, len(data), None, None, None, counts, None)
 
 
+def _topic_findings(partition: PartitionFolder) -> Iterator[Finding]:
+    """What the software of a world would say of a topic in which it keeps what it knows."""
+    name = parse_partition_directory(os.path.basename(files.absolute(partition.path)))
+    world = None if name is None else world_of_topic(name[0])
+    if world is not None:
+        checks: WorldTopicChecks = world.answer("topic")
+        yield from checks.check_partition(partition.paths)
+
+
 def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Iterator[Finding]:
     """What is wrong with a segment file, a partition directory or a log directory.
 
@@ -273,7 +291,7 @@ def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Ite
         raise error
 
     check = PartitionCheck(CheckOptions(deep=deep, limit=limit))
-    for found in inputs_of([path], fail):
+    for found in inputs_of([path], fail, apart=True):
         for item in Verification(check).items(found):
             if isinstance(item, Finding):
                 yield item

@@ -216,7 +216,8 @@ def test_a_killed_conversion_writes_nothing(partitions: Path, monkeypatch: pytes
 
 
 _SLOW = """
-import sys, time
+import os, sys, time
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as kdump starts; a process with threads is not copied
 from pathlib import Path
 from kdump.cli import engine
 from kdump.cli.main import main

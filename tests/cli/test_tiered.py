@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import kdump as library
+from tests.harness import s3server
 from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
 from tests.harness.tiers import (
     AES,
@@ -50,6 +51,20 @@ def test_a_partition_begins_with_its_remote_segments(name: str, tmp_path: Path) 
     done = kdump(*RECORDS, "--isolation", isolation, "--tier", str(ZSTD), str(LOGS / partition), cwd=tmp_path)
     assert done.returncode == CLEAN
     assert rows_digest(done.stdout.decode().splitlines()) == ANSWERS["zstd"]["rows"][name]
+
+
+def test_a_bucket_in_s3(tmp_path: Path, s3_server: s3server.S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow.fs")
+    for variable, value in s3_server.environment().items():
+        monkeypatch.setenv(variable, value)
+    shutil.copytree(ZSTD, s3_server.root / "zstd")
+    name = "mixed-0.read_uncommitted"
+    uri = s3_server.uri("zstd")
+    done = kdump(*RECORDS, "--tier", uri, str(LOGS / "mixed-0"), cwd=tmp_path)
+    assert rows_digest(done.stdout.decode().splitlines()) == ANSWERS["zstd"]["rows"][name]
+    assert told(findings("--tier", uri, str(LOGS), cwd=tmp_path)) == told(
+        findings("--tier", str(ZSTD), str(LOGS), cwd=tmp_path)
+    )
 
 
 def test_the_library_reads_it_too() -> None:

@@ -19,11 +19,15 @@ from kdump.rows import filetables, schema, tables
 from kdump.rows.arrow import KAFKA_SOURCE, arrow_schema
 from kdump.rows.formatted import FormatLines
 from kdump.spark import options
+from kdump.spark.pipeline import command_parser
 from kdump.spark.readrecords import Mode
 from tests.harness import ROOT
 
 OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 ROFF_REQUEST = re.compile(r"^\.(?:B|BR|BI|I|IR|IP|SH|SS|TH|RB|RI)\b ?", re.MULTILINE)
+
+PIPELINE = set(re.findall(r"--[a-z][a-z-]*", command_parser().format_help()))
+"""Options of ``python -m kdump.spark.pipeline``."""
 
 
 def command_of(name: str) -> click.Command:
@@ -119,10 +123,14 @@ def test_defaults_and_ranges_in_the_help() -> None:
 @pytest.mark.parametrize("name", PAGES)
 def test_every_option_that_is_mentioned_exists(name: str) -> None:
     # A page may point to options of another command; calls of others' tools, over several lines, do not count.
-    known = set().union(*map(declared_options, NAMES))
+    known = set().union(PIPELINE, *map(declared_options, NAMES))
     text = re.sub(r"(?:kafka-[\w-]+\.sh|spark-submit|venv-pack) -(?:.*\\\n)*.*", "", manual(name))
     mentioned = {option for option in OPTION.findall(text) if option.startswith("--")}
     assert mentioned <= known
+
+
+def test_options_of_the_pipeline() -> None:
+    assert PIPELINE - {"--help"} <= set(OPTION.findall(manual("kdump-spark")))
 
 
 def test_options_in_the_readme_exist() -> None:

@@ -110,8 +110,14 @@ def _is_payload_error(answer: dict[str, Any]) -> bool:
 
 
 def _depends_on_order(directory: Path, answer: dict[str, Any]) -> bool:
-    """A start that fails over one of several swaps: what the others have by then is up to the file system."""
-    return bool(answer["exception"]) and len(list(directory.glob("*.log.swap"))) > 1
+    """A start that fails over one of several leftovers: what the others have by then is up to the file system.
+
+    A broker goes through the leftovers in the order of the directory, and stops at a name without a number.
+    """
+    leftovers = [path.name for path in directory.iterdir() if path.suffix in {".swap", ".cleaned", ".deleted"}]
+    swaps = sum(name.endswith(".log.swap") for name in leftovers)
+    has_odd_name = any(not name.partition(".")[0].isdigit() and not name.endswith(".deleted") for name in leftovers)
+    return bool(answer["exception"]) and (swaps > 1 or (has_odd_name and len(leftovers) > 1))
 
 
 def broker_starts(command: list[str], work: Path, requests: list[tuple[Path, dict[str, Any]]]) -> list[dict[str, Any]]:

@@ -8,6 +8,8 @@ come from it, and so does the section OPTIONS of the manual (``make man``).
 from __future__ import annotations
 
 import inspect
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from kdump.inputs import Input
 
 PATH: Final = click.Path()
+_PLACES: Final = "a segment, a partition directory or a log directory; log.dirs in server.properties names those"
 
 
 class OptionGroup(StrEnum):
@@ -178,12 +181,14 @@ class Arguments:
 
     Attributes:
         needed: what must be given besides options.
+        one_path: what to type, for somebody who gives more arguments than there may be.
         about: of some groups a sentence or two that stand in the manual before their options.
         conflicts: what does not go together, besides what the declarations of the options say.
         inputs: what the PATHs mean, once the command has looked at them (``Run.find_inputs``).
     """
 
     needed: ClassVar[str] = "PATH"
+    one_path: ClassVar[str] = ""
     about: ClassVar[Mapping[OptionGroup, str]] = {}
     conflicts: ClassVar[tuple[Conflict, ...]] = ()
 
@@ -232,8 +237,16 @@ class Arguments:
 
     def check(self) -> None:
         """Raises click.UsageError where a rule is broken, or nothing to work on is given."""
+        context = click.get_current_context()
+        for path in self.paths:
+            if re.fullmatch("[a-z]+", path) and not os.path.exists(path):
+                from kdump.cli.words import output_hint  # slow to load, and rarely needed
+
+                hint = output_hint(path, context)
+                if hint:
+                    raise click.UsageError(f"there is no file '{path}'. {hint}")
         if not self.is_complete():
-            raise click.UsageError(f"no {self.needed} given (kdump {click.get_current_context().info_name} --help)")
+            raise click.UsageError(f"no {self.needed} given: {_PLACES} (kdump {context.info_name} --help)")
         self.given().check(self.all_conflicts())
 
     @property

@@ -133,7 +133,7 @@ def test_a_group_that_is_not_there(address: str) -> None:
 @pytest.mark.parametrize(("group_offsets", "offset"), [(True, 42), (False, -1)])
 def test_offsets_in_the_logs(tmp_path: Path, *, group_offsets: bool, offset: int) -> None:
     testing.write_segment(tmp_path / "t-0", [{"value": "v"}])
-    write_log(tmp_path, "__consumer_offsets-0", [commit("billing")])
+    write_log(tmp_path, "__consumer_offsets-0", [commit("billing"), commit("billing", topic="gone")])
     inputs = inputs_of([tmp_path], lambda error: None)
     service = Service(inputs, ServeOptions(with_group_offsets=group_offsets), lambda error: None, lambda line: None)
     threading.Thread(target=service.run, daemon=True).start()
@@ -144,4 +144,7 @@ def test_offsets_in_the_logs(tmp_path: Path, *, group_offsets: bool, offset: int
             assert [one["committedOffset"] for one in found] == [offset, -1]
         listed = [group["groupId"] for group in client.ask("ListGroups", 4)["groups"]]
         assert listed == (["billing"] if group_offsets else [])
+        # All offsets of the group: those of topics that are here, as on a broker, which forgets deleted ones.
+        every = client.ask("OffsetFetch", 7, groupId="billing", topics=None)["topics"]
+        assert [topic["name"] for topic in every] == (["t"] if group_offsets else [])
     service.close()
