@@ -128,10 +128,8 @@ def _planned(log: PartitionLog, known: Known | None, *, only_committed: bool) ->
             low = segment if ranges else first
             path = log.path(log.newest)
             ranges.append(LandRange(path, "", segment, position, size, low, None, low, position, None))
-    newest = files.size(log.path(log.newest))
-    last = ranges[-1] if ranges and ranges[-1].base_offset == log.bases[-1] else None
-    read = last.stop if last is not None else tail[2] if tail is not None else end.position
-    pending = max(0, newest - read) if end.segment == log.bases[-1] else newest
+    read = tail[2] if tail is not None else end.position if end.segment == log.bases[-1] else 0
+    pending = max(0, files.size(log.path(log.newest)) - read)
     now = Known(end.to_json(), first, seen, tail)
     return PartitionPlan(log.directory, ranges, first, previous, now, pending, notes)
 

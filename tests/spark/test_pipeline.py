@@ -25,7 +25,8 @@ if (_missing := why_not()) is not None:
 
 import pyarrow.dataset as ds
 
-from kdump.spark import pipeline
+from kdump import __version__
+from kdump.spark import batches as batches_module
 from kdump.spark.lake import Lake
 from kdump.spark.landing import COUNTS, OPEN_BATCH
 from kdump.spark.pipeline import PipelineOptions, PipelineRun, main, run
@@ -137,7 +138,7 @@ def test_fixtures_by_topic_and_date(land: Land, lake: Path, spark: SparkSession)
     assert by_topic == {topic: sum(row["topic"] == topic for row in wanted) for topic in by_topic}
     assert found.where("decodedKey is not null").count() == by_topic["__consumer_offsets"]
     (row,) = spark.read.parquet(str(lake / "runs")).collect()
-    assert (row["landed"], row["batch"], row["kdump"]) == (done.landed, 1, pipeline.__version__)
+    assert (row["landed"], row["batch"], row["kdump"]) == (done.landed, 1, __version__)
     assert len(row["partitions"]) == len(list(SEGMENTS.glob("*-0")))
 
 
@@ -388,7 +389,7 @@ def test_what_a_killed_run_left_is_replaced(
 
     for name in ("_finish", "_write_run"):
         with monkeypatch.context() as patch:
-            patch.setattr(pipeline._Pipeline, name, killed)
+            patch.setattr(batches_module.Pipeline, name, killed)
             with pytest.raises(KilledError):
                 land()
         # What it wrote is there, and is not known.
@@ -423,7 +424,7 @@ def test_a_file_that_changes_while_it_is_read(
 ) -> None:
     append(logs / "t-0", 0, batches(0, 10))
     append(logs / "t-0", 10, batches(10, 20))
-    planned = pipeline._Pipeline._planned
+    planned = batches_module.Pipeline._planned
     changes = iter([v2_batch(plain_rows(2)[1:], base_offset=0, last_offset_delta=9)])
 
     def changed(self: Any, unreadable: Any) -> Any:
@@ -432,7 +433,7 @@ def test_a_file_that_changes_while_it_is_read(
             (logs / "t-0" / f"{0:020}.log").write_bytes(data)
         return found
 
-    monkeypatch.setattr(pipeline._Pipeline, "_planned", changed)
+    monkeypatch.setattr(batches_module.Pipeline, "_planned", changed)
     assert account(land()) == {"to": 20, "landed": 11, "missing": 9}
     assert len(offsets(lake)) == 11
 
