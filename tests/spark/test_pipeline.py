@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
+import sys
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from kdump.codes import KdumpError
 from kdump.spark.sessions import why_not
 from kdump.testing import flip_bit, marker, write_segment
+from tests.harness import ROOT
 from tests.harness.arrowrows import dumped, mapped
 from tests.harness.batches import message, plain_rows, v2_batch
 from tests.harness.captures import FIXTURES, Captures
@@ -521,6 +524,20 @@ def test_the_command(spark: SparkSession, logs: Path, lake: Path, capsys: pytest
     (logs / "file").write_bytes(b"")
     assert main([str(logs), str(logs / "file")]) == 3
     assert str(logs / "file") in capsys.readouterr().err
+
+
+def test_the_example(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["pipeline.py", str(SEGMENTS), str(lake)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / "examples" / "pipeline.py"), run_name="__main__")
+    assert ended.value.code == 0
+    told = capsys.readouterr().out
+    committed = [row for row in expected(SEGMENTS) if row["txnState"] in ("committed", None)]
+    assert f"batch 1: {len(table(lake, 'records'))} records landed, 19 offsets in quarantine" in told
+    assert 0 < len(table(lake, "records")) <= len(committed)
+    assert "damaged-crc" in told
 
 
 @pytest.mark.parametrize(
