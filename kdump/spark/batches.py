@@ -34,7 +34,7 @@ from kdump.log.context import as_text
 from kdump.log.names import parse_partition_directory
 from kdump.spark.lake import Lake
 from kdump.spark.landing import COUNTS, LANDED, OPEN_BATCH, Checked, Landed, Landing, LandRange, LandTask, prefix_of
-from kdump.spark.landplan import PLANS, Known, PartitionPlan, part_known, plan_partition, seen_files
+from kdump.spark.landplan import PLANS, Known, PartitionPlan, gone_partition, part_known, plan_partition, seen_files
 from kdump.spark.partitions import PartitionLog, list_partitions
 from kdump.spark.pipelineoptions import FORMATS, ISOLATIONS, PipelineOptions, PipelineRun
 from kdump.spark.readfindings import FindingTask
@@ -203,8 +203,9 @@ class Pipeline:
             raise ValueError(f"{self._lake.shown} was begun with other options: {json.dumps(state.options)}")
         self._state = state
         staged = self._lake.read(_STAGED)
-        if staged is not None and (after := _State.of(staged)).batch == state.batch + 1:
-            self._finish(after)
+        if staged is not None:
+            # It may even be complete, with files that are still to be removed.
+            self._finish(_State.of(staged))
         elif self._lake.read(OPEN_BATCH) is not None:
             self._discard()
         return self._state
@@ -242,7 +243,7 @@ class Pipeline:
         plans: list[PartitionPlan] = list(
             on_spark(self._spark, tasks, Work(function, PLANS.pack, PLANS.unpack, self._place()))
         )
-        gone = [PartitionPlan(name, [], notes=["the partition is not there any more"]) for name in known.keys() - logs]
+        gone = [gone_partition(name, known[name]) for name in sorted(known.keys() - logs) if not known[name].is_gone]
         return list(map(str, errors)), logs, len(logs) - len(news), [*plans, *gone]
 
     def _place(self) -> Workplace:

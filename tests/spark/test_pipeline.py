@@ -300,6 +300,7 @@ def test_partitions_that_go_and_come_back(land: Land, logs: Path, lake: Path) ->
     (logs / "t-0").rename(logs / "t-0-delete")
     done = land()
     assert done.rows[0]["partitions"][0]["notes"] == ["the partition is not there any more"]
+    assert not land().rows[0]["partitions"]
     (logs / "t-0-delete").rename(logs / "t-0")
     append(logs / "t-0", 0, batches(4, 6))
     assert account(land()) == {"from": 4, "to": 6, "landed": 2}
