@@ -113,15 +113,13 @@ def options(name: str) -> Iterator[str]:
             yield from paragraphs(text_of(option, arguments))
 
 
-def is_shown(parameter: click.Parameter) -> TypeGuard[click.Option]:
+def is_shown(parameter: click.Parameter) -> TypeGuard[Option]:
     """It is an option that the help shows."""
-    return isinstance(parameter, click.Option) and not parameter.hidden
+    return isinstance(parameter, Option) and not parameter.hidden
 
 
-def text_of(option: click.Option, arguments: type[Arguments]) -> str:
+def text_of(option: Option, arguments: type[Arguments]) -> str:
     """The paragraphs of an option."""
-    if not isinstance(option, Option):
-        return "Print a summary and exit." if "-h" in option.opts else "Print all options and exit."
     here = getattr(arguments, "local_only", ())
     if option.name != "engine" or not here:
         return option.manual

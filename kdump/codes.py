@@ -964,6 +964,16 @@ class Codes(Enum):
         "be known to a broker, so kdump calls no object an orphan.",
         Severity.WARNING,
     )
+    REGISTRY_RETURNS = Code(
+        "KD466",
+        "registry-returns",
+        "a start of the schema registry would change what it knows",
+        "The topic of a schema registry has two keys for one version of a subject, which the registry takes for one: "
+        "old records have the magic 0, newer ones 1. A tombstone of the one key hides the record of the other, until "
+        "the cleaner removes it. After that, a start of the registry brings back what was deleted. Write a tombstone "
+        "for the other key, too.",
+        Severity.WARNING,
+    )
 
     OFFSETS_BACKWARDS = Code(
         "KD501",

@@ -15,8 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import files, tiers
@@ -29,6 +28,7 @@ from kdump.log.names import (
     TEXT_FILES,
     Kind,
     is_uri,
+    last_name,
     parse_file_name,
     parse_offset,
     parse_partition_directory,
@@ -119,7 +119,7 @@ class KafkaFile(Input):
     @property
     def stem(self) -> str:
         """What the file's name shares with the names of its siblings."""
-        return PurePosixPath(self.path).name.partition(".")[0]
+        return last_name(self.path).partition(".")[0]
 
     @property
     def topic(self) -> str | None:
@@ -261,7 +261,7 @@ def inputs_of(
     paths: Iterable[str | os.PathLike[str]],
     on_error: Callable[[KdumpError], None],
     *,
-    topics: Collection[str] = (),
+    choice: PartitionChoice | None = None,
     world: World | None = None,
     with_patterns: bool = False,
     apart: bool = False,
@@ -271,13 +271,14 @@ def inputs_of(
     Args:
         paths: as the user gave them.
         on_error: takes MISSING for a pattern that nothing fits, UNREADABLE for a store that cannot be asked what fits,
-            NO_SEGMENTS for a topic that no partition has. The others follow.
-        topics: of log directories only the partitions of these topics; names or patterns, see ``fits``.
+            NO_SEGMENTS for a topic or number that no partition has. The others follow.
+        choice: of log directories only these partitions.
         world: files are logs of this world, whatever their names.
         with_patterns: paths of this machine may be patterns, too; elsewhere the shell replaces those.
         apart: what --tier joins are two inputs, the files of the broker and those of the bucket.
     """
     found: list[Input] = []
+    told: set[str] = set()
     for given in paths:
         path = files.strip_credentials(os.fspath(given))
         try:
@@ -288,8 +289,12 @@ def inputs_of(
             parts = (part for one in fitting for part in (tiers.apart(one) if apart else (one,)))
             found += (resolve(part, world, is_named=is_named) for part in parts)
         except KdumpError as error:
-            on_error(error.located(path))
-    return list(_of_topics(found, topics, world, on_error)) if topics else found
+            # A bucket that is not there is told once, not with every PATH.
+            located = error.located(path)
+            if str(located) not in told:
+                told.add(str(located))
+                on_error(located)
+    return found if choice is None or choice.is_all else list(_chosen(found, choice, world, on_error))
 
 
 def paths_with_tier(paths: Iterable[str], tier: tiers.Tier) -> tuple[str, ...]:
@@ -336,7 +341,7 @@ def resolve(path: str, world: World | None = None, *, is_named: bool = True) -> 
         return _stream(path, world)
     found = TextFile(path) if is_text_file(path) else file_by_name(path) or OtherFile(path)
     if world is not None and not (isinstance(found, OtherFile) and not files.exists(path)):
-        found = WorldLog(path, Kind.WORLD_LOG, parse_offset(PurePosixPath(path).name.partition(".")[0]), of_world=world)
+        found = WorldLog(path, Kind.WORLD_LOG, parse_offset(last_name(path).partition(".")[0]), of_world=world)
     return replace(found, is_named=is_named) if not is_named else found
 
 
@@ -370,7 +375,7 @@ def topic_of(path: str, kind: Kind | None) -> str | None:
 
 def is_text_file(path: str) -> bool:
     """By its name a text file of a broker, which is dumped when it is named, and not where a directory is."""
-    return PurePosixPath(path).name in TEXT_FILES
+    return last_name(path) in TEXT_FILES
 
 
 def fits(topic: str, patterns: Collection[str]) -> bool:
@@ -378,65 +383,90 @@ def fits(topic: str, patterns: Collection[str]) -> bool:
     return topic in patterns or any(fnmatchcase(topic, pattern) for pattern in patterns)
 
 
-class TopicChoice:
-    """The topics that a user names, and which of them were met.
+class PartitionChoice(NamedTuple):
+    """The partitions that a user wants: of these topics (names or patterns, see ``fits``) with these numbers.
 
-    Args:
-        patterns: names or patterns, see ``fits``.
+    Without topics of all, without numbers all of them.
     """
 
-    def __init__(self, patterns: Collection[str]) -> None:
-        self._patterns = patterns
-        self._met: set[str] = set()
+    topics: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
 
-    def takes(self, topic: str | None) -> bool:
-        """Whether a topic is wanted; None is none."""
-        if topic is not None:
-            self._met.add(topic)
-        return topic is not None and fits(topic, self._patterns)
+    @property
+    def is_all(self) -> bool:
+        """Every partition is wanted."""
+        return not self.topics and not self.numbers
+
+
+class MetPartitions:
+    """Which of the partitions that a user wants were met."""
+
+    def __init__(self, choice: PartitionChoice) -> None:
+        self._choice = choice
+        self._topics: set[str] = set()
+        self._numbers: set[int] = set()
+        """Those of wanted topics."""
+
+    def takes(self, name: tuple[str, int] | None) -> bool:
+        """Whether a partition is wanted; None is none."""
+        if name is None:
+            return False
+        topic, number = name
+        self._topics.add(topic)
+        if self._choice.topics and not fits(topic, self._choice.topics):
+            return False
+        self._numbers.add(number)
+        return not self._choice.numbers or number in self._choice.numbers
 
     def unmatched(self) -> Iterator[KdumpError]:
-        """NO_SEGMENTS for each pattern that no topic fits so far."""
-        there = sorted(self._met)
-        others = len(there) - _MOST_NAMED
-        named = ", ".join(there[:_MOST_NAMED]) + (f" and {others} others" if others > 0 else "")
-        for pattern in self._patterns:
-            if not any(fits(topic, (pattern,)) for topic in there):
-                what = f"there are partitions of {named}" if there else "there are no partitions"
-                yield KdumpError(Codes.NO_SEGMENTS, f"--topic {pattern}: no partition is of such a topic; {what}")
+        """NO_SEGMENTS for each pattern and each number that no partition fits so far."""
+        there = sorted(self._topics)
+        topics = f"there are partitions of {_listed(there)}" if there else "there are no partitions"
+        unmatched = [one for one in self._choice.topics if not any(fits(topic, (one,)) for topic in there)]
+        for pattern in unmatched:
+            yield KdumpError(Codes.NO_SEGMENTS, f"--topic {pattern}: no partition is of such a topic; {topics}")
+        if self._choice.topics and len(unmatched) == len(self._choice.topics):
+            return
+        numbers = f"there are {_listed(list(map(str, sorted(self._numbers))))}" if there else topics
+        for number in self._choice.numbers:
+            if number not in self._numbers:
+                yield KdumpError(Codes.NO_SEGMENTS, f"--partition {number}: no partition has this number; {numbers}")
 
 
-def _of_topics(
-    found: Iterable[Input], topics: Collection[str], world: World | None, on_error: Callable[[KdumpError], None]
+def _listed(there: list[str]) -> str:
+    others = len(there) - _MOST_NAMED
+    return ", ".join(there[:_MOST_NAMED]) + (f" and {others} others" if others > 0 else "")
+
+
+def _chosen(
+    found: Iterable[Input], choice: PartitionChoice, world: World | None, on_error: Callable[[KdumpError], None]
 ) -> Iterator[Input]:
-    """The partition directories of some topics; see ``inputs_of``.
+    """The partition directories that are wanted; see ``inputs_of``.
 
-    Of a log directory these are the ones in it. A partition directory, or a file in one, is kept if it is of such a
-    topic. A path where nothing is stays: who opens it says that it is missing.
+    Of a log directory these are the ones in it. A partition directory, or a file in one, is kept if it is wanted. A
+    path where nothing is stays: who opens it says that it is missing.
     """
-    choice = TopicChoice(topics)
+    met = MetPartitions(choice)
     for one in found:
         try:
             if isinstance(one, PathDirectory) and not one.is_partition(entries := files.listing(one.path)):
-                for path in partition_directories(entries, choice.takes, on_error):
+                for path in partition_directories(entries, met.takes, on_error):
                     yield resolve(files.strip_credentials(path), world, is_named=one.is_named)
                 continue
             is_missing = isinstance(one, OtherFile) and not files.exists(one.path)
-            if is_missing or choice.takes(_topic(one)):
+            if is_missing or met.takes(_name(one)):
                 yield one
         except KdumpError as error:
             on_error(error.located(one.path))
-    for unmatched in choice.unmatched():
+    for unmatched in met.unmatched():
         on_error(unmatched)
 
 
-def _topic(found: Input) -> str | None:
-    """The topic of a partition directory, or of a file in one."""
+def _name(found: Input) -> tuple[str, int] | None:
+    """Topic and number of a partition directory, or of that of a file."""
     if isinstance(found, PathDirectory):
-        parsed = parse_partition_directory(os.path.basename(files.absolute(found.path.rstrip("/"))))
-    else:
-        parsed = partition_of_file(found.path)
-    return None if parsed is None else parsed[0]
+        return parse_partition_directory(os.path.basename(files.absolute(found.path.rstrip("/"))))
+    return partition_of_file(found.path)
 
 
 def _folder_of(directory: str) -> str:

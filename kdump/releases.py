@@ -7,13 +7,12 @@ that differ are here, by hand: each is a field of ``Release``.
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-FACTS: Final = Path(__file__).with_name("releases.json")
+FACTS: Final = os.path.join(os.path.dirname(__file__), "releases.json")
 
 
 class Release(NamedTuple):
@@ -69,7 +68,10 @@ DIALECTS: Final = ("0.8.2", "0.10.2", "1.1", "2.8", "3.9", "4.1", *RELEASES)
 
 @cache
 def _facts() -> Any:
-    return json.loads(FACTS.read_text("utf-8"))
+    import json  # most commands ask for none of it
+
+    with open(FACTS, encoding="utf-8") as file:
+        return json.load(file)
 
 
 @cache

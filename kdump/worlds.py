@@ -12,6 +12,7 @@ package that has the name of the question:
 - ``count``: what ``stats`` counts in its logs, see ``WorldFigures``
 - ``repair``: see ``WorldRepair``
 - ``convert``: its logs as logs of today, see ``WorldConversion``
+- ``topic``: what is wrong with a topic in which its software keeps what it knows, see ``WorldTopicChecks``
 
 Where the package has no such module, the world has no answer, and the command says so with the world's title.
 """
@@ -32,6 +33,7 @@ class World(NamedTuple):
         log_format: the choice of ``--log-format`` by which files of any name are its logs.
         has_paths: it has files and directories of its own, which its module ``names`` recognises.
         scheme: how the URIs of its stores begin (``log.stores.Store``), which its module ``mount`` makes; '': none.
+        topic_mark: what the names of topics contain in which its software keeps what it knows; '': none does.
     """
 
     package: str
@@ -40,6 +42,7 @@ class World(NamedTuple):
     log_format: str = ""
     has_paths: bool = False
     scheme: str = ""
+    topic_mark: str = ""
 
     def answer(self, question: str) -> Any:
         """The module that answers a question. The caller says what it expects of it, by a Protocol."""
@@ -51,6 +54,7 @@ WORLDS: Final = (
     World("kafka07", "Kafka 0.7", log_suffix=".kafka", log_format="0.7"),
     World("zookeeper", "ZooKeeper", has_paths=True),
     REMOTE_STORAGE,
+    World("schemas", "a schema registry", topic_mark="schema"),
 )
 
 
@@ -68,6 +72,11 @@ def world_of_store(path: str) -> World | None:
     """The world in whose store a path lies by its scheme (``tier://``, ``tier+s3://``); None: none."""
     scheme = path.partition("://")[0].partition("+")[0] if "://" in path else ""
     return next((world for world in WORLDS if world.scheme and world.scheme == scheme), None)
+
+
+def world_of_topic(topic: str) -> World | None:
+    """The world whose software may keep what it knows in a topic of this name; None: none does."""
+    return next((world for world in WORLDS if world.topic_mark and world.topic_mark in topic), None)
 
 
 def log_formats() -> list[str]:

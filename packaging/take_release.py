@@ -205,7 +205,7 @@ def write_facts(jars: list[Path]) -> None:
     """Write both tables; the newest release comes first, in the table of facts last."""
     TABLE.write_text(make(*jars))
     REQUESTS_TABLE.write_text(requests(jars[0]))
-    FACTS.write_text(facts_text({name_of(each): facts(each) for each in reversed(jars)}))
+    Path(FACTS).write_text(facts_text({name_of(each): facts(each) for each in reversed(jars)}))
 
 
 def _compile(source: Path, jars: Path, classes: str) -> None:

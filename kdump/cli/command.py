@@ -14,7 +14,7 @@ from kdump.cli.common import show_log
 from kdump.cli.console import Console
 from kdump.cli.engine import log_bytes
 from kdump.cli.exit_status import RunStatus
-from kdump.cli.options.declaring import Option, OptionGroup
+from kdump.cli.options.declaring import Helping, Option, OptionGroup
 from kdump.cli.options.shared import (
     BRIEF,
     CommonArguments,
@@ -24,7 +24,7 @@ from kdump.cli.options.shared import (
     TopicArguments,
 )
 from kdump.codes import KdumpError
-from kdump.inputs import Input, inputs_of
+from kdump.inputs import Input, PartitionChoice, inputs_of
 from kdump.log import tiers
 from kdump.log.metering import metered
 from kdump.system.priority import be_idle
@@ -83,7 +83,7 @@ class Run(Generic[A]):
         given.inputs = inputs_of(
             given.paths,
             on_error or self.status.fail,
-            topics=given.topics if isinstance(given, TopicArguments) else (),
+            choice=given.choice if isinstance(given, TopicArguments) else PartitionChoice(),
             world=given.world if isinstance(given, LogArguments) else None,
             with_patterns=with_patterns,
             apart=apart,
@@ -96,7 +96,7 @@ class Run(Generic[A]):
         self.console.out.write(text.encode("utf-8", "surrogateescape"))
 
 
-class Command(click.Command):
+class Command(Helping):
     """A command whose ``--help`` shows all options by groups, and whose ``-h`` shows the most used ones.
 
     Args:
@@ -110,6 +110,24 @@ class Command(click.Command):
         super().__init__(name, params=arguments.parameters(), context_settings=_WIDTH, **attributes)
         self.arguments = arguments
         self.most_used = most_used
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does; an unknown option is answered with what works."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            from kdump.cli.words import one_dash, option_hint  # slow to load, and rarely needed
+
+            unknown = one_dash(given, ctx)
+            if unknown is None and isinstance(error, click.NoSuchOption):
+                unknown = error.option_name
+            if unknown is not None:
+                message = f"No such option '{unknown}'. {option_hint(unknown, ctx)}"
+                raise click.UsageError(message.rstrip(), ctx) from None
+            if self.arguments.one_path and error.message.startswith("Got unexpected extra argument"):
+                raise click.UsageError(f"{error.message}. {self.arguments.one_path}", ctx) from None
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options, each under the heading of its group."""
@@ -131,7 +149,7 @@ class Command(click.Command):
 
 
 def group_of(given: click.Parameter) -> OptionGroup:
-    """Click's own ``--help`` has none."""
+    """An argument has none."""
     return given.group if isinstance(given, Option) else OptionGroup.GENERAL
 
 

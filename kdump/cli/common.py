@@ -30,6 +30,6 @@ def has_pyarrow(option: str) -> bool:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        click.echo(f"kdump: {option} needs pyarrow: pip install 'kafka-kdump[parquet]'", err=True)
+        click.echo(f"kdump: {option} needs pyarrow: pip install pyarrow", err=True)
         return False
     return True

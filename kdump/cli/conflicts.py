@@ -6,15 +6,15 @@ PATH, is a fact, and the command says which facts hold.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 from click.core import ParameterSource
 
-from kdump.codes import KdumpError
-from kdump.log.files import strip_credentials
-from kdump.worlds import World, world_of_path
+if TYPE_CHECKING:
+    from kdump.worlds import World
 
 
 class Conflict:
@@ -65,11 +65,17 @@ def world_facts(paths: Sequence[str]) -> dict[str, str | bool | None]:
     world_path = next((path for path, world in found.items() if world is not None), None)
     if world_path is None or (world := found[world_path]) is None:
         return {"a file of another world": None, "another PATH": None}
-    other = next((path for path, there in found.items() if there is None), None)
+    # Of a path where nothing is, who opens it tells that.
+    other = next((path for path, there in found.items() if there is None and os.path.lexists(path)), None)
     return {"a file of another world": f"{world_path} is of {world.title}", "another PATH": other}
 
 
 def _world(path: str) -> World | None:
+    # The options of kdump itself need none of these.
+    from kdump.codes import KdumpError
+    from kdump.log.files import strip_credentials
+    from kdump.worlds import world_of_path
+
     try:
         return world_of_path(strip_credentials(path))
     except KdumpError:

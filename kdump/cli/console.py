@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import sys
-import traceback
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -52,7 +50,6 @@ class Console:
     ) -> None:
         self.is_terminal = os.isatty(_STDOUT)
         self.color = color == "always" or (color == "auto" and self.is_terminal and not os.environ.get("NO_COLOR"))
-        self.width = shutil.get_terminal_size((_WIDTH_OF_A_PIPE, 24)).columns
         self._pager = _start_pager() if pager and self.is_terminal else None
         if self._pager is not None:
             # Always wait: without it a pager and the shell would share the terminal.
@@ -79,10 +76,19 @@ class Console:
         # GitHub Actions takes a line there for a command, too.
         self.complain(f"kdump: {escaped(line) if self._is_github else line}")
 
+    @property
+    def width(self) -> int:
+        """Characters in a line."""
+        import shutil
+
+        return shutil.get_terminal_size((_WIDTH_OF_A_PIPE, 24)).columns
+
     def show_error(self, error: KdumpError) -> None:
         """The error of a file as a line on standard error."""
         self.note(str(error))
         if self._show_traceback:
+            import traceback  # slow, as is shutil
+
             self.complain("".join(traceback.format_exception(error)).rstrip())
 
     def reporter(self, *, verbose: bool) -> Reporter:

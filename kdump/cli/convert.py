@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -19,13 +19,17 @@ from kdump.cli.options.convert import CONVERSIONS, TO_STDOUT, ConvertArguments
 from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Codes, Finding, KdumpError
 from kdump.convert.conversion import Conversion
-from kdump.convert.export import export_text
+from kdump.convert.export import ExportJob, export_text
 from kdump.convert.report import converted_lines, converted_row, loss_lines, loss_rows, marker_rows
 from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_in_order
 from kdump.convert.segment import SegmentResult
 from kdump.inputs import input_of
+from kdump.payloads.choice import DecoderChoice
 from kdump.verify.report import finding_json
 from kdump.worlds import world_of_store
+
+if TYPE_CHECKING:
+    from kdump.rows.arrowparts import Reshape
 
 _WHAT_HELPS: Final = (
     "kdump verify says what is damaged, kdump repair saves what is valid, --skip-damaged leaves the damage out"
@@ -109,10 +113,50 @@ def _plan(run: Run[ConvertArguments], conversion: Conversion) -> Sequence[Job]:
     given, destination = run.given, run.given.destination
     (found,) = given.inputs
     if given.form is not None:
-        return plan_export(found, destination, given.form, conversion, is_safe=given.csv_safe, world=given.world)
+        return _exports(given, destination, conversion, run.console.note)
     if given.input_form is not None:
         return plan_import(found, destination, conversion)
     return plan_conversion(found, destination, conversion, world=given.world, maps_offsets=given.offset_map)
+
+
+def _exports(
+    given: ConvertArguments, destination: str, conversion: Conversion, note: Callable[[str], None]
+) -> list[ExportJob]:
+    """The files for other tools. Raises as ``plan_export``, or KdumpError where schemas cannot be read."""
+    assert given.form is not None
+    decoding = DecoderChoice()
+    if given.schemas is not None:
+        from kdump.schemas.choice import with_schemas
+
+        decoding = with_schemas(decoding, given.schemas, lambda: given.inputs)
+    if given.flatten and decoding.schemas is None:
+        raise click.UsageError("--flatten goes with --schemas")
+    return plan_export(
+        given.inputs[0],
+        destination,
+        given.form,
+        conversion,
+        is_safe=given.csv_safe,
+        world=given.world,
+        decoding=decoding,
+        reshape=_reshape(given, decoding, note),
+    )
+
+
+def _reshape(
+    given: ConvertArguments, decoding: DecoderChoice, note: Callable[[str], None]
+) -> Callable[[str | None], Reshape | None]:
+    """By its topic, what makes columns of the decoded contents of a log."""
+    if not given.flatten or decoding.schemas is None:
+        return lambda topic: None
+    from kdump.schemas.flatten import flattened_topics, flattening
+
+    found = flattening(decoding.schemas, given.inputs, lambda error: None)
+    by_topic = dict(flattened_topics(found))
+    for topic, one in by_topic.items():
+        for text in one.notes():
+            note(f"{topic}: {text}")
+    return lambda topic: by_topic.get(topic or "", found._replace(used=()))
 
 
 def _engine(run: Run[ConvertArguments], count: int) -> Engine:
@@ -200,7 +244,7 @@ def _to_stdout(run: Run[ConvertArguments], conversion: Conversion) -> None:
     given, console, status = run.given, run.console, run.status
     assert given.form is not None
     try:
-        jobs = plan_export(given.inputs[0], "", given.form, conversion, is_safe=given.csv_safe, world=given.world)
+        jobs = _exports(given, "", conversion, console.note)
     except KdumpError as error:
         status.fail(error)
         return

@@ -77,7 +77,7 @@ class _DiffRun:
         except KdumpError as error:
             self._status.fail(error)
             return
-        for item in compare(inputs, DiffOptions(contents, given.records, given.topics), self._fail, run):
+        for item in compare(inputs, DiffOptions(contents, given.records, given.choice), self._fail, run):
             if isinstance(item, PartitionReport):
                 self._add(item)
                 pieces = self._page(item)

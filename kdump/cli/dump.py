@@ -34,6 +34,8 @@ from kdump.worlds import world_of_path
 
 if TYPE_CHECKING:
     from kdump.kafka.image.names import TopicNames
+    from kdump.payloads.choice import DecoderChoice
+    from kdump.rows.arrowparts import Reshape
     from kdump.rows.tablefiles import TableForm, TableWriter
     from kdump.spark.sessions import Session
 
@@ -86,6 +88,11 @@ def dump(run: Run[DumpArguments]) -> None:
         return
     if given.files is None:
         run.find_inputs()
+    try:
+        view_options.decoding(given)
+    except KdumpError as error:
+        status.fail(error)
+        return
     given.times = _times(given, console)
     writer: TableWriter | None = None
     if given.output in ("arrow", "parquet"):
@@ -141,6 +148,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
         if given.files is None and not follow:
             found = listed_targets(given.inputs, all_files=given.all_files)
         run = DumpRun(options, emit, reporter, budget=budget, size=bytes_of(found))
+        run.expect(one for one in found if isinstance(one, Target))
 
         def dump_one(target: Target) -> None:
             before = budget.seen
@@ -273,7 +281,21 @@ def _table_options(given: DumpArguments, form: TableForm, console: Console) -> t
     schema = row_schema(table, view_options.fields(given, table))
     with_records = table.type == "record"
     options = _options(given, arrow_output(table, schema), with_records=with_records, max_bytes=given.max_bytes)
-    return options, TableWriter(schema, form, console.out.write)
+    return options, TableWriter(schema, form, console.out.write, _reshape(given, options.decoding, console))
+
+
+def _reshape(given: DumpArguments, decoding: DecoderChoice, console: Console) -> Reshape | None:
+    """What makes columns of decoded contents. UsageError where nothing is decoded by schemas."""
+    if not given.flatten:
+        return None
+    if decoding.schemas is None:
+        raise click.UsageError("--flatten goes with --schemas, or with --decode auto where the schemas are found")
+    from kdump.schemas.flatten import flattening
+
+    found = flattening(decoding.schemas, given.inputs, lambda error: None)
+    for note in found.notes():
+        console.note(note)
+    return found
 
 
 def _options(

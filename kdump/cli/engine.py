@@ -19,7 +19,6 @@ from kdump.codes import Codes, KdumpError
 from kdump.inputs import Input, log_paths
 from kdump.log import files
 from kdump.log.lock import is_held
-from kdump.system.cores import usable_cores
 from kdump.system.units import counted
 
 if TYPE_CHECKING:
@@ -131,6 +130,8 @@ def _choice(given: EngineArguments, inputs: Sequence[Input], only_here: str | No
     if _held_directories(found.path for found in inputs):
         # The broker's requests need the other cores, and the disk.
         return False, 1, "a broker runs here"
+    from kdump.system.cores import usable_cores
+
     cores = 1 if prints else usable_cores()
     if not may_be_spark or size < LEAST_FOR_SPARK:
         return False, cores, f"{_shown(LEAST_FOR_POOL)} of logs or more"

@@ -11,6 +11,7 @@ from kdump.cli.options.explain import ExplainArguments
 from kdump.codes import Codes, KdumpError
 from kdump.inputs import Input, LogSegment, PathDirectory, WorldLog, input_of, resolve
 from kdump.log.opening import open_source
+from kdump.payloads.decoded import RecordDecoder
 
 
 @command(
@@ -46,9 +47,20 @@ def show_explanation(run: Run[ExplainArguments] | Run[DumpArguments], found: Inp
         raise KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=found.path)
     with open_source(found.path) as source:
         width, limit = max(80, min(run.console.width, 120)), run.given.max_decompressed_size
-        explained = report(source, position, limit=limit, width=width, color=run.console.color)
+        decoder = _decoder(run.given.schemas, found)
+        explained = report(source, position, limit=limit, width=width, color=run.console.color, decoder=decoder)
     run.write(explained.text)
     run.status.add(damaged=explained.is_damaged)
+
+
+def _decoder(schemas: str | None, found: Input) -> RecordDecoder | None:
+    """The decoder of a log by schemas that are named. Raises KdumpError where they cannot be read."""
+    if schemas is None or not isinstance(found, LogSegment):
+        return None
+    from kdump.payloads.choice import DecoderChoice
+    from kdump.schemas.choice import with_schemas
+
+    return with_schemas(DecoderChoice(), schemas, lambda: [found]).decoder(found.topic)
 
 
 def _place(found: Input, offset: int, console: Console) -> tuple[Input, int]:

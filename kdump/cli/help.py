@@ -18,12 +18,16 @@ class HelpArguments(CommonArguments):
 @command(HelpArguments, examples="  kdump help verify")
 def help(run: Run[HelpArguments]) -> None:
     """Show the help of a COMMAND."""
+    from kdump.cli.main import LazyGroup  # which imports this module
+
     name = run.given.command
     root = click.get_current_context().find_root()
     group = root.command
-    assert isinstance(group, click.Group), "commands are in a group"
-    found = group if name is None else group.get_command(root, name)
+    assert isinstance(group, LazyGroup), "commands are in this group"
+    if name is None:
+        click.echo(group.get_help(root))
+        return
+    found = group.get_command(root, name)
     if found is None:
-        raise click.UsageError(f"No such command '{name}'.")
-    where = root if name is None else click.Context(found, info_name=name, parent=root)
-    click.echo(found.get_help(where))
+        raise click.UsageError(group.no_such_command(name))
+    click.echo(found.get_help(click.Context(found, info_name=name, parent=root)))

@@ -16,6 +16,7 @@ from typing import Any, Final
 import click
 
 from kdump.cli import exit_status
+from kdump.cli.options.declaring import Helping
 from kdump.cli.options.program import ProgramArguments
 
 COMPLETION = "_KDUMP_COMPLETE"
@@ -37,8 +38,26 @@ _COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+FIRST_PAGE: Final = """\
+kdump reads the files of a Kafka broker: a segment, a partition directory, or a log directory.
+
+  is it damaged?       kdump verify PATH
+  what is in it?       kdump stats PATH
+                       kdump dump --records --limit 10 PATH
+  save it:             kdump repair PATH                        (prints a plan first)
+                       kdump repair --salvage PATH -o DIR
+  export it:           kdump convert PATH --to parquet -o DST   (or jsonl, csv)
+                       kdump dump --json --records PATH
+
+kdump --help lists all commands, kdump COMMAND -h the most used options of one.
+"""
+"""What ``kdump`` alone shows on a terminal."""
+
+
+class LazyGroup(Helping, click.Group):
     """Imports the module of a subcommand when it is used, which keeps the start short."""
+
+    about_help = "Print a summary and exit."
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the help."""
@@ -54,10 +73,31 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does; a PATH in place of a command is answered with what shows it."""
-        if args and args[0] not in _COMMANDS and (os.path.exists(args[0]) or "://" in args[0]):
-            ctx.fail(f"'{args[0]}' is no command but a PATH: kdump dump shows it, kdump verify checks it")
+        """As click does; what is no command is answered with what works."""
+        if args and args[0] not in _COMMANDS and not ctx.resilient_parsing:
+            ctx.fail(self.no_such_command(args[0]))
         return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does; without anything, on a terminal, what to type first is shown."""
+        if not args and sys.stdout.isatty() and not ctx.resilient_parsing:
+            click.echo(FIRST_PAGE, nl=False)
+            ctx.exit()
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            from kdump.cli.words import option_hint
+
+            raise click.UsageError(f"{error.message} {option_hint(error.option_name, ctx)}".rstrip(), ctx) from None
+
+    @staticmethod
+    def no_such_command(word: str) -> str:
+        """The message for a word that is no command."""
+        if os.path.exists(word) or "://" in word:
+            return f"'{word}' is no command but a PATH: kdump dump shows it, kdump verify checks it"
+        from kdump.cli.words import command_hint
+
+        return f"No such command '{word}'. {command_hint(word, list(_COMMANDS))}".rstrip()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in ``--help``, without importing any of them."""

@@ -43,6 +43,11 @@ def man(run: Run[ManArguments]) -> None:
     """Show a PAGE of the manual: kdump (the default), the name of a command, spark or startup."""
     page, pages = run.given.page, manual_pages()
     found = pages.get(page) or pages.get(f"kdump-{page}")
+    root = click.get_current_context().find_root()
+    assert isinstance(root.command, click.Group), "commands are in a group"
+    if page in root.command.list_commands(root):
+        # The first page describes the small commands.
+        found = found or pages["kdump"]
     if found is None:
         names = ", ".join(name.removeprefix("kdump-") for name in pages)
         raise click.UsageError(f"there is no page '{page}'; there are: {names}")

@@ -33,8 +33,14 @@ class OffsetRange(click.ParamType[Range]):
             return Range(int(str(value)), int(str(value)) + 1)
         match = re.fullmatch(r"(-?\d{1,1024})?:(-?\d{1,1024})?", str(value))
         if match is None:
-            self.fail(f"'{value}' is not A:B (either may be left out), nor one offset", param, ctx)
+            self.fail(f"'{value}' is not A:B (either may be left out), nor one offset{_colon(str(value))}", param, ctx)
         return _noted(Range(*(None if bound is None else int(bound) for bound in match.groups())), value, ctx)
+
+
+def _colon(text: str) -> str:
+    """What somebody meant who wrote a range in another way; empty: nobody knows."""
+    match = re.fullmatch(r"(\d*)(?:-|\.\.|,|\.\.\.)(\d*)", text)
+    return "" if match is None else f"; {match[1]}:{match[2]} is such a range"
 
 
 class FilePosition(click.ParamType[int]):
@@ -89,6 +95,20 @@ class TimeRange(click.ParamType[Range]):
             return self.fail(str(error), param, ctx)
 
 
+class TimeBound(click.ParamType[str]):
+    """One bound of a ``TimeRange``. The value stays text, as a time of day needs the other bound."""
+
+    name = "TIME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Usage error for anything else."""
+        text = str(value)
+        if ".." in text or not text:
+            self.fail(f"'{text}' is not one time (--time takes T1..T2)", param, ctx)
+        TimeRange(takes_clock=True).convert(f"{text}..", param, ctx)
+        return text
+
+
 def _clock_range(first: str, end: str) -> Range:
     """Bounds of which one or both are times of day. Raises ValueError."""
     clocks = ClockRange(_after_midnight(first), _after_midnight(end))
@@ -114,6 +134,9 @@ def _after_midnight(text: str) -> int | None:
     if not _TIME_OF_DAY.fullmatch(text):
         return None
     clock = text.removesuffix("Z")
+    if clock.startswith("24"):
+        # Python takes it for the next day from 3.14 on.
+        raise ValueError(f"'{text}' is no time of a day")
     try:
         moment = datetime.fromisoformat(f"1970-01-01T{'0' * (clock[1] == ':')}{clock}")
     except ValueError:
@@ -246,7 +269,7 @@ class ByParam(click.ParamType[str]):
     name = "WHAT"
     kinds = (
         *("segment", "partition", "topic", "producer", "codec", "magic", "leader-epoch", "minute", "hour", "day"),
-        "key",
+        *("key", "schema"),
     )
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -360,14 +383,14 @@ class WhatIfParam(click.ParamType[WhatIf]):
 
 
 class HistoryOf(NamedTuple):
-    """Whose history is asked for: ``kind`` is ``topic``, ``partition``, ``broker`` or ``group``."""
+    """Whose history is asked for: ``kind`` is ``topic``, ``partition``, ``broker``, ``group`` or ``subject``."""
 
     kind: str
     name: str
 
 
 class HistoryParam(click.ParamType[HistoryOf]):
-    """``topic=NAME``, ``partition=NAME-0``, ``broker=ID`` or ``group=NAME``."""
+    """``topic=NAME``, ``partition=NAME-0``, ``broker=ID``, ``group=NAME`` or ``subject=NAME``."""
 
     name = "OF"
 
@@ -376,8 +399,10 @@ class HistoryParam(click.ParamType[HistoryOf]):
         if isinstance(value, HistoryOf):
             return value
         kind, equals, name = str(value).partition("=")
-        if kind not in ("topic", "partition", "broker", "group") or not equals or not name:
-            self.fail(f"'{value}' is none of topic=NAME, partition=NAME-0, broker=ID, group=NAME", param, ctx)
+        if kind not in ("topic", "partition", "broker", "group", "subject") or not equals or not name:
+            self.fail(
+                f"'{value}' is none of topic=NAME, partition=NAME-0, broker=ID, group=NAME, subject=NAME", param, ctx
+            )
         if kind == "broker" and not name.isdecimal():
             self.fail(f"'{name}' is no broker id", param, ctx)
         return HistoryOf(kind, name)

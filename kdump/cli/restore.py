@@ -17,10 +17,11 @@ from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, REFUSALS, Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.checkpoint import is_topic_id
-from kdump.inputs import PathDirectory
+from kdump.inputs import PathDirectory, inputs_of
 from kdump.kafka.startup.logdirectory import FUTURE
-from kdump.log import tiers
+from kdump.log import files, tiers
 from kdump.log.files import strip_credentials
+from kdump.log.named import STDIN
 from kdump.log.names import CLUSTER_METADATA, is_topic_name
 from kdump.log.siblings import read_topic_id
 from kdump.releases import RELEASES
@@ -42,7 +43,9 @@ from kdump.restore.report import left_lines, left_row, note_rows, plan_lines, re
 from kdump.restore.run import Restore
 from kdump.restore.source import SourcePartition, directories_below, read_source
 from kdump.restore.target import TargetCluster, TargetPartition
+from kdump.system.blocks import escaped
 from kdump.system.paths import absolute_path
+from kdump.system.units import counted
 from kdump.verify.transactioncoordinator import ending_beside
 from kdump.worlds import world_of_store
 
@@ -131,14 +134,51 @@ def _show_plan(run: Run[RestoreArguments]) -> None:
     from kdump.restore.adopt import plan_adoption
     from kdump.restore.adoptreport import adoption_commands, adoption_page, adoption_rows
 
-    plan = plan_adoption(given.paths, status.fail)
-    if not (plan.partitions or plan.left or status.code):
-        status.fail(KdumpError(Codes.NO_SEGMENTS, "holds no partition", path=given.paths[0]))
+    paths = []
+    for found in run.find_inputs():
+        if found.world is not None:
+            message = f"is of {found.world.title}, which holds no partition: kdump state shows it"
+            status.fail(KdumpError(Codes.NOT_A_SEGMENT_FILE, message, path=found.path))
+        elif not isinstance(found, PathDirectory) and (found.path == STDIN or files.exists(found.path)):
+            message = "is no directory: a plan is for log directories; -o LOGDIR restores a segment"
+            status.fail(KdumpError(Codes.NOT_A_SEGMENT_FILE, message, path=found.path))
+        else:
+            paths.append(found.path)
+    if not paths:
+        return
+    plan = plan_adoption(paths, status.fail)
+    if not (plan.partitions or plan.left):
+        if not status.code:
+            status.fail(KdumpError(Codes.NO_SEGMENTS, "holds no partition", path=given.paths[0]))
         return
     shown = {"text": adoption_page, "jsonl": adoption_rows, "commands": adoption_commands}
     for line in shown[given.output](plan):
         run.write(line)
+    if given.output != "jsonl":
+        _show_schemas(run)
     status.add(damaged=not plan.is_whole)
+
+
+def _show_schemas(run: Run[RestoreArguments]) -> None:
+    """Say what brings back the schemas that are left: the topic itself, or calls of an empty registry."""
+    from kdump.schemas.commands import registry_commands
+    from kdump.schemas.registry import registry_of
+    from kdump.schemas.topic import schema_partitions, schema_records
+    from kdump.verify.partitionentries import PartitionEntries
+
+    given, fail = run.given, run.status.fail
+    logs = PartitionEntries(inputs_of(given.paths, lambda error: None), on_error=lambda error: None)
+    for partition in schema_partitions(logs):
+        registry = registry_of(schema_records(logs, partition, fail))
+        held = f"{escaped(partition.name)} holds {counted(len(registry.versions), 'schema')}"
+        if given.output == "text":
+            run.write(f"{held} of a registry: --output commands also has what an empty registry needs\n")
+            continue
+        run.write(f"# {held}. A registry that reads the topic needs nothing. For an empty one set REGISTRY.\n")
+        run.write('if [ -n "${REGISTRY-}" ]; then\n')
+        for line in registry_commands(registry):
+            run.write(f"{line}\n")
+        run.write("fi\n")
 
 
 def _restore(run: Run[RestoreArguments], destination: str) -> None:

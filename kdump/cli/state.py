@@ -71,6 +71,7 @@ def _show_state(run: Run[StateArguments]) -> None:
         shown.metadata()
     if given.output in ("table", "jsonl") and (given.at is not None or given.at_offset is not None):
         shown.remote_segments()
+    shown.schemas()
     if given.at is not None and given.output in ("table", "jsonl", "reset-csv"):
         shown.coordinators(given.at)
         shown.keys(given.at)
@@ -145,6 +146,8 @@ class _StateRun:
         from kdump.state.changepage import change_line
 
         given, console = self._given, self._console
+        if given.history is not None and given.history.kind == "subject":
+            return
         chosen = ChangeSelection.of(self._selection, given.history)
         is_json = given.output == "jsonl"
         is_any = False
@@ -200,16 +203,70 @@ class _StateRun:
             self._is_something_there = True
             self._show("remoteSegment", rows)
 
+    def schemas(self) -> None:
+        """The schemas of each registry whose topic is among the paths, or what changed in it."""
+        from kdump.schemas import commands, rows
+        from kdump.schemas.registry import registry_of
+        from kdump.schemas.topic import schema_partitions, schema_records
+
+        given = self._given
+        offset = None if self._is_something_there else given.at_offset
+        if given.output == "reset-csv" or (given.at_offset is not None and offset is None):
+            return
+        logs = self._logs(lambda error: None)
+        partitions = schema_partitions(logs)
+        for partition in partitions:
+            self._is_something_there = True
+            if len(partitions) > 1:
+                self._console.note(f"{partition.name}: the next rows are of this registry")
+            records = schema_records(logs, partition, self.status.fail)
+            if given.at is None and given.at_offset is None:
+                self._schema_changes(rows.change_rows(records, self._subject(), given.between, given.between_offsets))
+                continue
+            registry = registry_of(records, None if given.at == NOW else given.at, offset)
+            if registry.skipped:
+                self._console.note(f"{partition.name}: {registry.skipped:,} records that no registry can read")
+            match given.output:
+                case "commands":
+                    for line in commands.registry_commands(registry):
+                        self._write(f"{line}\n")
+                case "records":
+                    self._rows(rows.registry_records(registry))
+                case _:
+                    for kind, found in rows.state_rows(registry):
+                        self._show(kind, found)
+
+    def _subject(self) -> str | None:
+        history = self._given.history
+        return history.name if history is not None and history.kind == "subject" else None
+
+    def _schema_changes(self, changes: Iterable[Row]) -> None:
+        from kdump.schemas.rows import change_line
+
+        history = self._given.history
+        if history is not None and history.kind != "subject":
+            return
+        is_any = False
+        for row in changes:
+            is_any = True
+            self._write(json_line(row) if self._given.output == "jsonl" else change_line(row))
+        if history is not None and not is_any:
+            self._console.note(NO_CHANGE)
+
     def keys(self, at: int) -> None:
         """The last value of each key in the partitions that are named, but for those of coordinators and metadata."""
+        from kdump.schemas.choice import with_schemas
+        from kdump.schemas.topic import schema_partitions
         from kdump.state.coordinators import has_own_state
         from kdump.state.keys import key_rows, named_partitions
 
         given = self._given
         logs = self._logs(lambda error: None)
-        decoders = DecoderChoice(None, given.decode == "auto", given.key_decoder, given.value_decoder)
+        choice = DecoderChoice(None, given.decode == "auto", given.key_decoder, given.value_decoder)
+        decoders = with_schemas(choice, None, lambda: given.inputs)
+        schemas = {partition.directory for partition in schema_partitions(logs)}
         for partition in named_partitions(logs, given.paths):
-            if not has_own_state(partition):
+            if not has_own_state(partition) and partition.directory not in schemas:
                 self._is_something_there = True
                 rows = key_rows(logs, partition, None if at == NOW else at, decoders, self.status.fail)
                 self._show("key", list(rows))
@@ -236,7 +293,7 @@ class _StateRun:
         """Complain where no path holds anything that has a state."""
         if not self._is_something_there and not self.status.unreadable:
             topics = "__consumer_offsets, __transaction_state, __share_group_state or __remote_log_metadata"
-            what = f"no __cluster_metadata-0, and no partition of {topics}, by the names of the directories"
+            what = f"no __cluster_metadata-0, no schemas, and no partition of {topics}, by the names of the directories"
             self.status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=self._given.paths[0]))
 
     def _show_metadata(self, state: MetadataState) -> None:

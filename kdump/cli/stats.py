@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import click
+
 from kdump.cli.command import Run, command
 from kdump.cli.console import Console
 from kdump.cli.engine import choose_engine, tell_brokers
@@ -42,6 +44,8 @@ def stats(run: Run[StatsArguments]) -> None:
     tell_brokers(given.paths, run.console)
     if asks:
         _answer(run)
+    elif given.by == "schema":
+        _schemas(run)
     else:
         _count(run)
 
@@ -130,6 +134,37 @@ def _offsets_for(run: Run[StatsArguments], timestamp: int) -> None:
         what = "no partition, by the names of the directories"
         status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=given.paths[0]))
     show_rows(run, "offsetForTime", rows)
+
+
+def _schemas(run: Run[StatsArguments]) -> None:
+    """Show which schemas the topics use."""
+    from kdump.rows.scalarlines import json_line
+    from kdump.schemas.places import find_schemas
+    from kdump.schemas.topic import registries_at
+    from kdump.schemas.usage import usage_rows
+    from kdump.state.coordinatorpage import state_table
+    from kdump.verify.partitionentries import PartitionEntries
+
+    given, console, status = run.given, run.console, run.status
+
+    def skip(path: str, finding: Finding) -> None:
+        status.add(damaged=True)
+        console.note(f"{path}: skipped {finding.skipped}")
+
+    path = given.schemas or find_schemas(given.inputs)
+    if path is None:
+        raise click.UsageError("--by schema: the paths hold no schemas; --schemas PATH says where they are")
+    logs = PartitionEntries(given.inputs, on_error=status.fail, on_damage=skip, limit=given.max_decompressed_size)
+    try:
+        rows = usage_rows(logs, registries_at(path), status.fail)
+    except KdumpError as error:
+        status.fail(error)
+        return
+    is_json = given.output == "jsonl"
+    for text in (
+        map(json_line, rows) if is_json else state_table("schemaUse", rows, width=console.width, color=console.color)
+    ):
+        run.write(text)
 
 
 def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:

@@ -74,7 +74,8 @@ def _verify(run: Run[VerifyArguments]) -> None:
     overview = TerminalSummary(width=console.width, color=console.color)
 
     def show(item: Item) -> None:
-        run.write(_line(item, given.output, color=console.color))
+        if isinstance(item, Finding) or not given.quiet:
+            run.write(_line(item, given.output, color=console.color))
         was_damaged = status.damaged
         status.add(damaged=isinstance(item, Finding) and item.severity in failing)
         if status.damaged and not was_damaged:
@@ -102,8 +103,8 @@ def _verify(run: Run[VerifyArguments]) -> None:
         _write_manifest(given.manifest, inputs, fail)
     if report is not None:
         console.out.write(report.document())
-    elif given.output == "text" and console.is_terminal:
-        run.write(overview.text())
+    elif given.output == "text" and (given.quiet or console.is_terminal):
+        run.write(overview.last_line() if given.quiet else overview.text())
 
 
 def _write_manifest(path: str, inputs: Sequence[Input], fail: Callable[[KdumpError], None]) -> None:

@@ -43,7 +43,7 @@ def selection(given: DumpArguments) -> Selection:
 
 
 def decoding(given: DumpArguments) -> DecoderChoice:
-    """The decoders of keys and values; UsageError for unknown ones."""
+    """The decoders of keys and values; UsageError for unknown ones, KdumpError for schemas that cannot be read."""
     internal = topic_decoder(given)
     own = given.key_decoder, given.value_decoder
     wanted = coordinated(given)
@@ -52,7 +52,9 @@ def decoding(given: DumpArguments) -> DecoderChoice:
     for name in own:
         if name is not None:
             check_decoder(name)
-    return DecoderChoice(internal, given.decode == "auto", *own)
+    from kdump.schemas.choice import with_schemas
+
+    return with_schemas(DecoderChoice(internal, given.decode == "auto", *own), given.schemas, lambda: given.inputs)
 
 
 def secret(given: DumpArguments) -> bytes | None:
@@ -102,20 +104,14 @@ def fields_of(given: DumpArguments, what: str, *tables: Table) -> tuple[str, ...
 def lines(
     given: DumpArguments, chosen: tuple[str, ...] | None, *, width: int, color: bool
 ) -> Callable[[FileContext], Lines]:
-    """Makes the writer of a file's rows; UsageError for a wrong ``--format``."""
-    from kdump.log.context import FileContext
+    """Makes the writer of a file's rows."""
     from kdump.rows.formatted import FormatLines
     from kdump.rows.humantable import HumanTable
     from kdump.rows.printers import RowLines
     from kdump.rows.scalarlines import Output
 
-    template = given.template
-    if template is not None:
-        try:
-            FormatLines(template, FileContext("", None, None))
-        except ValueError as error:
-            raise click.UsageError(f"--format: {error}") from None
-        return partial(FormatLines, template, null=given.null or "")
+    if given.template is not None:
+        return partial(FormatLines, given.template, null=given.null or "")
     if given.output == "table":
         return partial(HumanTable, chosen, width=width, color=color)
     syntax: Output = "csv-safe" if given.csv_safe else "csv" if given.output == "csv" else "jsonl"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.convert.conversion import Conversion
@@ -19,20 +19,25 @@ from kdump.log.gaps import Gap
 from kdump.log.names import parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.source import Source
+from kdump.payloads.choice import DecoderChoice
+from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.reading.outcomes import LateOutcomes, Outcomes
 from kdump.reading.printing import Emit
 from kdump.reading.selection import Selection
 from kdump.reading.transactionreader import TransactionReader
 from kdump.reading.view import ViewOptions
 from kdump.rows.logs import table_of, view_of
-from kdump.rows.printers import RowLines, RowPrinter
+from kdump.rows.printers import Decoding, RowLines, RowPrinter
 from kdump.rows.scalarlines import Output
 from kdump.rows.schema import Table
-from kdump.rows.tables import RECORD
+from kdump.rows.tables import RECORD, RECORD_DECODED
 from kdump.system.blocks import BlockWriter
 from kdump.system.files import NewFile, status_of
 from kdump.verify.gaps import GapChecks, NextSegment
 from kdump.worlds import World
+
+if TYPE_CHECKING:
+    from kdump.rows.arrowparts import Reshape
 
 TextForm = Literal["jsonl", "csv"]
 Form = Literal["jsonl", "csv", "parquet"]
@@ -53,11 +58,19 @@ class ExportJob:
     """Whose log the source is; None: a log of today."""
     base_offset: int | None = None
     """By the name of the source."""
+    decoding: DecoderChoice = field(default_factory=DecoderChoice)
+    reshape: Reshape | None = None
+    """Of Parquet: makes other columns; see ``rows.parquet``."""
 
     @property
     def table(self) -> Table:
         """What the file shows of it."""
-        return table_of(self.world, RECORD)
+        return table_of(self.world, RECORD_DECODED if self.decoding.is_made else RECORD)
+
+    @property
+    def decoder(self) -> RecordDecoder | None:
+        """Of keys and values. Raises as ``DecoderChoice.decoder``."""
+        return self.decoding.decoder(FileContext.of(self.source).topic)
 
 
 def export_segment(job: ExportJob, followed: TransactionReader | None = None) -> SegmentResult:
@@ -99,9 +112,35 @@ def export_text(job: ExportJob, emit: Emit, *, has_title: bool) -> SegmentResult
     return result
 
 
+class _RecordLines(RowLines):
+    """Lines of records only."""
+
+    def finding(self, finding: Finding) -> str:
+        """None: the column ``problem`` says what does not decode."""
+        return ""
+
+
+class _Undecoded:
+    """Counts records of which something does not decode."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._first = ""
+
+    def see(self, offset: int, error: PayloadError) -> None:
+        """One more."""
+        self._count += 1
+        self._first = self._first or f"offset {offset}: {error.message}"
+
+    def notes(self) -> list[str]:
+        """What a user should know."""
+        more = f" (and {self._count - 1:,} more)" if self._count > 1 else ""
+        return [f"{self._first}{more}"] if self._count else []
+
+
 def _lines(job: ExportJob, form: TextForm) -> RowLines:
     syntax: Output = "csv-safe" if job.is_safe else form
-    return RowLines(syntax, None, FileContext.of(job.source))
+    return _RecordLines(syntax, None, FileContext.of(job.source))
 
 
 def _to_text(
@@ -111,13 +150,14 @@ def _to_text(
     result: SegmentResult,
     followed: TransactionReader,
 ) -> None:
-    order = _order(job)
+    order, undecoded = _order(job), _Undecoded()
+    decoding = Decoding(job.decoder, undecoded.see) if job.table.is_decoded else None
     with open_source(job.source) as source:
         outcomes = _outcomes(job, source, followed)
         counts = OutcomeCounts(outcomes)
         view = view_of(job.world, job.base_offset)(
             source,
-            CountedPrinter(RowPrinter(lines, job.table, outcomes), counts),
+            CountedPrinter(RowPrinter(lines, job.table, outcomes, decoding), counts),
             emit,
             _view_options(job, result, followed),
             # In a log of another world several messages may have one offset.
@@ -127,18 +167,26 @@ def _to_text(
         for _ in view.steps():
             pass
     _note_order(order, result)
-    result.notes += counts.notes()
+    result.notes += [*counts.notes(), *undecoded.notes()]
 
 
 def _to_parquet(job: ExportJob, path: str, result: SegmentResult, followed: TransactionReader) -> None:
     from kdump.rows.arrow import ArrowPrinter
-    from kdump.rows.parquet import ROW_SCHEMA, ParquetRecords
+    from kdump.rows.parquet import ParquetRecords, row_schema
 
-    order = _order(job)
-    with open_source(job.source) as source, ParquetRecords(path) as records:
+    order, undecoded = _order(job), _Undecoded()
+    schema = row_schema(job.table)
+    with open_source(job.source) as source, ParquetRecords(path, schema, job.reshape) as records:
         outcomes = _outcomes(job, source, followed)
         counts = OutcomeCounts(outcomes)
-        printer = ArrowPrinter(job.table, ROW_SCHEMA, FileContext.of(job.source), outcomes=outcomes)
+        printer = ArrowPrinter(
+            job.table,
+            schema,
+            FileContext.of(job.source),
+            outcomes=outcomes,
+            decoder=job.decoder,
+            on_undecoded=lambda row, error: undecoded.see(row["offset"], error),
+        )
         view = view_of(job.world, job.base_offset)(
             source,
             CountedPrinter(printer, counts),
@@ -151,7 +199,7 @@ def _to_parquet(job: ExportJob, path: str, result: SegmentResult, followed: Tran
         for _ in view.steps():
             records.write()
     _note_order(order, result)
-    result.notes += counts.notes()
+    result.notes += [*counts.notes(), *undecoded.notes()]
     result.records = records.written
     if records.control:
         result.losses[LossKind.CONTROL_RECORDS] = records.control

@@ -6,12 +6,12 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.convert.conversion import Conversion
@@ -33,10 +33,14 @@ from kdump.log.lock import is_held
 from kdump.log.named import is_stream
 from kdump.log.names import MAX_OFFSET, Kind, sibling
 from kdump.log.partition import log_directory_above
+from kdump.payloads.choice import DecoderChoice
 from kdump.reading.transactionreader import TransactionReader
 from kdump.system.files import Staged, discard, like_of, make_directories, publish, remove_empty
 from kdump.system.paths import absolute_path, normal_path
 from kdump.worlds import World
+
+if TYPE_CHECKING:
+    from kdump.rows.arrowparts import Reshape
 
 _OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")
 _INDEX_FILES: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
@@ -154,10 +158,26 @@ def plan_export(
     *,
     is_safe: bool = False,
     world: World | None = None,
+    decoding: DecoderChoice | None = None,
+    reshape: Callable[[str | None], Reshape | None] = lambda topic: None,
 ) -> list[ExportJob]:
-    """The segments of a source and the files to make of them; see ``plan_conversion``."""
+    """The segments of a source and the files to make of them; see ``plan_conversion``.
+
+    ``decoding`` and, by the topic of a log, ``reshape``: see ExportJob.
+    """
+    choice = decoding or DecoderChoice()
     jobs = [
-        ExportJob(log.path, target, form, conversion, is_safe, log.world or world, _base_offset(log))
+        ExportJob(
+            log.path,
+            target,
+            form,
+            conversion,
+            is_safe,
+            log.world or world,
+            _base_offset(log),
+            choice,
+            reshape(log.topic if isinstance(log, LogSegment) else None),
+        )
         for log, target in _pairs(found, destination, f".{form}")
     ]
     _refuse_sources(jobs)

@@ -23,7 +23,7 @@ from kdump.diff.losses import (
 from kdump.diff.manifest import CopyManifest, ListedPartition, is_manifest, read_manifest
 from kdump.diff.places import PartitionCopies, PartitionName, PathCopies, copies_of, matched
 from kdump.diff.shown import RecordDifference, shown_records
-from kdump.inputs import Input, TopicChoice
+from kdump.inputs import Input, MetPartitions, PartitionChoice
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, Workplace, in_process
 
@@ -34,11 +34,11 @@ _MOST_LISTED: Final = 64
 
 
 class DiffOptions(NamedTuple):
-    """What is compared and shown. ``topics``: only partitions of these, see ``log.topics.fits``; none: of all."""
+    """What is compared and shown."""
 
     contents: ContentOptions = ContentOptions()
     with_records: bool = False
-    topics: tuple[str, ...] = ()
+    choice: PartitionChoice = PartitionChoice()
 
 
 class CopySummary(NamedTuple):
@@ -105,11 +105,6 @@ class PartitionTask(NamedTuple):
     listed: tuple[ListedPartition, ...] = ()
     manifest: str = ""
     roots: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def topic(self) -> str | None:
-        """The topic of the partition; None where no copy tells."""
-        return None if self.partition.name is None else self.partition.name[0]
 
     def run(self) -> Iterator[DiffItem]:
         """The report, then the records that were asked for; errors of copies that cannot be read."""
@@ -191,8 +186,7 @@ def diff(
         tasks = _with_manifest(tasks, manifest, there, tuple((roots or {}).items()))
     clusters = Clusters(found)
     tasks = [
-        task._replace(election=clusters.election(task.partition))
-        for task in _of_topics(tasks, options.topics, on_error)
+        task._replace(election=clusters.election(task.partition)) for task in _chosen(tasks, options.choice, on_error)
     ]
     work = Work(PartitionTask.run, _RESULT.pack, _RESULT.unpack, Workplace.of(one.path for one in inputs), lost=_lost)
     size = max(1, -(-len(tasks) // _MOST_GROUPS))
@@ -203,7 +197,7 @@ def diff(
             on_error(item)
         else:
             yield item
-    if manifest is not None and not options.topics:
+    if manifest is not None and options.choice.is_all:
         yield from _changed_files(manifest, roots, found, on_error)
 
 
@@ -245,15 +239,15 @@ def _with_manifest(
     return found
 
 
-def _of_topics(
-    tasks: list[PartitionTask], topics: tuple[str, ...], on_error: Callable[[KdumpError], None]
+def _chosen(
+    tasks: list[PartitionTask], choice: PartitionChoice, on_error: Callable[[KdumpError], None]
 ) -> list[PartitionTask]:
-    """The tasks for partitions of some topics; all where none is named."""
-    if not topics:
+    """The tasks for the partitions that are wanted."""
+    if choice.is_all:
         return tasks
-    choice = TopicChoice(topics)
-    chosen = [task for task in tasks if choice.takes(task.topic)]
-    for error in choice.unmatched():
+    met = MetPartitions(choice)
+    chosen = [task for task in tasks if met.takes(task.partition.name)]
+    for error in met.unmatched():
         on_error(error)
     return chosen
 

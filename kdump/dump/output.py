@@ -40,6 +40,11 @@ class DumpOptions:
     decoding: DecoderChoice = field(default_factory=DecoderChoice)
     """How keys and values are decoded."""
 
+    @property
+    def joins_logs(self) -> bool:
+        """The rows of all logs are made in one way, so that those of several can be made together."""
+        return self.view.with_records and not self.decoding.is_made
+
 
 class DumpOutput(ABC, Generic[RowT, RowsT]):
     """One format of a dump: the compatible text, rows as text, or rows for a program.

@@ -6,7 +6,7 @@ An error of one file is reported, and the next file follows.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -23,10 +23,11 @@ from kdump.reading.outcomes import LateOutcomes, Outcomes
 from kdump.reading.printing import Printer, RowsT, RowT
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
-from kdump.reading.view import LogView
+from kdump.reading.view import RECORDS_CHUNK, LogView
 from kdump.rows.logs import items_past_damage, view_of
 
 if TYPE_CHECKING:
+    from kdump.reading.joint import JointLogs
     from kdump.reading.transactionreader import TransactionReader
 
 
@@ -76,7 +77,23 @@ class DumpRun:
         self._budget = budget or RowBudget()
         self._output = options.output(options, emit, reporter, self._budget, is_first)
         self._shown_rows = ShownRows(size)
+        self._joint: JointLogs[Any] | None = None
         self._reported_open: set[tuple[str, int, int]] = set()
+
+    def expect(self, targets: Iterable[Target]) -> None:
+        """Note what is dumped next, in its order: small logs are read together. What came before is forgotten."""
+        self.close()
+        coming = {target.path: target for target in targets if target.is_log and target.world is None}
+        if len(coming) > 1 and self._options.joins_logs:
+            from kdump.reading.joint import JointLogs
+
+            self._joint = JointLogs(coming, lambda path: coming[path].open(), RECORDS_CHUNK)
+
+    def close(self) -> None:
+        """Close what is open of the logs that are expected."""
+        if self._joint is not None:
+            self._joint.close()
+        self._joint = None
 
     def dump(self, target: Target) -> None:
         """Dump one file. What is wrong with it is reported as one error, and the run goes on."""
@@ -116,6 +133,7 @@ class DumpRun:
 
     def finish(self) -> Iterator[str]:
         """Lines for stderr after the last file, with line ends."""
+        self.close()
         return self._output.finish()
 
     def fail(self, error: KdumpError) -> None:
@@ -146,7 +164,8 @@ class DumpRun:
     def _log(self, target: Target) -> Iterator[None]:
         output = self._output
         output.begin_log(target)
-        with target.open() as source:
+        opened = None if self._joint is None else self._joint.take(target.path)
+        with opened or target.open() as source:
             view = self._view(target, source)
             self.read = ReadLog()
             try:
@@ -195,6 +214,7 @@ class DumpRun:
             reporter=self.reporter,
             on_finding=skip,
             shown_rows=self._shown_rows,
+            joint=self._joint,
         )
 
     def _stop(self, target: Target, error: DamageError, source: Source) -> None:

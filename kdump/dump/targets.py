@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
 
 from kdump.codes import Codes, KdumpError
 from kdump.inputs import (
@@ -22,7 +21,7 @@ from kdump.inputs import (
 )
 from kdump.log import files
 from kdump.log.growing import GrowingFile
-from kdump.log.names import Kind, is_uri
+from kdump.log.names import Kind, is_uri, last_name
 from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.payloads.java import normalize_path, parse_long
@@ -75,7 +74,7 @@ class Target:
     @property
     def file_name(self) -> str:
         """Last component of the path."""
-        return PurePosixPath(self.path).name
+        return last_name(self.path)
 
 
 def target_of(file: InputFile) -> Target:
@@ -135,7 +134,7 @@ def target_by_java_name(name: str, *, world: World | None = None) -> Target | No
     It is always a file of this machine: to the Java tool ``s3://b/0.log`` is a file in the directory ``s3:``.
     """
     path = normalize_path(name)
-    file_name = PurePosixPath(path).name
+    file_name = last_name(path)
     dot = file_name.rfind(".")
     try:
         kind = Kind.WORLD_LOG if world is not None else Kind(file_name[dot:] if dot >= 0 else "")

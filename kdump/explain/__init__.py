@@ -20,6 +20,7 @@ from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from kdump.log.filetypes import FileType
+    from kdump.payloads.decoded import RecordDecoder
 
 _RAW_SHOWN: Final = 32
 """How many bytes of a file of another type are shown."""
@@ -40,6 +41,7 @@ def report(
     limit: int = DEFAULT_LIMIT,
     width: int = 100,
     color: bool = False,
+    decoder: RecordDecoder | None = None,
 ) -> Explanation:
     """Explain ``position`` of a file.
 
@@ -50,17 +52,23 @@ def report(
         limit: most bytes to which a batch may decompress, and that a stream may have.
         width: columns of the text, at least 80.
         color: ANSI colours by meaning. The contents of the file are escaped either way.
+        decoder: as for ``explain``.
 
     Raises:
         KdumpError: UNREADABLE.
     """
-    lines = list(explain(source, position, base_offset=base_offset, limit=limit))
+    lines = list(explain(source, position, base_offset=base_offset, limit=limit, decoder=decoder))
     text = colored(lines, width) if color else plain(lines, width)
     return Explanation(text, any(is_damage(line) for line in lines))
 
 
 def explain(
-    source: Source, position: int, *, base_offset: int | None = None, limit: int = DEFAULT_LIMIT
+    source: Source,
+    position: int,
+    *,
+    base_offset: int | None = None,
+    limit: int = DEFAULT_LIMIT,
+    decoder: RecordDecoder | None = None,
 ) -> Iterator[Line]:
     """The lines about ``position``: of a log the whole entry that covers it, of an index or a snapshot one entry.
 
@@ -69,6 +77,7 @@ def explain(
         position: a file position, at least 0.
         base_offset: of the segment, for the relative offsets of an index; None: the one in the file's name.
         limit: most bytes to which a batch may decompress, and that a stream may have.
+        decoder: of the keys and values of a batch that is explained in full.
 
     Raises:
         KdumpError: UNREADABLE.
@@ -99,7 +108,7 @@ def explain(
         data = memoryview(source.read(position, _RAW_SHOWN))
         yield Labeller(data, position, target=position).field(0, len(data), "bytes", count(len(data), "byte"))
     else:
-        yield from log_lines(source, position, size, limit)
+        yield from log_lines(source, position, size, limit, decoder)
 
 
 def _foreign(source: Source) -> FileType | None:

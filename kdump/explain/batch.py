@@ -29,6 +29,7 @@ from kdump.format.batch import (
     codec_name,
     parse_header,
 )
+from kdump.payloads.decoded import RecordDecoder
 from kdump.wire.syndrome import CRC32C_POLYNOMIAL
 
 _FIELDS: Final = (
@@ -56,7 +57,13 @@ _HEADER_WITH_MAGIC: Final = 17
 
 
 def batch_lines(
-    data: memoryview, position: int, target: int | None, limit: int, *, is_cut: bool = False
+    data: memoryview,
+    position: int,
+    target: int | None,
+    limit: int,
+    *,
+    is_cut: bool = False,
+    decoder: RecordDecoder | None = None,
 ) -> Iterator[Line]:
     """The batch at ``data[0]``, each of its bytes in exactly one labelled line.
 
@@ -66,6 +73,7 @@ def batch_lines(
         target: the requested file position.
         limit: most bytes to which its records may decompress.
         is_cut: the file ends inside the batch.
+        decoder: of its keys and values.
     """
     if len(data) < HEADER_SIZE:
         labeller = Labeller(data, position, covered=range(CRC_START, len(data)), target=target)
@@ -87,9 +95,9 @@ def batch_lines(
         yield Statement(Tone.TEXT, "The batch holds no records: compaction leaves such batches.")
     elif header.codec == 0:
         yield Statement(Tone.GROUP, f"records: {span(position + HEADER_SIZE, position + len(data))}")
-        yield from RecordRegion(header, labeller, HEADER_SIZE, len(data), is_cut).lines()
+        yield from RecordRegion(header, labeller, HEADER_SIZE, len(data), is_cut, decoder).lines()
     else:
-        yield from _compressed(labeller, header, limit, is_cut)
+        yield from _compressed(labeller, header, limit, is_cut, decoder)
 
 
 def _header(labeller: Labeller, header: BatchHeader, *, is_cut: bool) -> Iterator[Line]:
@@ -155,9 +163,11 @@ def codec_note(codec: int) -> str:
     return codec_name(codec, "unknown ({})")
 
 
-def _compressed(labeller: Labeller, header: BatchHeader, limit: int, is_cut: bool) -> Iterator[Line]:
+def _compressed(
+    labeller: Labeller, header: BatchHeader, limit: int, is_cut: bool, decoder: RecordDecoder | None
+) -> Iterator[Line]:
     def records(payload: memoryview, inner: Labeller) -> Iterator[Line]:
-        return RecordRegion(header, inner, 0, len(payload)).lines()
+        return RecordRegion(header, inner, 0, len(payload), decoder=decoder).lines()
 
     container = Container(HEADER_SIZE, len(labeller.data), header.codec, header.magic, is_cut)
     yield from payload_lines(labeller, container, limit, records)

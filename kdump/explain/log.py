@@ -31,6 +31,7 @@ from kdump.format.batch import (
 from kdump.format.legacy import parse_message
 from kdump.log.source import Source
 from kdump.log.walk import Stop
+from kdump.payloads.decoded import RecordDecoder
 
 _LARGEST_SHOWN: Final = 1 << 25
 """Bytes of an entry or of zeros that are read where a walk broke off: a sparse file may seem to hold terabytes."""
@@ -51,6 +52,7 @@ class _Log:
     size: int
     target: int
     limit: int
+    decoder: RecordDecoder | None
 
     def read(self, start: int, end: int) -> memoryview:
         """The bytes that the log had there. Raises KdumpError CHANGED_WHILE_READ."""
@@ -61,7 +63,9 @@ class _Log:
         return data
 
 
-def log_lines(source: Source, position: int, size: int, limit: int) -> Iterator[Line]:
+def log_lines(
+    source: Source, position: int, size: int, limit: int, decoder: RecordDecoder | None = None
+) -> Iterator[Line]:
     """Everything about ``position`` of a log of ``size`` bytes.
 
     Args:
@@ -69,11 +73,12 @@ def log_lines(source: Source, position: int, size: int, limit: int) -> Iterator[
         position: 0 <= position < size.
         size: of the log.
         limit: most bytes to which one entry's records may decompress.
+        decoder: of keys and values.
 
     Raises:
         KdumpError: UNREADABLE, CHANGED_WHILE_READ.
     """
-    log = _Log(source, size, position, limit)
+    log = _Log(source, size, position, limit, decoder)
     start = before = 0
     for _ in range(_MOST_HOPS):
         place = locate(source, position, start)
@@ -162,7 +167,7 @@ def _entry(log: _Log, start: int, end: int, name: str, *, is_cut: bool = False) 
         yield Statement(Tone.DAMAGE, f"The magic in byte {start + MAGIC_OFFSET} is {magic}; it is read as 2.")
         yield Statement(Tone.KAFKA, kafka_says.HIGH_MAGIC.format(magic=magic))
     if is_disguised or magic == 2 or (magic > 2 and not is_cut):
-        yield from batch_lines(data, start, log.target, log.limit, is_cut=is_cut)
+        yield from batch_lines(data, start, log.target, log.limit, is_cut=is_cut, decoder=log.decoder)
     elif magic in _KNOWN_MAGICS:
         yield from message_lines(data, start, log.target, log.limit)
     else:

@@ -15,13 +15,18 @@ from kdump.explain.selection import How, select
 from kdump.explain.values import count as counted
 from kdump.explain.values import date, quoted, sized, span
 from kdump.format.batch import BatchHeader, increment_sequence, wrap_int64
+from kdump.format.record import read_body
+from kdump.payloads.decoded import RecordDecoder
+from kdump.payloads.message_json import json_text
+from kdump.system.blocks import escaped
 
 
 @dataclass(slots=True)
 class RecordRegion:
     """The records of one batch: ``labeller.data[start:end]``, decompressed if they were compressed.
 
-    ``is_cut``: the file ends before the batch does, so the last record need not be whole.
+    ``is_cut``: the file ends before the batch does, so the last record need not be whole. ``decoder``: shows what keys
+    and values are.
     """
 
     header: BatchHeader
@@ -29,6 +34,7 @@ class RecordRegion:
     start: int
     end: int
     is_cut: bool = False
+    decoder: RecordDecoder | None = None
 
     def lines(self) -> Iterator[Line]:
         """All records, each byte of the region in exactly one labelled line."""
@@ -89,6 +95,19 @@ class RecordRegion:
             yield from self._field(field, key)
         if self.header.is_control:
             yield from controls.verdict(key, value)
+        elif self.decoder is not None:
+            yield from self._decoded(start, end)
+
+    def _decoded(self, start: int, end: int) -> Iterator[Line]:
+        """What the decoder makes of a record."""
+        assert self.decoder is not None
+        record = next(read_body(self.header._replace(record_count=1), self.labeller.data[start:end]))
+        decoded = self.decoder.decode(record.key, record.value, record.headers)
+        for part, value in (("key", decoded.key), ("value", decoded.value)):
+            if value is not None and not isinstance(value, bytes):
+                yield Statement(Tone.TEXT, f"the {part} is {escaped(json_text(value))}")
+        for finding in decoded.findings:
+            yield Statement(Tone.TEXT, escaped(finding.message))
 
     def _field(self, field: RecordField, key: bytes | None) -> Iterator[Line]:
         labeller = self.labeller

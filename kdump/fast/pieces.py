@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.fast.records import decode_slices
+from kdump.fast.records import SlicedRecords
 from kdump.fast.recordtable import RecordGroups
 from kdump.format.batch import HEADER_SIZE, MAGIC, BatchHeader, header_dtype
 from kdump.format.record import in_pieces, most_headers, read_records
@@ -23,10 +23,10 @@ def batch_pieces(header: BatchHeader, batch: memoryview, body: NDArray[np.uint8]
     """
     headers = np.frombuffer(batch[:HEADER_SIZE], header_dtype())
     if header.record_count > 0 and header.magic == MAGIC:
-        place = 0, body.size, header.record_count, most_headers(limit)
+        slices = SlicedRecords(body, 0, body.size, header.record_count, most_headers(limit))
         # Of a compressed batch with damage Kafka gives no record.
-        if all(columns.accepted[0] for _, columns in decode_slices(body, *place)):
-            for _, columns in decode_slices(body, *place):
+        if all(columns.accepted[0] for _, columns in slices):
+            for _, columns in slices:
                 yield RecordGroups.of_columns(body, columns, headers)
             return
     for records in in_pieces(read_records(header, batch, limit)):

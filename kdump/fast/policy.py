@@ -13,7 +13,10 @@ from typing import Final
 SHOWN: Final = 15_000
 """Batches or records that a run shows. Row by row they take longer than the import of numpy."""
 SHOWN_IN_CHUNK: Final = 200
-"""Rows of a chunk that a reader shows. For fewer, numpy calls take longer than the rows: some ms for each small log."""
+"""Rows of a chunk that a reader shows alone. For fewer, numpy calls take longer than the rows: 1 ms for a small log.
+
+Records of small logs that follow one another are made together (``reading.joint``), however few each has.
+"""
 
 CHECKED_BATCHES: Final = 3000
 """Batches of a segment that is verified."""
@@ -21,9 +24,6 @@ CHECKED_RECORDS: Final = 20_000
 """Records of a segment that is verified."""
 CHECKED_BYTES_IN_CHUNK: Final = 4096
 """Bytes of a chunk that is verified; chunks are this small between damaged places."""
-
-CHECKED_LOGS: Final = 32
-"""Logs that are verified one after the other. Small ones are read together."""
 
 RECOVERED_BATCHES: Final = 60_000
 """Batches that a model of a broker has read before it takes the next ones as columns."""
@@ -56,9 +56,16 @@ class ShownRows:
         self._size = size
         self.is_decided = False
 
-    def are_columns(self, rows: int, chunk_size: int, log_size: int | None) -> bool:
-        """Of the next chunk, which has ``rows`` in ``chunk_size`` bytes; ``log_size``: see ``expected``."""
-        if rows < SHOWN_IN_CHUNK:
+    def are_columns(self, rows: int, chunk_size: int, log_size: int | None, *, is_joint: bool = False) -> bool:
+        """Of the next chunk.
+
+        Args:
+            rows: of the chunk.
+            chunk_size: its bytes.
+            log_size: see ``expected``.
+            is_joint: the rows of the logs after it may be made with its own.
+        """
+        if rows < SHOWN_IN_CHUNK and not is_joint:
             return False
         size = None if log_size is None else max(log_size, self._size)
         self.is_decided |= "numpy" in sys.modules or expected(rows, chunk_size, size) >= SHOWN

@@ -100,34 +100,61 @@ class RecordSlice(NamedTuple):
     """Of one batch, which has these records only."""
 
 
-def decode_slices(
-    arena: NDArray[np.uint8], start: int, end: int, count: int, most_headers: int = MAX_INT32
-) -> Iterator[RecordSlice]:
-    """Decode the records of one large batch some thousand at a time, in little memory.
+class SlicedRecords:
+    """The records of one large batch, some thousand decoded at a time, in little memory.
 
-    Its ``count`` records lie in ``arena[start:end]``. Where ``decode_records`` would not accept the batch, the last
-    slice that comes has no rows and is not accepted: those before it are right as far as they go.
+    Iterating decodes them. Where they begin is found the first time, and kept (4 bytes for each) for the next ones.
+    Where ``decode_records`` would not accept the batch, the last slice that comes has no rows and is not accepted:
+    those before it are right as far as they go.
+
+    Args:
+        arena: contiguous.
+        start: where the records begin in it.
+        end: where they end.
+        count: how many there are.
+        most_headers: of one record.
     """
-    left = count
-    while left:
-        found = walk_some(arena, start, min(left, _SLICE_ROWS), min(end - start, _SLICE_BYTES))
-        if found is None or not found[0] or found[1] > end or (found[1] == end) != (left == len(found[0])):
-            yield RecordSlice(start, _refused())
-            return
-        starts, following = found
-        rows = len(starts)
-        columns = _decode(
-            arena,
-            np.array(starts, np.int64) + start,
-            np.ones(1, np.bool_),
-            np.array([following]),
-            np.array([rows]),
-            most_headers=most_headers,
-        )
-        yield RecordSlice(start, columns)
-        if not columns.accepted[0]:
-            return
-        start, left = following, left - rows
+
+    def __init__(
+        self, arena: NDArray[np.uint8], start: int, end: int, count: int, most_headers: int = MAX_INT32
+    ) -> None:
+        self._arena = arena
+        self._start = start
+        self._end = end
+        self._count = count
+        self._most_headers = most_headers
+        self._walked: list[tuple[NDArray[np.int32], int]] = []
+        """Of each slice where its records begin, from the first one on, and where the last one ends in the arena."""
+
+    def __iter__(self) -> Iterator[RecordSlice]:
+        """The slices in order."""
+        start, left = self._start, self._count
+        number = 0
+        while left:
+            if number == len(self._walked) and not self._walk(start, left):
+                yield RecordSlice(start, _refused())
+                return
+            starts, following = self._walked[number]
+            columns = _decode(
+                self._arena,
+                starts.astype(np.int64) + start,
+                np.ones(1, np.bool_),
+                np.array([following]),
+                np.array([starts.size]),
+                most_headers=self._most_headers,
+            )
+            yield RecordSlice(start, columns)
+            if not columns.accepted[0]:
+                return
+            start, left, number = following, left - starts.size, number + 1
+
+    def _walk(self, start: int, left: int) -> bool:
+        """Find the next slice, if the lengths of its records are right."""
+        found = walk_some(self._arena, start, min(left, _SLICE_ROWS), min(self._end - start, _SLICE_BYTES))
+        if found is None or not found[0] or found[1] > self._end or (found[1] == self._end) != (left == len(found[0])):
+            return False
+        self._walked.append((np.array(found[0], np.int32), found[1]))
+        return True
 
 
 def _refused() -> RecordColumns:

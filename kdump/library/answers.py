@@ -11,6 +11,7 @@ from kdump.inputs import Input, input_of
 from kdump.library.answerrows import AnswerRow, ClusterState, Differences
 from kdump.library.arguments import Paths, Time, check_choice, fail, milliseconds, named_inputs
 from kdump.library.logfindings import LogFinding
+from kdump.releases import NEWEST, RELEASES
 from kdump.rows.schema import Row
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -69,6 +70,7 @@ def start_prediction(
     recovery_point: int | None = None,
     log_start_offset: int | None = None,
     now: Time = None,
+    broker_version: str = NEWEST.name,
 ) -> list[AnswerRow]:
     """What the next start of a broker makes of partitions, as ``kdump verify --startup`` tells it.
 
@@ -78,18 +80,29 @@ def start_prediction(
         recovery_point: of each partition; None: as the log directory says.
         log_start_offset: of each partition; None: as the log directory says.
         now: the time of the start; None: now.
+        broker_version: the release of Kafka whose broker will run, such as ``4.3``.
 
     Returns:
         A value for each partition, and for what stops its log directory or the broker.
 
     Raises:
         KdumpError: a directory cannot be read.
+        ValueError: kdump does not know this release.
     """
     from kdump.verify.fates import Fates
     from kdump.verify.startreport import startup_row
     from kdump.verify.startups import StartOptions, start_all
 
-    options = StartOptions(is_clean, recovery_point, log_start_offset, now=milliseconds(now), checksums=True)
+    if broker_version not in RELEASES:
+        raise ValueError(f"broker_version {broker_version!r} is none of {', '.join(RELEASES)}")
+    options = StartOptions(
+        is_clean,
+        recovery_point,
+        log_start_offset,
+        now=milliseconds(now),
+        checksums=True,
+        release=RELEASES[broker_version],
+    )
     inputs = named_inputs(path)
     fates = Fates.of(inputs, fail)
     found = start_all(inputs, options, fail, fates=fates)

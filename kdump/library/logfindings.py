@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Finding
+from kdump.inputs import paths_with_tier
 from kdump.library.answerrows import AnswerRow
 from kdump.library.arguments import Paths, paths_of
 from kdump.log.context import FileContext
 from kdump.log.files import strip_credentials
+from kdump.log.tiers import Tier
 from kdump.rows.filetables import FINDING, finding_row
 from kdump.wire.compression import DEFAULT_LIMIT
 
@@ -85,13 +87,22 @@ class Findings:
         return pa.Table.from_batches([row_batch(batch, schema) for batch in batches], schema)
 
 
-def findings(paths: Paths, *, deep: bool = True, max_decompressed_size: int = DEFAULT_LIMIT) -> Findings:
+def findings(
+    paths: Paths,
+    *,
+    deep: bool = True,
+    max_decompressed_size: int = DEFAULT_LIMIT,
+    tier: str | None = None,
+    key_ring: Mapping[str, str] | None = None,
+) -> Findings:
     """What is wrong with segments, partitions and log directories, as ``kdump verify`` tells it.
 
     Args:
         paths: segment files, partition and log directories, URIs of them; one or many.
         deep: decode every record. False: framing and checksums only.
         max_decompressed_size: bytes; a batch that decompresses to more is refused.
+        tier: the bucket with the remote segments of the log directories, which is checked with them.
+        key_ring: files with the private keys of encrypted buckets, by their ids.
 
     Returns:
         An iterable of findings: each has ``code`` ("KD108"), ``name``, ``severity``, ``message``, ``path``,
@@ -101,7 +112,7 @@ def findings(paths: Paths, *, deep: bool = True, max_decompressed_size: int = DE
     Raises:
         KdumpError: while iterating, a path cannot be read. Of a directory, all that can be read comes first.
     """
-    given = paths_of(paths)
+    given = paths_with_tier(paths_of(paths), Tier(tier, key_ring or {}))
 
     def find() -> Iterator[LogFinding]:
         from kdump.verify.run import findings as found_in

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, get_args
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
@@ -15,7 +16,7 @@ from kdump.dump.output import DumpOptions
 from kdump.dump.printed import PrintedOutput, PrinterMaker, arrow_printer
 from kdump.dump.run import DumpRun
 from kdump.dump.targets import Target, targets_of
-from kdump.inputs import inputs_of, paths_with_tier
+from kdump.inputs import Input, inputs_of, paths_with_tier
 from kdump.library.arguments import (
     Decode,
     Headers,
@@ -46,6 +47,7 @@ from kdump.reading.view import ViewOptions
 from kdump.rows.logs import table_of
 from kdump.rows.schema import Row, Table
 from kdump.rows.tables import BATCH, RECORD, RECORD_DECODED
+from kdump.schemas.choice import with_schemas
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ ObjectT = TypeVar("ObjectT")
 _LOG: Final = logging.getLogger("kdump")
 _NO_LOG: Final = frozenset({Codes.NO_SEGMENTS, Codes.NOT_A_SEGMENT_FILE})
 _WRONG_PATHS: Final = _NO_LOG | {Codes.MISSING}
+_ANNOUNCED: Final = 256
+"""Logs that are listed together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +78,12 @@ class ScanRequest:
     decoding: DecoderChoice
     on_damage: OnDamage
     limit: int
+    schemas: str | None = None
 
     @property
     def table(self) -> Table:
         """The table of records."""
-        return RECORD_DECODED if self.decoding.is_made else RECORD
+        return RECORD_DECODED if self.decoding.is_made or self.schemas is not None else RECORD
 
     def options(self, output: Callable[..., Any], *, with_records: bool) -> DumpOptions:
         """The options of a run."""
@@ -89,7 +94,14 @@ class ScanRequest:
             resync=self.on_damage != "raise",
             only_valid=self.on_damage != "mark",
         )
-        return DumpOptions(output, view, read_committed=self.isolation == "read_committed", decoding=self.decoding)
+        decoding = self.decoding
+        if with_records:
+            # Of each pass, as they may have grown.
+            decoding = with_schemas(decoding, self.schemas, self._inputs)
+        return DumpOptions(output, view, read_committed=self.isolation == "read_committed", decoding=decoding)
+
+    def _inputs(self) -> list[Input]:
+        return inputs_of(self.paths, lambda error: None, with_patterns=True)
 
     def accepts(self, target: Target) -> bool:
         """By its directory, a log is of a topic and a partition that are wanted."""
@@ -114,22 +126,21 @@ class _Pass:
         output = partial(PrintedOutput, make_printer, self._note)
         reporter = Reporter(self._fail, _LOG.info)
         run = DumpRun(request.options(output, with_records=with_records), held.append, reporter)
-        for target in self._targets():
-            if not request.accepts(target):
-                continue
-            error: KdumpError | None = None
-            with closing(run.steps(target)) as steps:
-                while error is None:
-                    try:
-                        is_over = next(steps, self) is self
-                    except KdumpError as raised:
-                        error, is_over = raised, True
-                    yield from held
-                    held.clear()
-                    if is_over:
-                        break
-            if error is not None:
-                raise error
+        with closing(run):
+            for target in _announced(filter(request.accepts, self._targets()), run.expect):
+                error: KdumpError | None = None
+                with closing(run.steps(target)) as steps:
+                    while error is None:
+                        try:
+                            is_over = next(steps, self) is self
+                        except KdumpError as raised:
+                            error, is_over = raised, True
+                        yield from held
+                        held.clear()
+                        if is_over:
+                            break
+                if error is not None:
+                    raise error
 
     def malformed(self, path: str, position: int, code: Codes, what: str) -> bool:
         """Decide about rows that are not valid: whether they are shown."""
@@ -163,6 +174,23 @@ class _Pass:
 
     def _note(self, finding: Finding) -> None:
         self.found.append(LogFinding(finding, finding.path or ""))
+
+
+def _announced(targets: Iterable[Target], expect: Callable[[list[Target]], None]) -> Iterator[Target]:
+    """The targets, some of which are listed before their turn. An error of the listing comes in its turn."""
+    listing = iter(targets)
+    error: KdumpError | None = None
+    while error is None:
+        group: list[Target] = []
+        try:
+            group.extend(islice(listing, _ANNOUNCED))
+        except KdumpError as raised:
+            error = raised
+        if not (group or error):
+            return
+        expect(group)
+        yield from group
+    raise error
 
 
 class ObjectIterator(chain[ObjectT]):
@@ -319,6 +347,7 @@ def scan(
     headers: Headers | None = None,
     isolation: Isolation = "read_uncommitted",
     decode: Decode = None,
+    schemas: str | os.PathLike[str] | None = None,
     on_damage: OnDamage = "raise",
     max_decompressed_size: int = DEFAULT_LIMIT,
     tier: str | None = None,
@@ -339,7 +368,10 @@ def scan(
         keys: a regular expression that is found in the key, as ``--key``.
         headers: ``K`` or ``K=RE`` as ``--header``, one or several that must all fit; or a mapping of K to RE or None.
         isolation: ``read_committed`` leaves out aborted transactions, and ends at the first open one.
-        decode: ``auto`` decodes Kafka's internal topics; or a mapping with names of decoders for ``key`` and ``value``.
+        decode: ``auto`` decodes Kafka's internal topics, and values by the schemas of a registry whose topic lies in
+            the log directory; or a mapping with names of decoders for ``key`` and ``value``.
+        schemas: the partition with the schemas of a registry, or a log directory or bucket that holds it: values, and
+            keys that name a schema, are decoded by them.
         on_damage: ``raise``: the first damage is a DamageError, after the records before it. ``skip``: damage and rows
             that are not valid are left out. ``mark``: damage is left out, and rows that are not valid are shown, with
             ``is_valid`` false or a ``problem``. Both keep what they meet in ``findings``.
@@ -368,6 +400,7 @@ def scan(
         decoder_choice(decode),
         on_damage,
         max_decompressed_size,
+        None if schemas is None else os.fspath(schemas),
     )
     for name in request.columns or ():
         request.table.column(name)

@@ -110,12 +110,17 @@ def is_uri(path: str) -> bool:
     return "://" in path and _URI.match(path) is not None
 
 
+def last_name(path: str) -> str:
+    """The last name in a path, also of one that ends with a slash."""
+    return path.rstrip("/").rpartition("/")[2] if "/" in path else path
+
+
 def parse_file_name(path: str) -> FileName | None:
     """The parts of a segment file's name; None for any other file.
 
     An inner suffix counts (``.log.deleted``), and so does a tiered-storage name (``<offset>-<uuid>.log``).
     """
-    return _parsed(path.rstrip("/").rpartition("/")[2] if "/" in path else path)
+    return _parsed(last_name(path))
 
 
 @lru_cache(maxsize=1 << 12)

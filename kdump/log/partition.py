@@ -122,16 +122,16 @@ def not_read(entries: list[ListingEntry]) -> Iterator[KdumpError]:
 
 
 def partition_directories(
-    entries: list[ListingEntry], is_wanted: Callable[[str], bool], on_error: Callable[[KdumpError], None]
+    entries: list[ListingEntry], is_wanted: Callable[[tuple[str, int]], bool], on_error: Callable[[KdumpError], None]
 ) -> Iterator[str]:
     """The partition directories in the listing of a log directory, in the order in which a dump takes them.
 
     Args:
         entries: the listing.
-        is_wanted: whether a topic is.
+        is_wanted: whether a partition is, by topic and number.
         on_error: takes LINK_OUTSIDE for a partition that is a link to elsewhere.
     """
-    wanted = [entry for entry in entries if (name := parse_partition_directory(entry.name)) and is_wanted(name[0])]
+    wanted = [entry for entry in entries if (name := parse_partition_directory(entry.name)) and is_wanted(name)]
     for error in partitions_elsewhere(wanted):
         on_error(error)
     yield from (path for _, path in sorted(_partitions(wanted)))

@@ -189,7 +189,7 @@ class FileSource(Source):
 
     def _give_back(self) -> None:
         start, end = self._read_from, self._read_to
-        if start < end and self.path != STDIN and _broker_runs(os.path.dirname(absolute_path(self.path))):
+        if start < end and self.path != STDIN and _broker_runs(os.path.dirname(self.path)):
             os.posix_fadvise(self._descriptor, start, end - start, os.POSIX_FADV_DONTNEED)
         self._read_from = self._read_to = 0
 
@@ -305,5 +305,11 @@ class StreamSource(Source):
 
 @lru_cache(maxsize=16)
 def _broker_runs(directory: str) -> bool:
-    """A broker holds the log directory of a partition. It is asked for once: that would cost more than a small log."""
-    return is_held(os.path.dirname(directory))
+    """A broker holds the log directory of a partition."""
+    return _is_held(os.path.dirname(absolute_path(directory)))
+
+
+@lru_cache(maxsize=16)
+def _is_held(log_directory: str) -> bool:
+    """See ``is_held``. It is asked for once: that would cost more than a small log."""
+    return is_held(log_directory)

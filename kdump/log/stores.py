@@ -25,7 +25,7 @@ from kdump.log.source import Source
 from kdump.log.uris import Uri, encoded, parse_uri
 from kdump.worlds import world_of_store
 
-_NEEDS: Final = "a path with a scheme needs pyarrow: pip install 'kafka-kdump[parquet]'"
+_NEEDS: Final = "a path with a scheme needs pyarrow: pip install pyarrow"
 
 
 class Store(ABC):
@@ -273,8 +273,10 @@ def store_of(path: str) -> Store:
 
 
 def object_store(path: str) -> ObjectStore:
-    """The store of a URI that pyarrow reads."""
+    """The store of a URI that pyarrow reads. Raises KdumpError where a URI of S3 has no bucket."""
     uri = parse_uri(path)
+    if uri.lacks_bucket:
+        raise KdumpError(Codes.MISSING, f"names no bucket, as {uri.scheme}://BUCKET/PATH does", path=uri.clean)
     store = _stores.get(uri.root)
     if store is None or (uri.has_options and uri.options != store.given.options):
         store = _stores[uri.root] = ObjectStore(uri)

@@ -6,7 +6,7 @@ Everything else about buckets is in the package ``tiered``, which is imported wh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, NamedTuple
@@ -64,11 +64,15 @@ def named(path: str, listing: Callable[[str], Sequence[ListingEntry]]) -> str:
     return found
 
 
-def apart(path: str) -> tuple[str, ...]:
-    """What --tier joins in a PATH: what a broker has, and what the bucket has; any other PATH is one part."""
+def apart(path: str) -> Iterable[str]:
+    """What --tier joins in a PATH: what a broker has, and what the bucket has; any other PATH is one part.
+
+    Raises:
+        KdumpError: the bucket cannot be listed; what the broker has comes before.
+    """
     world = world_of_store(path)
-    parts: tuple[str, str] | None = None if world is None else world.answer("mount").apart(path)
-    return parts or (path,)
+    parts: Iterable[str] = (path,) if world is None else world.answer("mount").apart(path)
+    return parts
 
 
 def _may_be_a_bucket(path: str, listing: Callable[[str], Sequence[ListingEntry]]) -> bool:

@@ -52,6 +52,11 @@ class Uri:
         return self.root + self.path
 
     @property
+    def lacks_bucket(self) -> bool:
+        """It is one of S3 without a bucket, which means all buckets of an account."""
+        return self.scheme.lower() in _S3 and not self.host
+
+    @property
     def options(self) -> tuple[str, str]:
         """Everything that does not name the store."""
         return self.user, self.query

@@ -23,7 +23,7 @@ from kdump.format.batch import (
     is_read_as_batch,
     parse_header,
 )
-from kdump.log.source import Source
+from kdump.log.source import LARGEST_HOLLOW, Source
 
 _LENGTH = struct.Struct(">i")
 
@@ -143,8 +143,9 @@ class Walk:
                 if self._source.is_hollow(self.position, base + filled):
                     self.end = self._source.size or self.end
                     return
-                # Four times what came at most: a wrong length field in a stream must not allocate gigabytes.
-                buffer = bytearray(min(needed, 2 * len(buffer)))
+                # A wrong length must not allocate gigabytes: of a stream twice as much, of a file what is left of it.
+                most = 2 * len(buffer) if size is None else min(size - self.position + 1, LARGEST_HOLLOW)
+                buffer = bytearray(min(needed, max(most, 2 * len(buffer))))
             buffer[: len(rest)] = rest
             base += position
             filled = len(rest)

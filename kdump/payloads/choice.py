@@ -16,12 +16,14 @@ class DecoderChoice(NamedTuple):
 
     ``internal``: the name of the decoder of an internal topic, for all files. ``by_topic``: use the decoder of each
     file's own topic. ``key``, ``value``: names in the registry, for files without a decoder of an internal topic.
+    ``schemas``: where schemas lie, by which the others are decoded.
     """
 
     internal: str | None = None
     by_topic: bool = False
     key: str | None = None
     value: str | None = None
+    schemas: str | None = None
 
     @property
     def is_made(self) -> bool:
@@ -41,14 +43,14 @@ class DecoderChoice(NamedTuple):
     def decoder(self, topic: str | None) -> RecordDecoder | None:
         """The decoder of a file of ``topic``; None: nothing of it is decoded.
 
-        Raises as ``registry.plain_decoder``.
+        Raises as ``registry.log_decoder``.
         """
         internal = self.internal_decoder(topic)
-        if internal is not None or (self.key is None and self.value is None):
+        if internal is not None or (self.key, self.value, self.schemas) == (None, None, None):
             return internal
-        from kdump.payloads.registry import PlainRecordDecoder
+        from kdump.payloads.registry import LogPlace, PlainRecordDecoder
 
-        return PlainRecordDecoder.of(self.key, self.value)
+        return PlainRecordDecoder.of(self.key, self.value, LogPlace(topic, self.schemas))
 
 
 _NO_CHOICE = DecoderChoice()

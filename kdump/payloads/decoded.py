@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import Any, Final, Protocol, Self
 
 from kdump.codes import Codes, DamageError
+from kdump.format.record import Headers
 
 LARGEST_OBJECT: Final = 8 << 20
 """Bytes of a payload that is decoded: eight times the largest batch that a broker takes by default. Lists and objects
@@ -96,5 +97,5 @@ class Decoded(tuple[Any, Any]):
 class RecordDecoder(Protocol):
     """Decodes the records of one log."""
 
-    def decode(self, key: bytes | None, value: bytes | None) -> Decoded:
-        """Key and value. A part that does not decode stays bytes and has a finding."""
+    def decode(self, key: bytes | None, value: bytes | None, headers: Headers = ()) -> Decoded:
+        """Key and value. A part that does not decode stays bytes and has a finding. ``headers``: of the record."""

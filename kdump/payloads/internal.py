@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from kdump.codes import Codes, DamageError
 from kdump.format.message import MessageError, Schema, read_message, record_schemas, schemas
 from kdump.format.messagereader import UNKNOWN_TAGS, Value, WholeReader
+from kdump.format.record import Headers
 from kdump.payloads.decoded import LARGEST_OBJECT, Decoded, DecodeErrorKind, PayloadError, RecordPart
 from kdump.payloads.message_json import shown
 from kdump.payloads.topics import INTERNAL_TOPICS
@@ -64,7 +65,7 @@ class CoordinatorDecoder:
     release: str | None = None
     """Whose schemas these are, see ``kdump.format.message.schemas``."""
 
-    def decode(self, key: bytes | None, value: bytes | None) -> Decoded:
+    def decode(self, key: bytes | None, value: bytes | None, headers: Headers = ()) -> Decoded:
         """See RecordDecoder; the key is decoded also where the value is not."""
         try:
             key_message = self.key(key)
@@ -130,7 +131,7 @@ class MetadataDecoder:
     release: str | None = None
     """See CoordinatorDecoder."""
 
-    def decode(self, key: bytes | None, value: bytes | None) -> Decoded:
+    def decode(self, key: bytes | None, value: bytes | None, headers: Headers = ()) -> Decoded:
         """See RecordDecoder; a key, if there is one, stays as it is."""
         try:
             message = self.value(value)

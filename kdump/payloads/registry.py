@@ -6,15 +6,16 @@ A distribution adds one by an entry point in the group ``kdump.decoders``::
     avro = "my_package:decode_avro"
 
 It names a callable that takes the bytes of a key or value (never None) and returns what JSON can hold; whatever it
-raises is a finding.
+raises is a finding. Where it has a method ``for_log``, that makes the decoder of a log, see ``LogDecoders``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kdump.codes import Codes, KdumpError
+from kdump.format.record import Headers
 from kdump.payloads.decoded import LARGEST_OBJECT, Decoded, DecodeErrorKind, PayloadError, RecordPart
 from kdump.payloads.plain import DECODERS, PlainDecoder, json_like
 from kdump.system.blocks import escaped
@@ -25,6 +26,40 @@ if TYPE_CHECKING:
 GROUP: Final = "kdump.decoders"
 NONE: Final = "none"
 """The name for no decoding: the bytes stay as they are."""
+SCHEMA: Final = "schema"
+"""The name of the decoder that asks a schema registry."""
+
+
+class LogPlace(NamedTuple):
+    """The topic of a log, and where schemas lie, if they are known."""
+
+    topic: str | None = None
+    schemas: str | None = None
+
+
+class LogDecoder(Protocol):
+    """Decodes keys or values of one log."""
+
+    def __call__(self, data: bytes, headers: Headers) -> Any:
+        """What JSON can hold; the bytes themselves stay bytes. ValueError with the reason where it cannot."""
+
+
+class LogDecoders(Protocol):
+    """A decoder that needs to know more than the bytes."""
+
+    def for_log(self, part: RecordPart, topic: str | None, schemas: str | None, *, is_asked: bool) -> LogDecoder:
+        """The decoder of a log.
+
+        Args:
+            part: keys or values.
+            topic: of the log; None: its directory names none.
+            schemas: where the schemas lie; None: nobody says.
+            is_asked: the user named this decoder for this part. False: what is not its own is to stay bytes.
+
+        Raises:
+            ValueError: it lacks something that the user can give.
+            KdumpError: something cannot be read.
+        """
 
 
 def _entries() -> EntryPoints:
@@ -57,6 +92,11 @@ def plain_decoder(name: str) -> PlainDecoder | None:
 
 
 def _loaded(entry: EntryPoint) -> PlainDecoder:
+    decode = _load(entry)
+    return lambda data: json_like(decode(data), len(data))
+
+
+def _load(entry: EntryPoint) -> Any:
     try:
         decode = entry.load()
     except KeyboardInterrupt:
@@ -66,8 +106,28 @@ def _loaded(entry: EntryPoint) -> PlainDecoder:
         raise KdumpError(Codes.DECODER, text) from error
     if not callable(decode):
         raise KdumpError(Codes.DECODER, f"decoder '{entry.name}' ({entry.value}) cannot be called")
+    return decode
 
-    return lambda data: json_like(decode(data), len(data))
+
+@dataclass(frozen=True, slots=True)
+class WithHeaders:
+    """A decoder that takes the headers of the record, too."""
+
+    decode: LogDecoder
+
+
+def log_decoder(
+    name: str, part: RecordPart, place: LogPlace, *, is_asked: bool = True
+) -> PlainDecoder | WithHeaders | None:
+    """The decoder of that name for a log, None for ``none``; see ``LogDecoders``. Raises as ``plain_decoder``."""
+    entry = None if name in DECODERS or name == NONE else next(iter(_entries().select(name=name)), None)
+    found = None if entry is None else _load(entry)
+    if found is None or not hasattr(found, "for_log"):
+        return plain_decoder(name)
+    try:
+        return WithHeaders(found.for_log(part, *place, is_asked=is_asked))
+    except ValueError as error:
+        raise KdumpError(Codes.DECODER, f"decoder '{name}': {error}") from error
 
 
 def _text(error: BaseException) -> str:
@@ -91,23 +151,38 @@ class PlainRecordDecoder:
 
     key_name: str | None
     value_name: str | None
-    key: PlainDecoder | None
-    value: PlainDecoder | None
+    key: PlainDecoder | WithHeaders | None
+    value: PlainDecoder | WithHeaders | None
 
     @classmethod
-    def of(cls, key: str | None, value: str | None) -> PlainRecordDecoder:
-        """By names. Raises as ``plain_decoder``."""
-        return cls(key, value, *(None if name is None else plain_decoder(name) for name in (key, value)))
+    def of(cls, key: str | None, value: str | None, place: LogPlace | None = None) -> PlainRecordDecoder:
+        """By names. With schemas, what has no decoder is decoded by them. Raises as ``log_decoder``."""
+        place = place or LogPlace()
+        default = None if place.schemas is None else SCHEMA
+        made = [
+            None if (name or default) is None else log_decoder(name or SCHEMA, part, place, is_asked=name is not None)
+            for name, part in ((key, RecordPart.KEY), (value, RecordPart.VALUE))
+        ]
+        return cls(key or default, value or default, *made)
 
-    def decode(self, key: bytes | None, value: bytes | None) -> Decoded:
+    def decode(self, key: bytes | None, value: bytes | None, headers: Headers = ()) -> Decoded:
         """See RecordDecoder."""
         findings: list[PayloadError] = []
-        decoded_key = _decoded(self.key, self.key_name, RecordPart.KEY, key, findings)
-        return Decoded(decoded_key, _decoded(self.value, self.value_name, RecordPart.VALUE, value, findings), findings)
+        decoded_key = _decoded(self.key, self.key_name, RecordPart.KEY, key, headers=headers, findings=findings)
+        decoded_value = _decoded(
+            self.value, self.value_name, RecordPart.VALUE, value, headers=headers, findings=findings
+        )
+        return Decoded(decoded_key, decoded_value, findings)
 
 
 def _decoded(
-    decoder: PlainDecoder | None, name: str | None, part: RecordPart, data: bytes | None, findings: list[PayloadError]
+    decoder: PlainDecoder | WithHeaders | None,
+    name: str | None,
+    part: RecordPart,
+    data: bytes | None,
+    *,
+    headers: Headers,
+    findings: list[PayloadError],
 ) -> Any:
     if decoder is None or data is None:
         return data
@@ -115,11 +190,12 @@ def _decoded(
         reason = f"it has {len(data):,} bytes, kdump decodes {LARGEST_OBJECT:,} at most"
     else:
         try:
-            return decoder(data)
+            return decoder.decode(data, headers) if isinstance(decoder, WithHeaders) else decoder(data)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             # A plugin may raise anything (panics of Rust are no Exception). The bytes it was given are still there.
-            reason = str(error) if isinstance(error, ValueError) and name in DECODERS else _text(error)
+            is_ours = isinstance(decoder, WithHeaders) or name in DECODERS
+            reason = str(error) if isinstance(error, ValueError) and is_ours else _text(error)
     findings.append(PayloadError(DecodeErrorKind.REFUSED, part, f"does not decode as {name}: {reason}"))
     return data

@@ -14,7 +14,7 @@ from kdump.codes import DamageError
 from kdump.fast.blocks import BatchBlock, BlockReader, EntryRange
 from kdump.fast.headers import native_column
 from kdump.fast.legacymessages import message_blocks
-from kdump.fast.records import RecordColumns, decode_slices
+from kdump.fast.records import RecordColumns, SlicedRecords
 from kdump.fast.recordvalues import record_offsets
 from kdump.format.batch import CONTROL, parse_header
 from kdump.format.record import batch_body, most_headers
@@ -89,29 +89,28 @@ class ColumnarView(Generic[RowsT]):
         for number in np.flatnonzero(~records.accepted).tolist():
             one = block.select(numbers == number)
             # Damage is told after all that comes before it: a batch with damage goes the scalar path from its start.
-            if not all(map(self._is_shown, self._slices(chunk, one))):
+            slices = self._slices(chunk, one)
+            if slices is None or not all(map(self._is_shown, slices)):
                 continue
             if first < number:
                 yield block.select((first <= numbers) & (numbers < number))
-            yield from self._slices(chunk, one)
+            yield from slices
             first = number + 1
         if first < numbers.size:
             yield block.select(first <= numbers) if first else block
 
-    def _slices(self, chunk: Chunk, block: BatchBlock) -> Iterator[BatchBlock]:
-        """The one batch of a block in slices. Where it is not as it should be, one of them is refused."""
+    def _slices(self, chunk: Chunk, block: BatchBlock) -> _Slices | None:
+        """The one batch of a block in slices; None: it must be read record by record."""
         start, end = chunk.entry(int(block.numbers[0]))
         header = parse_header(chunk.data, start)
         try:
             body = np.frombuffer(batch_body(header, chunk.data[start:end], self.limit), np.uint8)
         except DamageError:
-            yield block
-            return
+            return None
         if header.record_count <= 0 or (self.only_valid and not block.is_valid[0]):
-            yield block
-            return
-        for _, columns in decode_slices(body, 0, body.size, header.record_count, most_headers(self.limit)):
-            yield replace(block, arena=body, records=columns)
+            return None
+        records = SlicedRecords(body, 0, body.size, header.record_count, most_headers(self.limit))
+        return _Slices(replace(block, arena=body), records)
 
     def _is_shown(self, block: BatchBlock) -> bool:
         """Nothing of the block goes the scalar path."""
@@ -202,6 +201,17 @@ class ColumnarView(Generic[RowsT]):
     def _note(self, is_valid: NDArray[np.bool_]) -> None:
         if not is_valid.all():
             self.on_damage()
+
+
+@dataclass(frozen=True, slots=True)
+class _Slices:
+    """A block of one large batch as blocks of some of its records. Where the batch is damaged, one is refused."""
+
+    block: BatchBlock
+    records: SlicedRecords
+
+    def __iter__(self) -> Iterator[BatchBlock]:
+        return (replace(self.block, records=columns) for _, columns in self.records)
 
 
 def _left_to_scalar(block: BatchBlock, records: RecordColumns) -> NDArray[np.bool_]:

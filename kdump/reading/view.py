@@ -36,9 +36,10 @@ from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from kdump.reading.columnar import ColumnarView
+    from kdump.reading.joint import JointLog, JointLogs
 
 _BATCHES_CHUNK = 1 << 20
-_RECORDS_CHUNK = 4 << 20
+RECORDS_CHUNK = 4 << 20
 
 
 class DecodePath(Enum):
@@ -86,6 +87,7 @@ class LogView(Generic[RowT, RowsT]):
         reporter: takes how far the log is read, and how, where that differs from what was asked.
         on_finding: with ``resync``, takes the damage that was skipped, in its place among the rows.
         shown_rows: decides for the run whether rows are made as columns.
+        joint: the logs that the run shows next.
 
     After ``run``: ``damaged`` (an invalid CRC was met), ``end`` of the last entry, ``trailing`` (bytes
     after it), ``bytes_read``, ``is_columnar``.
@@ -108,6 +110,7 @@ class LogView(Generic[RowT, RowsT]):
         reporter: Reporter | None = None,
         on_finding: Callable[[Finding], None] | None = None,
         shown_rows: policy.ShownRows | None = None,
+        joint: JointLogs[RowsT] | None = None,
     ) -> None:
         if source.first_offset is not None:
             options = replace(options, selection=options.selection.starting_at(source.first_offset))
@@ -125,6 +128,8 @@ class LogView(Generic[RowT, RowsT]):
         self._reporter = reporter
         self._on_finding = on_finding or (lambda finding: None)
         self._shown_rows = shown_rows or policy.ShownRows()
+        is_all = self._shows_all and options.max_bytes is None and not options.start
+        self._joint = joint if is_all and self._with_records else None
         self._previous_offset = -1
         self._has_begun = False
         self.damaged = False
@@ -145,7 +150,11 @@ class LogView(Generic[RowT, RowsT]):
 
     def steps(self) -> Iterator[None]:
         """Emit all rows, in a step for each piece of them. Raises as ``run``."""
-        chunk_size = _RECORDS_CHUNK if self._with_records else _BATCHES_CHUNK
+        if self._joint is not None and (made := self._joint.made(self._source)) is not None:
+            yield from self._show_joint(made)
+            self.end = made.chunk.end
+            return
+        chunk_size = RECORDS_CHUNK if self._with_records else _BATCHES_CHUNK
         range_start, range_end = self._span()
         range_start = max(range_start, self._options.start)
         ends = [end for end in (range_end, self._options.max_bytes) if end is not None]
@@ -188,18 +197,37 @@ class LogView(Generic[RowT, RowsT]):
 
     def _show(self, chunk: Chunk) -> Iterator[None]:
         """Show a chunk."""
-        if not self._has_begun:
-            self._has_begun = True
-            if self._on_first is not None:
-                self._on_first(chunk)
-        self.bytes_read += chunk.end - chunk.starts[0]
         columns = self._columns if self._has_columns(chunk) else None
-        self.is_columnar |= columns is not None
+        is_whole = chunk.position == 0 and chunk.end == self._source.size
+        if columns is not None and self._joint is not None and is_whole:
+            made = self._joint.make(self._source, chunk, columns.reader, columns.printer)
+            if made is not None:
+                yield from self._show_joint(made)
+                return
+        self._begin(chunk, is_columnar=columns is not None)
         if columns is None:
             yield from self._scalar(chunk, 0, len(chunk.starts))
         else:
             yield from columns.show(chunk)
         yield
+
+    def _show_joint(self, made: JointLog[RowsT]) -> Iterator[None]:
+        """Show a log whose rows are made."""
+        self._begin(made.chunk, is_columnar=True)
+        for rows, offsets in made.shown:
+            self._emit(rows)
+            yield
+            if self._observer is not None and offsets.size:
+                self._observer.see_column(offsets)
+
+    def _begin(self, chunk: Chunk, *, is_columnar: bool) -> None:
+        """The rows of a chunk come next."""
+        if not self._has_begun:
+            self._has_begun = True
+            if self._on_first is not None:
+                self._on_first(chunk)
+        self.bytes_read += chunk.end - chunk.starts[0]
+        self.is_columnar |= is_columnar
 
     def _found(self, finding: Finding) -> None:
         self.damaged = True
@@ -222,10 +250,13 @@ class LogView(Generic[RowT, RowsT]):
         """The rows of a chunk are made as columns, as the run decides."""
         path = self._options.path
         if path is DecodePath.AUTO:
-            rows = len(chunk.starts)
-            if self._with_records and not (self._shown_rows.is_decided and rows >= policy.SHOWN_IN_CHUNK):
-                rows = chunk.declared_records()
-            if not self._shown_rows.are_columns(rows, chunk.end - chunk.starts[0], self._source.size):
+            is_joint = self._joint is not None and self._joint.are_coming
+            if is_joint and self._shown_rows.is_decided:
+                return self._columns is not None
+            rows = chunk.declared_records() if self._with_records else len(chunk.starts)
+            if not self._shown_rows.are_columns(
+                rows, chunk.end - chunk.starts[0], self._source.size, is_joint=is_joint
+            ):
                 return False
         return path is not DecodePath.SCALAR and self._columns is not None
 

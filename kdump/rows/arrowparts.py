@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,16 @@ _JOINED: Final = 256
 """Record batches that become one."""
 _ROW_BYTES: Final = 2000
 """Bytes of a row without its key and value."""
+
+
+class Reshape(Protocol):
+    """Makes other columns of rows. It can be pickled."""
+
+    def schema_of(self, schema: pa.Schema) -> pa.Schema:
+        """The schema of what it makes of rows of ``schema``."""
+
+    def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with other columns."""
 
 
 class ArrowParts:

@@ -26,6 +26,7 @@ from kdump.fast.sequences import last_sequences
 from kdump.format.batch import CONTROL, LOG_APPEND_TIME, NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES
 from kdump.log.context import FileContext
 from kdump.payloads.decoded import RecordDecoder
+from kdump.reading.jointrows import JointBlock
 from kdump.reading.outcomes import STATES
 from kdump.reading.printing import WRONG_CRC, WRONG_MESSAGE_CRC
 from kdump.rows.decoded import DecodedJson, contents_of, decoded_json
@@ -153,7 +154,9 @@ class ManyRows:
         self._arena = block.arena
         self._txn_state = txn_state
         self._decoder = decoder
-        self._constants = {"type": row_type, **context.columns()}
+        self._type = row_type
+        self._log = block.log if isinstance(block, JointBlock) else None
+        self._contexts = block.contexts if isinstance(block, JointBlock) else (context,)
 
     @property
     def count(self) -> int:
@@ -184,7 +187,7 @@ class ManyRows:
     @cached_property
     def decoded(self) -> DecodedJson | None:
         """The decoded keys and values; None without a decoder."""
-        return None if self._decoder is None else decoded_json(self._decoder, contents_of(self._arena, self.records))
+        return None if self._decoder is None else _decoded(self._decoder, self._arena, self.records)
 
     def header(self, name: str) -> NDArray[np.int64]:
         """A field of ``format.batch.BatchHeader``."""
@@ -195,9 +198,17 @@ class ManyRows:
         mask: NDArray[np.bool_] = self._headers["attributes"] & attribute != 0
         return mask
 
-    def constant(self, name: str) -> Constant:
+    def constant(self, name: str) -> Constant | Choices | Numbers:
         """A column of ``tables.FILE``."""
-        return Constant(self._constants[name])
+        values = [self._type if name == "type" else context.columns()[name] for context in self._contexts]
+        if self._log is None or len(set(values)) == 1:
+            return Constant(values[0])
+        texts = tuple(value for value in values if not isinstance(value, int))
+        if len(texts) == len(values):
+            return Choices(self._log, texts)
+        numbers = np.array([value if isinstance(value, int) else 0 for value in values])
+        is_set = np.array([value is not None for value in values])
+        return Numbers(numbers[self._log], None if is_set.all() else is_set[self._log])
 
     def null(self) -> Constant:
         """Null for all."""
@@ -286,11 +297,24 @@ def _own_headers(block: BatchBlock, records: RecordColumns) -> NDArray[np.void]:
     return headers
 
 
+_newest: Final[list[tuple[RecordDecoder, RecordColumns, DecodedJson]]] = []
+"""What was decoded last: the same block is asked for what fails, and then for its rows."""
+
+
+def _decoded(decoder: RecordDecoder, arena: NDArray[np.uint8], records: RecordColumns) -> DecodedJson:
+    for known, of, found in _newest[:1]:
+        if known is decoder and of is records:
+            return found
+    found = decoded_json(decoder, contents_of(arena, records))
+    _newest[:] = [(decoder, records, found)]
+    return found
+
+
 def undecoded_batches(block: BatchBlock, decoder: RecordDecoder | None) -> NDArray[np.bool_] | None:
     """Batches with a record that does not decode completely; shape (batches,). None: there are none."""
     if decoder is None or block.records is None:
         return None
-    failed = decoded_json(decoder, contents_of(block.arena, block.records)).failed
+    failed = _decoded(decoder, block.arena, block.records).failed
     return np.bincount(block.records.batch[failed], minlength=block.headers.size) > 0
 
 
@@ -323,7 +347,10 @@ def shown_records(
     kept = ~is_alone & kept_batches(block, ~is_alone, on_malformed)
     shown = records if kept.all() else records.select(kept[records.batch], np.ones(kept.size, np.bool_))
     bounds = np.append(shown.first_row, shown.batch.size)
-    cuts = np.flatnonzero(np.diff(is_alone, prepend=not is_alone[0], append=not is_alone[-1])).tolist()
+    changes = is_alone[1:] != is_alone[:-1]
+    if isinstance(block, JointBlock):
+        changes |= block.skips
+    cuts = [0, *(np.flatnonzero(changes) + 1).tolist(), is_alone.size]
     return ShownRecords(
         shown,
         [

@@ -21,6 +21,7 @@ from kdump.fast.text import Bytes, Choice, Column, Integer, Literal, RaggedText,
 from kdump.format.batch import CONTROL
 from kdump.log.context import FileContext
 from kdump.payloads.decoded import RecordDecoder
+from kdump.reading.jointrows import JointBlock
 from kdump.reading.printing import BatchRun, TextBytes
 from kdump.rows.columnar import Choices, Constant, HeaderLists, JsonTexts, ManyRows, Numbers, Strings, Value
 from kdump.rows.scalarlines import Output
@@ -91,7 +92,10 @@ def record_runs(
         of = ManyRows(block, table.type, context, records, txn_state=txn_state, decoder=decoder)
     lines = _RecordTexts(of, table, syntax, fields)
     row_bounds = np.append(records.first_row, records.batch.size)
-    cuts = np.flatnonzero(np.diff(left_out)) + 1
+    changes = left_out[1:] != left_out[:-1]
+    if isinstance(block, JointBlock):
+        changes |= block.skips
+    cuts = np.flatnonzero(changes) + 1
     first_batch = 0
     for first, last in _row_blocks(records):
         text = lines.text(first, last)

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from kdump.fast.messages import FieldColumn, MessageColumns, is_flat, read_messages, uuid_texts
 from kdump.fast.ragged import windows
+from kdump.fast.recordheaders import HeaderColumns
 from kdump.fast.records import RecordColumns
 from kdump.fast.text import Bytes, Choice, Column, Integer, Literal, RaggedText, assemble
 from kdump.format.message import Layout
+from kdump.format.record import Headers
 from kdump.payloads.decoded import RecordDecoder
 from kdump.payloads.internal import CoordinatorDecoder
 from kdump.payloads.message_json import json_value
@@ -54,10 +56,25 @@ class Contents:
     key_size: NDArray[np.integer]
     value_start: NDArray[np.int64]
     value_size: NDArray[np.integer]
+    header_first: NDArray[np.int64]
+    header_count: NDArray[np.int32]
+    """The headers of each record, by their number in ``headers``."""
+    headers: HeaderColumns
 
     def pairs(self) -> tuple[list[bytes | None], list[bytes | None]]:
         """The keys and the values."""
         return self._pieces(self.key_start, self.key_size), self._pieces(self.value_start, self.value_size)
+
+    def record_headers(self) -> list[Headers]:
+        """The headers of each record."""
+        if not self.header_count.any():
+            return [()] * self.header_count.size
+        keys = self._pieces(self.headers.key_start, self.headers.key_size)
+        found = list(zip(keys, self._pieces(self.headers.value_start, self.headers.value_size), strict=True))
+        return [
+            tuple((key or b"", value) for key, value in found[first : first + count])
+            for first, count in zip(self.header_first.tolist(), self.header_count.tolist(), strict=True)
+        ]
 
     def _pieces(self, start: NDArray[np.int64], size: NDArray[np.integer]) -> list[bytes | None]:
         view = self.arena.data
@@ -69,14 +86,29 @@ class Contents:
     def part(self, rows: NDArray[np.intp]) -> Contents:
         """Of some of the records."""
         return Contents(
-            self.arena, self.key_start[rows], self.key_size[rows], self.value_start[rows], self.value_size[rows]
+            self.arena,
+            self.key_start[rows],
+            self.key_size[rows],
+            self.value_start[rows],
+            self.value_size[rows],
+            self.header_first[rows],
+            self.header_count[rows],
+            self.headers,
         )
 
 
 def contents_of(arena: NDArray[np.uint8], records: RecordColumns, rows: slice = slice(None)) -> Contents:
     """The contents of the records of a block."""
+    first = np.cumsum(records.header_count, dtype=np.int64) - records.header_count
     return Contents(
-        arena, records.key_start[rows], records.key_size[rows], records.value_start[rows], records.value_size[rows]
+        arena,
+        records.key_start[rows],
+        records.key_size[rows],
+        records.value_start[rows],
+        records.value_size[rows],
+        first[rows],
+        records.header_count[rows],
+        records.headers,
     )
 
 
@@ -213,8 +245,9 @@ def decoded_json(decoder: RecordDecoder, records: Contents) -> DecodedJson:
     if left.size:
         # Of all these records only the text is held: their objects are many times as large.
         texts: tuple[list[bytes], list[bytes]] = [], []
-        for row, pair in zip(left.tolist(), zip(*records.part(left).pairs(), strict=True), strict=True):
-            decoded = decoder.decode(*pair)
+        part = records.part(left)
+        for row, key, value, headers in zip(left.tolist(), *part.pairs(), part.record_headers(), strict=True):
+            decoded = decoder.decode(key, value, headers)
             failed[row] = bool(decoded.findings)
             texts[0].append(_json(decoded.key))
             texts[1].append(_json(decoded.value))
@@ -223,11 +256,17 @@ def decoded_json(decoder: RecordDecoder, records: Contents) -> DecodedJson:
     return DecodedJson(merged(count, keys), merged(count, values), failed)
 
 
-_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=json_value).encode
+"""Asks ``json_value`` where there are bytes, and fails where there is a number that JSON does not have."""
 
 
 def _json(value: Any) -> bytes:
-    return b"" if value is None or isinstance(value, bytes) else _encode(json_value(value)).encode()
+    if value is None or isinstance(value, bytes):
+        return b""
+    try:
+        return _encode(value).encode()
+    except ValueError:
+        return _encode(json_value(value)).encode()
 
 
 def merged(rows: int, parts: list[tuple[NDArray[np.intp], RaggedText]]) -> RaggedText:

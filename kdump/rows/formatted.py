@@ -120,6 +120,11 @@ class FormatLines:
         return "".join(part(row) for part in self._parts)
 
 
+def has_field(template: str) -> bool:
+    """Whether a format string shows anything of a record."""
+    return any(match[1] not in (None, "%") for match in _TOKEN.finditer(template))
+
+
 def _part(match: re.Match[str], verbs: dict[str, _Part]) -> _Part:
     verb, escape, text, stray = match.groups()
     if verb is not None:

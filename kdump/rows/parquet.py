@@ -15,47 +15,60 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kdump.rows.arrow import KAFKA_SOURCE, ArrowRows, arrow_schema
-from kdump.rows.arrowparts import ArrowParts, RowGroup
-from kdump.rows.tables import RECORD
+from kdump.rows.arrowparts import ArrowParts, Reshape, RowGroup
+from kdump.rows.schema import Table
 
 _IS_CONTROL: Final = "isControl"
 _COLUMNS: Final = (*KAFKA_SOURCE, "txnState")
-ROW_SCHEMA: Final = pa.schema([arrow_schema(RECORD).field(name) for name in (*_COLUMNS, _IS_CONTROL)])
-"""The schema of the rows that are added."""
-SCHEMA: Final = pa.schema([arrow_schema(RECORD).field(name) for name in _COLUMNS])
-"""The schema of the file."""
+_DECODED: Final = ("decodedKey", "decodedValue", "problem")
+"""Columns of the file besides, where records are decoded."""
 _REPEATED: Final = ("topic", "partition", "timestampType", "txnState")
 """Columns that a dictionary makes small. For keys and values it costs more than it saves."""
-_WITHOUT_STATISTICS: Final = ("key", "value", "headers")
+_WITHOUT_STATISTICS: Final = ("key", "value", "headers", *_DECODED)
 """Columns without least and largest value: these would be copied several times, 380 MB for a value of 64 MiB."""
 _NO_TIMESTAMP_TYPE: Final = -1
 
 
+def row_schema(table: Table) -> pa.Schema:
+    """The schema of the rows that are added: some columns of a table of records."""
+    names = (*_COLUMNS, *(_DECODED if table.is_decoded else ()), _IS_CONTROL)
+    return pa.schema([arrow_schema(table).field(name) for name in names])
+
+
 class ParquetRecords:
-    """Writes rows to a Parquet file at ``path``.
+    """Writes rows to a Parquet file.
+
+    Args:
+        path: of the file.
+        schema: of the rows, see ``row_schema``. The file has these columns, but for the last one.
+        reshape: makes other columns of them; None: they stay.
 
     Counts: ``written`` records, ``control`` records that were left out, ``untimed`` records whose timestamp does not
     fit.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, schema: pa.Schema, reshape: Reshape | None = None) -> None:
+        self._columns = [name for name in schema.names if name != _IS_CONTROL]
+        self._reshape = reshape
+        shown = pa.schema([schema.field(name) for name in self._columns])
+        written = shown if reshape is None else reshape.schema_of(shown)
         # An open file: pyarrow would take a path for a URI, and needs UTF-8.
         self._file = pa.OSFile(os.fsencode(path), "wb")
         self._writer = pq.ParquetWriter(
             self._file,
-            SCHEMA,
+            written,
             compression="zstd",
             use_dictionary=list(_REPEATED),
-            write_statistics=[name for name in SCHEMA.names if name not in _WITHOUT_STATISTICS],
+            write_statistics=[name for name in self._columns if name not in _WITHOUT_STATISTICS],
         )
-        self._parts = ArrowParts(ROW_SCHEMA)
-        self._group = RowGroup(SCHEMA)
+        self._parts = ArrowParts(schema)
+        self._group = RowGroup(written)
         self.written = 0
         self.control = 0
         self.untimed = 0
 
     def add(self, part: ArrowRows) -> None:
-        """Take rows of ROW_SCHEMA. The rows of a large batch are not collected until it ends."""
+        """Take rows of the schema. The rows of a large batch are not collected until it ends."""
         self._parts.add(part)
         if self._parts.are_enough:
             self.write()
@@ -72,7 +85,8 @@ class ParquetRecords:
             rows = rows.filter(is_data)
         had_time = pc.not_equal(rows.column("timestampType"), _NO_TIMESTAMP_TYPE)
         self.untimed += pc.and_(pc.is_null(rows.column("timestamp")), had_time).true_count
-        self._group.add(rows.select(list(_COLUMNS)))
+        rows = rows.select(self._columns)
+        self._group.add(rows if self._reshape is None else self._reshape.of(rows))
         self.written += rows.num_rows
         if self._group.is_enough:
             self._flush()

@@ -247,7 +247,7 @@ def add_decoded(table: Table, row: Row, decoder: RecordDecoder | None) -> tuple[
     if row["isControl"] or decoder is None:
         row.update(dict.fromkeys(columns))
         return ()
-    decoded = decoder.decode(row["key"], row["value"])
+    decoded = decoder.decode(row["key"], row["value"], row.get("headers", ()))
     parts = {"key": decoded.key, "value": decoded.value}
     for name, part in columns.items():
         value = parts[part]

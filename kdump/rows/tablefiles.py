@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdump.rows.arrow import ArrowRows
-from kdump.rows.arrowparts import ArrowParts, RowGroup
+from kdump.rows.arrowparts import ArrowParts, Reshape, RowGroup
 
 TableForm = Literal["arrow", "parquet"]
 TABLE_FORMS: Final[tuple[TableForm, ...]] = ("arrow", "parquet")
@@ -23,10 +23,20 @@ class TableWriter:
         schema: of all rows.
         form: of the output.
         write: takes bytes of the output.
+        reshape: makes other columns of them; None: they stay.
     """
 
-    def __init__(self, schema: pa.Schema, form: TableForm, write: Callable[[bytes], None]) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        form: TableForm,
+        write: Callable[[bytes], None],
+        reshape: Reshape | None = None,
+    ) -> None:
         self._parts = ArrowParts(schema)
+        self._reshape = reshape
+        if reshape is not None:
+            schema = reshape.schema_of(schema)
         sink = pa.PythonFile(_Sink(write), "w")
         self._writer = (
             pa.ipc.new_stream(sink, schema)
@@ -52,7 +62,7 @@ class TableWriter:
 
     def _take(self) -> None:
         for batch in self._parts.take():
-            self._group.add(batch)
+            self._group.add(batch if self._reshape is None else self._reshape.of(batch))
 
     def _write(self) -> None:
         rows = self._group.take()

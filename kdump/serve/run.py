@@ -74,6 +74,9 @@ class Service:
         )
         if not self.view.topics:
             raise KdumpError(Codes.NO_SEGMENTS, "no partition to be served")
+        for topic, number in options.until:
+            if self.view.partition(topic, number) is None:
+                raise KdumpError(Codes.NO_SEGMENTS, f"--until-offset {topic}-{number}: no such partition is served")
         server = KafkaServer(
             self.view, self._groups if options.with_group_offsets else dict, self._show_error, options.safety
         )

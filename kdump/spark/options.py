@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
 
-from kdump.inputs import paths_with_tier
+from kdump.inputs import inputs_of, paths_with_tier
 from kdump.log.tiers import Tier
 from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.registry import NONE, plain_decoder
 from kdump.reading.selection import Range, compiled
+from kdump.schemas.choice import with_schemas
 from kdump.spark.positions import UNLIMITED, Budget
 from kdump.spark.readrecords import Mode
 from kdump.tasks.logs import TASK_BYTES, Wanted
@@ -45,6 +46,7 @@ KNOWN: Final = (
     "decode",
     "keyDecoder",
     "valueDecoder",
+    "schemas",
     "deep",
     "logFormat",
     "tier",
@@ -174,7 +176,7 @@ def _source_options(options: Mapping[str, str]) -> SourceOptions:
         mode=_mode(options),
         min_partitions=_positive(options, "minPartitions") or 1,
         task_bytes=_size(options, "splitBytes", TASK_BYTES),
-        decoding=_decoding(options),
+        decoding=_with_schemas(_decoding(options), _paths(options)),
         deep=_boolean(options, "deep", default=True),
         world=_world(options),
     )
@@ -197,7 +199,13 @@ def _decoding(options: Mapping[str, str]) -> DecoderChoice:
             plain_decoder(options.get(name, NONE))
         except KeyError:
             raise ValueError(f"option {name}: there is no decoder '{options[name]}'") from None
-    return DecoderChoice(None, decode is not None, options.get("keyDecoder"), options.get("valueDecoder"))
+    own = options.get("keyDecoder"), options.get("valueDecoder")
+    return DecoderChoice(None, decode is not None, *own, options.get("schemas"))
+
+
+def _with_schemas(choice: DecoderChoice, paths: tuple[str, ...]) -> DecoderChoice:
+    """The decoders, which know where the schemas are. KdumpError where those that are named cannot be read."""
+    return with_schemas(choice, choice.schemas, lambda: inputs_of(paths, lambda error: None, with_patterns=True))
 
 
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from kdump.codes import Codes, Finding, KdumpError
-from kdump.inputs import Input, PartitionFolder, inputs_of
+from kdump.inputs import Input, inputs_of
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.rows.arrow import row_batch
@@ -93,9 +93,6 @@ def _input_items(found: Input) -> Iterator[Item | KdumpError]:
 
 class _Extents:
     """Tells which offsets segments cover, without findings; see ``verify.run.Judge``."""
-
-    def expect(self, partitions: Sequence[PartitionFolder]) -> None:
-        """See Judge."""
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """The extent by the names of the segments, and the last one that has batches."""

@@ -60,10 +60,10 @@ def why_not(master: str | None = None) -> str | None:
         import pyarrow  # noqa: F401
         import pyspark
     except ImportError as error:
-        return f"Spark needs {error.name}: pip install 'kafka-kdump[spark]'"
+        return f"Spark needs {error.name}: pip install pyspark pandas pyarrow"
     version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
     if version < (4, 1):
-        return f"Spark needs pyspark 4.1 or later, there is {pyspark.__version__}: pip install -U 'kafka-kdump[spark]'"
+        return f"Spark needs pyspark 4.1 or later, there is {pyspark.__version__}: pip install -U pyspark"
     if _is_connect(master):
         try:
             import grpc_status  # noqa: F401  (what of pyspark[connect] comes with nothing else)

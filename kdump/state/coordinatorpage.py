@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kdump.rows.scalarlines import json_text, plain
 from kdump.rows.schema import Row
+from kdump.state.metadatapage import time_text
 from kdump.stats.rowtable import table_parts
 
 COLUMNS: Final[dict[str, dict[str, str]]] = {
@@ -65,6 +66,28 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
         "eventTimestamp": "since",
         "segmentId": "remote segment",
     },
+    "schema": {
+        "subject": "subject",
+        "version": "version",
+        "id": "id",
+        "schemaType": "type",
+        "guid": "GUID",
+        "deleted": "deleted",
+    },
+    "subject": {"subject": "subject", "compatibility": "compatibility", "mode": "mode"},
+    "context": {"context": "context"},
+    "schemaUse": {
+        "topic": "topic",
+        "part": "of",
+        "id": "id",
+        "places": "versions",
+        "schemaType": "type",
+        "inRegistry": "in the registry",
+        "records": "records",
+        "bytes": "bytes",
+        "minTimestamp": "first",
+        "maxTimestamp": "last",
+    },
     "key": {"key": "key", "value": "value", "offset": "offset", "timestamp": "timestamp"},
 }
 """Columns and titles of a table by the type of its rows."""
@@ -78,6 +101,8 @@ def state_table(kind: str, rows: Collection[Row], *, width: int, color: bool) ->
         rows = [row | {"memberNames": [_member(member) for member in row["members"]]} for row in rows]
     if kind == "key":
         rows = [row | {"key": _text(row["key"]), "value": _text(row["value"])} for row in rows]
+    if kind == "schemaUse":
+        rows = list(map(_use, rows))
     columns = COLUMNS[kind]
     if kind == "committedOffset" and all(row["logEndOffset"] is None for row in rows):
         # No log of these partitions is among the paths.
@@ -85,6 +110,12 @@ def state_table(kind: str, rows: Collection[Row], *, width: int, color: bool) ->
             name: title for name, title in columns.items() if name not in ("logEndOffset", "lag", "isOutOfRange")
         }
     yield from table_parts(columns, rows, width=width, color=color)
+
+
+def _use(row: Row) -> Row:
+    """The use of a schema, with its versions and times as text."""
+    times = {name: None if row[name] is None else time_text(row[name]) for name in ("minTimestamp", "maxTimestamp")}
+    return {**row, **times, "places": [f"{one['subject']} {one['version']}" for one in row["subjects"]]}
 
 
 def _member(member: Mapping[str, Any]) -> str:

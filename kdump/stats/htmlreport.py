@@ -90,7 +90,7 @@ def why_no_html() -> str | None:
     try:
         import plotly.graph_objects  # noqa: F401
     except ImportError as error:
-        return f"--html needs {error.name}: pip install 'kafka-kdump[html]'"
+        return f"--html needs {error.name}: pip install plotly"
     return None
 
 

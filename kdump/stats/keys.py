@@ -1,17 +1,20 @@
-"""How many different keys there are, and which have the most bytes: sketches of the Apache DataSketches library.
+"""How many different keys there are, and which have the most bytes: exact for few keys, else with bounds.
 
-A theta sketch counts distinct keys; its union does not depend on the order. A frequent-items sketch finds the heaviest
-keys. Keys that are light in every chunk are left out first, which its error bound includes. Both depend on the chunks
-by no more than the bound. Both engines read the same chunks and merge them in file order, so they give the same
-numbers.
+Of the hashes of all keys the smallest are kept: how close they lie tells how many there are. What is kept does not
+depend on the order. Of the heaviest keys the bytes are counted; where there are too many of them, the lighter half is
+dropped, and its weight becomes part of the error. Keys that are light in every chunk are left out first, which the
+error includes too. Both engines read the same chunks and merge them in file order, so they give the same numbers.
+
+Source: Bar-Yossef et al., Counting Distinct Elements in a Data Stream, 2002 (algorithm 2); Misra and Gries, Finding
+Repeated Elements, 1982.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from math import sqrt
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,26 +23,25 @@ from kdump.fast.hashing import hash_ranges
 from kdump.stats.grouping import Assigned
 from kdump.stats.numbers import GroupNumbers
 
-if TYPE_CHECKING:
-    from datasketches import frequent_strings_sketch, theta_sketch, update_theta_sketch
-
-_LG_DISTINCT: Final = 13
-"""8192 hashes are kept: a standard error of 1.1 %."""
-_LG_HEAVY: Final = 13
+_MOST_HASHES: Final = 1 << 13
+"""That are kept of a group: a standard error of 1.1 %."""
+_MOST_HEAVY: Final = 6000
+"""Keys of a group whose bytes are counted."""
 _MOST_OF_A_CHUNK: Final = 1024
 """A key with a smaller share of a chunk's bytes is left out of the sketch of heavy keys."""
 _STANDARD_DEVIATIONS: Final = 3
 _SLOTS: Final = 1 << 13
-_MOST_OPEN: Final = 1000
-"""Groups whose sketches are ready for more keys."""
+_MULTIPLIERS: Final = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
+_SHIFT: Final = np.uint64(33)
 _NO_KEY, _MORE_KEYS = -1, -2
 _LONGEST_NAME: Final = 128
 """Longest prefix of a key in bytes; a longer key is its prefix and a hash."""
-_HASH_MARK: Final = "\N{HORIZONTAL ELLIPSIS}#"
 
-
-_State: TypeAlias = tuple[list[tuple[int, bytes, bytes, int]], list[NDArray[np.int64]], bytes]
-"""Packed sketches by group; groups with one key, and its columns; the names of these keys."""
+_Name: TypeAlias = tuple[bytes, int | None]
+"""A key, or the beginning of a long one and its hash."""
+_Packed: TypeAlias = tuple[int, NDArray[np.uint64], bool, list[tuple[bytes, int | None, int]], int]
+_State: TypeAlias = tuple[list[_Packed], list[NDArray[np.int64]], bytes]
+"""The sketches by group; groups with one key, and its columns; the names of these keys."""
 
 
 class DistinctKeys(NamedTuple):
@@ -62,47 +64,57 @@ class HeavyKey(NamedTuple):
     most: int
 
 
-class _Packed(NamedTuple):
-    """The sketches of one group, serialized."""
-
-    distinct: bytes
-    heavy: bytes
-    unseen: int
-
-
 @dataclass(slots=True)
 class _Sketches:
-    """The sketches of one group.
+    """The keys of one group.
 
-    ``merged``: the distinct keys of other folds. ``unseen``: bytes that a key may have and ``heavy`` does not count.
+    ``hashes``: the smallest ones, rising. ``is_exact``: there are no others. ``heavy``: the bytes of the heaviest keys.
+    ``error``: bytes that any key may have besides.
     """
 
-    distinct: update_theta_sketch
-    heavy: frequent_strings_sketch
-    merged: theta_sketch | None = None
-    unseen: int = 0
+    hashes: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    is_exact: bool = True
+    heavy: dict[_Name, int] = field(default_factory=dict)
+    error: int = 0
 
-    @classmethod
-    def unpacked(cls, packed: _Packed) -> _Sketches:
-        """The sketches that were packed."""
-        from datasketches import compact_theta_sketch, frequent_strings_sketch
+    def see(self, hashes: NDArray[np.int64]) -> None:
+        """More keys, each of which may be there already."""
+        self._keep(_ranks(hashes))
 
-        own = _new()
-        own.merged, own.unseen = compact_theta_sketch.deserialize(packed.distinct), packed.unseen
-        own.heavy = frequent_strings_sketch.deserialize(packed.heavy)
-        return own
+    def _keep(self, hashes: NDArray[np.uint64]) -> None:
+        if not self.is_exact:
+            hashes = hashes[hashes < self.hashes[-1]]
+        if hashes.size:
+            kept = np.unique(np.concatenate((self.hashes, hashes)))
+            self.is_exact &= kept.size <= _MOST_HASHES
+            self.hashes = kept[:_MOST_HASHES].copy()
 
-    def packed(self) -> _Packed:
-        """The sketches in the least bytes."""
-        return _Packed(self.all_distinct().serialize(), self.heavy.serialize(), self.unseen)
+    def weigh(self, keys: Iterable[tuple[_Name, int]]) -> None:
+        """More bytes of keys."""
+        heavy = self.heavy
+        for name, weight in keys:
+            heavy[name] = heavy.get(name, 0) + weight
+            if len(heavy) > _MOST_HEAVY:
+                median = sorted(heavy.values())[_MOST_HEAVY // 2]
+                self.error += median
+                heavy = self.heavy = {one: left - median for one, left in heavy.items() if left > median}
 
-    def all_distinct(self) -> theta_sketch:
-        """The distinct keys of all folds; independent of the order of merges."""
-        # A union needs a table of 64 KiB for a moment, and there may be a group per batch: not for a single sketch.
-        if self.merged is None:
-            is_small = self.distinct.num_retained <= 1 << _LG_DISTINCT
-            return self.distinct.compact() if is_small else _united((self.distinct,))
-        return self.merged if self.distinct.is_empty() else _united((self.distinct, self.merged))
+    def merge(self, other: _Sketches) -> None:
+        """Take in the keys of another fold."""
+        self._keep(other.hashes)
+        self.is_exact &= other.is_exact
+        self.weigh(other.heavy.items())
+        self.error += other.error
+
+    def distinct(self) -> DistinctKeys:
+        """How many keys there are."""
+        count = self.hashes.size
+        if self.is_exact:
+            return DistinctKeys(count, count, count)
+        estimate = (count - 1) * 2.0**64 / (int(self.hashes[-1]) + 1)
+        error = _STANDARD_DEVIATIONS / sqrt(count - 2)
+        least, most = (round(estimate / (1 + sign * error)) for sign in (1, -1))
+        return DistinctKeys(round(estimate), least, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +179,11 @@ class _SingleKeys:
 
     def sketches(self, group: int) -> _Sketches:
         """The sketches of a group that has one key."""
-        made = _new()
+        made = _Sketches()
         value, weight = self.hash.one(group), self.weight.one(group)
-        made.distinct.update(value)
+        made.see(np.array([value]))
         if weight:
-            made.heavy.update(_name(self.names, self.start.one(group), self.size.one(group), value), weight)
+            made.weigh(((_name(self.names, self.start.one(group), self.size.one(group), value), weight),))
         return made
 
     def leave(self, group: int) -> None:
@@ -189,15 +201,12 @@ class _SingleKeys:
 class KeySketches:
     """The keys of records, by group.
 
-    There may be a group per batch. So groups with one key have no sketches, and only the sketches of the groups that
-    were used last are open: the tables of open ones take several times the bytes of what is in them.
+    There may be a group per key. So groups with one key have no sketches.
     """
 
     def __init__(self) -> None:
         self._single = _SingleKeys()
-        self._open: dict[int, _Sketches] = {}
-        """Those used last come last."""
-        self._packed: dict[int, _Packed] = {}
+        self._sketches: dict[int, _Sketches] = {}
 
     def add(
         self,
@@ -231,131 +240,84 @@ class KeySketches:
         has_more = ~is_single
         for group, *part in np.column_stack((groups, first, end))[has_more].tolist():
             sketches, own = self._use(group), keys.take(slice(*part))
-            update = sketches.distinct.update
-            for value in own.hashes.tolist():
-                update(value)
+            sketches.see(own.hashes)
             _add_heavy(sketches, arena, own)
 
     def merge(self, other: KeySketches, ids: NDArray[np.int64]) -> None:
         """Merge the sketches of other groups, whose ids here are ``ids``."""
         single = other._single.groups()
-        has_more = sorted((*other._packed, *other._open))
+        has_more = sorted(other._sketches)
         targets, keys = ids[single], other._single.of(single)
         # Several groups that become one are merged in their order.
         fits = np.bincount(np.append(targets, ids[has_more]).astype(np.int64), minlength=1)[targets] == 1
         fits &= self._single.can_have(targets, keys.hashes)
         self._single.add(targets[fits], other._single.names, keys.take(fits))
-        by_number: dict[int, list[int]] = {}
         for group in sorted((*has_more, *single[~fits].tolist())):
-            by_number.setdefault(int(ids[group]), []).append(group)
-        for number, groups in by_number.items():
-            own = self._use(number)
-            own.merged = _joined(self._taken(own, map(other._look, groups)))
-
-    @staticmethod
-    def _taken(own: _Sketches, others: Iterable[_Sketches | None]) -> Iterator[theta_sketch]:
-        """The distinct keys of ``own`` from other folds, then those of ``others``, whose heavy keys it takes in."""
-        if own.merged is not None:
-            yield own.merged
-        for theirs in others:
+            theirs = other._look(group)
             assert theirs is not None, "the group has keys"
-            own.heavy.merge(theirs.heavy)
-            own.unseen += theirs.unseen
-            yield theirs.all_distinct()
+            self._use(int(ids[group])).merge(theirs)
 
     def distinct(self, group: int) -> DistinctKeys:
         """The number of different keys of a group."""
         sketches = self._look(group)
-        if sketches is None:
-            return DistinctKeys(0, 0, 0)
-        sketch = sketches.all_distinct()
-        bounds = (sketch.get_lower_bound(_STANDARD_DEVIATIONS), sketch.get_upper_bound(_STANDARD_DEVIATIONS))
-        least, most = (round(bound) for bound in bounds)
-        return DistinctKeys(round(sketch.get_estimate()), least, most)
+        return DistinctKeys(0, 0, 0) if sketches is None else sketches.distinct()
 
     def heaviest(self, group: int, most: int) -> list[HeavyKey]:
         """Keys of a group whose bytes are known within a factor of two, the heaviest first."""
         sketches = self._look(group)
         if sketches is None:
             return []
-        from datasketches import frequent_items_error_type
-
-        found = sketches.heavy.get_frequent_items(frequent_items_error_type.NO_FALSE_NEGATIVES)
-        unseen = sketches.unseen
-        # For other keys the bound is mostly the error of the sketch.
-        known = [(name, low, high + unseen) for name, _, low, high in found if 2 * low >= high + unseen]
-        known.sort(key=lambda item: (-item[1], item[0]))
-        return [_heavy_key(*item) for item in known[:most]]
-
-    def pack(self) -> None:
-        """Pack all sketches. It changes the order in which they drop keys."""
-        self._packed |= {group: sketches.packed() for group, sketches in self._open.items()}
-        self._open = {}
+        # For other keys the bound is mostly the error.
+        error = sketches.error
+        known = [(name, least) for name, least in sketches.heavy.items() if least >= error]
+        known.sort(key=lambda item: (-item[1], item[0][0], item[0][1] or 0))
+        return [HeavyKey(key, hashed is not None, least, least + error) for (key, hashed), least in known[:most]]
 
     def __getstate__(self) -> _State:
-        self.pack()
         single = self._single.groups()
         columns = self._single.of(single)
         return (
-            [(group, *sketches) for group, sketches in self._packed.items()],
+            [
+                (group, one.hashes, one.is_exact, [(*name, weight) for name, weight in one.heavy.items()], one.error)
+                for group, one in self._sketches.items()
+            ],
             [single, columns.start, columns.size, columns.weight, columns.hashes],
             bytes(self._single.names),
         )
 
     def __setstate__(self, state: _State) -> None:
-        self._open, self._packed, self._single = {}, {}, _SingleKeys()
-        packed, (single, *columns), names = state
+        self._sketches, self._single = {}, _SingleKeys()
+        sketches, (single, *columns), names = state
         keys = _Keys(*columns)
         self._single.can_have(single, keys.hashes)
         self._single.add(single, bytearray(names), keys)
-        for group, distinct, heavy, unseen in packed:
-            self._packed[group] = _Packed(distinct, heavy, unseen)
+        for group, hashes, is_exact, heavy, error in sketches:
+            counted: dict[_Name, int] = {(key, hashed): weight for key, hashed, weight in heavy}
+            self._sketches[group] = _Sketches(hashes, is_exact, counted, error)
             self._single.leave(group)
 
     def _look(self, group: int) -> _Sketches | None:
         """The sketches of a group, to be read; None without a key."""
-        if self._single.has(group):
-            return self._single.sketches(group)
-        packed = self._packed.get(group)
-        return self._open.get(group) if packed is None else _Sketches.unpacked(packed)
+        return self._single.sketches(group) if self._single.has(group) else self._sketches.get(group)
 
     def _use(self, group: int) -> _Sketches:
-        """The sketches of a group, to be changed before the next call."""
-        sketches = self._open.pop(group, None)
+        """The sketches of a group, to be changed."""
+        sketches = self._sketches.get(group)
         if sketches is None:
-            packed = self._packed.pop(group, None)
-            if self._single.has(group):
-                sketches = self._single.sketches(group)
-            else:
-                sketches = _new() if packed is None else _Sketches.unpacked(packed)
+            sketches = self._sketches[group] = self._look(group) or _Sketches()
             self._single.leave(group)
-        self._open[group] = sketches
-        if len(self._open) > _MOST_OPEN:
-            oldest = next(iter(self._open))
-            self._packed[oldest] = self._open.pop(oldest).packed()
         return sketches
 
 
-def _new() -> _Sketches:
-    from datasketches import frequent_strings_sketch, update_theta_sketch
+def _ranks(hashes: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The hashes with their bits mixed once more: in those of short keys the highest bits are not random enough.
 
-    return _Sketches(update_theta_sketch(_LG_DISTINCT), frequent_strings_sketch(_LG_HEAVY))
-
-
-def _joined(sketches: Iterator[theta_sketch]) -> theta_sketch:
-    """The only sketch, or the union. There may be one per batch, so they are not held together."""
-    first = next(sketches)
-    second = next(sketches, None)
-    return first if second is None else _united(chain((first, second), sketches))
-
-
-def _united(sketches: Iterable[Any]) -> Any:
-    from datasketches import theta_union
-
-    union = theta_union(_LG_DISTINCT)
-    for sketch in sketches:
-        union.update(sketch)
-    return union.get_result()
+    Source: the last step of MurmurHash3.
+    """
+    mixed = hashes.view(np.uint64)
+    for multiplier in _MULTIPLIERS:
+        mixed = (mixed ^ (mixed >> _SHIFT)) * multiplier
+    return mixed ^ (mixed >> _SHIFT)
 
 
 def _by_group(assigned: Assigned) -> tuple[NDArray[np.int64], NDArray[np.intp] | slice, NDArray[np.intp]]:
@@ -379,18 +341,14 @@ def _add_heavy(sketches: _Sketches, arena: NDArray[np.uint8], keys: _Keys) -> No
     sums = np.add.reduceat(weight[order], first) if first.size else weight[order]
     heavy = sums > least
     if rows.size < hashes.size or not heavy.all():
-        sketches.unseen += least
-    update = sketches.heavy.update
-    for row, bytes_of_key in zip(order[first[heavy]].tolist(), sums[heavy].tolist(), strict=True):
-        update(_name(arena, int(keys.start[row]), int(keys.size[row]), int(hashes[row])), bytes_of_key)
+        sketches.error += least
+    sketches.weigh(
+        (_name(arena, int(keys.start[row]), int(keys.size[row]), int(hashes[row])), bytes_of_key)
+        for row, bytes_of_key in zip(order[first[heavy]].tolist(), sums[heavy].tolist(), strict=True)
+        if bytes_of_key
+    )
 
 
-def _name(arena: NDArray[np.uint8] | bytearray, start: int, size: int, hashed: int) -> str:
-    """A key as text: its bytes, or the first of them and its hash."""
-    name = bytes(arena[start : start + min(size, _LONGEST_NAME)]).decode("latin-1")
-    return f"{name}{_HASH_MARK}{hashed:x}" if size > _LONGEST_NAME else name
-
-
-def _heavy_key(name: str, least: int, most: int) -> HeavyKey:
-    beginning, mark, _ = name.partition(_HASH_MARK)
-    return HeavyKey(beginning.encode("latin-1"), bool(mark), least, most)
+def _name(arena: NDArray[np.uint8] | bytearray, start: int, size: int, hashed: int) -> _Name:
+    """A key, or the first bytes of a long one and its hash."""
+    return bytes(arena[start : start + min(size, _LONGEST_NAME)]), hashed if size > _LONGEST_NAME else None

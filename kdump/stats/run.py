@@ -34,7 +34,6 @@ from kdump.verify.gaps import NextSegment
 from kdump.verify.partition import Item, PartitionCheck, base_offset_of
 from kdump.verify.run import Judge
 from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
-from kdump.verify.smalllogs import SmallLogs
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.worlds import World
 
@@ -93,12 +92,10 @@ class StatsRun:
         self._transactions = TransactionReader()
         self._is_followed: dict[str, bool] = {}
         self._world_part: PartFold | None = None
-        # Logs that are read together give no records.
-        self._small = None if options.with_records else SmallLogs(options.checks)
 
     def judge(self) -> Judge:
         """Checks partitions in this process, and folds their logs on the way."""
-        return PartitionCheck(self._options.checks, read=self.read, small=self._small)
+        return PartitionCheck(self._options.checks, read=self.read)
 
     def take_fold(self, log: str, fold: StatsFold) -> None:
         """Take the fold of a log that was looked at elsewhere; ``log``: its absolute path.
@@ -168,11 +165,10 @@ class StatsRun:
         if whole in self._folded:
             return SegmentReading(source, following, self._options.checks)
         self._folded.add(whole)
-        known = None if self._small is None else self._small.reading(source)
         # Elsewhere each log has a fold of its own. Sketches of keys depend on it, exact figures do not.
         fold = self._options.fold() if self._options.with_records else self._fold
         part = fold.part(_part(context or FileContext.of(path), whole))
-        seen = log_reading(source, following, part, self._options, known=known)
+        seen = log_reading(source, following, part, self._options)
         return seen if fold is self._fold else _MergedReading(seen, fold, self._fold)
 
     def _outcome(self, file: str, producer_id: int, offset: int) -> str:
@@ -225,8 +221,6 @@ class _MergedReading:
         try:
             yield from self._seen.items()
         finally:
-            # As it comes from another process: packing changes the order in which a sketch drops keys.
-            self._fold.keys.pack()
             self._into.merge(self._fold)
 
 
@@ -244,17 +238,10 @@ def part_of(log: LogFile, fold: StatsFold) -> PartFold:
     return fold.part(_part(log.context, log.path))
 
 
-def log_reading(
-    source: Source,
-    following: NextSegment | None,
-    part: PartFold,
-    options: StatsOptions,
-    *,
-    known: SeenSegment | None = None,
-) -> SeenSegment:
-    """A look at a log, which goes into ``part`` on the way; ``known``: what is known of the log already."""
+def log_reading(source: Source, following: NextSegment | None, part: PartFold, options: StatsOptions) -> SeenSegment:
+    """A look at a log, which goes into ``part`` on the way."""
     _see_indexes(part, part.path, source.size)
-    seen = known or segment_reading(source, following, part, with_records=options.with_records, limit=options.limit)
+    seen = segment_reading(source, following, part, with_records=options.with_records, limit=options.limit)
     return StatsReading(seen, part)
 
 

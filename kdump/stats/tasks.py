@@ -81,7 +81,7 @@ def folding_judge(
 
         return judged_groups(absolute(groups), pieces, options.checks, read=read, take=take)
 
-    # Logs of which records are decoded are not read together.
+    # To count records costs more than to take the figures from another process.
     leaves_out = (lambda group: False) if takes_small or options.with_records else has_small_logs
     return DistributedCheck(inputs, judged, into.judge(), leaves_out=leaves_out)
 

@@ -20,7 +20,7 @@ from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
-from threading import Condition, Thread, active_count
+from threading import Condition, Thread
 from typing import Any, Final, Generic
 
 from kdump.codes import Codes, KdumpError
@@ -70,6 +70,8 @@ class ProcessPool:
             for result in job.results():
                 self._progress(what, job.done)
                 yield result
+            # The last item may have been done only after its last result.
+            self._progress(what, job.done)
         finally:
             job.end()
 
@@ -209,9 +211,14 @@ def _raise(error: Exception) -> Iterator[Any]:
 def _may_fork() -> bool:
     """Nothing but this thread runs here. A fork copies the locks that other threads hold, and none of the threads.
 
-    pyarrow has threads of its own, which nobody counts. Those of numpy's BLAS are fit for a fork.
+    Linux tells the threads of libraries too, such as those of numpy's BLAS (``__main__`` wants none). pyarrow starts
+    its threads when it wants to. On other systems a library may have any.
     """
-    return active_count() == 1 and "pyarrow" not in sys.modules
+    try:
+        threads = len(os.listdir("/proc/self/task"))
+    except OSError:
+        return False
+    return threads == 1 and "pyarrow" not in sys.modules
 
 
 class _Worker:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from kdump.codes import Codes, KdumpError
 from kdump.tiered.manifest import Sealing
 
-_NEEDS: Final = "encrypted objects need pycryptodome: pip install 'kafka-kdump[tiered]'"
+_NEEDS: Final = "encrypted objects need pycryptodome: pip install pycryptodome"
 _IV: Final = 12
 _TAG: Final = 16
 _LARGEST_FILE: Final = 1 << 20

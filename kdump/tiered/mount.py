@@ -62,17 +62,27 @@ def store_of(path: str) -> TierStore:
     raise KdumpError(Codes.MISSING, "no bucket of remote storage", path=clean)
 
 
-def apart(path: str) -> tuple[str, str] | None:
-    """What a path of a store is in the log directory that it joins, and in the bucket alone; None: it joins none.
+def apart(path: str) -> Iterator[str]:
+    """What a path of a store is in the log directory that it joins, and in the bucket alone; one of them may lack it.
 
-    The metadata in the log directory still says what the objects are.
+    The metadata in the log directory still says what the objects are. A path of a store that joins none is one part.
+
+    Raises:
+        KdumpError: the bucket cannot be listed; what the log directory has comes before.
     """
     store = store_of(path)
     local = store.local_path(path)
     if local is None:
-        return None
+        yield path
+        return
+    is_local = files.exists(local)
+    if is_local:
+        yield local
     keys = Tier(None, store.bucket.ring.files)
-    return local, path.replace(store.root, _mount(store.bucket.root, keys, store.metadata, joins=False).root, 1)
+    bucket = _mount(store.bucket.root, keys, store.metadata, joins=False)
+    remote = path.replace(store.root, bucket.root, 1)
+    if bucket.has(remote) or not is_local:
+        yield remote
 
 
 def _beside(path: str, tier: Tier) -> str:

@@ -100,6 +100,11 @@ class TierStore(Store):
         """See Store."""
         return self.is_directory(path) or self._file(path) is not None or self._is_local(path, files.exists)
 
+    def has(self, path: str) -> bool:
+        """Whether the bucket holds it. Raises KdumpError where the bucket cannot be listed."""
+        self._listed()
+        return self.exists(path)
+
     def entry(self, path: str) -> ListingEntry | None:
         """See Store."""
         found = self._file(path)
@@ -326,18 +331,20 @@ def in_sequence(pieces: Iterable[ObjectPiece], local_start: int | None) -> list[
     else the one that reaches further. What cannot be read stays in its place.
     """
     chosen: list[ObjectPiece] = []
-    ends: list[tuple[int, int]] = []
-    """Of each of ``chosen``: its last offset and its newest leader epoch."""
+    ends: list[tuple[int, int, int]] = []
+    """Of each of ``chosen``: its last offset, its newest leader epoch, and the largest last offset up to it."""
+
+    def choose(piece: ObjectPiece, end: int, epoch: int) -> None:
+        chosen.append(piece)
+        ends.append((end, epoch, max(end, ends[-1][2]) if ends else end))
+
     for piece in sorted(pieces, key=_order):
         start = piece.segment.name.base_offset
         if local_start is not None and start >= local_start:
             continue
         if isinstance(piece.found, KdumpError):
-            if not any(
-                one.segment.name.base_offset <= start <= end for one, (end, _) in zip(chosen, ends, strict=True)
-            ):
-                chosen.append(piece)
-                ends.append((start, -1))
+            if not chosen or ends[-1][2] < start:
+                choose(piece, start, -1)
             continue
         end, epoch = piece.found.end_offset, piece.found.epoch
         if chosen and end <= ends[-1][0] and epoch <= ends[-1][1]:
@@ -347,8 +354,7 @@ def in_sequence(pieces: Iterable[ObjectPiece], local_start: int | None) -> list[
             ends.pop()
         if chosen and start <= ends[-1][0]:
             chosen[-1] = ObjectPiece(chosen[-1].segment, chosen[-1].found, start)
-        chosen.append(piece)
-        ends.append((end, epoch))
+        choose(piece, end, epoch)
     if local_start is not None and chosen and ends[-1][0] >= local_start:
         chosen[-1] = ObjectPiece(chosen[-1].segment, chosen[-1].found, local_start)
     return chosen

@@ -42,7 +42,9 @@ class BatchRecords:
     def see(self, record: Record) -> None:
         """Check the next record."""
         header, number = self.header, self.number
-        delta = wrap_int64(record.offset - header.base_offset)
+        delta = record.offset - header.base_offset
+        if not 0 <= delta <= header.last_offset_delta:
+            delta = wrap_int64(delta)
         if not 0 <= delta <= header.last_offset_delta:
             message = f"record {number} has offset delta {delta}, outside 0..{header.last_offset_delta}"
             self.note(Codes.OFFSET_DELTA, message)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from kdump.codes import Finding, KdumpError
-from kdump.inputs import Input, PartitionFolder
+from kdump.inputs import Input
 from kdump.log import files
 from kdump.log.source import Source
 from kdump.tasks.work import Runner
@@ -63,10 +63,6 @@ class DistributedCheck:
         self._numbers = {_name(group): number for number, group in enumerate(self._groups)}
         self._coming = judge(self._groups)
         self._judged: dict[int, list[Judgement]] = {}
-
-    def expect(self, partitions: Sequence[PartitionFolder]) -> None:
-        """See PartitionCheck. Other processes read the logs of all other partitions."""
-        self._fallback.expect([one for one in partitions if one.path not in self._numbers])
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """Check the segments of one partition; see PartitionCheck."""
@@ -122,10 +118,7 @@ def pooled_judge(
 
 
 def has_small_logs(group: Group) -> bool:
-    """Whether a group is a partition whose logs cost less to read here than to take from another process.
-
-    This process reads them together with others.
-    """
+    """Whether a group is a partition whose logs cost less to read here than to take from another process."""
     if group.folder is None:
         return False
     try:

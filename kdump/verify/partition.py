@@ -16,7 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.codes import HOSTILE_CODES, Codes, Finding, KdumpError, Severity
-from kdump.inputs import PartitionFolder, PathDirectory, log_paths
+from kdump.inputs import PathDirectory, log_paths
 from kdump.kafka.transactionends import CoordinatorAnswer, EndingOf
 from kdump.limits import FINDINGS, hint, most
 from kdump.log import files
@@ -52,7 +52,6 @@ from kdump.verify.siblings import (
     check_partition_files,
     check_segment_files,
 )
-from kdump.verify.smalllogs import SmallLogs
 from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.verify.swapped import exchanged_logs, swapped_finding
@@ -81,7 +80,6 @@ class PartitionCheck:
         options: how deep.
         opened: opens a log; to be replaced to watch the reading.
         read: returns what a log holds; None: the log is read in this process.
-        small: the small logs that ``read`` knows; they are opened by it.
     """
 
     def __init__(
@@ -90,17 +88,10 @@ class PartitionCheck:
         *,
         opened: Callable[[str], Source] = open_source,
         read: SegmentReader | None = None,
-        small: SmallLogs | None = None,
     ) -> None:
         self._options = options or CheckOptions()
-        self._small = SmallLogs(self._options, opened) if read is None else small
-        self._open = opened if self._small is None else self._small.open
+        self._open = opened
         self._read: SegmentReader = read or self._read_here
-
-    def expect(self, partitions: Sequence[PartitionFolder]) -> None:
-        """Note the next partitions, in their order: small ones are read together; see ``SmallLogs.expect``."""
-        if self._small is not None:
-            self._small.expect(partitions)
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """Check the segments of one partition.
@@ -166,8 +157,7 @@ class PartitionCheck:
             yield PartitionExtent(first_base, max(seen.end_offset or 0, last_base), last_base, seen.reached)
 
     def _read_here(self, source: Source, following: NextSegment) -> SeenSegment:
-        known = None if self._small is None else self._small.reading(source)
-        return known or SegmentReading(source, following, self._options)
+        return SegmentReading(source, following, self._options)
 
     def _segment(
         self,
@@ -179,7 +169,6 @@ class PartitionCheck:
     ) -> Iterator[Item]:
         counts = dict.fromkeys(Severity, 0)
         base_offset = base_offset_of(path)
-        directory = files.directory_of(path)
         rows = BatchTable()
         gaps: list[tuple[int, int]] = []
         recovery = None
@@ -214,7 +203,7 @@ class PartitionCheck:
                 next_base = base_offset_of(following[0]) if following else None
                 log = seen.last_log = rows.log_view(base_offset, size, gaps, next_base)
                 if tail:
-                    evidence = evidence or PartitionEvidence.of_directory(directory)
+                    evidence = evidence or PartitionEvidence.of_directory(files.directory_of(path))
                     yield from seen.tail_findings(tail, evidence)
                     tail = []
                 for finding in _check_beside(reading, log, ordered, is_closed=bool(following)):

@@ -124,9 +124,10 @@ class PartitionEvidence:
     ) -> None:
         self._directory = directory
         self._read = read
-        if os.path.basename(files.absolute(directory)).endswith(_ON_ITS_WAY_OUT):
+        whole = files.absolute(directory)
+        if whole.endswith(_ON_ITS_WAY_OUT):
             names, checkpoints = (), KnownOffsets()
-        self.checkpoints = read_checkpoints(directory) if checkpoints is None else checkpoints
+        self.checkpoints = read_checkpoints(whole) if checkpoints is None else checkpoints
         self._names: dict[int, dict[str, FileName]] = {}
         self._is_swapped = is_there = False
         self._deleted: list[int] = []

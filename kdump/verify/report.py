@@ -11,6 +11,7 @@ from kdump.codes import Finding, KdumpError, Severity
 from kdump.rows.filetables import finding_row
 from kdump.rows.scalarlines import json_line
 from kdump.system.blocks import escaped
+from kdump.system.units import counted
 from kdump.verify.summary import SegmentSummary
 
 if TYPE_CHECKING:
@@ -41,13 +42,18 @@ def summary_line(summary: SegmentSummary) -> str:
         parts.append(f"{summary.size:,} bytes")
     if summary.first_offset is not None:
         parts.append(f"offsets {summary.first_offset}..{summary.last_offset}")
-    found = [_counted(count, severity) for severity, count in summary.counts.items() if count]
-    text = f"{escaped(summary.path)}: {', '.join(parts)}: {', '.join(found) or 'clean'}"
+    text = f"{escaped(summary.path)}: {', '.join(parts)}: {counts_text(summary.counts)}"
     return text + (f"; if recovered: {recovery_text(summary.recovery)}" if summary.recovery is not None else "") + "\n"
 
 
-def _counted(count: int, severity: Severity) -> str:
-    return f"{count} {severity.value}" + ("s" if count > 1 and severity is not Severity.INFO else "")
+def counts_text(counts: Mapping[Severity, int]) -> str:
+    """How many findings there are of each severity; ``clean`` without any."""
+    found = [
+        counted(count, severity.value, severity.value if severity is Severity.INFO else None)
+        for severity, count in counts.items()
+        if count
+    ]
+    return ", ".join(found) or "clean"
 
 
 def recovery_text(recovery: Recovery) -> str:

@@ -9,8 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from kdump.codes import HOSTILE_CODES, REMOTE_CODES, Finding, KdumpError, Severity
 from kdump.inputs import (
@@ -26,7 +25,6 @@ from kdump.inputs import (
 )
 from kdump.kafka.image.names import TopicNames
 from kdump.log import files
-from kdump.log.lock import is_held
 from kdump.log.names import METADATA_DIRECTORY, Kind, parse_file_name, parse_partition_directory
 from kdump.log.opening import read_whole
 from kdump.log.siblings import owns_lines
@@ -51,11 +49,7 @@ from kdump.verify.siblings import (
 from kdump.verify.startfinding import with_start
 from kdump.verify.summary import SegmentSummary
 from kdump.wire.compression import DEFAULT_LIMIT
-from kdump.worlds import World, world_of_log, world_of_store
-
-_ANNOUNCED: Final = 64
-"""Partitions that are listed together."""
-
+from kdump.worlds import World, world_of_log, world_of_store, world_of_topic
 
 SeeEntries: TypeAlias = Callable[[World, str, Sequence[Any]], None]
 """Takes the path of a log of a world and the next entries of it; none when the log was opened."""
@@ -96,11 +90,15 @@ class WorldStoreChecks(Protocol):
         """What was found there as in any store, and what the world knows besides. Raises KdumpError."""
 
 
+class WorldTopicChecks(Protocol):
+    """What is wrong with a topic in which the software of a world keeps what it knows: the module ``topic``."""
+
+    def check_partition(self, logs: Sequence[str]) -> Iterator[Finding]:
+        """Check what the logs of a partition say. What cannot be read is told elsewhere."""
+
+
 class Judge(Protocol):
     """Checks partitions, as ``PartitionCheck`` does."""
-
-    def expect(self, partitions: Sequence[PartitionFolder]) -> None:
-        """See PartitionCheck."""
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """See PartitionCheck."""
@@ -177,7 +175,7 @@ class Verification:
         extents: dict[tuple[str, int], PartitionExtent | None] = {}
         without_logs = []
         checkpoints = Checkpoints(directory.path)
-        for partition in self._announced(directory.path, directory.partitions(errors.append)):
+        for partition in directory.partitions(errors.append):
             for world, logs in partition.world_logs.items():
                 yield from self._logs_of(world, logs)
             if not partition.names:
@@ -192,6 +190,7 @@ class Verification:
                         extent = item
                     case _:
                         yield item
+            yield from _topic_findings(partition)
             name = parse_partition_directory(os.path.basename(partition.path))
             if name is None or partition.is_given:
                 continue
@@ -207,16 +206,6 @@ class Verification:
             yield from check_log_directory(checkpoints, extents, names)
             yield from self._placement(directory.path)
         yield from self._tell(errors)
-
-    def _announced(self, directory: str, partitions: Iterator[PartitionFolder]) -> Iterator[PartitionFolder]:
-        """The partitions, some of which are listed before their turn. Beside a broker each is listed in its turn."""
-        most = 1 if is_held(directory) else _ANNOUNCED
-        try:
-            while group := list(islice(partitions, most)):
-                self._judge.expect(group)
-                yield from group
-        finally:
-            self._judge.expect(())
 
     def _placement(self, directory: str) -> Iterator[Finding]:
         """Compare a log directory with the metadata of its cluster, where that is among the paths."""
@@ -277,6 +266,15 @@ class Verification:
         yield SegmentSummary(path, len(data), None, None, None, counts, None)
 
 
+def _topic_findings(partition: PartitionFolder) -> Iterator[Finding]:
+    """What the software of a world would say of a topic in which it keeps what it knows."""
+    name = parse_partition_directory(os.path.basename(files.absolute(partition.path)))
+    world = None if name is None else world_of_topic(name[0])
+    if world is not None:
+        checks: WorldTopicChecks = world.answer("topic")
+        yield from checks.check_partition(partition.paths)
+
+
 def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Iterator[Finding]:
     """What is wrong with a segment file, a partition directory or a log directory.
 
@@ -293,7 +291,7 @@ def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Ite
         raise error
 
     check = PartitionCheck(CheckOptions(deep=deep, limit=limit))
-    for found in inputs_of([path], fail):
+    for found in inputs_of([path], fail, apart=True):
         for item in Verification(check).items(found):
             if isinstance(item, Finding):
                 yield item

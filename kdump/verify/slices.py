@@ -12,7 +12,7 @@ from itertools import islice
 import numpy as np
 
 from kdump.codes import Codes
-from kdump.fast.records import decode_slices
+from kdump.fast.records import SlicedRecords
 from kdump.format.batch import header_dtype
 from kdump.format.record import most_headers, read_body
 from kdump.verify.batchrecords import BatchRecords
@@ -28,7 +28,7 @@ def see_slices(records: BatchRecords, body: Buffer, limit: int) -> int:
     header = records.header
     headers = np.array([tuple(header)], header_dtype())
     arena = np.frombuffer(body, np.uint8)
-    for start, columns in decode_slices(arena, 0, arena.size, header.record_count, most_headers(limit)):
+    for start, columns in SlicedRecords(arena, 0, arena.size, header.record_count, most_headers(limit)):
         if not columns.accepted[0]:
             return start
         rows = columns.batch.size

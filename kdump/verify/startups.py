@@ -17,7 +17,7 @@ from kdump.format.checkpoint import (
     PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
 )
-from kdump.inputs import Input, PathDirectory
+from kdump.inputs import Input, PathDirectory, Stream
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory, FileAction
@@ -67,7 +67,7 @@ from kdump.verify.startcheck import (
     worst_outcome,
 )
 from kdump.verify.transactioncoordinator import coordinators_of
-from kdump.worlds import World, world_of_log
+from kdump.worlds import World, world_of_log, world_of_path, world_of_store
 
 _OF_LOG_DIRECTORIES: Final = {META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT}
 
@@ -361,7 +361,11 @@ def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
 
 def _place(found: Input, options: StartOptions) -> _StartTarget:
     path = found.path
+    if (owner := world_of_store(path) or world_of_path(path)) is not None:
+        raise KdumpError(Codes.UNREADABLE, f"is of {owner.title}: no broker starts on it, but on log directories")
     if not isinstance(found, PathDirectory):
+        if isinstance(found, Stream):
+            raise KdumpError(Codes.UNREADABLE, "is a stream: a broker starts on directories of partitions")
         if not files.exists(path):
             raise KdumpError(Codes.MISSING, Codes.MISSING.value.title)
         raise KdumpError(Codes.UNREADABLE, "is no directory: a broker starts on those of partitions")

@@ -1,4 +1,4 @@
-"""The end of ``kdump verify`` on a terminal: all segments in a table, and what to run next."""
+"""The end of ``kdump verify``: all segments in a table, and what to run next, or one line with their numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from kdump.codes import HOSTILE_CODES, Codes, Finding, Severity
 from kdump.system.blocks import escaped
-from kdump.verify.report import recovery_text
+from kdump.system.units import counted
+from kdump.verify.report import counts_text, recovery_text
 from kdump.verify.summary import SegmentSummary
 
 
@@ -25,9 +26,11 @@ class TerminalSummary:
         self._color = color
         self._segments: list[SegmentSummary] = []
         self._first_errors: dict[str, Finding] = {}
+        self._counts = dict.fromkeys(Severity, 0)
 
     def add_finding(self, finding: Finding) -> None:
         """The next finding."""
+        self._counts[finding.severity] += 1
         if finding.severity is Severity.ERROR and finding.path is not None:
             self._first_errors.setdefault(finding.path, finding)
 
@@ -38,6 +41,10 @@ class TerminalSummary:
     def text(self) -> str:
         """The table (one segment has only its line) and, where there is damage, the next commands."""
         return (self._table() if len(self._segments) > 1 else "") + "".join(self._next())
+
+    def last_line(self) -> str:
+        """How many segments there are, and how many findings of each severity."""
+        return f"{counted(len(self._segments), 'segment')}: {counts_text(self._counts)}\n"
 
     def _table(self) -> str:
         from rich.console import Console

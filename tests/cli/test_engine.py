@@ -294,9 +294,9 @@ def verified(*words: str, environment: Mapping[str, str], folder: Path) -> tuple
 @pytest.mark.parametrize(
     ("hidden", "said"),
     [
-        (("pyspark",), "Spark needs pyspark: pip install 'kafka-kdump[spark]'"),
-        (("pyarrow",), "Spark needs pyarrow: pip install 'kafka-kdump[spark]'"),
-        (("pandas",), "Spark needs pandas: pip install 'kafka-kdump[spark]'"),
+        (("pyspark",), "Spark needs pyspark: pip install pyspark pandas pyarrow"),
+        (("pyarrow",), "Spark needs pyarrow: pip install pyspark pandas pyarrow"),
+        (("pandas",), "Spark needs pandas: pip install pyspark pandas pyarrow"),
         ((), "Spark needs Java 17 or later: install a JDK, or set JAVA_HOME"),
     ],
 )
@@ -312,7 +312,11 @@ def test_what_is_missing_is_one_line(log: Path, tmp_path: Path, hidden: tuple[st
 def test_a_master_without_spark(log: Path, tmp_path: Path) -> None:
     environment = without("pyspark", folder=tmp_path)
     status, lines, errors = verified("--master", "yarn", log.name, environment=environment, folder=tmp_path)
-    assert (status, lines, errors) == (UNREADABLE, [], ["kdump: Spark needs pyspark: pip install 'kafka-kdump[spark]'"])
+    assert (status, lines, errors) == (
+        UNREADABLE,
+        [],
+        ["kdump: Spark needs pyspark: pip install pyspark pandas pyarrow"],
+    )
 
 
 def test_connect_needs_no_java_but_its_own_packages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,7 +368,7 @@ def test_an_old_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     pyspark = pytest.importorskip("pyspark")
     monkeypatch.setattr(pyspark, "__version__", "4.0.1")
     missing = sessions.why_not()
-    assert missing == "Spark needs pyspark 4.1 or later, there is 4.0.1: pip install -U 'kafka-kdump[spark]'"
+    assert missing == "Spark needs pyspark 4.1 or later, there is 4.0.1: pip install -U pyspark"
     with pytest.raises(KdumpError, match=r"4\.1 or later") as raised:
         sessions.session()
     assert raised.value.code is Codes.UNREADABLE

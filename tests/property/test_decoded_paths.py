@@ -22,6 +22,7 @@ from tests.harness.examples import examples
 from tests.harness.inprocess import Door, Way, run_in_process
 from tests.harness.outcome import Outcome
 from tests.harness.row_runs import BOTH_PATHS, RowRun, run_rows
+from tests.harness.schemas import schema_cases
 
 PATHS = {path: Way(Door.PATH, path) for path in BOTH_PATHS}
 
@@ -148,3 +149,18 @@ def test_options_work_as_copies(tmp_path: Path) -> None:
     choice = pickle.loads(pickle.dumps(DecoderChoice(by_topic=True)))
     table = pickle.loads(pickle.dumps(RECORD_DECODED))
     assert run_rows([path], table, decoding=choice).rows[0]["decodedKey"]["data"]["group"] == "g"
+
+
+@pytest.mark.parametrize("topic", ["bad", "orders", "events-guid", "events-txn", "invoices-guid", "profiles"])
+@pytest.mark.parametrize("syntax", ["jsonl", "csv"])
+def test_values_by_a_schema(topic: str, syntax: str) -> None:
+    """With ids and GUIDs in front of values, in headers, and in neither."""
+    logdir = schema_cases() / "logdir"
+    choice = DecoderChoice(value="schema", schemas=str(logdir))
+    log = logdir / f"{topic}-0" / f"{0:020}.log"
+    one, other = (
+        run_rows([log], RECORD_DECODED, path=decode_path, decoding=choice, syntax=syntax) for decode_path in BOTH_PATHS
+    )
+    assert one == other
+    assert one.output.count(b"subjects") > 2
+    assert bool(one.notes) == (topic == "bad")

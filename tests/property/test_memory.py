@@ -20,7 +20,7 @@ from kdump.codes import Codes, DamageError
 from kdump.dump.text.decoders import TextDecoding, contents_decoder
 from kdump.fast import records as fast_records
 from kdump.fast.legacymessages import read_messages
-from kdump.fast.records import decode_records, decode_slices
+from kdump.fast.records import SlicedRecords, decode_records
 from kdump.format.batch import parse_header
 from kdump.format.legacy import parse_message
 from kdump.format.legacy import read_records as read_legacy
@@ -171,7 +171,7 @@ def test_slices_are_the_whole(
     arena = np.frombuffer(b"12345" + bytes(body) + b"67", np.uint8)
     at = np.array([5]), np.array([5 + len(body)]), np.array([len(rows)])
     expected = decode_records(arena, *at)
-    slices = [part.columns for part in decode_slices(arena, *(int(value[0]) for value in at))]
+    slices = [part.columns for part in SlicedRecords(arena, *(int(value[0]) for value in at))]
     assert all(part.accepted[0] for part in slices) == expected.accepted[0]
     if not expected.accepted[0]:
         return

@@ -25,6 +25,7 @@ RANKS = [
     {"diff"},
     {"convert", "stats", "repair"},
     {"state"},
+    {"schemas"},
     {"restore", "serve", "spark", "library", "kafka07", "zookeeper", "tiered"},
     {"cli", "testing"},
 ]

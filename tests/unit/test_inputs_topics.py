@@ -1,4 +1,4 @@
-"""inputs: which partitions a ``--topic`` takes."""
+"""inputs: which partitions ``--topic`` and ``--partition`` take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, KdumpError
-from kdump.inputs import fits, inputs_of
+from kdump.inputs import PartitionChoice, fits, inputs_of
 
 
 @pytest.fixture
@@ -19,9 +19,12 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def chosen(folder: Path, patterns: list[str], *names: str) -> tuple[list[str], list[KdumpError]]:
+def chosen(
+    folder: Path, patterns: list[str], *names: str, numbers: tuple[int, ...] = ()
+) -> tuple[list[str], list[KdumpError]]:
     errors: list[KdumpError] = []
-    inputs = inputs_of([folder / name for name in names or ("",)], errors.append, topics=patterns)
+    choice = PartitionChoice(tuple(patterns), numbers)
+    inputs = inputs_of([folder / name for name in names or ("",)], errors.append, choice=choice)
     return [str(Path(one.path).relative_to(folder)) for one in inputs], errors
 
 
@@ -42,6 +45,24 @@ def test_log_directory(logs: Path, patterns: list[str], expected: list[str]) -> 
 def test_partitions_and_files_that_are_named(logs: Path) -> None:
     names = ("orders-9", "pay-0/", "pay-0/0.log", "orders-9/0.log")
     assert chosen(logs, ["pay"], *names) == (["pay-0", "pay-0/0.log"], [])
+
+
+def test_numbers(logs: Path) -> None:
+    assert chosen(logs, [], numbers=(0,)) == (["orders-0", "orders-eu-0", "pay-0"], [])
+    assert chosen(logs, ["orders"], numbers=(10, 0)) == (["orders-0", "orders-10"], [])
+    assert chosen(logs, [], "orders-9", "orders-10/0.log", "pay-0", numbers=(9, 10)) == (
+        ["orders-9", "orders-10/0.log"],
+        [],
+    )
+
+
+def test_no_such_number(logs: Path) -> None:
+    found, (error,) = chosen(logs, ["pay"], numbers=(0, 3))
+    assert (found, error.code) == (["pay-0"], Codes.NO_SEGMENTS)
+    assert str(error) == "--partition 3: no partition has this number; there are 0"
+    # Where a topic is not there, its numbers say nothing.
+    found, (error,) = chosen(logs, ["nosuch"], numbers=(3,))
+    assert (found, "--topic nosuch" in str(error)) == ([], True)
 
 
 def test_a_missing_path_stays(logs: Path) -> None:

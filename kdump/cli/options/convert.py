@@ -9,8 +9,17 @@ import click
 
 from kdump.cli.conflicts import Conflict
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import JobsArguments, LimitArguments, LogArguments, TierArguments
-from kdump.cli.params import OffsetRange, OutputFormat, TimeRange
+from kdump.cli.options.shared import (
+    JobsArguments,
+    LimitArguments,
+    LogArguments,
+    SchemaArguments,
+    TierArguments,
+    TimeArguments,
+    flatten_option,
+    output_options,
+)
+from kdump.cli.params import OffsetRange
 from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
@@ -22,7 +31,7 @@ KEEP: Final = "keep"
 TO_STDOUT: Final = "-"
 
 
-class ConversionArguments(TierArguments, LimitArguments):
+class ConversionArguments(TierArguments, TimeArguments, LimitArguments):
     """What becomes of logs that are written anew."""
 
     conflicts: ClassVar[tuple[Conflict, ...]] = (
@@ -79,18 +88,6 @@ class ConversionArguments(TierArguments, LimitArguments):
         in kdump-convert(1). Segments without records in the range are not written.
         """,
         type=OffsetRange(),
-    )
-    times: Range | None = option(
-        OptionGroup.CHOICE,
-        "--time T1..T2",
-        "Timestamps from T1 up to T2: ms, ISO 8601 (UTC), 12:21 of the log's day, -1h (an hour ago; s m h d w).",
-        """
-        Timestamps from *T1* up to *T2*; *T2* itself is excluded. A time is a number of milliseconds since 1970, ISO
-        8601 (UTC unless it has another zone), `now`, `-1h` for an hour ago (s, m, h, d, w), or a time of day such as
-        `12:21`, on the day of the other bound, or else of the log. Messages of magic 0 have no time and are outside of
-        every range.
-        """,
-        type=TimeRange(takes_clock=True),
     )
     isolation: str = option(
         OptionGroup.CHOICE,
@@ -154,15 +151,18 @@ CONVERSIONS: Final = (
     "--from",
     "--offset",
     "--time",
+    "--since",
+    "--until",
     "--isolation read_committed",
 )
 """Options that change what is written. Without one the files of a bucket are written as they are."""
 
 
-class ConvertArguments(LogArguments, JobsArguments, ConversionArguments):
+class ConvertArguments(SchemaArguments, LogArguments, JobsArguments, ConversionArguments):
     """Options of ``kdump convert``."""
 
     needed = "SRC"
+    one_path = "The result is named by -o: kdump convert SRC --to parquet -o DST"
     local_only = (_STDOUT, "a stream", "--from jsonl")
     conflicts: ClassVar[tuple[Conflict, ...]] = (
         Conflict(
@@ -170,6 +170,7 @@ class ConvertArguments(LogArguments, JobsArguments, ConversionArguments):
             message="nothing to do: --to-magic, --codec, --to or another option says what to convert to",
         ),
         Conflict(*_TO, excludes=("--to-magic", "--level", "--renumber", "--split-bytes", "--from", "--codec")),
+        Conflict("--schemas", needs=_TO, message="--schemas decodes records for other tools: it goes with --to"),
         Conflict(excludes=("no DST",), message="no DST given: -o FILE or -o DIRECTORY"),
         Conflict(excludes=("DST is a URI",), message="{other} is a URI: kdump writes to this machine only"),
         Conflict(
@@ -221,6 +222,7 @@ class ConvertArguments(LogArguments, JobsArguments, ConversionArguments):
         "Write the records for other tools. See `EXPORTS`.",
         type=("jsonl", "csv", "parquet"),
     )
+    flatten: bool = flatten_option(("--to parquet",))
     csv_safe: bool = option(
         OptionGroup.WRITE,
         "--csv-safe",
@@ -243,13 +245,10 @@ class ConvertArguments(LogArguments, JobsArguments, ConversionArguments):
         files.
         """,
     )
-    output: str = option(
-        OptionGroup.OUTPUT,
-        "--output",
+    output: str = output_options(
         "How to say what was done.",
         "`text` (the default) or `jsonl`. See `LOSSES`.",
-        type=OutputFormat(["text", "jsonl"]),
-        default="text",
+        ["text", "jsonl"],
     )
     skip_damaged: bool = option(
         OptionGroup.DAMAGE,

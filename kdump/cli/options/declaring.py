@@ -8,17 +8,23 @@ come from it, and so does the section OPTIONS of the manual (``make man``).
 from __future__ import annotations
 
 import inspect
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import click
-from click.types import OptionHelpExtra
 
 from kdump.cli.conflicts import Conflict, GivenOptions
-from kdump.inputs import Input
+
+if TYPE_CHECKING:
+    from click.types import OptionHelpExtra
+
+    from kdump.inputs import Input
 
 PATH: Final = click.Path()
+_PLACES: Final = "a segment, a partition directory or a log directory; log.dirs in server.properties names those"
 
 
 class OptionGroup(StrEnum):
@@ -50,22 +56,29 @@ class Option(click.Option):
 
     Attributes:
         group: its heading.
-        manual: its paragraphs in the manual, see ``manual.roff()``.
         conflicts: what it does not go with.
     """
 
     def __init__(
         self,
         *arguments: Any,
+        help: str = "",
         group: OptionGroup = OptionGroup.GENERAL,
         manual: str = "",
         conflicts: Sequence[Conflict] = (),
         **attributes: Any,
     ) -> None:
         super().__init__(*arguments, **{"show_default": True, **attributes})
+        # It is one line: there is nothing to clean, for which click would load the module ``inspect``.
+        self.help = help
         self.group = group
-        self.manual = manual
         self.conflicts = conflicts
+        self._manual = manual
+
+    @property
+    def manual(self) -> str:
+        """Its paragraphs in the manual, see ``manual.roff()``."""
+        return inspect.cleandoc(self._manual) or self.help or ""
 
     def get_help_extra(self, ctx: click.Context) -> OptionHelpExtra:
         """As click does, with a default in words as it is written."""
@@ -74,6 +87,23 @@ class Option(click.Option):
         if isinstance(self.show_default, str):
             extra["default"] = self.show_default
         return extra
+
+
+class Helping(click.Command):
+    """A command whose ``--help`` is an Option as all others. ``about_help``: its paragraph in the manual."""
+
+    about_help = "Print all options and exit."
+    _help: Option | None = None
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """As click makes it."""
+        if self._help is None:
+            names = self.get_help_option_names(ctx)
+            click.help_option(*names, "help", cls=Option, manual=self.about_help)(self)
+            made = self.params.pop()
+            assert isinstance(made, Option)
+            self._help = made
+        return self._help
 
 
 class _Declared:
@@ -125,7 +155,7 @@ def option(
     conflicts = [Conflict(*both, needs=needs, message=message)] if needs else []
     if excludes:
         conflicts.append(Conflict(*both, excludes=excludes, message=message))
-    attributes |= {"group": group, "help": help, "manual": inspect.cleandoc(manual) or help, "conflicts": conflicts}
+    attributes |= {"group": group, "help": help, "manual": manual, "conflicts": conflicts}
     return _Declared(Option, found, attributes)
 
 
@@ -151,12 +181,14 @@ class Arguments:
 
     Attributes:
         needed: what must be given besides options.
+        one_path: what to type, for somebody who gives more arguments than there may be.
         about: of some groups a sentence or two that stand in the manual before their options.
         conflicts: what does not go together, besides what the declarations of the options say.
         inputs: what the PATHs mean, once the command has looked at them (``Run.find_inputs``).
     """
 
     needed: ClassVar[str] = "PATH"
+    one_path: ClassVar[str] = ""
     about: ClassVar[Mapping[OptionGroup, str]] = {}
     conflicts: ClassVar[tuple[Conflict, ...]] = ()
 
@@ -205,8 +237,16 @@ class Arguments:
 
     def check(self) -> None:
         """Raises click.UsageError where a rule is broken, or nothing to work on is given."""
+        context = click.get_current_context()
+        for path in self.paths:
+            if re.fullmatch("[a-z]+", path) and not os.path.exists(path):
+                from kdump.cli.words import output_hint  # slow to load, and rarely needed
+
+                hint = output_hint(path, context)
+                if hint:
+                    raise click.UsageError(f"there is no file '{path}'. {hint}")
         if not self.is_complete():
-            raise click.UsageError(f"no {self.needed} given (kdump {click.get_current_context().info_name} --help)")
+            raise click.UsageError(f"no {self.needed} given: {_PLACES} (kdump {context.info_name} --help)")
         self.given().check(self.all_conflicts())
 
     @property
@@ -218,3 +258,12 @@ class Arguments:
     def writes_at_once(self) -> bool:
         """Every piece of the output goes out as it comes, also into a pipe."""
         return False
+
+
+def show_version(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
+    """Show the version, the commit, Python and the platform, and end."""
+    if is_wanted:
+        from kdump.cli.about import version_line
+
+        click.echo(version_line())
+        context.exit()

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import ColorArguments, JobsArguments, LimitArguments, TierArguments, TopicArguments
-from kdump.cli.params import OutputFormat
+from kdump.cli.options.shared import (
+    ColorArguments,
+    JobsArguments,
+    LimitArguments,
+    TierArguments,
+    TopicArguments,
+    output_options,
+)
 
 
 class DiffArguments(TierArguments, TopicArguments, ColorArguments, JobsArguments, LimitArguments):
@@ -22,13 +28,10 @@ class DiffArguments(TierArguments, TopicArguments, ColorArguments, JobsArguments
         message formats cannot hold: headers, and in magic 0 timestamps. Truncations are not predicted then.
         """,
     )
-    output: str = option(
-        OptionGroup.OUTPUT,
-        "--output",
+    output: str = output_options(
         "Table: a page per partition; JSON lines, or JUnit XML.",
         "`table` (the default), `jsonl` or `junit`; see `OUTPUT FORMATS`.",
-        type=OutputFormat(["table", "jsonl", "junit"]),
-        default="table",
+        ["table", "jsonl", "junit"],
     )
     records: bool = option(
         OptionGroup.OUTPUT,

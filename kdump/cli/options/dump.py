@@ -15,10 +15,14 @@ from kdump.cli.options.shared import (
     EngineArguments,
     LimitArguments,
     LogArguments,
+    SchemaArguments,
     TierArguments,
+    TimeArguments,
     TopicArguments,
+    flatten_option,
+    output_options,
 )
-from kdump.cli.params import BytesPattern, FilePosition, HeaderParam, OffsetRange, OutputFormat, TimeRange
+from kdump.cli.params import BytesPattern, FilePosition, HeaderParam, OffsetRange
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE
 from kdump.inputs import is_text_file
 from kdump.log.named import reads_once
@@ -30,7 +34,7 @@ from kdump.worlds import log_titles, path_titles
 
 _BINARY: Final = ("--output arrow", "--output parquet")
 _TOPIC_DECODERS: Final = tuple(f"--{name}-decoder" for name in INTERNAL_TOPICS)
-_OWN_DECODERS: Final = ("--decode", "--key-decoder", "--value-decoder")
+_OWN_DECODERS: Final = ("--decode", "--key-decoder", "--value-decoder", "--schemas")
 _DECODERS: Final = (*_TOPIC_DECODERS, *_OWN_DECODERS, "--group", "--transactional-id")
 
 
@@ -46,6 +50,24 @@ def _list_fields(ctx: click.Context, _parameter: click.Parameter, value: str | N
     if value == "help" and not ctx.resilient_parsing:
         click.echo(_columns())
         ctx.exit()
+    return value
+
+
+def _check_template(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """UsageError for a wrong ``--format``; one without a field is hardly a format, but the name of an output."""
+    if value is None or ctx.resilient_parsing:
+        return value
+    from kdump.cli.words import output_hint
+    from kdump.log.context import FileContext
+    from kdump.rows.formatted import FormatLines, has_field
+
+    try:
+        FormatLines(value, FileContext("", None, None))
+    except ValueError as error:
+        raise click.UsageError(f"--format: {error}") from None
+    if not has_field(value):
+        hint = output_hint(value, ctx) or "Other outputs are --output jsonl, csv, table, arrow and parquet"
+        raise click.UsageError(f"--format: '{value}' has no field, such as %k. {hint}")
     return value
 
 
@@ -67,7 +89,16 @@ def _refuse_jobs(ctx: click.Context, _parameter: click.Parameter, value: str | N
         raise click.UsageError(f"{ctx.info_name} prints from one process: -j does not go with it")
 
 
-class DumpArguments(TierArguments, TopicArguments, LogArguments, ColorArguments, EngineArguments, LimitArguments):
+class DumpArguments(
+    SchemaArguments,
+    TierArguments,
+    TopicArguments,
+    LogArguments,
+    TimeArguments,
+    ColorArguments,
+    EngineArguments,
+    LimitArguments,
+):
     """Options of ``kdump dump``. Times are ms since 1970, sizes bytes."""
 
     about: ClassVar[Mapping[OptionGroup, str]] = {
@@ -130,7 +161,7 @@ class DumpArguments(TierArguments, TopicArguments, LogArguments, ColorArguments,
             message="{option}: {other} does not go with it",
         ),
         Conflict("a file of another world", excludes=("another PATH",), message="{option}, {other} is not"),
-        Conflict("--topic", excludes=("--files", "--follow", "--frame")),
+        Conflict("--topic", "--partition", excludes=("--files", "--follow", "--frame")),
         Conflict(
             "--follow",
             excludes=("--files", "--all-files"),
@@ -159,7 +190,7 @@ class DumpArguments(TierArguments, TopicArguments, LogArguments, ColorArguments,
         Conflict(
             *_TOPIC_DECODERS,
             excludes=_OWN_DECODERS,
-            message="{option} goes neither with --decode nor with --key-decoder, --value-decoder",
+            message="{option} goes neither with --decode nor with --key-decoder, --value-decoder, --schemas",
         ),
         Conflict(
             *_DECODERS,
@@ -212,18 +243,6 @@ class DumpArguments(TierArguments, TopicArguments, LogArguments, ColorArguments,
         "Offsets A up to B, B left out.",
         "Offsets from *A* up to *B*; *B* itself is excluded. Either may be missing. *A* alone is one offset.",
         type=OffsetRange(),
-    )
-    times: Range | None = option(
-        OptionGroup.CHOICE,
-        "--time T1..T2",
-        "Timestamps from T1 up to T2: ms, ISO 8601 (UTC), 12:21 of the log's day, -1h (an hour ago; s m h d w).",
-        """
-        Timestamps from *T1* up to *T2*; *T2* itself is excluded. Either may be missing. A time is a number of
-        milliseconds since 1970, an ISO 8601 date or date and time (UTC unless it has another zone), `now`, `-1h` for an
-        hour ago, with `s`, `m`, `h`, `d` or `w`, or a time of day such as `12:21`. That is on the day of the other
-        bound, or else of the logs: kdump says which day it takes, and refuses if they are of several days.
-        """,
-        type=TimeRange(takes_clock=True),
     )
     no_index: bool = option(
         OptionGroup.CHOICE,
@@ -320,7 +339,7 @@ class DumpArguments(TierArguments, TopicArguments, LogArguments, ColorArguments,
     )
     take: int | None = option(
         OptionGroup.CHOICE,
-        "-n N",
+        "-n, --limit N",
         "Show the first N batches or records.",
         "Show the first *N* batches or records (whichever kind is shown), counted over all files together.",
         type=click.IntRange(0),
@@ -350,9 +369,7 @@ class DumpArguments(TierArguments, TopicArguments, LogArguments, ColorArguments,
         type=click.IntRange(0),
         excludes=("-n",),
     )
-    output: Literal["kafka", "jsonl", "csv", "table", "arrow", "parquet"] = option(
-        OptionGroup.OUTPUT,
-        "--output",
+    output: Literal["kafka", "jsonl", "csv", "table", "arrow", "parquet"] = output_options(
         "kafka: the text of DumpLogSegments; JSON lines, CSV, a human-readable table, an Arrow stream, Parquet.",
         """
         `kafka` (the default): the text of `DumpLogSegments`. `jsonl`: one JSON object per line. `csv`: RFC 4180, exact:
@@ -360,12 +377,11 @@ class DumpArguments(TierArguments, TopicArguments, LogArguments, ColorArguments,
         human-readable. `arrow`: an Arrow IPC stream. `parquet`: a Parquet file, compressed with zstd. Arrow and Parquet
         have the columns and values of JSON lines: `offset` and `timestamp` are int64, `key` and `value` are binary,
         `headers` are lists of (key, value), and `control`, `decodedKey` and `decodedValue` are JSON text. They hold the
-        rows of logs only, go to a file or a pipe, and need pyarrow, from the extra *kafka-kdump[parquet]*. See `OUTPUT
+        rows of logs only, go to a file or a pipe, and need pyarrow (`pip install pyarrow`). See `OUTPUT
         FORMATS`. Some options of the Java tool only make sense for its text (decoder classes, --skip-record-metadata,
         those for indexes). With another output they are a usage error.
         """,
-        type=OutputFormat(["kafka", "jsonl", "csv", "table", "arrow", "parquet"]),
-        default="kafka",
+        ["kafka", "jsonl", "csv", "table", "arrow", "parquet"],
     )
     csv_safe: bool = option(
         OptionGroup.OUTPUT,
@@ -416,6 +432,7 @@ class DumpArguments(TierArguments, TopicArguments, LogArguments, ColorArguments,
         Print each record in the form of *STRING*; see `FORMAT STRINGS`. This is an output of its own and cannot be
         combined with --output.
         """,
+        callback=_check_template,
         excludes=("--output jsonl", "--output csv", "--output table", *_BINARY),
         message="--format is an output of its own, it does not go with --output",
     )
@@ -435,19 +452,21 @@ class DumpArguments(TierArguments, TopicArguments, LogArguments, ColorArguments,
         "auto: decode Kafka's internal topics, each by the name of its directory.",
         """
         Decode each file with the decoder of the topic that its directory is named after, and a *.checkpoint* as cluster
-        metadata. For other topics --key-decoder and --value-decoder are used, if you give them.
+        metadata. For other topics --key-decoder and --value-decoder are used, if you give them, or else the schemas of
+        a registry whose topic lies in the same log directory.
         """,
         type=("auto",),
     )
     key_decoder: str | None = option(
         OptionGroup.OUTPUT,
         "--key-decoder NAME",
-        "Keys as text, hex, base64, json, int32, int64, float64, uuid, none, or a decoder from a plugin.",
+        "Keys as text, hex, base64, json, int32, int64, float64, uuid, none, schema, or one from a plugin.",
         """
         Decode keys with one of kdump's own decoders, or with a decoder from a plugin. Implies --print-data-log. `text`:
         UTF-8. `hex`, `base64`. `json`: printed in one line; an object that has the same name twice is not decoded,
         because one of its values would be lost. `int32`, `int64`, `float64`: as Kafka's serializers write them. `uuid`:
-        16 bytes, or the 36 characters of Kafka's serializer. `none`: the bytes as they are, not decoded.
+        16 bytes, or the 36 characters of Kafka's serializer. `none`: the bytes as they are, not decoded. `schema`: by
+        the schema that a registry has for them, see --schemas.
 
         A key of more than 8 MiB stays bytes. For plugins see `DECODERS OF YOUR OWN`.
         """,
@@ -462,6 +481,7 @@ class DumpArguments(TierArguments, TopicArguments, LogArguments, ColorArguments,
         excludes=("--value-decoder-class",),
         message="{option} and {other} exclude each other",
     )
+    flatten: bool = flatten_option(("--output arrow", "--output parquet"))
     redact: bool = option(
         OptionGroup.OUTPUT,
         "--redact",

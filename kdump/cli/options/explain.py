@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import ColorArguments, LimitArguments, TierArguments
+from kdump.cli.options.shared import ColorArguments, LimitArguments, SchemaArguments, TierArguments
 from kdump.cli.params import FilePosition
 
 
-class ExplainArguments(TierArguments, ColorArguments, LimitArguments):
+class ExplainArguments(SchemaArguments, TierArguments, ColorArguments, LimitArguments):
     """Options of ``kdump explain``. Sizes and positions are bytes."""
+
+    one_path = "One file and one position: kdump explain PATH POSITION"
 
     path: str = argument("PATH", required=True, type=PATH)
     position: int | None = argument("[POSITION]", type=FilePosition())

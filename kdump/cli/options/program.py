@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from kdump import limits
-from kdump.cli.options.declaring import Arguments, OptionGroup, option
-from kdump.cli.options.shared import show_version
+from kdump.cli.options.declaring import Arguments, OptionGroup, option, show_version
 
 
 def _set_limits(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> None:

@@ -10,10 +10,18 @@ import click
 
 from kdump.cli.conflicts import EVERYWHERE, Conflict, each_other
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import LogArguments, ReadingArguments, TopicArguments, broker_version_option
-from kdump.cli.params import OutputFormat
+from kdump.cli.options.shared import (
+    LogArguments,
+    ReadingArguments,
+    TopicArguments,
+    broker_version_option,
+    output_options,
+)
+from kdump.codes import KdumpError
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
+from kdump.log.files import strip_credentials
 from kdump.repair.salvage.pieces import TxnPolicy
+from kdump.worlds import world_of_store
 
 SALVAGE_OPTIONS: Final = ("--deep", "--hold-offsets", "--no-hold-offsets", "--txn", "--correct", "--from")
 
@@ -23,6 +31,10 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
 
     conflicts: ClassVar[tuple[Conflict, ...]] = (
         *each_other("--like-broker", "--salvage", "--indexes"),
+        Conflict(
+            excludes=("a bucket",),
+            message="{other} is a bucket, which is only read: repair what kdump convert {other} -o DIR takes out of it",
+        ),
         Conflict(excludes=("an empty path",), message="a path is empty"),
         Conflict(
             excludes=("-o names a format",),
@@ -130,6 +142,14 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         type=PATH,
         multiple=True,
     )
+    dry_run: bool = option(
+        OptionGroup.WRITE,
+        "--dry-run",
+        "Print the plan and change nothing, as without -o and --in-place: the default.",
+        "Print the plan and change nothing. This is the default, as long as you do not give `-o` or --in-place.",
+        excludes=("-o", "--in-place", "--undo", "--finish"),
+        message="--dry-run is the default: kdump prints the plan and changes nothing, as long as {other} is not given",
+    )
     destination: str | None = option(
         OptionGroup.WRITE,
         "-o, --output-dir DIR",
@@ -179,9 +199,7 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         "With `-o`: replace files that exist. A directory is never replaced.",
         needs=("-o",),
     )
-    output: str = option(
-        OptionGroup.OUTPUT,
-        "--output",
+    output: str = output_options(
         "Text for people, or one JSON object per partition.",
         """
         `text` (the default), or `jsonl`: a JSON object in one line for each partition or segment, with the members type
@@ -196,8 +214,7 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         notTaken lists what kdump did not trust in copies. With --finish there is an object for each partition with the
         members type (`finished`), path and manifests.
         """,
-        type=OutputFormat(["text", "jsonl"]),
-        default="text",
+        ["text", "jsonl"],
     )
     first_segment: bool = option(
         OptionGroup.KNOWN,
@@ -273,4 +290,16 @@ class RepairArguments(TopicArguments, LogArguments, ReadingArguments):
         destination = self.destination
         named = (destination, self.manifest, self.backup_dir, *self.replicas, *self.paths)
         is_format = destination in ("jsonl", "json", "text") and not os.path.isdir(destination)
-        return {"an empty path": "" in named, "-o names a format": is_format and destination}
+        return {
+            "an empty path": "" in named,
+            "-o names a format": is_format and destination,
+            "a bucket": next(filter(_is_bucket, self.paths), None),
+        }
+
+
+def _is_bucket(path: str) -> bool:
+    try:
+        return world_of_store(strip_credentials(path)) is not None
+    except KdumpError:
+        # Whoever opens it tells why it cannot be read.
+        return False

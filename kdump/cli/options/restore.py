@@ -10,8 +10,8 @@ import click
 from kdump.cli.conflicts import EVERYWHERE, Conflict
 from kdump.cli.options.convert import ConversionArguments
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import broker_version_option
-from kdump.cli.params import OpenTransactionsParam, OutputFormat
+from kdump.cli.options.shared import broker_version_option, output_options
+from kdump.cli.params import OpenTransactionsParam
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
 from kdump.log.names import is_uri
@@ -23,7 +23,7 @@ class RestoreArguments(ConversionArguments):
 
     conflicts: ClassVar[tuple[Conflict, ...]] = (
         Conflict(excludes=("an empty path",), message="a path is empty"),
-        Conflict("no -o", only=EVERYWHERE | {"paths", "output"}, message="{other} goes with -o LOGDIR"),
+        Conflict("no -o", only=EVERYWHERE | {"paths", "output", "dry_run"}, message="{other} goes with -o LOGDIR"),
         Conflict("-o", excludes=("--output commands", "a stream", "-o -")),
         Conflict("-o", excludes=("LOGDIR is a URI",), message="{other} is a URI: kdump writes to this machine only"),
         Conflict("-o", needs=("--topic", "--from-log-dir", "a bucket")),
@@ -45,6 +45,14 @@ class RestoreArguments(ConversionArguments):
         """,
         type=OpenTransactionsParam(["refuse", "keep", "abort", "commit"]),
         show_default="what their coordinator's log beside PATH says, else keep",
+    )
+    dry_run: bool = option(
+        OptionGroup.WRITE,
+        "--dry-run",
+        "Print the plan and change nothing, as without -o: the default.",
+        "Print the plan and change nothing. This is the default, as long as you do not give `-o`.",
+        excludes=("-o",),
+        message="--dry-run is the default: kdump prints the plan and changes nothing, as long as {other} is not given",
     )
     destination: str | None = option(
         OptionGroup.WRITE,
@@ -143,13 +151,10 @@ class RestoreArguments(ConversionArguments):
         "Proceed even if kdump cannot tell whether a broker is running.",
         "Go on even if it is unknown whether a broker runs, as on a network file system.",
     )
-    output: str = option(
-        OptionGroup.OUTPUT,
-        "--output",
+    output: str = output_options(
         "Text for people, or one JSON object per partition; without -o also the commands to run.",
         "`text` (the default) or `jsonl`; without `-o` also `commands`: a script for the new cluster.",
-        type=OutputFormat(["text", "jsonl", "commands"]),
-        default="text",
+        ["text", "jsonl", "commands"],
     )
 
     def is_complete(self) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import click
 
 from kdump.cli.conflicts import Conflict
-from kdump.cli.options.declaring import PATH, Arguments, OptionGroup, option
-from kdump.cli.params import MasterParam, SettingParam
+from kdump.cli.options.declaring import PATH, Arguments, OptionGroup, either, option, show_version
+from kdump.cli.params import MasterParam, OutputFormat, SettingParam, TimeBound, TimeRange
+from kdump.inputs import PartitionChoice
 from kdump.log import tiers
+from kdump.reading.selection import Range
 from kdump.releases import NEWEST, RELEASES
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.worlds import WORLDS, World, log_formats, log_titles, world_of_format
@@ -18,15 +20,6 @@ from kdump.worlds import WORLDS, World, log_formats, log_titles, world_of_format
 BRIEF: Final = "kdump.brief_help"
 """In the memory of click's context: only the most used options are to be shown."""
 SPARK: Final = ("--engine spark", "--master")
-
-
-def show_version(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
-    """Show the version, the commit, Python and the platform, and end."""
-    if is_wanted:
-        from kdump.cli.about import version_line
-
-        click.echo(version_line())
-        context.exit()
 
 
 def _show_brief_help(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
@@ -107,7 +100,7 @@ class LimitArguments(ReadingArguments):
 
 
 class TopicArguments(Arguments):
-    """The option that chooses topics of log directories."""
+    """The options that choose partitions of log directories."""
 
     topics: tuple[str, ...] = option(
         OptionGroup.READ,
@@ -120,6 +113,22 @@ class TopicArguments(Arguments):
         """,
         multiple=True,
     )
+    numbers: tuple[int, ...] = option(
+        OptionGroup.READ,
+        "--partition N",
+        "Of log directories only the partitions with this number, with --topic of these topics; may be repeated.",
+        """
+        Of log directories take only the partitions with this number: of all topics, or with --topic of these. May be
+        repeated.
+        """,
+        type=click.IntRange(0),
+        multiple=True,
+    )
+
+    @property
+    def choice(self) -> PartitionChoice:
+        """The partitions that are wanted."""
+        return PartitionChoice(self.topics, self.numbers)
 
 
 class TierArguments(Arguments):
@@ -146,6 +155,37 @@ class TierArguments(Arguments):
         """,
         multiple=True,
         callback=lambda context, parameter, value: _tell_keys(value),
+    )
+
+
+class SchemaArguments(Arguments):
+    """The option that says where the schemas of keys and values are."""
+
+    schemas: str | None = option(
+        OptionGroup.READ,
+        "--schemas PATH",
+        "The topic of the schema registry (_schemas-0), or a log directory or bucket with it: values are decoded.",
+        """
+        The partition in which a schema registry keeps its schemas, by default *_schemas-0*, or a log directory or
+        bucket that holds it. Values are decoded with them, and keys that name a schema. See `VALUES BY A SCHEMA` in
+        kdump(1).
+        """,
+    )
+
+
+def flatten_option(needs: tuple[str, ...]) -> Any:
+    """The option that makes columns of decoded contents; ``needs``: the outputs that have such."""
+    return option(
+        OptionGroup.OUTPUT,
+        "--flatten",
+        "With Arrow or Parquet: the fields of decoded keys and values as columns of their own.",
+        """
+        In place of *decodedKey* and *decodedValue* write the fields of all schemas that the logs use, as columns
+        *key.FIELD* and *value.FIELD* of their types, beside *keySchemaId* and *valueSchemaId*. A field that a schema
+        does not have is null; one that two schemas have with types of which none holds the other is JSON text. The
+        logs are read twice.
+        """,
+        needs=needs,
     )
 
 
@@ -185,6 +225,47 @@ class LogArguments(Arguments):
     def world(self) -> World | None:
         """The files are logs of this world, whatever their names."""
         return world_of_format(self.log_format)
+
+
+class TimeArguments(Arguments):
+    """The options of a range of times.
+
+    Attributes:
+        times: ``--time``, or what ``--since`` and ``--until`` are together.
+    """
+
+    times: Range | None = option(
+        OptionGroup.CHOICE,
+        "--time T1..T2",
+        "Timestamps from T1 up to T2: ms, ISO 8601 (UTC), 12:21 of the log's day, -1h (an hour ago; s m h d w).",
+        """
+        Timestamps from *T1* up to *T2*; *T2* itself is excluded. Either may be missing. A time is a number of
+        milliseconds since 1970, an ISO 8601 date or date and time (UTC unless it has another zone), `now`, `-1h` for an
+        hour ago, with `s`, `m`, `h`, `d` or `w`, or a time of day such as `12:21`. That is on the day of the other
+        bound, or else of the logs: kdump says which day it takes, and refuses if they are of several days. Messages of
+        magic 0 have no time and are outside of every range.
+        """,
+        type=TimeRange(takes_clock=True),
+    )
+    since: str | None = option(
+        OptionGroup.CHOICE,
+        "--since TIME",
+        "Timestamps from TIME on, as --time TIME..",
+        type=TimeBound(),
+        excludes=("--time",),
+    )
+    until: str | None = option(
+        OptionGroup.CHOICE,
+        "--until TIME",
+        "Timestamps before TIME, as --time ..TIME",
+        type=TimeBound(),
+        excludes=("--time",),
+    )
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        super().__init__(given)
+        if self.since is not None or self.until is not None:
+            self.times = TimeRange(takes_clock=True)(f"{self.since or ''}..{self.until or ''}")
 
 
 class ColorArguments(Arguments):
@@ -291,6 +372,21 @@ class JobsArguments(EngineArguments):
         """,
         type=click.IntRange(1),
         show_default="as many as there are cores; 1 if a broker runs here",
+    )
+
+
+def output_options(help: str, manual: str, formats: Sequence[str]) -> Any:
+    """``--output``, whose default is the first of the formats, and ``--json``, which is short for one of them."""
+    return either(
+        option(
+            OptionGroup.OUTPUT,
+            "--output",
+            help,
+            manual,
+            type=OutputFormat(formats),
+            default=formats[0],
+        ),
+        option(OptionGroup.OUTPUT, "--json", "As --output jsonl.", flag_value="jsonl"),
     )
 
 

@@ -9,8 +9,8 @@ import click
 
 from kdump.cli.conflicts import Conflict, each_other, world_facts
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
-from kdump.cli.options.shared import ColorArguments, LimitArguments, OffsetMapArguments
-from kdump.cli.params import AtMoment, HistoryOf, HistoryParam, OffsetRange, OutputFormat, TimeRange, ZxidParam
+from kdump.cli.options.shared import ColorArguments, LimitArguments, OffsetMapArguments, output_options
+from kdump.cli.params import AtMoment, HistoryOf, HistoryParam, OffsetRange, TimeRange, ZxidParam
 from kdump.reading.selection import Range
 from kdump.worlds import path_titles
 
@@ -69,9 +69,9 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         """
         Show the state as of *TIME*: the metadata of the cluster in *__cluster_metadata-0*, see `METADATA OF THE
         CLUSTER`; the committed offsets in partitions of *__consumer_offsets*, the transactional ids in those of
-        *__transaction_state*; see `GROUPS AND TRANSACTIONAL IDS`. *TIME* is in milliseconds since 1970, ISO 8601 (UTC
-        unless it has another zone), `-1h` (ago; s, m, h, d or w), or `now`. With `now`, the default, everything counts,
-        whatever its time.
+        *__transaction_state*; see `GROUPS AND TRANSACTIONAL IDS`; the schemas of a registry, see `SCHEMAS`. *TIME* is
+        in milliseconds since 1970, ISO 8601 (UTC unless it has another zone), `-1h` (ago; s, m, h, d or w), or `now`.
+        With `now`, the default, everything counts, whatever its time.
         """,
         type=AtMoment(),
         show_default="now",
@@ -80,7 +80,10 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         OptionGroup.QUESTIONS,
         "--at-offset N",
         "As --at, after the last whole batch up to this offset of the metadata log.",
-        "Show the metadata of the cluster after the last whole batch up to offset *N* of the metadata log.",
+        """
+        Show the metadata of the cluster after the last whole batch up to offset *N* of the metadata log; where there is
+        none, the schemas of a registry after the record with offset *N* of its topic.
+        """,
         type=click.IntRange(0),
     )
     at_zxid: int | None = option(
@@ -101,7 +104,8 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         "What changed in the metadata of the cluster from T1 up to but not including T2, in order.",
         """
         Show what changed in the metadata of the cluster from *T1* up to but not including *T2*, in the order of the
-        log; either may be left out. See `CHANGES OF THE METADATA`.
+        log; either may be left out. See `CHANGES OF THE METADATA`. In the topic of a schema registry: what changed in
+        it.
         """,
         type=TimeRange(),
     )
@@ -116,10 +120,11 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         OptionGroup.QUESTIONS,
         "--history topic=NAME",
         "All changes of a topic, a partition (partition=NAME-0) or a broker (broker=ID) in the metadata log; "
-        "in files of ZooKeeper also of a group (group=NAME).",
+        "in files of ZooKeeper also of a group (group=NAME), in a schema registry of a subject (subject=NAME).",
         """
-        Show all changes of a topic, a partition or a broker (in files of ZooKeeper also of a group: `group=`*NAME*), or
-        those in the range of --between or --between-offsets.
+        Show all changes of a topic, a partition or a broker (in files of ZooKeeper also of a group: `group=`*NAME*; in
+        the topic of a schema registry of a subject: `subject=`*NAME*), or those in the range of --between or
+        --between-offsets.
         """,
         type=HistoryParam(),
         excludes=("--at", "--at-offset", "--at-zxid"),
@@ -168,17 +173,14 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         excludes=_NOT_AT,
         message="{option} goes with --at",
     )
-    output: str = option(
-        OptionGroup.OUTPUT,
-        "--output",
+    output: str = output_options(
         "A human-readable page, or JSON lines. With --at also records: those of a snapshot; "
         "commands: those that would make it again; reset-csv: offsets for kafka-consumer-groups.sh --from-file.",
         """
         `table` (the default), `jsonl`, or with --at and --at-offset `records` or `commands`, or with --at `reset-csv`;
         see `OUTPUT FORMATS`.
         """,
-        type=OutputFormat(["table", "jsonl", "records", "commands", "reset-csv"]),
-        default="table",
+        ["table", "jsonl", "records", "commands", "reset-csv"],
     )
 
     def facts(self) -> Mapping[str, str | bool | None]:

@@ -13,15 +13,24 @@ from kdump.cli.options.shared import (
     LimitArguments,
     LogArguments,
     OffsetMapArguments,
+    SchemaArguments,
     TierArguments,
     TopicArguments,
     broker_version_option,
+    output_options,
 )
-from kdump.cli.params import ByParam, Moment, OutputFormat, WhatIf, WhatIfParam
+from kdump.cli.params import ByParam, Moment, WhatIf, WhatIfParam
 
 
 class StatsArguments(
-    TierArguments, TopicArguments, LogArguments, OffsetMapArguments, ColorArguments, JobsArguments, LimitArguments
+    SchemaArguments,
+    TierArguments,
+    TopicArguments,
+    LogArguments,
+    OffsetMapArguments,
+    ColorArguments,
+    JobsArguments,
+    LimitArguments,
 ):
     """Options of ``kdump stats``. Times are ms since 1970, sizes bytes."""
 
@@ -33,6 +42,8 @@ class StatsArguments(
         Conflict(
             "--quick", excludes=("contents",), message="--by {other} reads every record, it does not go with --quick"
         ),
+        Conflict("--by schema", excludes=("--html", "-j", "--log-format"), message="--by schema: not with {other}"),
+        Conflict("--schemas", needs=("--by schema",)),
         Conflict("--output reset-csv", needs=("--offsets-for",)),
         Conflict(
             excludes=("a file of another world",),
@@ -44,11 +55,11 @@ class StatsArguments(
     by: str = option(
         OptionGroup.COUNT,
         "--by WHAT",
-        "What a group is: segment, partition, topic, producer, codec, magic, leader-epoch, minute, hour, day, key, or "
-        "header:NAME.",
+        "What a group is: segment, partition, topic, producer, codec, magic, leader-epoch, minute, hour, day, key, "
+        "schema, or header:NAME.",
         """
         Group the figures by `segment` (the default), `partition`, `topic`, `producer`, `codec`, `magic`,
-        `leader-epoch`, `minute`, `hour`, `day`, `key` or `header:`*NAME*; see `GROUPS`.
+        `leader-epoch`, `minute`, `hour`, `day`, `key`, `schema` or `header:`*NAME*; see `GROUPS`.
         """,
         type=ByParam(),
         default="segment",
@@ -102,14 +113,11 @@ class StatsArguments(
         "Show the first offset at or after *TIME* in each partition; see `OFFSETS FOR A TIME`.",
         type=Moment(),
     )
-    output: str = option(
-        OptionGroup.OUTPUT,
-        "--output",
+    output: str = output_options(
         "A human-readable page, or JSON lines. With --offsets-for also reset-csv: offsets for "
         "kafka-consumer-groups.sh --from-file.",
         "`table` (the default), `jsonl`, or with --offsets-for `reset-csv`; see `OUTPUT FORMATS`.",
-        type=OutputFormat(["table", "jsonl", "reset-csv"]),
-        default="table",
+        ["table", "jsonl", "reset-csv"],
     )
     html: str | None = option(
         OptionGroup.OUTPUT,
@@ -120,7 +128,7 @@ class StatsArguments(
         timestamps along the offsets, and damage on a map of the files. The report is one file of about 5 MB that a
         browser shows without a network, in light or dark as the reader prefers. It replaces an older report, but no
         other file. If *FILE* is a link, the link stays, and the file that it points to gets the report. This option
-        needs plotly: `pip install 'kafka-kdump[html]'`.
+        needs plotly: `pip install plotly`.
         """,
         type=PATH,
         excludes=("--what-if", "--offsets-for"),
@@ -128,4 +136,7 @@ class StatsArguments(
 
     def facts(self) -> Mapping[str, str | bool | None]:
         """``--by`` reads contents; a PATH is of another world."""
-        return {"contents": self.by if self.by.startswith(("key", "header:")) else None, **world_facts(self.paths)}
+        return {
+            "contents": self.by if self.by.startswith(("key", "header:", "schema")) else None,
+            **world_facts(self.paths),
+        }

@@ -16,8 +16,9 @@ from kdump.cli.options.shared import (
     TierArguments,
     TopicArguments,
     broker_version_option,
+    output_options,
 )
-from kdump.cli.params import Moment, OutputFormat
+from kdump.cli.params import Moment
 from kdump.format.batch import MAX_INT32
 
 _OFFSET: Final = click.IntRange(0, 2**63 - 1)
@@ -34,6 +35,11 @@ class VerifyArguments(TierArguments, TopicArguments, LogArguments, ColorArgument
             "--quick",
             "--max-decompressed-size",
             excludes=("--startup",),
+        ),
+        Conflict(
+            "--tier",
+            excludes=("--startup",),
+            message="a broker starts on what its log directory has: --tier does not go with --startup",
         ),
     )
 
@@ -137,14 +143,18 @@ class VerifyArguments(TierArguments, TopicArguments, LogArguments, ColorArgument
         show_default="when the log was written last",
         needs=("--startup",),
     )
-    output: str = option(
-        OptionGroup.OUTPUT,
-        "--output",
+    output: str = output_options(
         "Text: one line per finding and per segment; JSON lines of findings; JUnit XML; SARIF "
         "2.1.0; annotations of GitHub Actions.",
         "`text` (the default), `jsonl`, `junit`, `sarif` or `github`; see `OUTPUT FORMATS`.",
-        type=OutputFormat(["text", "jsonl", "junit", "sarif", "github"]),
-        default="text",
+        ["text", "jsonl", "junit", "sarif", "github"],
+    )
+    quiet: bool = option(
+        OptionGroup.OUTPUT,
+        "-q, --quiet",
+        "Text: only the findings, and a last line with their number.",
+        "In the output `text` only print the findings, and a last line that counts segments and findings.",
+        excludes=("--startup",),
     )
     strict: bool = option(
         OptionGroup.OUTPUT,

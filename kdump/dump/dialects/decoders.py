@@ -15,6 +15,7 @@ from kdump.dump.text.decoders import DELETED, ContentsDecoder, JavaNames, LineCo
 from kdump.dump.text.remotemetadata import remote_metadata_text_3_9
 from kdump.format.legacy import ContentSizeError, Message
 from kdump.format.message import schemas
+from kdump.format.record import Headers
 from kdump.payloads.decoded import DecodeErrorKind, PayloadError, RecordDecoder
 from kdump.payloads.internal import CoordinatorDecoder, DecodedMessage, MetadataDecoder, member_message
 from kdump.payloads.message_json import json_text
@@ -52,7 +53,7 @@ class _CoordinatorWords:
         self._decoder = decoder
         self._words = words
 
-    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
+    def contents(self, offset: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> LineContents:
         """See ContentsDecoder."""
         words = self._words
         if value is None and not words.tombstones_shown:

@@ -120,7 +120,7 @@ class OlderPrinter(TextPrinter):
             line = before.format_map(fields) + keys + (after and after.format_map(fields)) + control_part
         if self._options.print_data_log and not header.is_control:
             if self._decoding is not None:
-                made = self._decoding.contents(record.offset, record.key, record.value)
+                made = self._decoding.contents(record.offset, record.key, record.value, record.headers)
                 contents = self._contents(made.key, made.payload, is_alone=not line)
             else:
                 contents = self._plain(record.key, record.value, is_alone=not line)

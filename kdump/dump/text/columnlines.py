@@ -157,20 +157,23 @@ def dump_runs(
     batches: RaggedText,
     *,
     is_valid: NDArray[np.bool_] | None = None,
+    log: NDArray[np.int64] | None = None,
 ) -> Iterator[TextRun]:
     """The text of all batches in order: each batch's line from ``batches``, then its record lines.
 
     ``arena`` and ``columns`` as for :func:`kdump.fast.records.decode_records`; ``headers``, ``batches``, ``is_valid``:
-    a row a batch; the last is needed for messages of magic 0 and 1.
+    a row a batch; the last is needed for messages of magic 0 and 1. ``log``: the number of each batch's log, if they
+    are of several; a run has batches of one.
     Every batch is in exactly one run. A text is about half a megabyte to a few, or a batch if that is larger.
     """
     refused = ~columns.accepted | left_to_scalar(columns, headers, options)
     is_empty = ~refused & (columns.row_count == 0)
     kind = np.where(refused, 0, np.where(is_empty, 1, 2))
     lines = _RecordLines(arena, columns, headers, options, is_valid)
+    key = kind if log is None else kind + 3 * log
     for first, last in _blocks(columns.row_count):
         text = lines.block(first, last, batches, kind[first:last] == 2)
-        cuts = np.flatnonzero(np.diff(kind[first:last], prepend=-1, append=-1)) + first
+        cuts = np.flatnonzero(np.diff(key[first:last], prepend=-1, append=-1)) + first
         for begin, end in pairwise(cuts.tolist()):
             match kind[begin]:
                 case 0:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from kdump.codes import Codes, DamageError
 from kdump.dump.text.remotemetadata import RefusedError, remote_metadata_text
 from kdump.format.legacy import ContentSizeError, Message
+from kdump.format.record import Headers
 from kdump.payloads.decoded import DecodeErrorKind, PayloadError, RecordDecoder, RecordPart
 from kdump.payloads.internal import (
     CoordinatorDecoder,
@@ -52,7 +53,7 @@ class ContentsDecoder(Protocol):
     def in_columns(self) -> bool:
         """Its texts are always valid UTF-8, which lines made as columns need."""
 
-    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
+    def contents(self, offset: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> LineContents:
         """The contents of one record. DamageError where the Java tool stops."""
 
     def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> LineContents:
@@ -68,9 +69,9 @@ class TextDecoding(NamedTuple):
     decoder: ContentsDecoder
     report: Report
 
-    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
+    def contents(self, offset: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> LineContents:
         """The contents of the next record. Its problems are reported."""
-        return self._reported(offset, self.decoder.contents(offset, key, value))
+        return self._reported(offset, self.decoder.contents(offset, key, value, headers))
 
     def message_contents(self, offset: int, message: Message) -> LineContents:
         """The contents of a message of magic 0 or 1. ``offset`` is that of its record."""
@@ -127,7 +128,7 @@ class CoordinatorContents:
         self._names = names
         self._goes_on = goes_on
 
-    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
+    def contents(self, offset: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> LineContents:
         """See ContentsDecoder: the Java tool stops at a record without key."""
         self._require_key(offset, is_null=key is None)
         try:
@@ -166,7 +167,7 @@ class MetadataContents:
         self._decoder = decoder
         self._names = names
 
-    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
+    def contents(self, offset: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> LineContents:
         """See ContentsDecoder."""
         try:
             return LineContents(None, json_text(metadata_frame(self._decoder.value(value))))
@@ -188,7 +189,7 @@ class RemoteMetadataContents:
         self._decoder = decoder
         self._names = names
 
-    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
+    def contents(self, offset: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> LineContents:
         """See ContentsDecoder."""
         try:
             if value is None:
@@ -218,9 +219,9 @@ class PlainContents:
     def __init__(self, decoder: PlainRecordDecoder) -> None:
         self._decoder = decoder
 
-    def contents(self, offset: int, key: bytes | None, value: bytes | None) -> LineContents:
+    def contents(self, offset: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> LineContents:
         """See ContentsDecoder; what does not decode is shown as it is without a decoder."""
-        decoded = self._decoder.decode(key, value)
+        decoded = self._decoder.decode(key, value, headers)
         return LineContents(
             None if key is None else _plain_text(decoded.key, as_stored=self._decoder.key_name == NONE),
             None if value is None else _plain_text(decoded.value, as_stored=self._decoder.value_name == NONE),

@@ -90,7 +90,7 @@ def record_line(header: BatchHeader, item: Record, options: TextOptions, decodin
     contents = ""
     if not header.is_control:
         if options.print_data_log:
-            contents = _contents(item.offset, item.key, item.value, options, decoding)
+            contents = _contents(item, options, decoding)
     elif not options.skip_record_metadata:
         contents = control_text(item.key, item.value)
     return _line(metadata, contents)
@@ -108,7 +108,7 @@ def legacy_record_line(
             made = decoding.message_contents(item.offset, message)
             contents = contents_text(made.key, made.payload)
         else:
-            contents = _contents(item.offset, message.key(), message.value(), options, None)
+            contents = _plain_contents(message.key(), message.value(), options)
     return _line(metadata, contents)
 
 
@@ -129,12 +129,14 @@ def _legacy_metadata(item: LegacyRecord, timestamp_type: str, is_valid: bool) ->
     )
 
 
-def _contents(
-    offset: int, key: bytes | None, value: bytes | None, options: TextOptions, decoding: TextDecoding | None
-) -> str:
-    if decoding is not None:
-        made = decoding.contents(offset, key, value)
-        return contents_text(made.key, made.payload)
+def _contents(item: Record, options: TextOptions, decoding: TextDecoding | None) -> str:
+    if decoding is None:
+        return _plain_contents(item.key, item.value, options)
+    made = decoding.contents(item.offset, item.key, item.value, item.headers)
+    return contents_text(made.key, made.payload)
+
+
+def _plain_contents(key: bytes | None, value: bytes | None, options: TextOptions) -> str:
     key_text = None if key is None else options.key_decoder(key)
     return contents_text(key_text, None if value is None else options.value_decoder(value))
 

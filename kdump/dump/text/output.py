@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
@@ -24,7 +23,7 @@ from kdump.dump.text.options import TextOptions
 from kdump.dump.text.reports import Reports
 from kdump.format.batch import LENGTH_OFFSET, LOG_OVERHEAD
 from kdump.log import files
-from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, sibling
+from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, last_name, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.walk import Chunk
 from kdump.payloads.java import normalize_path, parse_int, parse_long
@@ -359,7 +358,7 @@ def _needed(read: Callable[[str], _Read], target: Target, kind: Kind) -> _Read:
         if error.code is not Codes.MISSING:
             raise
         raise KdumpError(
-            Codes.SIBLING_MISSING, f"cannot be dumped without {PurePosixPath(error.path or '').name}, which is missing"
+            Codes.SIBLING_MISSING, f"cannot be dumped without {last_name(error.path or '')}, which is missing"
         ) from error
 
 

@@ -65,7 +65,7 @@ class _TextBlocks:
         from kdump.dump.text.columnlines import RecordTextOptions
 
         metadata = not options.skip_record_metadata
-        self._last_position = -1
+        self._last: tuple[int, int] | None = None
         self._options = RecordTextOptions(metadata, options.print_data_log, decoding, after_crc.encode())
 
     def batches(self, block: BatchBlock) -> TextBytes:
@@ -83,14 +83,19 @@ class _TextBlocks:
     def records(self, block: BatchBlock) -> Iterator[BatchRun[TextBytes]]:
         """See BlockPrinter."""
         from kdump.dump.text.columnlines import batch_text, dump_runs
+        from kdump.reading.jointrows import JointBlock
 
         if block.records is None:
             return
         batches = batch_text(block.headers, block.position, block.is_valid)
-        if block.position[0] == self._last_position:
+        numbers, position = block.numbers, block.position
+        if self._last == (numbers[0], position[0]):
             # Slices of a large batch: its line is there already.
             batches.bounds[0] = batches.bounds[1]
-        self._last_position = int(block.position[-1])
+        self._last = int(numbers[-1]), int(position[-1])
         is_valid = block.is_valid if block.holds_messages else None
-        for run in dump_runs(block.arena, block.records, block.headers, self._options, batches, is_valid=is_valid):
+        log = block.log if isinstance(block, JointBlock) else None
+        for run in dump_runs(
+            block.arena, block.records, block.headers, self._options, batches, is_valid=is_valid, log=log
+        ):
             yield BatchRun(run.first_batch, run.last_batch, None if run.text is None else run.text.data)

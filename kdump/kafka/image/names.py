@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.codes import KdumpError
+from kdump.format.record import Headers
 from kdump.log import files
 from kdump.log.named import STDIN
 from kdump.log.names import METADATA_DIRECTORY, parse_partition_directory
@@ -91,7 +92,7 @@ class NamingDecoder:
         self._names = names
         self._place = place
 
-    def decode(self, key: bytes | None, value: bytes | None) -> Decoded:
+    def decode(self, key: bytes | None, value: bytes | None, headers: Headers = ()) -> Decoded:
         """See RecordDecoder."""
         decoded = self._decoder.decode(key, value)
         return Decoded(self._named(decoded.key), self._named(decoded.value), decoded.findings)

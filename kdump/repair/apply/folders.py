@@ -16,7 +16,18 @@ from typing import Final, Self
 from kdump.codes import Codes, KdumpError
 from kdump.repair.apply import disk
 from kdump.repair.apply.disk import DirectoryEntry, Folder, Where
-from kdump.repair.apply.manifest import HOME, JOURNAL, MARKER, MAX_SIZE, NEW, OLD, FileChange, Manifest, RepairStep
+from kdump.repair.apply.manifest import (
+    HOME,
+    JOURNAL,
+    MANIFEST_NAME,
+    MARKER,
+    MAX_SIZE,
+    NEW,
+    OLD,
+    FileChange,
+    Manifest,
+    RepairStep,
+)
 from kdump.repair.apply.manifestjson import parse_manifest
 from kdump.system.paths import absolute_path, name_with
 
@@ -216,7 +227,10 @@ def read_manifest(entry: DirectoryEntry) -> tuple[Manifest, os.stat_result]:
         raise KdumpError(Codes.MANIFEST, f"no manifest of a repair: {error}", path=path) from error
     except KdumpError as error:
         if error.code is Codes.REPAIR_REFUSED:
-            raise KdumpError(Codes.MANIFEST, f"no manifest of a repair: {error}", path=path) from error
+            if os.path.isdir(path):
+                message = f"is a directory: --undo takes {MANIFEST_NAME}, which the repair named"
+                raise KdumpError(Codes.UNREADABLE, message, path=path) from error
+            raise KdumpError(Codes.MANIFEST, f"no manifest of a repair: {error.message}", path=path) from error
         raise
 
 

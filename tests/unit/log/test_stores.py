@@ -219,7 +219,7 @@ def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "_stores", {})
     monkeypatch.setattr(importlib, "import_module", import_module)
     for ask in (open_source, files.is_directory, files.exists, files.listing):
-        with pytest.raises(KdumpError, match=r"pip install 'kafka-kdump\[parquet\]'") as caught:
+        with pytest.raises(KdumpError, match=r"pip install pyarrow") as caught:
             ask("s3://bucket/x")
         assert (caught.value.code, caught.value.path) == (Codes.UNREADABLE, "s3://bucket/x")
 

@@ -208,6 +208,7 @@ def test_an_entry_that_a_sparse_file_does_not_store(
 ) -> None:
     """Its length field may say 2 GiB, which would be read into memory though the file takes 4 KiB on the disk."""
     monkeypatch.setattr(sources, "LARGEST_HOLLOW", 1 << 20)
+    monkeypatch.setattr("kdump.log.walk.LARGEST_HOLLOW", 1 << 20)
     first = v2_batch(plain_rows(1))
     size = 6 << 20
     claimed = bytearray(first)

@@ -288,7 +288,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("installed")
 def test_decoders_of_others() -> None:
     others = ["fails", "gone", "huge", "leaves", "loud", "missing", "mute", "odd", "own", "pair"]
-    others += ["panics", "raw", "upper", "word"]
+    others += ["panics", "raw", "schema", "upper", "word"]
     assert names() == [*PLAIN, "none", *sorted([*others, *HOSTILE, "fields"])]
     decoded = PlainRecordDecoder.of("upper", "fails").decode(b"k", b"v")
     assert decoded == ("K", b"v")

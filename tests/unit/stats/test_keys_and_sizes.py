@@ -1,4 +1,4 @@
-"""Sketches stay within their stated error, on uniform, skewed and adversarial keys and sizes."""
+"""Figures of keys and sizes stay within their stated error, on uniform, skewed and adversarial keys and sizes."""
 
 from __future__ import annotations
 
@@ -72,25 +72,21 @@ def add(sketches: KeySketches, keys: Keys, weight: NDArray[np.int64], chunk: int
 
 
 @pytest.mark.parametrize("count", [1, 30, 2000])
-def test_only_some_groups_have_open_sketches(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    """Groups take turns, so each is packed and opened again in every chunk; the figures stay."""
+def test_what_another_process_sends_is_the_same(count: int) -> None:
+    """Also when more keys follow."""
     random, groups = Random(count), 12
-    chunks = [skewed(random, count) for _ in range(3)]
     assigned = Assigned(np.arange(groups), np.array([number % groups for number in range(count)]))
-    found = []
-    for most_open in (groups, 2):
-        monkeypatch.setattr(stats_keys, "_MOST_OPEN", most_open)
-        sketches, total = KeySketches(), KeySketches()
-        for keys in chunks:
+    here, total = KeySketches(), KeySketches()
+    there = KeySketches()
+    for _ in range(3):
+        keys = skewed(random, count)
+        for sketches in (here, there):
             sketches.add(assigned, *columns(keys), np.full(count, 7))
-        assert len(sketches._open) <= most_open
-        sent: KeySketches = pickle.loads(pickle.dumps(sketches))
-        total.merge(sketches, np.zeros(groups, np.int64))
-        found += [
-            [(one.distinct(group), one.heaviest(group, 9), total.distinct(0)) for group in range(groups)]
-            for one in (sketches, sent)
-        ]
-    assert all(other == found[0] for other in found)
+        there = pickle.loads(pickle.dumps(there))
+    total.merge(there, np.zeros(groups, np.int64))
+    for group in range(groups):
+        assert (here.distinct(group), here.heaviest(group, 9)) == (there.distinct(group), there.heaviest(group, 9))
+    assert total.distinct(0).estimate >= max(here.distinct(group).estimate for group in range(groups))
 
 
 def test_groups_with_one_key_have_no_sketches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,8 +102,7 @@ def test_groups_with_one_key_have_no_sketches(monkeypatch: pytest.MonkeyPatch) -
                 Assigned(np.array([number]), None), *columns(keys[number : number + 1]), weight[number : number + 1]
             )
     for single in (many, alone):
-        assert not single._open
-        assert not single._packed
+        assert not single._sketches
     sketched = KeySketches()
     with monkeypatch.context() as patched:
         patched.setattr(
@@ -115,16 +110,16 @@ def test_groups_with_one_key_have_no_sketches(monkeypatch: pytest.MonkeyPatch) -
         )
         for _ in range(2):
             sketched.add(assigned, *columns(keys), weight)
-    assert len(sketched._open) + len(sketched._packed) == count
+    assert len(sketched._sketches) == count
     sent: KeySketches = pickle.loads(pickle.dumps(many))
     merged, total, total_alone = KeySketches(), KeySketches(), KeySketches()
     merged.merge(sent, np.arange(count)[::-1])
-    assert not merged._open
+    assert not merged._sketches
     for into, of in ((total, many), (total_alone, alone)):
         into.merge(of, np.zeros(count, np.int64))
     assert (total.distinct(0), total.heaviest(0, 9)) == (total_alone.distinct(0), total_alone.heaviest(0, 9))
     merged.merge(sent, np.roll(np.arange(count)[::-1], 1))
-    assert merged._open
+    assert merged._sketches
     for group in range(count):
         expected = sketched.distinct(group), sketched.heaviest(group, 9)
         assert all((one.distinct(group), one.heaviest(group, 9)) == expected for one in (many, alone, sent))
@@ -168,6 +163,29 @@ def test_few_keys_are_exact() -> None:
     sketches = KeySketches()
     add(sketches, keys, np.array([10, 5, 7]), 10)
     assert [(heavy.key, heavy.least, heavy.most) for heavy in sketches.heaviest(0, 9)] == [(b"a", 17, 17), (b"b", 5, 5)]
+
+
+@pytest.mark.parametrize("count", [8192, 8193])
+def test_the_number_of_keys_is_exact_up_to_a_limit(count: int) -> None:
+    sketches = KeySketches()
+    for _ in range(2):
+        add(sketches, counting(Random(0), count), np.ones(count, np.int64), 1000)
+    found = sketches.distinct(0)
+    assert (found.least == found.most == count) == (count == 8192)
+    assert found.least <= count <= found.most
+    assert found.most - found.least < count * 0.07
+
+
+def test_the_bytes_of_many_keys_have_bounds() -> None:
+    """Twice as many keys as are counted, each as heavy as the next, and one that stands out."""
+    count = 12_000
+    keys = [b"heavy" if number % 10 == 0 else b"%d" % number for number in range(count)]
+    sketches = KeySketches()
+    add(sketches, keys, np.full(count, 100), 1000)
+    heavy = sketches.heaviest(0, 9)[0]
+    assert heavy.key == b"heavy"
+    assert heavy.least <= count // 10 * 100 <= heavy.most
+    assert heavy.least < heavy.most
 
 
 def test_long_keys_are_told_apart() -> None:

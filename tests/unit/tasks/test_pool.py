@@ -209,6 +209,41 @@ def test_a_signal_ends_all_processes_at_once(tmp_path: Path, way: str, number: s
     assert not any(is_running(int(pid.name)) for pid in pids)
 
 
+_THREADS = """
+import _thread, os, time, warnings
+from kdump.tasks.pool import ProcessPool
+from kdump.tasks.plaindata import PlainData
+from kdump.tasks.work import Work
+from test_pool import is_copied
+
+if __name__ == "__main__":
+    warnings.simplefilter("error")
+    is_copy = True
+    if {has_thread}:
+        _thread.start_new_thread(time.sleep, (60,))  # which module threading does not count
+    plain = PlainData(())
+    print(*ProcessPool(2)([[1], [2]], Work(is_copied, plain.pack, plain.unpack)), flush=True)
+    os._exit(0)  # as kdump ends
+"""
+
+
+def is_copied(_item: int) -> Iterator[bool]:
+    """Whether this process is a copy of the one that asks."""
+    yield hasattr(sys.modules["__main__"], "is_copy")
+
+
+@pytest.mark.parametrize("has_thread", [False, True])
+def test_a_process_with_threads_is_not_copied(tmp_path: Path, has_thread: bool) -> None:
+    """Python itself warns of such a fork, from 3.12 on: here a warning is an error."""
+    script = tmp_path / "script.py"
+    script.write_text(_THREADS.format(has_thread=has_thread))
+    folders = [str(Path(__file__).parent), str(Path(pool.__file__).parents[2])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+    run = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, timeout=60, check=False)
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert run.stdout == (b"False False\n" if has_thread else b"True True\n")
+
+
 _UNFORKED = """
 import os
 from kdump.tasks import pool

@@ -43,6 +43,8 @@ def test_what_is_lost_keeps_its_place() -> None:
     found = in_sequence([piece(0, 9), lost(10), piece(20, 29)], None)
     assert [one.segment.name.base_offset for one in found] == [0, 10, 20]
     assert [one.segment.name.base_offset for one in in_sequence([piece(0, 9), lost(5)], None)] == [0]
+    replaced = [piece(0, 9, 0, "A"), piece(0, 6, 1, "B"), lost(8)]
+    assert [one.segment.name.base_offset for one in in_sequence(replaced, None)] == [0, 8]
 
 
 def test_the_newer_epoch_wins() -> None:

@@ -13,7 +13,6 @@ import pytest
 from kdump.cli import engine
 from kdump.cli.main import cli
 from kdump.codes import Codes, Finding, KdumpError
-from kdump.fast import policy
 from kdump.inputs import resolve
 from kdump.tasks.pool import ProcessPool
 from kdump.tasks.work import in_process
@@ -81,7 +80,6 @@ def test_equal_with_any_number_of_processes(logs: Path, deep: bool) -> None:
 def test_partitions_of_small_logs_are_checked_here(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of larger logs among them are read elsewhere."""
     monkeypatch.setattr(judging, "SMALL_LOG", 12_000)
-    monkeypatch.setattr(policy, "CHECKED_LOGS", 1)
     options = CheckOptions()
     folders = {
         Path(group.segments[0]).parent.name for group in Group.all_of(resolve(str(logs))) if not has_small_logs(group)

@@ -1,0 +1,113 @@
+"""Small logs that a run shows one after the other: their records are decoded and printed at once.
+
+A call of numpy costs as much for a few records as for thousands, so logs of some hundred kilobytes would take twice the
+time of one log of their size. It only accepts: a log of which more is to be said than its records is shown by itself.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple
+
+from kdump.codes import KdumpError
+from kdump.log.context import FileContext
+from kdump.log.source import Source
+from kdump.log.walk import Chunk, Walk
+from kdump.reading.printing import BlockPrinter, RowsT
+
+if TYPE_CHECKING:
+    from kdump.fast.blocks import BlockReader
+    from kdump.reading.jointrows import ShownRows
+
+_SMALL: Final = 1 << 20
+"""Bytes of the largest log that is shown with others."""
+_MOST_LOGS: Final = 128
+"""Logs that are open at a time."""
+
+
+class JointLog(NamedTuple, Generic[RowsT]):
+    """A log whose rows are made."""
+
+    chunk: Chunk
+    """All of it."""
+    shown: list[ShownRows[RowsT]]
+
+
+class JointLogs(Generic[RowsT]):
+    """The logs that come next, some of which are read before they are asked for.
+
+    Args:
+        paths: of the logs, in their order.
+        opened: opens one of them.
+        enough: bytes that are decoded together.
+    """
+
+    def __init__(self, paths: Iterable[str], opened: Callable[[str], Source], enough: int) -> None:
+        self._coming = deque(paths)
+        self._open = opened
+        self._enough = enough
+        self._opened: dict[str, Source] = {}
+        self._made: dict[Source, JointLog[RowsT]] = {}
+
+    def take(self, path: str) -> Source | None:
+        """The log that is asked for, if it is open already. What came before it comes no more."""
+        source = self._opened.pop(path, None)
+        while source is None and self._coming and self._coming.popleft() != path:
+            pass
+        return source
+
+    def close(self) -> None:
+        """Close what nobody asked for."""
+        for source in self._opened.values():
+            source.close()
+        self._opened.clear()
+        self._made.clear()
+
+    @property
+    def are_coming(self) -> bool:
+        """More logs follow."""
+        return bool(self._coming)
+
+    def made(self, source: Source) -> JointLog[RowsT] | None:
+        """The rows of a log that ``take`` gave, if they are made already."""
+        return self._made.pop(source, None)
+
+    def make(
+        self, source: Source, chunk: Chunk, reader: BlockReader, printer: BlockPrinter[RowsT]
+    ) -> JointLog[RowsT] | None:
+        """Make the rows of a log, of which ``chunk`` is all, and of those after it; None: it is shown by itself."""
+        from kdump.reading.jointrows import joint_rows
+
+        if chunk.end > _SMALL or self._opened:
+            # Those that are open come before any others.
+            return None
+        logs = [(source, chunk), *self._read(self._enough - chunk.end)]
+        if len(logs) > 1:
+            contexts = tuple(FileContext.of(one.path) for one, _ in logs)
+            made = joint_rows([chunk for _, chunk in logs], contexts, reader, printer)
+            self._made = {
+                one: JointLog(chunk, shown) for (one, chunk), shown in zip(logs, made, strict=True) if shown is not None
+            }
+        return self.made(source)
+
+    def _read(self, left: int) -> Iterator[tuple[Source, Chunk]]:
+        """The small logs that come next, ``left`` bytes of them, as far as they hold whole entries and nothing else."""
+        while left > 0 and self._coming and len(self._opened) < _MOST_LOGS:
+            try:
+                source = self._open(self._coming[0])
+            except KdumpError:
+                # Who asks for it is told.
+                return
+            self._opened[self._coming.popleft()] = source
+            if source.size is None or source.size > _SMALL or source.first_offset is not None:
+                return
+            try:
+                chunks = list(islice(Walk(source).chunks(), 2))
+            except KdumpError:
+                return
+            if len(chunks) != 1 or chunks[0].end != source.size:
+                return
+            yield source, chunks[0]
+            left -= source.size

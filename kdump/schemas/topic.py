@@ -1,0 +1,172 @@
+"""The topics in which registries keep their schemas: which partitions they are, and their records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from kdump.codes import Codes, Finding, KdumpError
+from kdump.fast.recordtable import RecordTable
+from kdump.inputs import Input, inputs_of
+from kdump.log import files
+from kdump.log.names import base_of
+from kdump.schemas.places import SCHEMAS_TOPIC, is_marked
+from kdump.schemas.registry import Registry, SchemaRecord, plain_subject, registry_of
+from kdump.verify.partitionentries import Partition, PartitionEntries
+
+_KARAPACE: Final = b"X-Registry-Version", b"karapace"
+"""A record header, and how its value begins."""
+_NONE: Final = "no partition of _schemas, and none with the records of a schema registry"
+
+
+def schema_partitions(logs: PartitionEntries) -> list[Partition]:
+    """The partitions that hold schemas, by their names, or by their first record; the topic has one partition."""
+    counts = Counter(partition.logs[0].context.topic for partition in logs.partitions)
+    found = []
+    for partition in logs.partitions:
+        topic = partition.logs[0].context.topic
+        is_alone = partition.logs[0].context.partition == 0 and counts[topic] == 1
+        if is_alone and (topic == SCHEMAS_TOPIC or any(is_marked(log.given, log.size) for log in partition.logs)):
+            found.append(partition)
+    return sorted(found, key=lambda one: one.logs[0].context.topic != SCHEMAS_TOPIC)
+
+
+def schema_records(
+    logs: PartitionEntries, partition: Partition, on_error: Callable[[KdumpError], None]
+) -> Iterator[SchemaRecord]:
+    """The records of a partition, in the order of its logs. The registries read those of open transactions, too."""
+    for log in partition.logs:
+        try:
+            for entries in logs.of(log):
+                for groups in entries.record_groups():
+                    controls = groups.is_control.repeat(groups.rows)
+                    yield from _rows(groups.table.select(~controls))
+        except KdumpError as error:
+            on_error(error.located(log.context.file))
+
+
+def _rows(table: RecordTable) -> Iterator[SchemaRecord]:
+    view = table.arena.data
+    headers = iter(
+        [
+            (bytes(view[key : key + key_size]), bytes(view[value : value + max(size, 0)]))
+            for key, key_size, value, size in zip(
+                table.headers.key_start.tolist(),
+                table.headers.key_size.tolist(),
+                table.headers.value_start.tolist(),
+                table.headers.value_size.tolist(),
+                strict=True,
+            )
+        ]
+    )
+    columns = (
+        table.offset, table.timestamp, table.key_start, table.key_size, table.value_start, table.value_size,
+        table.header_count,
+    )  # fmt: skip
+    for offset, time, key, key_size, value, value_size, count in zip(*(one.tolist() for one in columns), strict=True):
+        own = [next(headers) for _ in range(count)]
+        yield SchemaRecord(
+            offset,
+            time,
+            None if key_size < 0 else bytes(view[key : key + key_size]),
+            None if value_size < 0 else bytes(view[value : value + value_size]),
+            any(name == _KARAPACE[0] and text.startswith(_KARAPACE[1]) for name, text in own),
+        )
+
+
+class Registries(NamedTuple):
+    """The registries of a PATH, by their topics; ``_schemas`` comes first."""
+
+    of: dict[str, Registry]
+
+    def name_of(self, topic: str | None) -> str:
+        """The topic of the registry that has subjects of a topic's keys or values; else that of the first one."""
+        own = (f"{topic}-key", f"{topic}-value")
+        for name, registry in self.of.items():
+            if any(plain_subject(subject) in own for subject in registry.subjects()):
+                return name
+        return next(iter(self.of))
+
+    def of_topic(self, topic: str | None) -> Registry:
+        """That registry."""
+        return self.of[self.name_of(topic)]
+
+
+def check_partition(logs: Sequence[str]) -> Iterator[Finding]:
+    """What a start of the registry would change, once the cleaner has been there; see ``WorldTopicChecks``."""
+    if not any(is_marked(log, None) for log in logs):
+        return
+    found = PartitionEntries(inputs_of(logs, lambda error: None), on_error=lambda error: None)
+    records = [one for partition in found.partitions for one in schema_records(found, partition, lambda error: None)]
+    now, later = registry_of(records), registry_of(cleaned(records))
+    for place in sorted(now.versions.keys() | later.versions.keys()):
+        before, after = now.versions.get(place), later.versions.get(place)
+        if before is not None and after is not None and before.deleted == after.deleted:
+            continue
+        one = after or before
+        assert one is not None
+        what = "goes" if after is None else "comes back" if before is None else "is no longer what it is"
+        state = ", softly deleted" if one.deleted else ""
+        message = (
+            f"once the cleaner has removed tombstones, and the registry starts again, {place.subject} version "
+            f"{place.version} {what} (id {one.id}{state}), by the record at offset {one.offset}"
+        )
+        log = max((path for path in logs if base_of(path) <= one.offset), key=base_of, default=logs[0])
+        yield Finding(Codes.REGISTRY_RETURNS, message, 0, path=log)
+
+
+def cleaned(records: Sequence[SchemaRecord]) -> Iterator[SchemaRecord]:
+    """What the cleaner leaves of records at last: the last one of each key, without tombstones."""
+    last = {record.key: number for number, record in enumerate(records)}
+    for number, record in enumerate(records):
+        if record.key is not None and record.value is not None and last[record.key] == number:
+            yield record
+
+
+def registries_at(path: str) -> Registries:
+    """What the registries of a PATH know: a partition of such a topic, or a log directory or bucket that holds one.
+
+    Raises:
+        KdumpError: it cannot be read, or NO_SEGMENTS: it holds no schemas.
+    """
+    failed: list[KdumpError] = []
+    inputs = inputs_of([path], failed.append)
+    logs = _entries(inputs, failed.append)
+    partitions = schema_partitions(logs)
+    is_known = bool(partitions)
+    if len(logs.partitions) == 1:
+        # A registry may have compressed its first records.
+        partitions = logs.partitions
+    if failed and not partitions:
+        raise failed[0]
+    if not partitions:
+        raise KdumpError(Codes.NO_SEGMENTS, _NONE, path=path)
+    state = tuple(files.file_state(log.path) for one in partitions for log in one.logs)
+    found = _read(path, tuple(one.directory for one in partitions), state)
+    if not is_known and not next(iter(found.of.values())).versions:
+        raise KdumpError(Codes.NO_SEGMENTS, _NONE, path=path)
+    return found
+
+
+@lru_cache(maxsize=4)
+def _read(path: str, directories: tuple[str, ...], state: tuple[files.FileState | None, ...]) -> Registries:
+    """``state``: of the logs, so that they are read again where they have grown."""
+
+    def fail(error: KdumpError) -> None:
+        raise error
+
+    logs = _entries(inputs_of([path], fail))
+    return Registries(
+        {
+            partition.logs[0].context.topic or partition.name: registry_of(schema_records(logs, partition, fail))
+            for directory in directories
+            for partition in logs.partitions
+            if partition.directory == directory
+        }
+    )
+
+
+def _entries(inputs: Sequence[Input], on_error: Callable[[KdumpError], None] = lambda error: None) -> PartitionEntries:
+    return PartitionEntries(inputs, on_error=on_error)
