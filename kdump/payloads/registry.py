@@ -30,7 +30,7 @@ SCHEMA: Final = "schema"
 """The name of the decoder that asks a schema registry."""
 
 
-class LogPlace(NamedTuple):
+class SchemaPlace(NamedTuple):
     """The topic of a log, and where schemas lie, if they are known."""
 
     topic: str | None = None
@@ -122,7 +122,7 @@ class WithHeaders:
 
 
 def log_decoder(
-    name: str, part: RecordPart, place: LogPlace, *, is_asked: bool = True
+    name: str, part: RecordPart, place: SchemaPlace, *, is_asked: bool = True
 ) -> PlainDecoder | WithHeaders | None:
     """The decoder of that name for a log, None for ``none``; see ``LogDecoders``. Raises as ``plain_decoder``."""
     entry = None if name in DECODERS or name == NONE else next(iter(_entries().select(name=name)), None)
@@ -160,9 +160,9 @@ class PlainRecordDecoder:
     value: PlainDecoder | WithHeaders | None
 
     @classmethod
-    def of(cls, key: str | None, value: str | None, place: LogPlace | None = None) -> PlainRecordDecoder:
+    def of(cls, key: str | None, value: str | None, place: SchemaPlace | None = None) -> PlainRecordDecoder:
         """By names. With schemas, what has no decoder is decoded by them. Raises as ``log_decoder``."""
-        place = place or LogPlace()
+        place = place or SchemaPlace()
         default = None if place.schemas is None else SCHEMA
         made = [
             None if (name or default) is None else log_decoder(name or SCHEMA, part, place, is_asked=name is not None)

@@ -85,7 +85,7 @@ def avro_decoder(text: str, references: Mapping[str, str]) -> Decode:
 
     def decode(data: bytes) -> Any:
         if is_watched:
-            _scan(schema, named, _Reading(data))
+            _scan(schema, named, _AvroBytes(data))
         return schemaless_reader(BytesIO(data), schema, None, handle_unicode_errors="replace")
 
     return decode
@@ -270,7 +270,7 @@ def _joined(parts: list[_Outline], excess: int, values: int, *, is_watched: bool
     return _Outline(excess, values, depth, is_watched or any(one.is_watched for one in parts))
 
 
-class _Reading:
+class _AvroBytes:
     """Where a scan is, and how many values may still come."""
 
     def __init__(self, data: bytes) -> None:
@@ -296,7 +296,7 @@ class _Reading:
                 raise ValueError("a number has more than 64 bits")
 
 
-def _scan(schema: Any, named: Mapping[str, Any], reading: _Reading, depth: int = 0) -> None:  # noqa: PLR0912
+def _scan(schema: Any, named: Mapping[str, Any], reading: _AvroBytes, depth: int = 0) -> None:  # noqa: PLR0912
     """Go over a value of a parsed schema. Raises ValueError where it is too deep or too large."""
     reading.left -= 1
     if reading.left < 0:

@@ -33,7 +33,7 @@ _MOST_INDEXES: Final = 100
 _MOST_REFERENCES: Final = 1000
 
 
-class Frame(NamedTuple):
+class SchemaFrame(NamedTuple):
     """Which schema some bytes name. ``end``: where they end. Either an id or a GUID is there."""
 
     id: int | None
@@ -50,7 +50,7 @@ class NotFramedError(ValueError):
     """Bytes name no schema."""
 
 
-def parse_frame(data: bytes) -> Frame:
+def parse_frame(data: bytes) -> SchemaFrame:
     """The schema that the begin of bytes names.
 
     Raises:
@@ -61,11 +61,11 @@ def parse_frame(data: bytes) -> Frame:
     if kind == ID:
         if len(data) < ID_END:
             raise NotFramedError(f"it has {len(data)} bytes, a prefix with an id has {ID_END}")
-        return Frame(_INT32.unpack_from(data, 1)[0], None, ID_END)
+        return SchemaFrame(_INT32.unpack_from(data, 1)[0], None, ID_END)
     if kind == GUID:
         if len(data) < GUID_END:
             raise NotFramedError(f"it has {len(data)} bytes, a prefix with a GUID has {GUID_END}")
-        return Frame(None, str(uuid.UUID(bytes=data[1:GUID_END])), GUID_END)
+        return SchemaFrame(None, str(uuid.UUID(bytes=data[1:GUID_END])), GUID_END)
     if kind == _GLUE:
         raise NotFramedError("it begins with 0x03, as values of AWS Glue do: their schemas are not in Kafka")
     what = f"begins with 0x{kind:02x}" if data else "is empty"
@@ -136,13 +136,13 @@ class SchemaDecoder:
             return {"schema": schema.head, "data": schema.decode(data, 0, header, frame.end)}
         return {"schema": schema.head, "data": schema.decode(data, frame.end, data, frame.end)}
 
-    def _schema(self, frame: Frame) -> _Schema:
+    def _schema(self, frame: SchemaFrame) -> _Schema:
         found = self._known.get(frame[:2])
         if found is None:
             found = self._known[frame[:2]] = _Schema(self._registry, *self.find(frame))
         return found
 
-    def find(self, frame: Frame) -> tuple[SchemaVersion, _Doubt]:
+    def find(self, frame: SchemaFrame) -> tuple[SchemaVersion, _Doubt]:
         """The schema that some bytes name, and what is in doubt about it. Raises UnknownSchemaError."""
         if frame.id is not None:
             return self._of_id(frame.id)
