@@ -162,7 +162,7 @@ def _schemas(run: Run[StatsArguments]) -> None:
     """Show which schemas the topics use."""
     from kdump.rows.scalarlines import json_line
     from kdump.schemas.places import find_schemas
-    from kdump.schemas.topic import registries_at
+    from kdump.schemas.topic import registries_at, schema_places
     from kdump.schemas.usage import usage_rows
     from kdump.state.coordinatorpage import state_table
     from kdump.verify.partitionentries import PartitionEntries
@@ -179,7 +179,7 @@ def _schemas(run: Run[StatsArguments]) -> None:
         raise click.UsageError("--by schema: the paths hold no schemas; --schemas PATH says where they are")
     logs = PartitionEntries(given.inputs, on_error=status.fail, on_damage=skip, limit=given.max_decompressed_size)
     try:
-        rows = usage_rows(logs, registries_at(path), status.fail)
+        rows = usage_rows(logs, registries_at(schema_places(path)), status.fail)
     except KdumpError as error:
         status.fail(error)
         return

@@ -20,9 +20,14 @@ Decode = Callable[[bytes], Any]
 
 _DEEPEST: Final = 100
 """Records, arrays, maps and unions inside one another, in a schema and in a value."""
-_MOST_VALUES: Final = 1 << 16
-"""Values of a schema without its arrays and maps; and values that any payload may become."""
-_VALUES_OF_A_BYTE: Final = 4
+_MOST_FIELDS: Final = 1 << 16
+"""Values of a schema without the items of its arrays and maps."""
+_FREE: Final = 1 << 16
+_FOR_ONE: Final = 10
+_MOST: Final = 1 << 24
+"""Values that any payload may become, and that each byte of it may be besides; and the most in all: half a gigabyte."""
+_OBJECT: Final = 8
+"""A record or map counts as so many values."""
 _MOST_DIGITS: Final = 4300
 """The largest scale of a decimal, and what Python writes of a number."""
 _EPOCH: Final = datetime(1970, 1, 1)
@@ -84,8 +89,8 @@ def avro_decoder(text: str, references: Mapping[str, str]) -> Decode:
         return lambda data: {"$bytes": data.hex()}
 
     def decode(data: bytes) -> Any:
-        if is_watched:
-            _scan(schema, named, _AvroBytes(data))
+        if is_watched or len(data) * _FOR_ONE > _MOST:
+            _scan(schema, named, _AvroScan(data))
         return schemaless_reader(BytesIO(data), schema, None, handle_unicode_errors="replace")
 
     return decode
@@ -208,7 +213,7 @@ class _Outline(NamedTuple):
     """What a type may hold, without the items of its arrays and maps.
 
     Attributes:
-        excess: by how much its values may exceed four for each byte, at most.
+        excess: by how much its values may exceed ``_FOR_ONE`` for each byte, at most.
         values: how many they may be.
         depth: how deep they may be nested.
         is_watched: a few bytes may become many values, or values of any depth.
@@ -236,13 +241,13 @@ def _outline(schema: Any, named: Mapping[str, Any], known: dict[str, _Outline | 
             return (known[schema] or _Outline(1, is_watched=True)) if schema in known else inner(named[schema])
         case list():
             branches = list(map(inner, schema))
-            most = max((one.excess for one in branches), default=0) - _VALUES_OF_A_BYTE
+            most = max((one.excess for one in branches), default=0) - _FOR_ONE
             return _joined(branches, most, max((one.values for one in branches), default=0))
         case {"type": "array" | "map" as kind}:
             items = inner(schema[ITEMS[kind]])
             # In front of a value of a map is its name.
-            excess = items.excess - (_VALUES_OF_A_BYTE if kind == "map" else 0)
-            return _joined([items], 1 - _VALUES_OF_A_BYTE, 1, is_watched=excess > 0)
+            excess = items.excess - (_FOR_ONE if kind == "map" else 0)
+            return _joined([items], _OBJECT - _FOR_ONE, 1, is_watched=excess > 0)
         case {"type": "enum"}:
             return _primitive(1)
         case {"type": "fixed", "size": int() as size} if size >= 0:
@@ -250,7 +255,7 @@ def _outline(schema: Any, named: Mapping[str, Any], known: dict[str, _Outline | 
         case {"type": "record", "name": name, "fields": fields}:
             known[name] = None
             parts = [inner(field["type"]) for field in fields]
-            found = _joined(parts, 1 + sum(one.excess for one in parts), 1 + sum(one.values for one in parts))
+            found = _joined(parts, _OBJECT + sum(one.excess for one in parts), 1 + sum(one.values for one in parts))
             known[name] = found
             return found
         case {"type": str() as kind} if kind in _SIZES:
@@ -260,23 +265,28 @@ def _outline(schema: Any, named: Mapping[str, Any], known: dict[str, _Outline | 
 
 def _primitive(size: int) -> _Outline:
     """Of one value with ``size`` bytes at least."""
-    return _Outline(1 - _VALUES_OF_A_BYTE * size)
+    return _Outline(1 - _FOR_ONE * size)
 
 
 def _joined(parts: list[_Outline], excess: int, values: int, *, is_watched: bool = False) -> _Outline:
     depth = 1 + max((one.depth for one in parts), default=0)
-    if values > _MOST_VALUES or depth > _DEEPEST:
+    if values > _MOST_FIELDS or depth > _DEEPEST:
         raise ValueError("it describes values that are too large or too deep")
     return _Outline(excess, values, depth, is_watched or any(one.is_watched for one in parts))
 
 
-class _AvroBytes:
+class _AvroScan:
     """Where a scan is, and how many values may still come."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
-        self.left = _MOST_VALUES + _VALUES_OF_A_BYTE * len(data)
+        self.left = min(_FREE + _FOR_ONE * len(data), _MOST)
+
+    def take(self, values: int) -> None:
+        self.left -= values
+        if self.left < 0:
+            raise ValueError(f"{len(self.data):,} bytes become too many values")
 
     def skip(self, size: int) -> None:
         if not 0 <= size <= len(self.data) - self.at:
@@ -296,11 +306,8 @@ class _AvroBytes:
                 raise ValueError("a number has more than 64 bits")
 
 
-def _scan(schema: Any, named: Mapping[str, Any], reading: _AvroBytes, depth: int = 0) -> None:  # noqa: PLR0912
+def _scan(schema: Any, named: Mapping[str, Any], reading: _AvroScan, depth: int = 0) -> None:  # noqa: PLR0912
     """Go over a value of a parsed schema. Raises ValueError where it is too deep or too large."""
-    reading.left -= 1
-    if reading.left < 0:
-        raise ValueError(f"{len(reading.data):,} bytes become too many values")
     if depth > _DEEPEST:
         raise ValueError(f"it is nested more than {_DEEPEST} deep")
     if isinstance(schema, list):
@@ -309,6 +316,7 @@ def _scan(schema: Any, named: Mapping[str, Any], reading: _AvroBytes, depth: int
             raise ValueError(f"a union has no branch {number}")
         return _scan(schema[number], named, reading, depth + 1)
     kind = schema["type"] if isinstance(schema, dict) else schema
+    reading.take(_OBJECT if kind in ("record", "array", "map") else 1)
     match kind:
         case "null":
             pass
@@ -329,6 +337,8 @@ def _scan(schema: Any, named: Mapping[str, Any], reading: _AvroBytes, depth: int
             while count := reading.long():
                 if count < 0:
                     reading.long()
+                if abs(count) > reading.left:
+                    reading.take(abs(count))
                 for _ in range(abs(count)):
                     if kind == "map":
                         reading.skip(reading.long())

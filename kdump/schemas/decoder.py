@@ -102,7 +102,7 @@ class SchemaDecoder:
         self._known: dict[tuple[int | None, str | None], _Schema] = {}
 
     @classmethod
-    def for_log(cls, part: RecordPart, topic: str | None, schemas: str | None, *, is_asked: bool) -> Self:
+    def for_log(cls, part: RecordPart, topic: str | None, schemas: tuple[str, ...] | None, *, is_asked: bool) -> Self:
         """The decoder of a log, see ``payloads.registry``. Raises KdumpError where the schemas cannot be read."""
         if schemas is None:
             raise ValueError("it needs to know where the schemas are (--schemas PATH)")

@@ -50,7 +50,7 @@ _WIDER: Final = {
 """Two types of one field of which one holds the other."""
 
 
-class FlatField(NamedTuple):
+class ArrowField(NamedTuple):
     """A type of Arrow, and what makes a value of it of a decoded one."""
 
     type: pa.DataType
@@ -61,7 +61,7 @@ def _json_text(value: Any) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-_JSON: Final = FlatField(_JSON_TEXT, _json_text)
+_JSON: Final = ArrowField(_JSON_TEXT, _json_text)
 
 
 class Used(NamedTuple):
@@ -76,10 +76,10 @@ class Used(NamedTuple):
 class Flattening(NamedTuple):
     """See ``rows.arrowparts.Reshape``.
 
-    ``schemas``: where they lie; ``used``: those whose fields are columns.
+    ``schemas``: the partitions in which they lie; ``used``: those whose fields are columns.
     """
 
-    schemas: str
+    schemas: tuple[str, ...]
     used: tuple[Used, ...]
 
     def schema_of(self, schema: pa.Schema) -> pa.Schema:
@@ -118,7 +118,7 @@ class Flattening(NamedTuple):
                 yield f"--flatten: the columns {part}.* are those of {len(columns.of)} schemas{mixed}"
 
 
-def flattening(schemas: str, inputs: Sequence[Input], on_error: Callable[[KdumpError], None]) -> Flattening:
+def flattening(schemas: tuple[str, ...], inputs: Sequence[Input], on_error: Callable[[KdumpError], None]) -> Flattening:
     """How the keys and values of inputs are flattened; the logs are read for which schemas they use.
 
     Raises:
@@ -144,7 +144,7 @@ class _Columns:
         of: the fields of each schema, by its id and GUID.
     """
 
-    def __init__(self, of: dict[tuple[int, str | None], dict[str, FlatField]]) -> None:
+    def __init__(self, of: dict[tuple[int, str | None], dict[str, ArrowField]]) -> None:
         self.of = of
         self.types: dict[str, pa.DataType] = {}
         self.mixed: list[str] = []
@@ -175,7 +175,7 @@ class _Columns:
         for name, kind in self.types.items():
             yield _array(values[name], kind)
 
-    def _value(self, name: str, field: FlatField, value: Any) -> Any:
+    def _value(self, name: str, field: ArrowField, value: Any) -> Any:
         if name in self.mixed:
             return _json_text(value)
         with suppress(ValueError, TypeError, KeyError, ArithmeticError, AttributeError):
@@ -200,7 +200,7 @@ def _one(value: Any, kind: pa.DataType) -> pa.Array:
 
 @lru_cache(maxsize=16)
 def _columns(of: Flattening) -> dict[str, _Columns]:
-    found: dict[str, dict[tuple[int, str | None], dict[str, FlatField]]] = {part.value: {} for part in RecordPart}
+    found: dict[str, dict[tuple[int, str | None], dict[str, ArrowField]]] = {part.value: {} for part in RecordPart}
     registries = registries_at(of.schemas)
     for used in of.used:
         version = _version(registries.of_topic(used.topic), used)
@@ -217,7 +217,7 @@ def _version(registry: Registry, used: Used) -> SchemaVersion | None:
     return None
 
 
-def _fields(registry: Registry, version: SchemaVersion) -> dict[str, FlatField]:
+def _fields(registry: Registry, version: SchemaVersion) -> dict[str, ArrowField]:
     """The fields of a schema. One that cannot be used has none, as none of its values decodes."""
     with suppress(Exception):
         match version.type:
@@ -238,18 +238,18 @@ class _Avro(NamedTuple):
     named: Mapping[str, Any]
     within: tuple[str, ...] = ()
 
-    def fields(self, schema: Any) -> dict[str, FlatField]:
+    def fields(self, schema: Any) -> dict[str, ArrowField]:
         """Those of a record; any other type is one field."""
         if not isinstance(schema, dict) or schema["type"] != "record":
             return {_WHOLE: self.field(schema)}
         inner = self._replace(within=(*self.within, schema["name"]))
         return {field["name"]: inner.field(field["type"]) for field in schema["fields"]}
 
-    def field(self, schema: Any) -> FlatField:
+    def field(self, schema: Any) -> ArrowField:
         """The type of a parsed schema. A type inside itself is text, and so is what is nested deep."""
         match schema:
             case str() if schema in _PRIMITIVES:
-                return FlatField(_PRIMITIVES[schema], lambda value: value)
+                return ArrowField(_PRIMITIVES[schema], lambda value: value)
             case str() if schema in self.named and schema not in self.within and len(self.within) < _DEEPEST:
                 return self.field(self.named[schema])
             case list():
@@ -260,7 +260,7 @@ class _Avro(NamedTuple):
             case {"type": "record"}:
                 return _struct(self.fields(schema))
             case {"type": "enum"}:
-                return FlatField(pa.string(), str)
+                return ArrowField(pa.string(), str)
             case {"type": str(), "logicalType": str() as name} if name.startswith(OWN):
                 return _logical(schema, name.removeprefix(OWN))
             case {"type": str() as kind}:
@@ -268,31 +268,31 @@ class _Avro(NamedTuple):
         return _JSON
 
 
-def _logical(schema: Mapping[str, Any], name: str) -> FlatField:
+def _logical(schema: Mapping[str, Any], name: str) -> ArrowField:
     """The type of one of kdump's own logical types, see ``avro``."""
     match name:
         case "decimal":
             precision, scale = schema["precision"], schema.get("scale", 0)
             make = pa.decimal128 if precision <= 38 else pa.decimal256
-            return FlatField(make(precision, scale), _decimal) if precision <= 76 else _JSON
+            return ArrowField(make(precision, scale), _decimal) if precision <= 76 else _JSON
         case "float" | "double":
-            return FlatField(pa.float32() if name == "float" else pa.float64(), _float)
+            return ArrowField(pa.float32() if name == "float" else pa.float64(), _float)
         case "uuid":
-            return FlatField(pa.string(), lambda value: value["$uuid"] if isinstance(value, dict) else value)
+            return ArrowField(pa.string(), lambda value: value["$uuid"] if isinstance(value, dict) else value)
         case "date":
-            return FlatField(
+            return ArrowField(
                 pa.date32(), _of_text("$date", lambda text: (date.fromisoformat(text) - _EPOCH.date()).days)
             )
         case "time-millis":
-            return FlatField(pa.time32("ms"), _of_text("$time", lambda text: _micros_of_day(text) // 1000))
+            return ArrowField(pa.time32("ms"), _of_text("$time", lambda text: _micros_of_day(text) // 1000))
         case "time-micros":
-            return FlatField(pa.time64("us"), _of_text("$time", _micros_of_day))
+            return ArrowField(pa.time64("us"), _of_text("$time", _micros_of_day))
         case "bytes":
-            return FlatField(pa.binary(), _bytes)
+            return ArrowField(pa.binary(), _bytes)
     unit, step = ("ms", 1000) if name.endswith("millis") else ("us", 1)
     is_local = name.startswith("local-")
     member = "$local_timestamp" if is_local else "$timestamp"
-    return FlatField(
+    return ArrowField(
         pa.timestamp(unit, None if is_local else "UTC"), _of_text(member, lambda text: _micros(text) // step)
     )
 
@@ -323,28 +323,28 @@ def _float(value: Any) -> float:
     return float(value["$float"] if isinstance(value, dict) else value)
 
 
-def _list(of: FlatField) -> FlatField:
-    return FlatField(pa.list_(of.type), lambda value: [None if one is None else of.convert(one) for one in value])
+def _list(of: ArrowField) -> ArrowField:
+    return ArrowField(pa.list_(of.type), lambda value: [None if one is None else of.convert(one) for one in value])
 
 
-def _map(of: FlatField) -> FlatField:
+def _map(of: ArrowField) -> ArrowField:
     def convert(value: Any) -> list[tuple[str, Any]]:
         return [(name, None if one is None else of.convert(one)) for name, one in value.items()]
 
-    return FlatField(pa.map_(pa.string(), of.type), convert)
+    return ArrowField(pa.map_(pa.string(), of.type), convert)
 
 
-def _struct(fields: dict[str, FlatField]) -> FlatField:
+def _struct(fields: dict[str, ArrowField]) -> ArrowField:
     if not fields:
         return _JSON
 
     def convert(value: Any) -> dict[str, Any]:
         return {name: None if value.get(name) is None else field.convert(value[name]) for name, field in fields.items()}
 
-    return FlatField(pa.struct([(name, field.type) for name, field in fields.items()]), convert)
+    return ArrowField(pa.struct([(name, field.type) for name, field in fields.items()]), convert)
 
 
-def _protobuf_fields(registry: Registry, version: SchemaVersion) -> dict[str, FlatField]:
+def _protobuf_fields(registry: Registry, version: SchemaVersion) -> dict[str, ArrowField]:
     """The fields of all messages of the file that a value may be: they share names, as versions do."""
     from kdump.schemas.protobuf import ProtobufFile
 
@@ -356,7 +356,7 @@ def _protobuf_fields(registry: Registry, version: SchemaVersion) -> dict[str, Fl
     }
 
 
-def _message(descriptor: Any, within: frozenset[str] = frozenset()) -> dict[str, FlatField]:
+def _message(descriptor: Any, within: frozenset[str] = frozenset()) -> dict[str, ArrowField]:
     within |= {descriptor.full_name}
     return {field.name: _protobuf_field(field, within) for field in descriptor.fields}
 
@@ -370,7 +370,7 @@ _NUMBERS: Final = {
 """By the number of a Protobuf type."""
 
 
-def _protobuf_field(field: Any, within: frozenset[str]) -> FlatField:
+def _protobuf_field(field: Any, within: frozenset[str]) -> ArrowField:
     message = field.message_type
     if message is not None and message.GetOptions().map_entry:
         return _map(_single(message.fields_by_name["value"], within))
@@ -378,7 +378,7 @@ def _protobuf_field(field: Any, within: frozenset[str]) -> FlatField:
     return _list(found) if field.is_repeated else found
 
 
-def _single(field: Any, within: frozenset[str]) -> FlatField:
+def _single(field: Any, within: frozenset[str]) -> ArrowField:
     message = field.message_type
     if message is not None:
         # Protobuf's own messages have JSON of their own.
@@ -386,14 +386,14 @@ def _single(field: Any, within: frozenset[str]) -> FlatField:
         return _JSON if is_text else _struct(_message(message, within))
     match field.type:
         case number if number in _NUMBERS:
-            return FlatField(_NUMBERS[number], int)
+            return ArrowField(_NUMBERS[number], int)
         case 8:
-            return FlatField(pa.bool_(), bool)
+            return ArrowField(pa.bool_(), bool)
         case 2 | 1:
-            return FlatField(pa.float32() if field.type == 2 else pa.float64(), _float)
+            return ArrowField(pa.float32() if field.type == 2 else pa.float64(), _float)
         case 12:
-            return FlatField(pa.binary(), b64decode)
-    return FlatField(pa.string(), str)
+            return ArrowField(pa.binary(), b64decode)
+    return ArrowField(pa.string(), str)
 
 
 def flattened_topics(found: Flattening) -> Iterable[tuple[str, Flattening]]:

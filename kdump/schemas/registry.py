@@ -126,6 +126,7 @@ class Registry:
         self._deleted: dict[str, dict[str, set[int]]] = {}
         """The softly deleted versions of each subject, by context."""
         self._by_id: dict[tuple[str, int], dict[Place, None]] = {}
+        self._contexts_of: dict[int, set[str]] = {}
         self._by_guid: dict[tuple[str, str], int] = {}
         """The newest id of a schema in each context: one text may have been imported with several ids."""
 
@@ -236,6 +237,7 @@ class Registry:
         else:
             heappush(self._live.setdefault(subject, []), version)
         self._by_id.setdefault((found.context, found.id), {})[found.place] = None
+        self._contexts_of.setdefault(found.id, set()).add(found.context)
         self._by_guid[found.context, found.guid] = found.id
 
     def _remove(self, found: SchemaVersion) -> None:
@@ -248,6 +250,7 @@ class Registry:
         del places[found.place]
         if not places:
             del self._by_id[found.context, found.id]
+            self._contexts_of[found.id].remove(found.context)
 
     def of_subject(self, subject: object) -> list[SchemaVersion]:
         """The versions of a subject, rising."""
@@ -275,7 +278,7 @@ class Registry:
 
     def contexts_of_id(self, number: int) -> list[str]:
         """The contexts that have an id."""
-        return [context for context in sorted(self.contexts) if (context, number) in self._by_id]
+        return sorted(self._contexts_of.get(number, ()))
 
     def referred(self, reference: Reference, context: str) -> SchemaVersion | None:
         """What a schema of a context refers to; a subject without context is one of its own context."""

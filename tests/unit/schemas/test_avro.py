@@ -93,7 +93,8 @@ def chain(names: int, *, width: int) -> dict[str, Any]:
         ({"type": "array", "items": "null"}, long(2**62) + b"\0", "2?[0-9]+ bytes become too many values"),
         ({"type": "array", "items": NOTHING}, long(10**6) + b"\0", "bytes become too many values"),
         ({"type": "map", "values": NOTHING}, (long(200) + b"\0" * 200) * 500 + b"\0", "bytes become too many values"),
-        ({"type": "array", "items": NODE}, long(2**62) + b"\0" * 10, "it ends early"),
+        ({"type": "array", "items": NODE}, long(2**62) + b"\0" * 10, "20 bytes become too many values"),
+        ({"type": "array", "items": NODE}, long(100) + b"\0" * 10, "it ends early"),
         ({"type": "array", "items": NODE}, b"\xff" * 11, "a number has more than 64 bits"),
     ],
 )
@@ -135,6 +136,14 @@ def test_text_that_is_nested_too_deep() -> None:
         avro_decoder('{"type":"array","items":' * 400 + '"int"' + "}" * 400, {})
     with pytest.raises(ValueError, match=r"nested more than 100 deep|recursion"):
         avro_decoder("[" * 10**6, {})
+
+
+def test_what_a_byte_may_become() -> None:
+    """A record of one byte is the smallest thing of which many are taken; of a large value they are counted."""
+    flag = {"type": "array", "items": {"type": "record", "name": "R", "fields": [{"name": "b", "type": "boolean"}]}}
+    assert len(decoded(flag, long(10**5) + b"\1" * 10**5 + b"\0")) == 10**5
+    with pytest.raises(ValueError, match="2,000,005 bytes become too many values"):
+        decoded(flag, long(2 * 10**6) + b"\1" * (2 * 10**6) + b"\0")
 
 
 def test_a_deep_value_that_is_not_too_deep() -> None:
