@@ -17,7 +17,6 @@ from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine import choose_engine
 from kdump.cli.java_options import JavaOptionsCommand, asked_dialect, decoder
 from kdump.cli.options.dump import DumpArguments
-from kdump.cli.params import ClockRange
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
@@ -30,6 +29,7 @@ from kdump.log.files import strip_credentials
 from kdump.payloads.java import split_commas
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range, RowBudget
+from kdump.reading.timerange import ClockRange
 from kdump.reading.view import ViewOptions
 from kdump.worlds import world_of_path
 
@@ -53,6 +53,7 @@ _COUNT_ONLY = 1 << 62
         "--output",
         "--fields",
         "--decode",
+        "--schemas",
         "--offset",
         "--time",
         "--key",

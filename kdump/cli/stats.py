@@ -173,6 +173,7 @@ def _schemas(run: Run[StatsArguments]) -> None:
         status.add(damaged=True)
         console.note(f"{path}: skipped {finding.skipped}")
 
+    choose_engine(given, given.inputs, console, only_here="--by schema")
     path = given.schemas or find_schemas(given.inputs)
     if path is None:
         raise click.UsageError("--by schema: the paths hold no schemas; --schemas PATH says where they are")

@@ -203,8 +203,6 @@ def _to_parquet(job: ExportJob, path: str, result: SegmentResult, followed: Tran
     result.records = records.written
     if records.control:
         result.losses[LossKind.CONTROL_RECORDS] = records.control
-    if records.untimed:
-        result.losses[LossKind.TIMESTAMPS] = records.untimed
 
 
 def _outcomes(job: ExportJob, source: Source, followed: TransactionReader) -> Outcomes | None:

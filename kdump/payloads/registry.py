@@ -62,10 +62,15 @@ class LogDecoders(Protocol):
         """
 
 
-def _entries() -> EntryPoints:
-    from importlib.metadata import entry_points  # slow, and needed for the decoders of others only
+_OWN: Final = {SCHEMA: "kdump.schemas.decoder:SchemaDecoder"}
+"""kdump's own entry points: a program of one file, or a checkout, has none of its distribution."""
 
-    return entry_points(group=GROUP)
+
+def _entries() -> EntryPoints:
+    from importlib.metadata import EntryPoint, EntryPoints, entry_points  # slow, and needed for these decoders only
+
+    own = [EntryPoint(name, value, GROUP) for name, value in _OWN.items()]
+    return EntryPoints([*own, *(entry for entry in entry_points(group=GROUP) if entry.name not in _OWN)])
 
 
 def names() -> list[str]:

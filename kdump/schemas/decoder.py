@@ -238,7 +238,7 @@ def _text(error: Exception) -> str:
     if isinstance(error, EOFError):
         return "it ends early"
     said = str(error)
-    return said if isinstance(error, ValueError) and said else f"{type(error).__name__}: {said}".removesuffix(": ")
+    return said if type(error) is ValueError else f"{type(error).__name__}: {said}".removesuffix(": ")
 
 
 def _compile(registry: Registry, version: SchemaVersion) -> _Decode:

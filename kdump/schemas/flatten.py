@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -20,6 +20,7 @@ import pyarrow as pa
 from kdump.codes import KdumpError
 from kdump.inputs import Input
 from kdump.payloads.decoded import RecordPart
+from kdump.schemas.avro import ITEMS, OWN, parse_avro
 from kdump.schemas.decoder import SchemaDecoder, UnknownSchemaError, references_of
 from kdump.schemas.registry import Registry, SchemaVersion
 from kdump.schemas.topic import registries_at
@@ -221,11 +222,8 @@ def _fields(registry: Registry, version: SchemaVersion) -> dict[str, Field]:
     with suppress(Exception):
         match version.type:
             case "AVRO":
-                references = references_of(registry, version)
-                reader = _Avro()
-                for text in references.values():
-                    reader.field(json.loads(text), "")
-                return reader.fields(json.loads(version.text))
+                schema = parse_avro(version.text, references_of(registry, version))
+                return _Avro(schema.named).fields(schema.type)
             case "PROTOBUF":
                 return _protobuf_fields(registry, version)
             case "JSON":
@@ -234,88 +232,69 @@ def _fields(registry: Registry, version: SchemaVersion) -> dict[str, Field]:
     return {}
 
 
-class _Avro:
-    """Types of Avro as types of Arrow."""
+class _Avro(NamedTuple):
+    """Types of Avro as types of Arrow. ``within``: the records that a type is inside of."""
 
-    def __init__(self) -> None:
-        self._named: dict[str, Field] = {}
+    named: Mapping[str, Any]
+    within: tuple[str, ...] = ()
 
     def fields(self, schema: Any) -> dict[str, Field]:
         """Those of a record; any other type is one field."""
-        if isinstance(schema, dict) and schema.get("type") in ("record", "error"):
-            return dict(self._record(schema, "", 0))
-        return {_WHOLE: self.field(schema, "")}
+        if not isinstance(schema, dict) or schema["type"] != "record":
+            return {_WHOLE: self.field(schema)}
+        inner = self._replace(within=(*self.within, schema["name"]))
+        return {field["name"]: inner.field(field["type"]) for field in schema["fields"]}
 
-    def _record(self, schema: dict[str, Any], space: str, depth: int) -> Iterator[tuple[str, Field]]:
-        full, space = _full_name(schema, space)
-        # Inside itself it is text.
-        self._named[full] = _JSON
-        for field in schema["fields"]:
-            yield field["name"], self.field(field["type"], space, depth + 1)
-
-    def field(self, schema: Any, space: str, depth: int = 0) -> Field:
-        """The type of a schema in a namespace."""
-        if depth > _DEEPEST:
-            return _JSON
+    def field(self, schema: Any) -> Field:
+        """The type of a parsed schema. A type inside itself is text, and so is what is nested deep."""
         match schema:
             case str() if schema in _PRIMITIVES:
                 return Field(_PRIMITIVES[schema], lambda value: value)
-            case "float" | "double":
-                return Field(pa.float32() if schema == "float" else pa.float64(), _float)
-            case "bytes":
-                return Field(pa.binary(), _bytes)
-            case str():
-                return self._named.get(f"{space}.{schema}") or self._named.get(schema) or _JSON
+            case str() if schema in self.named and schema not in self.within and len(self.within) < _DEEPEST:
+                return self.field(self.named[schema])
             case list():
                 branches = [branch for branch in schema if branch != "null"]
-                return self.field(branches[0], space, depth + 1) if len(branches) == 1 else _JSON
-            case {"type": "array", "items": items}:
-                return _list(self.field(items, space, depth + 1))
-            case {"type": "map", "values": values}:
-                return _map(self.field(values, space, depth + 1))
-            case {"type": "record" | "error"}:
-                found = _struct(dict(self._record(schema, space, depth)))
-                self._named[_full_name(schema, space)[0]] = found
-                return found
-            case {"type": "enum" | "fixed" as kind}:
-                found = Field(pa.string(), str) if kind == "enum" else _logical(schema) or Field(pa.binary(), _bytes)
-                self._named[_full_name(schema, space)[0]] = found
-                return found
-            case {"type": inner}:
-                return _logical(schema) or self.field(inner, space, depth + 1)
+                return self.field(branches[0]) if len(branches) == 1 else _JSON
+            case {"type": "array" | "map" as kind}:
+                return (_list if kind == "array" else _map)(self.field(schema[ITEMS[kind]]))
+            case {"type": "record"}:
+                return _struct(self.fields(schema))
+            case {"type": "enum"}:
+                return Field(pa.string(), str)
+            case {"type": str(), "logicalType": str() as name} if name.startswith(OWN):
+                return _logical(schema, name.removeprefix(OWN))
+            case {"type": str() as kind}:
+                return self.field(kind)
         return _JSON
 
 
-def _full_name(schema: dict[str, Any], space: str) -> tuple[str, str]:
-    """The full name of a named type, and the namespace inside of it."""
-    name = str(schema["name"])
-    if "." in name:
-        return name, name.rpartition(".")[0]
-    space = str(schema.get("namespace", space))
-    return f"{space}.{name}" if space else name, space
-
-
-def _logical(schema: dict[str, Any]) -> Field | None:
-    match schema.get("type"), schema.get("logicalType"):
-        case (("bytes" | "fixed"), "decimal"):
-            precision, scale = schema.get("precision", 0), schema.get("scale", 0)
-            if type(precision) is int and type(scale) is int and 0 <= scale <= precision and 0 < precision <= 76:
-                kind = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
-                return Field(kind, lambda value: Decimal(value["$decimal"]))
-        case "string", "uuid":
+def _logical(schema: Mapping[str, Any], name: str) -> Field:
+    """The type of one of kdump's own logical types, see ``avro``."""
+    match name:
+        case "decimal":
+            precision, scale = schema["precision"], schema.get("scale", 0)
+            make = pa.decimal128 if precision <= 38 else pa.decimal256
+            return Field(make(precision, scale), _decimal) if precision <= 76 else _JSON
+        case "float" | "double":
+            return Field(pa.float32() if name == "float" else pa.float64(), _float)
+        case "uuid":
             return Field(pa.string(), lambda value: value["$uuid"] if isinstance(value, dict) else value)
-        case "int", "date":
+        case "date":
             return Field(pa.date32(), _of_text("$date", lambda text: (date.fromisoformat(text) - _EPOCH.date()).days))
-        case "int", "time-millis":
+        case "time-millis":
             return Field(pa.time32("ms"), _of_text("$time", lambda text: _micros_of_day(text) // 1000))
-        case "long", "time-micros":
+        case "time-micros":
             return Field(pa.time64("us"), _of_text("$time", _micros_of_day))
-        case "long", str() as name if name.removeprefix("local-") in ("timestamp-millis", "timestamp-micros"):
-            unit, step = ("ms", 1000) if name.endswith("millis") else ("us", 1)
-            member = "$local_timestamp" if name.startswith("local-") else "$timestamp"
-            kind = pa.timestamp(unit, None if name.startswith("local-") else "UTC")
-            return Field(kind, _of_text(member, lambda text: _micros(text) // step))
-    return None
+        case "bytes":
+            return Field(pa.binary(), _bytes)
+    unit, step = ("ms", 1000) if name.endswith("millis") else ("us", 1)
+    is_local = name.startswith("local-")
+    member = "$local_timestamp" if is_local else "$timestamp"
+    return Field(pa.timestamp(unit, None if is_local else "UTC"), _of_text(member, lambda text: _micros(text) // step))
+
+
+def _decimal(value: Any) -> Decimal:
+    return Decimal(value["$decimal"])
 
 
 def _of_text(member: str, number: Callable[[str], int]) -> Convert:

@@ -28,12 +28,14 @@ class Known:
         next: the offset after the last one that was accounted for.
         seen: see ``seen_files``; None: more was there than has landed.
         tail: segment, position and size of damage at the end of the newest segment that is in quarantine already.
+        is_gone: it was not there when a run looked for it, and ``runs`` says so.
     """
 
     place: Mapping[str, Any]
     next: int
     seen: list[int] | None = None
     tail: list[int] | None = None
+    is_gone: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """For the checkpoint."""
@@ -128,10 +130,8 @@ def _planned(log: PartitionLog, known: Known | None, *, only_committed: bool) ->
             low = segment if ranges else first
             path = log.path(log.newest)
             ranges.append(LandRange(path, "", segment, position, size, low, None, low, position, None))
-    newest = files.size(log.path(log.newest))
-    last = ranges[-1] if ranges and ranges[-1].base_offset == log.bases[-1] else None
-    read = last.stop if last is not None else tail[2] if tail is not None else end.position
-    pending = max(0, newest - read) if end.segment == log.bases[-1] else newest
+    read = tail[2] if tail is not None else end.position if end.segment == log.bases[-1] else 0
+    pending = max(0, files.size(log.path(log.newest)) - read)
     now = Known(end.to_json(), first, seen, tail)
     return PartitionPlan(log.directory, ranges, first, previous, now, pending, notes)
 
@@ -151,6 +151,12 @@ def _tail(log: PartitionLog, end: StreamPosition) -> list[int] | None:
     found = status(log.path(log.newest))
     position = end.position if end.segment == newest else 0
     return [newest, position, found.size] if found.is_settled and found.size > position else None
+
+
+def gone_partition(directory: str, known: Known) -> PartitionPlan:
+    """Of a partition that is not there any more. Its place is kept, and is told once."""
+    now = replace(known, seen=None, is_gone=True)
+    return PartitionPlan(directory, [], known.next, known.next, now, notes=["the partition is not there any more"])
 
 
 def part_known(plan: PartitionPlan, following: LandRange) -> Known:

@@ -367,11 +367,12 @@ class DumpArguments(
         `kafka` (the default): the text of `DumpLogSegments`. `jsonl`: one JSON object per line. `csv`: RFC 4180, exact:
         a cell holds what the file holds, even if a spreadsheet takes it for a formula. `table`: aligned columns,
         human-readable. `arrow`: an Arrow IPC stream. `parquet`: a Parquet file, compressed with zstd. Arrow and Parquet
-        have the columns and values of JSON lines: `offset` and `timestamp` are int64, `key` and `value` are binary,
-        `headers` are lists of (key, value), and `control`, `decodedKey` and `decodedValue` are JSON text. They hold the
-        rows of logs only, go to a file or a pipe, and need pyarrow (`pip install pyarrow`). See `OUTPUT
-        FORMATS`. Some options of the Java tool only make sense for its text (decoder classes, --skip-record-metadata,
-        those for indexes). With another output they are a usage error.
+        have the columns of JSON lines: `offset` is int64, `timestamp` is a timestamp in milliseconds (UTC),
+        `timestampType` is -1 (none), 0 (CreateTime) or 1 (LogAppendTime), `key` and `value` are binary, `headers` are
+        lists of (key, value), and `control`, `decodedKey` and `decodedValue` are JSON text. They hold the rows of logs
+        only, go to a file or a pipe, and need pyarrow (`pip install pyarrow`). See `OUTPUT FORMATS`. Some options of
+        the Java tool only make sense for its text (decoder classes, --skip-record-metadata, those for indexes). With
+        another output they are a usage error.
         """,
         ["kafka", "jsonl", "csv", "table", "arrow", "parquet"],
     )

@@ -170,6 +170,7 @@ class SchemaArguments(Arguments):
         bucket that holds it. Values are decoded with them, and keys that name a schema. See `VALUES BY A SCHEMA` in
         kdump(1).
         """,
+        type=PATH,
     )
 
 

@@ -66,6 +66,10 @@ def _words(directory: str, fates: list[SegmentFate], now: int) -> str:
     size = sum(fate.segment.size for fate in fates)
     freed = sum(fate.segment.size for fate in going)
     words = f"{directory}: {len(going)} of {counted(len(fates), 'segment')} would go"
+    if (remote_end := fates[0].retention.remote_end) is not None:
+        held = f"up to offset {remote_end}" if remote_end >= 0 else "nothing"
+        words = f"{directory}: the topic is tiered, the limits are local ones, and remote storage holds {held}: "
+        words += f"{len(going)} of {counted(len(fates), 'local segment')} would go"
     if not going:
         age = now - fates[0].segment.largest_timestamp
         when = f"{span_text(age)} old" if age >= 0 else f"{span_text(-age)} in the future"

@@ -35,6 +35,7 @@ from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.compaction import CompactedPartition, CompactionSizes, compaction_answer
 from kdump.stats.whatif.retention import SegmentFate, retention_answer
 from kdump.tasks.logs import LogFile
+from kdump.verify.partition import end_offset_of
 from kdump.verify.partitionentries import Partition, PartitionEntries
 from kdump.verify.table import read_rows
 
@@ -115,8 +116,15 @@ class WhatIfRun:
                 except KdumpError as error:
                     self._on_error(error.located(log.context.file))
             retained = [segment for _, segment in segments]
+            log_end = None if retention.remote_end is None else end_offset_of([log.path for log in partition.logs])
             reasons = (
-                deleted_segments(retained, retention, now=now, log_start_offset=_log_start_offset(partition))
+                deleted_segments(
+                    retained,
+                    retention,
+                    now=now,
+                    log_start_offset=_log_start_offset(partition),
+                    log_end_offset=log_end,
+                )
                 if times is None
                 else times.deleted_segments(retained, retention, now=now)
             )
