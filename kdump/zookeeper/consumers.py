@@ -20,7 +20,7 @@ _MOST_STREAMS: Final = 10_000
 """Of a consumer; one that says more is no consumer of Kafka, and nothing is said of its group."""
 
 
-class _Group(NamedTuple):
+class _GroupOffsets(NamedTuple):
     """A group: its live consumers as rows by their ids, and owners by partition of each topic."""
 
     consumers: dict[str, dict[str, Any]]
@@ -29,7 +29,7 @@ class _Group(NamedTuple):
 
 def owner_findings(tree: ZNodeTree, path: str) -> Iterator[Finding]:
     """Owners that are no live consumers, and owners that the rule does not choose; ``path``: of the server."""
-    groups: dict[tuple[str, str], _Group] = defaultdict(lambda: _Group({}, defaultdict(dict)))
+    groups: dict[tuple[str, str], _GroupOffsets] = defaultdict(lambda: _GroupOffsets({}, defaultdict(dict)))
     for row in kafka_rows(tree, "consumer", show_secrets=False):
         groups[row["root"], row["group"]].consumers[row["id"]] = row
     for row in kafka_rows(tree, "owner", show_secrets=False):
@@ -77,7 +77,7 @@ def chosen_owners(threads: Sequence[str], partitions: Sequence[int | str]) -> di
     return owners
 
 
-def _dead(group: _Group) -> Iterator[tuple[str, list[str]]]:
+def _dead(group: _GroupOffsets) -> Iterator[tuple[str, list[str]]]:
     """The owners that are no live consumers, with what they own."""
     found: dict[str, list[str]] = defaultdict(list)
     for topic, owners in group.owners.items():
@@ -87,7 +87,7 @@ def _dead(group: _Group) -> Iterator[tuple[str, list[str]]]:
     yield from found.items()
 
 
-def _threads(group: _Group, topic: str, topics: Iterable[str]) -> list[str]:
+def _threads(group: _GroupOffsets, topic: str, topics: Iterable[str]) -> list[str]:
     """The threads of the live consumers that consume a topic, sorted; none where a pattern cannot be told."""
     threads = []
     for consumer, row in group.consumers.items():

@@ -190,7 +190,7 @@ def findings(logdir: Path) -> list[tuple[str, str]]:
 
 
 def test_what_a_start_after_compaction_brings_back() -> None:
-    """Issue 4420 of Confluent's registry, as it happened: the last state says so."""
+    """What Confluent's registry did (its number 4420), as it happened: the last state says so."""
     assert findings(schema_cases() / "logdir") == [
         (
             "00000000000000000047.log",
