@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from kdump.inputs import Input
 
-PATH: Final = click.Path()
+PATH: Final = click.Path(readable=False)
+"""It is read where it is used: a path that cannot be read is no error of usage."""
 _PLACES: Final = "a segment, a partition directory or a log directory; log.dirs in server.properties names those"
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.cli.options.declaring import PATH
 from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
 from kdump.reading.selection import Range
 from kdump.reading.timerange import ClockRange
@@ -146,3 +149,9 @@ def test_headers() -> None:
     assert not converted(HeaderParam(), "k=").accepts(((b"k", None),)), "a null value has nothing to be found in"
     with pytest.raises(click.BadParameter, match="no regular expression"):
         converted(HeaderParam(), "k=(")
+
+
+def test_a_path_that_cannot_be_read_is_no_error_of_usage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It ends with 3, by the one who reads it; to click it would be 2."""
+    monkeypatch.setattr(os, "access", lambda *asked, **named: False)
+    assert PATH.convert(str(tmp_path), None, None) == str(tmp_path)
