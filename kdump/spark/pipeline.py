@@ -10,7 +10,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kdump.codes import KdumpError
+from kdump.codes import Codes, KdumpError
+from kdump.log.names import is_uri
+from kdump.log.partition import log_directory_above
+from kdump.repair.refusals import is_below
 from kdump.spark.pipelineoptions import FORMATS, ISOLATIONS, PipelineOptions, PipelineRun
 from kdump.spark.sessions import session, where, why_not
 from kdump.system.units import counted
@@ -41,10 +44,23 @@ def run(
     from kdump.spark.lake import Lake
 
     options = options or PipelineOptions()
-    sources = [source] if isinstance(source, str | os.PathLike) else list(source)
-    lake = Lake(os.fspath(target))
+    sources = [os.fspath(one) for one in ([source] if isinstance(source, str | os.PathLike) else source)]
+    target = os.fspath(target)
+    _refuse_logs(sources, target)
+    lake = Lake(target)
     with lake.locked(LOCK):
-        return Pipeline(spark, [os.fspath(one) for one in sources], os.fspath(target), lake, options).run()
+        return Pipeline(spark, sources, target, lake, options).run()
+
+
+def _refuse_logs(sources: Sequence[str], target: str) -> None:
+    """Raises KdumpError UNWRITABLE for a TARGET among logs: a broker does not start with tables there."""
+    if is_uri(target):
+        return
+    above = log_directory_above(target)
+    if above is None:
+        above = next((one for one in sources if not is_uri(one) and is_below(target, one)), None)
+    if above is not None:
+        raise KdumpError(Codes.UNWRITABLE, f"{above} holds logs; give a directory outside of it", path=target)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -524,9 +524,21 @@ def test_the_command(spark: SparkSession, logs: Path, lake: Path, capsys: pytest
     told = capsys.readouterr()
     assert told.out.startswith("batch 3: 0 records landed of 1 partition with news")
     assert "no such file or directory" in told.err
-    (logs / "file").write_bytes(b"")
-    assert main([str(logs), str(logs / "file")]) == 3
-    assert str(logs / "file") in capsys.readouterr().err
+    file = lake.parent / "file"
+    file.write_bytes(b"")
+    assert main([str(logs), str(file)]) == 3
+    assert str(file) in capsys.readouterr().err
+
+
+def test_tables_are_not_written_among_logs(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
+    append(logs / "t-0", 0, batches(0, 1))
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "meta.properties").touch()
+    for target in (logs, logs / "t-0" / "lake", other / "lake"):
+        with pytest.raises(KdumpError, match="holds logs; give a directory outside of it"):
+            run(spark, logs / "t-0" if target != logs else logs, target)
+    assert [one.name for one in (*logs.iterdir(), *other.iterdir())] == ["t-0", "meta.properties"]
 
 
 def test_the_example(
