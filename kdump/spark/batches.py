@@ -34,12 +34,13 @@ from kdump.log.context import as_text
 from kdump.log.names import parse_partition_directory
 from kdump.spark.lake import Lake
 from kdump.spark.landing import COUNTS, LANDED, OPEN_BATCH, Checked, Landed, Landing, LandRange, LandTask, prefix_of
-from kdump.spark.landplan import PLANS, Known, PartitionPlan, gone_partition, part_known, plan_partition, seen_files
+from kdump.spark.landplan import PLANS, Known, LandingPlan, gone_partition, part_known, plan_partition, seen_files
 from kdump.spark.partitions import PartitionLog, list_partitions
 from kdump.spark.pipelineoptions import FORMATS, ISOLATIONS, PipelineOptions, PipelineRun
 from kdump.spark.readfindings import FindingTask
 from kdump.spark.sessions import translated_errors
 from kdump.spark.tasks import on_spark
+from kdump.system.paths import absolute_path
 from kdump.tasks.logs import OPEN_COST, TASK_BYTES, Wanted, packed
 from kdump.tasks.work import Work, Workplace
 from kdump.verify.readings import Group
@@ -82,7 +83,7 @@ RUN_SCHEMA: Final = pa.schema(
 
 
 @dataclass(slots=True)
-class _State:
+class _RunState:
     """The checkpoint: the last batch that is complete, and what has landed of each partition by its directory."""
 
     target: str
@@ -91,7 +92,7 @@ class _State:
     partitions: dict[str, Known] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: bytes) -> _State:
+    def of(cls, data: bytes) -> _RunState:
         value = json.loads(data)
         known = {directory: Known(**each) for directory, each in value.pop("partitions").items()}
         return cls(**value, partitions=known)
@@ -104,7 +105,7 @@ class _State:
 class _Account:
     """A partition in a batch: its part of the plan, and what became of it."""
 
-    plan: PartitionPlan
+    plan: LandingPlan
     ranges: list[LandRange]
     known: Known | None
     first: int
@@ -159,7 +160,7 @@ class Pipeline:
         self._spark = spark
         self._given = sources
         self._paths = [files.strip_credentials(path) for path in sources]
-        self._target = target if "://" in target else os.path.abspath(target)
+        self._target = target if "://" in target else absolute_path(target)
         self._lake = lake
         self._options = options
         self._run = secrets.token_hex(4)
@@ -195,17 +196,17 @@ class Pipeline:
             errors += (plan.error for plan in plans if plan.error is not None)
             return PipelineRun(rows, [*errors, *unreadable.values()])
 
-    def _begun(self) -> _State:
+    def _begun(self) -> _RunState:
         """The checkpoint, after what another run left unfinished was finished or removed."""
         data = self._lake.read(_STATE)
-        state = _State(secrets.token_hex(8), 0, self._options.lasting) if data is None else _State.of(data)
+        state = _RunState(secrets.token_hex(8), 0, self._options.lasting) if data is None else _RunState.of(data)
         if state.options != self._options.lasting:
             raise ValueError(f"{self._lake.shown} was begun with other options: {json.dumps(state.options)}")
         self._state = state
         staged = self._lake.read(_STAGED)
         if staged is not None:
             # It may even be complete, with files that are still to be removed.
-            self._finish(_State.of(staged))
+            self._finish(_RunState.of(staged))
         elif self._lake.read(OPEN_BATCH) is not None:
             self._discard()
         return self._state
@@ -222,7 +223,7 @@ class Pipeline:
 
     def _planned(
         self, unreadable: Collection[str]
-    ) -> tuple[list[str], dict[str, PartitionLog], int, list[PartitionPlan]]:
+    ) -> tuple[list[str], dict[str, PartitionLog], int, list[LandingPlan]]:
         """What of SOURCE cannot be listed, all partitions, how many have no news, and the plans of the others."""
         errors: list[KdumpError] = []
         for path in self._given:
@@ -240,7 +241,7 @@ class Pipeline:
         items = [item for item in news if item[0].directory not in unreadable]
         tasks = [items[start : start + _PLANS_A_TASK] for start in range(0, len(items), _PLANS_A_TASK)]
         function = partial(plan_partition, only_committed=self._options.isolation == ISOLATIONS[1])
-        plans: list[PartitionPlan] = list(
+        plans: list[LandingPlan] = list(
             on_spark(self._spark, tasks, Work(function, PLANS.pack, PLANS.unpack, self._place()))
         )
         gone = [gone_partition(name, known[name]) for name in sorted(known.keys() - logs) if not known[name].is_gone]
@@ -318,7 +319,7 @@ class Pipeline:
         self._finish(after)
         return row
 
-    def _finish(self, after: _State) -> None:
+    def _finish(self, after: _RunState) -> None:
         """The batch has landed, except for the rows of a table."""
         staged: list[str] = []
         if self._is_table:
@@ -378,7 +379,7 @@ class _SizedGroup(NamedTuple):
     size: int
 
 
-def _batches(plans: Sequence[PartitionPlan], most: int, *, cuts: bool) -> Iterator[list[_Account]]:
+def _batches(plans: Sequence[LandingPlan], most: int, *, cuts: bool) -> Iterator[list[_Account]]:
     """The plans in batches of ``most`` bytes or a little more. No log is cut, and a partition only with ``cuts``."""
     accounts: list[_Account] = []
     room = most

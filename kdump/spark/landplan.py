@@ -42,7 +42,7 @@ class Known:
         return asdict(self)
 
 
-class PartitionPlan(NamedTuple):
+class LandingPlan(NamedTuple):
     """What is new in a partition.
 
     ``first``: the offset at which its account begins; ``previous``: the one at which the last account ended, None
@@ -60,7 +60,7 @@ class PartitionPlan(NamedTuple):
     error: str | None = None
 
 
-PLANS: Final = PlainData((PartitionPlan, LandRange, Known))
+PLANS: Final = PlainData((LandingPlan, LandRange, Known))
 
 
 def seen_files(log: PartitionLog) -> list[int] | None:
@@ -72,16 +72,16 @@ def seen_files(log: PartitionLog) -> list[int] | None:
     return [len(log.bases), log.bases[0], log.bases[-1], *(int(value) for value in asdict(found).values())]
 
 
-def plan_partition(item: tuple[PartitionLog, Known | None], *, only_committed: bool) -> Iterator[PartitionPlan]:
+def plan_partition(item: tuple[PartitionLog, Known | None], *, only_committed: bool) -> Iterator[LandingPlan]:
     """The plan of one partition, in any process. Its files are read from near the known place on."""
     log, known = item
     try:
         yield _planned(log, known, only_committed=only_committed)
     except KdumpError as error:
-        yield PartitionPlan(log.directory, [], error=str(error))
+        yield LandingPlan(log.directory, [], error=str(error))
 
 
-def _planned(log: PartitionLog, known: Known | None, *, only_committed: bool) -> PartitionPlan:
+def _planned(log: PartitionLog, known: Known | None, *, only_committed: bool) -> LandingPlan:
     notes: list[str] = []
     tracker = StreamTracker(notes.append)
     seen = seen_files(log)
@@ -133,7 +133,7 @@ def _planned(log: PartitionLog, known: Known | None, *, only_committed: bool) ->
     read = tail[2] if tail is not None else end.position if end.segment == log.bases[-1] else 0
     pending = max(0, files.size(log.path(log.newest)) - read)
     now = Known(end.to_json(), first, seen, tail)
-    return PartitionPlan(log.directory, ranges, first, previous, now, pending, notes)
+    return LandingPlan(log.directory, ranges, first, previous, now, pending, notes)
 
 
 def _number(log: PartitionLog, place: StreamPosition) -> int:
@@ -153,13 +153,13 @@ def _tail(log: PartitionLog, end: StreamPosition) -> list[int] | None:
     return [newest, position, found.size] if found.is_settled and found.size > position else None
 
 
-def gone_partition(directory: str, known: Known) -> PartitionPlan:
+def gone_partition(directory: str, known: Known) -> LandingPlan:
     """Of a partition that is not there any more. Its place is kept, and is told once."""
     now = replace(known, seen=None, is_gone=True)
-    return PartitionPlan(directory, [], known.next, known.next, now, notes=["the partition is not there any more"])
+    return LandingPlan(directory, [], known.next, known.next, now, notes=["the partition is not there any more"])
 
 
-def part_known(plan: PartitionPlan, following: LandRange) -> Known:
+def part_known(plan: LandingPlan, following: LandRange) -> Known:
     """What is known when all ranges before ``following`` have landed, which is a whole log."""
     assert plan.known is not None, "a partition with ranges can be read"
     topic_id = plan.known.place.get("topic_id")
