@@ -19,6 +19,7 @@ from kdump.format.batch import (
     LENGTH_OFFSET,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
+    MAX_INT32,
     MIN_ENTRY_LENGTH,
     is_read_as_batch,
     parse_header,
@@ -71,14 +72,20 @@ class Chunk:
         """(start, end) in ``data`` of entries ``first`` to ``last`` (exclusive), which lie side by side."""
         return pairwise(self.bounds(first, last))
 
-    def declared_records(self) -> int:
-        """How many records the headers of the batches declare. A message counts as one."""
-        return sum(
-            max(0, parse_header(self.data, start).record_count)
-            if is_read_as_batch(self.data[start + MAGIC_OFFSET]) and len(self.data) - start >= HEADER_SIZE
-            else 1
-            for start in self.starts
-        )
+    def declared_records(self, enough: int = MAX_INT32) -> int:
+        """How many records the headers of the batches declare, counted until they are ``enough``.
+
+        A message counts as one.
+        """
+        count = 0
+        for start in self.starts:
+            if is_read_as_batch(self.data[start + MAGIC_OFFSET]) and len(self.data) - start >= HEADER_SIZE:
+                count += max(0, parse_header(self.data, start).record_count)
+            else:
+                count += 1
+            if count >= enough:
+                break
+        return count
 
 
 class Walk:
@@ -139,6 +146,8 @@ class Walk:
                     self.bad_length = _LENGTH.unpack_from(buffer, position + self._length_offset)[0]
                 return
             rest = buffer[position:filled]
+            if needed > len(rest):
+                self._source.expects(self.position, needed)
             if needed > len(buffer) and 2 * len(rest) > len(buffer):
                 if self._source.is_hollow(self.position, base + filled):
                     self.end = self._source.size or self.end

@@ -250,13 +250,12 @@ class LogView(Generic[RowT, RowsT]):
         """The rows of a chunk are made as columns, as the run decides."""
         path = self._options.path
         if path is DecodePath.AUTO:
+            shown = self._shown_rows
             is_joint = self._joint is not None and self._joint.are_coming
-            if is_joint and self._shown_rows.is_decided:
-                return self._columns is not None
-            rows = chunk.declared_records() if self._with_records else len(chunk.starts)
-            if not self._shown_rows.are_columns(
-                rows, chunk.end - chunk.starts[0], self._source.size, is_joint=is_joint
-            ):
+            rows = len(chunk.starts)
+            if self._with_records:
+                rows = chunk.declared_records(policy.SHOWN_IN_CHUNK) if shown.is_decided else chunk.declared_records()
+            if not shown.are_columns(rows, chunk.end - chunk.starts[0], self._source.size, is_joint=is_joint):
                 return False
         return path is not DecodePath.SCALAR and self._columns is not None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -72,24 +73,51 @@ class IndexedLog:
         self.size = size
         self.is_legacy = is_legacy
         self.next_base = next_base
-        self.position = np.ascontiguousarray(batches.position, np.int64)
-        self.end = np.ascontiguousarray(batches.end, np.int64)
-        self.last = np.ascontiguousarray(batches.last_offset, np.int64)
-        self.max_timestamp = np.ascontiguousarray(batches.max_timestamp, np.int64)
-        # Where only the last offset of a batch is known, its offsets lie between that and the batch before.
-        self.first = np.where(batches.base_offset == UNKNOWN_OFFSET, self.last, batches.base_offset)
         self.has_gaps = bool(gaps)
-        extents = np.array(gaps, np.int64).reshape(-1, 2)
-        self._gap_start, self._gap_end = extents[:, 0], extents[:, 1]
-        self._by_last = np.argsort(self.last, kind="stable")
-        # The last offset of the batch before each.
-        first = max(base_offset - 1, UNKNOWN_OFFSET)
-        self.before = np.concatenate((np.array([first], np.int64), self.last[:-1]))[: self.last.size]
+        self._gaps = gaps
+        # Columns are made when they are asked for: there may be millions of batches.
+        self._batches = batches
 
     @classmethod
     def empty(cls, base_offset: int) -> IndexedLog:
         """A log without batches."""
         return cls(base_offset, 0, _NoBatches())
+
+    @cached_property
+    def position(self) -> Column:
+        """Where each batch begins in the file."""
+        return np.ascontiguousarray(self._batches.position, np.int64)
+
+    @cached_property
+    def end(self) -> Column:
+        """Where each batch ends in the file."""
+        return np.ascontiguousarray(self._batches.end, np.int64)
+
+    @cached_property
+    def last(self) -> Column:
+        """The last offset of each batch."""
+        return np.ascontiguousarray(self._batches.last_offset, np.int64)
+
+    @cached_property
+    def max_timestamp(self) -> Column:
+        """The largest timestamp of each batch (ms)."""
+        return np.ascontiguousarray(self._batches.max_timestamp, np.int64)
+
+    @cached_property
+    def first(self) -> Column:
+        """The first offset of each batch; the last one where no other is known."""
+        base = self._batches.base_offset
+        return np.where(base == UNKNOWN_OFFSET, self.last, base)
+
+    @cached_property
+    def before(self) -> Column:
+        """The last offset of the batch before each."""
+        first = max(self.base_offset - 1, UNKNOWN_OFFSET)
+        return np.concatenate((np.array([first], np.int64), self.last[:-1]))[: self.last.size]
+
+    @cached_property
+    def _by_last(self) -> NDArray[np.intp]:
+        return np.argsort(self.last, kind="stable")
 
     @property
     def end_offset(self) -> int:
@@ -125,5 +153,6 @@ class IndexedLog:
         """Whether each position lies in a gap."""
         if not self.has_gaps:
             return np.zeros(position.size, np.bool_)
-        number = np.searchsorted(self._gap_start, position, side="right") - 1
-        return np.asarray((number >= 0) & (position < self._gap_end[number]))
+        start, end = np.array(self._gaps, np.int64).T
+        number = np.searchsorted(start, position, side="right") - 1
+        return np.asarray((number >= 0) & (position < end[number]))

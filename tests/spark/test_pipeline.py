@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
+import sys
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from kdump.codes import KdumpError
 from kdump.spark.sessions import why_not
 from kdump.testing import flip_bit, marker, write_segment
+from tests.harness import ROOT
 from tests.harness.arrowrows import dumped, mapped
 from tests.harness.batches import message, plain_rows, v2_batch
 from tests.harness.captures import FIXTURES, Captures
@@ -25,7 +28,8 @@ if (_missing := why_not()) is not None:
 
 import pyarrow.dataset as ds
 
-from kdump.spark import pipeline
+from kdump import __version__
+from kdump.spark import batches as batches_module
 from kdump.spark.lake import Lake
 from kdump.spark.landing import COUNTS, OPEN_BATCH
 from kdump.spark.pipeline import PipelineOptions, PipelineRun, main, run
@@ -137,7 +141,7 @@ def test_fixtures_by_topic_and_date(land: Land, lake: Path, spark: SparkSession)
     assert by_topic == {topic: sum(row["topic"] == topic for row in wanted) for topic in by_topic}
     assert found.where("decodedKey is not null").count() == by_topic["__consumer_offsets"]
     (row,) = spark.read.parquet(str(lake / "runs")).collect()
-    assert (row["landed"], row["batch"], row["kdump"]) == (done.landed, 1, pipeline.__version__)
+    assert (row["landed"], row["batch"], row["kdump"]) == (done.landed, 1, __version__)
     assert len(row["partitions"]) == len(list(SEGMENTS.glob("*-0")))
 
 
@@ -296,6 +300,7 @@ def test_partitions_that_go_and_come_back(land: Land, logs: Path, lake: Path) ->
     (logs / "t-0").rename(logs / "t-0-delete")
     done = land()
     assert done.rows[0]["partitions"][0]["notes"] == ["the partition is not there any more"]
+    assert not land().rows[0]["partitions"]
     (logs / "t-0-delete").rename(logs / "t-0")
     append(logs / "t-0", 0, batches(4, 6))
     assert account(land()) == {"from": 4, "to": 6, "landed": 2}
@@ -388,7 +393,7 @@ def test_what_a_killed_run_left_is_replaced(
 
     for name in ("_finish", "_write_run"):
         with monkeypatch.context() as patch:
-            patch.setattr(pipeline._Pipeline, name, killed)
+            patch.setattr(batches_module.Pipeline, name, killed)
             with pytest.raises(KilledError):
                 land()
         # What it wrote is there, and is not known.
@@ -423,7 +428,7 @@ def test_a_file_that_changes_while_it_is_read(
 ) -> None:
     append(logs / "t-0", 0, batches(0, 10))
     append(logs / "t-0", 10, batches(10, 20))
-    planned = pipeline._Pipeline._planned
+    planned = batches_module.Pipeline._planned
     changes = iter([v2_batch(plain_rows(2)[1:], base_offset=0, last_offset_delta=9)])
 
     def changed(self: Any, unreadable: Any) -> Any:
@@ -432,7 +437,7 @@ def test_a_file_that_changes_while_it_is_read(
             (logs / "t-0" / f"{0:020}.log").write_bytes(data)
         return found
 
-    monkeypatch.setattr(pipeline._Pipeline, "_planned", changed)
+    monkeypatch.setattr(batches_module.Pipeline, "_planned", changed)
     assert account(land()) == {"to": 20, "landed": 11, "missing": 9}
     assert len(offsets(lake)) == 11
 
@@ -520,6 +525,20 @@ def test_the_command(spark: SparkSession, logs: Path, lake: Path, capsys: pytest
     (logs / "file").write_bytes(b"")
     assert main([str(logs), str(logs / "file")]) == 3
     assert str(logs / "file") in capsys.readouterr().err
+
+
+def test_the_example(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["pipeline.py", str(SEGMENTS), str(lake)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / "examples" / "pipeline.py"), run_name="__main__")
+    assert ended.value.code == 0
+    told = capsys.readouterr().out
+    committed = [row for row in expected(SEGMENTS) if row["txnState"] in ("committed", None)]
+    assert f"batch 1: {len(table(lake, 'records'))} records landed, 19 offsets in quarantine" in told
+    assert 0 < len(table(lake, "records")) <= len(committed)
+    assert "damaged-crc" in told
 
 
 @pytest.mark.parametrize(

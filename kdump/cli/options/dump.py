@@ -13,6 +13,7 @@ from kdump.cli.options.declaring import PATH, OptionGroup, argument, either, opt
 from kdump.cli.options.shared import (
     ColorArguments,
     EngineArguments,
+    FrameArguments,
     LimitArguments,
     LogArguments,
     SchemaArguments,
@@ -94,6 +95,7 @@ class DumpArguments(
     TierArguments,
     TopicArguments,
     LogArguments,
+    FrameArguments,
     TimeArguments,
     ColorArguments,
     EngineArguments,
@@ -226,16 +228,6 @@ class DumpArguments(
         In directories, also dump the files beside the *.log* files: first indexes and snapshots by offset, then
         checkpoints.
         """,
-    )
-    frame: str | None = option(
-        OptionGroup.READ,
-        "--frame",
-        f"The files are saved requests of {log_titles()} of this kind, or responses to them.",
-        f"""
-        The files are requests of {log_titles()} that somebody saved, or responses to them, with their length field.
-        Several may lie one after the other. See `SAVED REQUESTS AND RESPONSES`.
-        """,
-        type=("fetch", "multifetch", "produce", "multiproduce", "offsets"),
     )
     offsets: Range | None = option(
         OptionGroup.CHOICE,
