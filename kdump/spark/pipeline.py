@@ -58,11 +58,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         columns = tuple(name for name in given.partition_by.split(",") if name != "none")
         options = PipelineOptions(
             given.format, columns, given.decode, given.key_decoder, given.value_decoder, given.isolation, given.fail_on,
-            given.batch_bytes,
+            given.batch_bytes, given.schemas,
         )  # fmt: skip
         conf = dict(pair.split("=", 1) for pair in given.conf)
     except ValueError as error:
         parser.error(str(error))
+    except KdumpError as error:
+        print(f"kdump: {error}", file=sys.stderr)
+        return 3
     sources, target = given.paths[:-1], given.paths[-1]
     if not sources:
         parser.error("SOURCE and TARGET are needed")
@@ -111,6 +114,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("--decode", choices=["auto"], help="add decoded contents of internal topics")
     parser.add_argument("--key-decoder", metavar="NAME", help="decode keys, as kdump dump does")
     parser.add_argument("--value-decoder", metavar="NAME", help="decode values")
+    parser.add_argument("--schemas", metavar="PATH", help="decode values by the schemas of a registry: _schemas-0")
     parser.add_argument("--isolation", choices=ISOLATIONS, default=ISOLATIONS[0], help="(%(default)s)")
     parser.add_argument(
         "--fail-on",

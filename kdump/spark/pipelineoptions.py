@@ -23,12 +23,14 @@ class PipelineOptions:
         partition_by: columns that are directories: topic, partition, date.
         decode: ``auto`` adds columns with decoded contents of internal topics.
         key_decoder: of keys; ``value_decoder``: of values. As in ``kdump dump``.
+        schemas: where a schema registry keeps its schemas: values are decoded by them.
         isolation: read_uncommitted or read_committed.
         fail_on: ``error`` lands nothing of a partition with damage; ``never`` lands what can be read.
         batch_bytes: of logs; None: 8 GiB for each core.
 
     Raises:
         ValueError: a value that cannot be.
+        KdumpError: the schemas cannot be read.
     """
 
     format: str = "parquet"
@@ -39,6 +41,7 @@ class PipelineOptions:
     isolation: str = "read_uncommitted"
     fail_on: str = "never"
     batch_bytes: int | None = None
+    schemas: str | None = None
 
     def __post_init__(self) -> None:
         for name, value, known in (
@@ -58,13 +61,20 @@ class PipelineOptions:
         """See ``options.parse_options``."""
         from kdump.spark.options import parse_options  # needs pyarrow
 
-        given = {"decode": self.decode, "keyDecoder": self.key_decoder, "valueDecoder": self.value_decoder}
-        return parse_options({"path": ".", **{name: value for name, value in given.items() if value}}).decoding
+        given = {
+            "decode": self.decode,
+            "keyDecoder": self.key_decoder,
+            "valueDecoder": self.value_decoder,
+            "schemas": self.schemas,
+        }
+        found = parse_options({"path": ".", **{name: value for name, value in given.items() if value}}).decoding
+        # Schemas that lie here are not those of what will be read.
+        return found if self.schemas else found._replace(schemas=None)
 
     @property
     def lasting(self) -> dict[str, Any]:
         """What must stay the same, as the checkpoint has it."""
-        changing = ("fail_on", "batch_bytes")
+        changing = ("fail_on", "batch_bytes", *(() if self.schemas else ("schemas",)))
         return {name: value for name, value in json.loads(json.dumps(asdict(self))).items() if name not in changing}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 import shutil
@@ -22,6 +23,7 @@ from tests.harness.batches import message, plain_rows, v2_batch
 from tests.harness.captures import FIXTURES, Captures
 from tests.harness.growing import append, batches
 from tests.harness.s3server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.harness.schemas import schema_cases
 
 if (_missing := why_not()) is not None:
     pytest.skip(_missing, allow_module_level=True)
@@ -561,3 +563,17 @@ def test_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         main(words)
     assert ended.value.code == 2
     assert "usage:" in capsys.readouterr().err
+
+
+def test_values_by_a_schema(logs: Path, lake: Path, land: Land, capsys: pytest.CaptureFixture[str]) -> None:
+    logdir = schema_cases() / "logdir"
+    shutil.copytree(logdir / "orders-0", logs / "orders-0")
+    land(schemas=str(logdir / "_schemas-0"))
+    shown = {row["offset"]: json.loads(row["decodedValue"]) for row in table(lake, "records") if row["value"]}
+    assert shown[0]["data"]["customer"] == "Zo\u00eb"
+    assert len(shown) > 5
+    # A later run lands by the same schemas, or not at all.
+    with pytest.raises(ValueError, match="schemas"):
+        land()
+    assert main(["--schemas", "nowhere", str(logs), str(lake)]) == 3
+    assert "nowhere: no such file or directory" in capsys.readouterr().err
