@@ -34,7 +34,7 @@ newest = max(batch.max_timestamp or 0 for batch in kdump.scan(partition, on_dama
 end = datetime.fromtimestamp(newest // 1000 + 1, UTC)
 hour = kdump.scan(partition, time=(end - timedelta(hours=1), end), on_damage="skip").to_polars()
 print(
-    hour.with_columns(pl.from_epoch("timestamp", time_unit="ms").dt.truncate("1m").alias("minute"))
+    hour.with_columns(pl.col("timestamp").dt.truncate("1m").alias("minute"))
     .group_by("minute")
     .agg(pl.len().alias("records"), pl.col("valueSize").mean().alias("mean value"))
     .sort("minute")

@@ -121,6 +121,13 @@ class Codes(Enum):
         "under this name. kdump does not read it, and reads the other files. It makes no digest of a sparse log "
         "of which more than 4 GiB are not stored.",
     )
+    OBJECT_CHANGED = Code(
+        "KD012",
+        "object-changed",
+        "the object was replaced while it was read",
+        "The store has another version of the object (its ETag) than when the first part was read, so the parts that "
+        "were read are of two objects, and no finding about it counts. Read it again when nobody writes it.",
+    )
     LEFT_OUT = Code(
         "KD011",
         "left-out",
@@ -152,8 +159,9 @@ class Codes(Enum):
     HEADER_CUT = Code(
         "KD103",
         "header-cut",
-        "the file ends inside a batch header",
-        "The file ends inside the header of an entry. Recovery cuts this header off. Plan with repair.",
+        "the file ends inside the header of an entry",
+        "The header of a batch has 61 bytes, that of a message of magic 0 or 1 has 26 or 34; the file ends inside it. "
+        "Recovery cuts this header off. Plan with repair.",
     )
     TRAILING_BYTES = Code(
         "KD104",
@@ -866,6 +874,23 @@ class Codes(Enum):
         Severity.INFO,
     )
 
+    ZOOKEEPER_OWNER = Code(
+        "KD481",
+        "zookeeper-owner",
+        "the owner of a partition is no live consumer",
+        "A node below owners names a consumer that is not below ids: its session ended and the node stayed, or the "
+        "group was about to rebalance. Nobody reads the partition until a rebalance succeeds.",
+        Severity.WARNING,
+    )
+    ZOOKEEPER_ASSIGNMENT = Code(
+        "KD482",
+        "zookeeper-assignment",
+        "the owners of partitions are not those of the rule",
+        "Each consumer of a group takes its share of the sorted partitions of a topic, by its place among the sorted "
+        "threads. The owners are others: a rebalance was under way, or the consumers have the strategy roundrobin.",
+        Severity.INFO,
+    )
+
     REMOTE_MISSING = Code(
         "KD451",
         "remote-missing",
@@ -1321,7 +1346,9 @@ HOSTILE_CODES: Final = frozenset({Codes.SPECIAL_FILE, Codes.LINK_OUTSIDE, Codes.
 """Of a file that kdump found by itself and does not read, as it may be there to do harm: verify has a finding."""
 REMOTE_CODES: Final = frozenset({Codes.REMOTE_MISSING, Codes.REMOTE_OBJECT, Codes.REMOTE_MANIFEST})
 """Errors of objects of a remote segment that cannot be opened: verify has findings about them."""
-INPUT_CODES: Final = HOSTILE_CODES | {
+FOUND_CODES: Final = HOSTILE_CODES | {Codes.OBJECT_CHANGED}
+"""Errors of a log that cannot be read, or not as one whole: verify has a finding."""
+INPUT_CODES: Final = FOUND_CODES | {
     Codes.MISSING,
     Codes.UNREADABLE,
     Codes.NOT_A_SEGMENT_FILE,

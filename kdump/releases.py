@@ -62,7 +62,7 @@ KAFKA_4_3: Final = Release("4.3", has_txn_schema=False, keeps_batch_at_high_wate
 NEWEST: Final = Release("4.4")
 """Whose output and brokers are meant where nobody says another release."""
 RELEASES: Final[Mapping[str, Release]] = {release.name: release for release in (KAFKA_4_3, NEWEST)}
-DIALECTS: Final = ("0.8.2", "0.10.2", "1.1", "2.8", "3.9", "4.1", *RELEASES)
+DIALECTS: Final = ("0.8.2", "0.10.2", "1.0", "1.1", "2.8", "3.9", "4.1", *RELEASES)
 """The releases whose text of DumpLogSegments kdump knows, see ``dump/dialects/versions.py``."""
 
 

@@ -10,6 +10,8 @@ package that has the name of the question:
 - ``verify``: what is wrong with its logs or its own PATHs, see ``WorldChecks`` and ``WorldPathChecks``
 - ``start``: what a start of its broker would do, see ``WorldStarts``
 - ``count``: what ``stats`` counts in its logs, see ``WorldFigures``
+- ``explain``: the bytes around a position, see ``WorldExplanation``
+- ``times``: what its broker deletes by age, and the offset that it answers for a time, see ``WorldTimes``
 - ``repair``: see ``WorldRepair``
 - ``convert``: its logs as logs of today, see ``WorldConversion``
 - ``topic``: what is wrong with a topic in which its software keeps what it knows, see ``WorldTopicChecks``

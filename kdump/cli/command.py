@@ -12,7 +12,7 @@ import click
 
 from kdump.cli.common import show_log
 from kdump.cli.console import Console
-from kdump.cli.engine import log_bytes
+from kdump.cli.engine import log_totals
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.options.declaring import Helping, Option, OptionGroup
 from kdump.cli.options.shared import (
@@ -56,7 +56,7 @@ class Run(Generic[A]):
             show_traceback=given.traceback,
         )
         self.status = RunStatus(self.console.show_error)
-        self.console.progress.in_all = lambda: log_bytes(given.inputs)
+        self.console.progress.in_all = lambda: log_totals(given.inputs)
         if given.verbose:
             show_log(self.console.note, verbose=True)
         if isinstance(given, ReadingArguments):

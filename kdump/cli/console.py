@@ -56,11 +56,13 @@ class Console:
             click.get_current_context().call_on_close(partial(_wait_for_user, self._pager))
         descriptor = self._pager.stdin.fileno() if self._pager and self._pager.stdin else _STDOUT
         escapes = self.is_terminal and output not in _ESCAPED
-        self.out = BlockWriter(descriptor, at_once=self.is_terminal or at_once, escapes=escapes)
+        is_shown = os.isatty(_STDERR) and (not self.is_terminal or (output in _ESCAPED and self._pager is None))
+        self.progress = ProgressLine(is_shown=is_shown)
+        before = self.progress.clear if self.is_terminal else None
+        self.out = BlockWriter(descriptor, at_once=self.is_terminal or at_once, escapes=escapes, before=before)
         self.errors = BlockWriter(_STDERR)
         self._is_github = output == "github"
         self._show_traceback = show_traceback
-        self.progress = ProgressLine(is_shown=os.isatty(_STDERR) and not self.is_terminal)
 
     def complain(self, line: str) -> None:
         """A line on standard error, after all that was written before it."""

@@ -8,11 +8,11 @@ import click
 
 from kdump.cli.logday import on_day_of_logs
 from kdump.cli.options.convert import KEEP, ConversionArguments
-from kdump.cli.params import ClockRange
 from kdump.convert.conversion import Conversion
 from kdump.format.batch import CODEC_NAMES
 from kdump.inputs import Input
 from kdump.reading.selection import Range
+from kdump.reading.timerange import ClockRange
 from kdump.wire.compression import LEVELS
 
 

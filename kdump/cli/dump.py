@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +17,6 @@ from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine import choose_engine
 from kdump.cli.java_options import JavaOptionsCommand, asked_dialect, decoder
 from kdump.cli.options.dump import DumpArguments
-from kdump.cli.params import ClockRange
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
@@ -29,6 +29,7 @@ from kdump.log.files import strip_credentials
 from kdump.payloads.java import split_commas
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Range, RowBudget
+from kdump.reading.timerange import ClockRange
 from kdump.reading.view import ViewOptions
 from kdump.worlds import world_of_path
 
@@ -52,6 +53,7 @@ _COUNT_ONLY = 1 << 62
         "--output",
         "--fields",
         "--decode",
+        "--schemas",
         "--offset",
         "--time",
         "--key",
@@ -166,7 +168,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
             from kdump.dump.follow import followed
 
             try:
-                for target in followed(given.inputs[0], console.out.flush_and_check_reader):
+                for target in followed(given.inputs[0], partial(_before_wait, console)):
                     dump_one(target)
                     if budget.is_spent:
                         break
@@ -201,6 +203,13 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
     for line in run.finish():
         console.errors.write(os.fsencode(line))
     return run
+
+
+def _before_wait(console: Console, news: str) -> None:
+    """What --follow does before it waits for more; see GrowingFile."""
+    console.out.flush_and_check_reader()
+    if news:
+        console.note(news)
 
 
 def _explain(run: Run[DumpArguments], position: int) -> None:

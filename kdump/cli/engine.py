@@ -19,6 +19,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.inputs import Input, log_paths
 from kdump.log import files
 from kdump.log.lock import is_held
+from kdump.log.names import is_uri
 from kdump.system.units import counted
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 LEAST_FOR_POOL: Final = 64 << 20
 """Bytes of logs. To read fewer, a second process is not worth its start."""
+_LARGEST_LOG: Final = 1 << 31
+"""Bytes of a log that a broker writes (segment.bytes is an int32)."""
 LEAST_FOR_SPARK: Final = 32 << 30
 """Bytes of logs from which on the start of a Spark session takes less than 3 % of the job.
 
@@ -121,7 +124,7 @@ def _choice(given: EngineArguments, inputs: Sequence[Input], only_here: str | No
     may_be_spark = given.engine == "auto" and jobs is None and given.rate is None and not given.idle
     if prints and not may_be_spark:
         return False, 1, "it prints from one process"
-    size = log_bytes(inputs, LEAST_FOR_SPARK if may_be_spark else LEAST_FOR_POOL)
+    size, _ = log_totals(inputs, LEAST_FOR_SPARK if may_be_spark else LEAST_FOR_POOL)
     least = LEAST_FOR_SPARK if prints else LEAST_FOR_POOL
     if size < least:
         return False, 1, f"less than {_shown(least)} of logs"
@@ -141,16 +144,23 @@ def _choice(given: EngineArguments, inputs: Sequence[Input], only_here: str | No
     return missing is None, cores, reason if missing is None else f"{reason}. {missing}"
 
 
-def log_bytes(inputs: Iterable[Input], enough: int = sys.maxsize) -> int:
-    """The bytes on disk of the logs that inputs mean. Nothing more is looked at once they are ``enough``."""
-    total = 0
+def log_totals(inputs: Iterable[Input], enough: int = sys.maxsize) -> tuple[int, int]:
+    """The bytes on disk of the logs that inputs mean, and how many there are.
+
+    Nothing more is looked at once the bytes are ``enough``.
+
+    A store may say any size: of a log no more counts than a broker writes.
+    """
+    total = count = 0
     for log in log_paths(inputs):
+        count += 1
         # What is wrong with it is said when its turn comes.
         with suppress(KdumpError):
-            total += files.allocated(log)
+            size = files.allocated(log)
+            total += min(size, _LARGEST_LOG) if is_uri(log) else size
         if total >= enough:
             break
-    return total
+    return total, count
 
 
 def _shown(size: int) -> str:

@@ -29,26 +29,35 @@ def explain(run: Run[ExplainArguments]) -> None:
     if (given.position is None) == (given.offset is None):
         raise click.UsageError("one of POSITION and --offset says what to explain")
     try:
-        found, position = input_of(given.path), given.position
+        found, position = input_of(given.path, given.world), given.position
         if given.offset is not None:
             found, position = _place(found, given.offset, run.console)
         assert position is not None, "it or the offset is given"
-        show_explanation(run, found, position)
+        show_explanation(run, found, position, given.frame)
     except KdumpError as error:
         run.status.fail(error)
 
 
-def show_explanation(run: Run[ExplainArguments] | Run[DumpArguments], found: Input, position: int) -> None:
-    """Print the explanation of a position. Raises KdumpError where the file cannot be read."""
+def show_explanation(
+    run: Run[ExplainArguments] | Run[DumpArguments], found: Input, position: int, frame: str | None = None
+) -> None:
+    """Print the explanation of a position; ``frame``: as of --frame. Raises KdumpError where it cannot be read."""
     from kdump.explain import report
 
-    if found.world is not None and not isinstance(found, WorldLog):
+    world = found.world
+    if frame is not None:
+        from kdump.cli.frame import WORLD
+
+        world = WORLD
+    elif found.world is not None and not isinstance(found, WorldLog):
         what = f"a file of {found.world.title} is not explained: kdump dump shows it"
         raise KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=found.path)
     with open_source(found.path) as source:
         width, limit = max(80, min(run.console.width, 120)), run.given.max_decompressed_size
-        decoder = _decoder(run.given.schemas, found)
-        explained = report(source, position, limit=limit, width=width, color=run.console.color, decoder=decoder)
+        color, decoder = run.console.color, _decoder(run.given.schemas, found)
+        explained = report(
+            source, position, limit=limit, world=world, frame=frame, width=width, color=color, decoder=decoder
+        )
     run.write(explained.text)
     run.status.add(damaged=explained.is_damaged)
 
@@ -65,6 +74,7 @@ def _decoder(schemas: str | None, found: Input) -> RecordDecoder | None:
 
 def _place(found: Input, offset: int, console: Console) -> tuple[Input, int]:
     """The log and the position of an offset. Raises KdumpError."""
+    from kdump.explain import WorldExplanation
     from kdump.explain.offsets import place_of
 
     def fail(error: KdumpError) -> None:
@@ -72,15 +82,24 @@ def _place(found: Input, offset: int, console: Console) -> tuple[Input, int]:
 
     path = found.path
     if isinstance(found, PathDirectory):
-        folders = [folder.paths for folder in found.partitions(fail) if folder.names]
+        folders = [
+            (world, logs)
+            for folder in found.partitions(fail)
+            for world, logs in ((None, folder.paths), *folder.world_logs.items())
+            if logs
+        ]
         if len(folders) != 1:
             what = "no segment files" if not folders else "several partitions; --offset takes one of them"
             raise KdumpError(Codes.NO_SEGMENTS, what, path=path)
-        segments = folders[0]
-    elif isinstance(found, LogSegment):
-        segments = [path]
+        world, segments = folders[0]
+    elif isinstance(found, LogSegment | WorldLog):
+        world, segments = found.world, [path]
     else:
         raise KdumpError(Codes.NO_SEGMENTS, "is no log, --offset takes a .log or a partition", path=path)
+    if world is not None:
+        explanation: WorldExplanation = world.answer("explain")
+        path, position = explanation.place_of(segments, offset)
+        return resolve(path, world), position
     place = place_of(segments, offset)
     if place.first_offset > offset:
         console.note(f"{place.path}: offset {offset} is not there; the next entry begins with {place.first_offset}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kdump.cli import view_options
 from kdump.cli.command import Run
 from kdump.cli.options.dump import DumpArguments
@@ -14,6 +16,10 @@ from kdump.log.files import strip_credentials
 from kdump.reading.selection import RowBudget
 from kdump.rows.printers import Lines
 from kdump.rows.tables import BATCH
+from kdump.worlds import WORLDS
+
+WORLD: Final = next(world for world in WORLDS if world.log_suffix)
+"""Whose requests they are."""
 
 
 def dump_frames(run: Run[DumpArguments], options: DumpOptions, text: TextOptions | None) -> None:

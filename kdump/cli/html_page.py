@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kdump.cli.report_place import check_report_place
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.system.files import NewFile, publish
 from kdump.verify.summary import SegmentSummary
 
-if TYPE_CHECKING:
-    from kdump.stats.groupfigures import FiguresReport
-    from kdump.stats.grouping import By
-    from kdump.stats.offsettimes import CurveStep
-
-_MOST_FINDINGS: Final = 2000
+_MOST_FINDINGS: Final = 20_000
 _STDOUT: Final = 1
 
 
@@ -25,19 +19,20 @@ class HtmlPage:
 
     Args:
         path: the file, which appears when it is whole, in place of an older report.
-        names: what is read.
+
+    Attributes:
+        segments: of the run.
+        findings: of the run, of very many the first ones.
+        left_out: how many more there are.
 
     Raises:
-        KdumpError: UNREADABLE without plotly, UNWRITABLE where the file cannot be made, or where it would take the
-            place of something else; said before anything is read.
+        KdumpError: UNWRITABLE where the file cannot be made, or where it would take the place of something else; said
+            before anything is read.
     """
 
-    def __init__(self, path: str, names: Sequence[str]) -> None:
-        from kdump.stats.htmlreport import DOCTYPE, why_no_html
+    def __init__(self, path: str) -> None:
+        from kdump.verify.htmlpage import DOCTYPE
 
-        missing = why_no_html()
-        if missing is not None:
-            raise KdumpError(Codes.UNREADABLE, missing)
         self._is_stream = _is_stream(path)
         # The target of a link becomes the report, and the link stays.
         target = path if self._is_stream else os.path.realpath(path)
@@ -47,27 +42,23 @@ class HtmlPage:
         check_report_place(path, DOCTYPE.encode())
         self._path = path
         self._target = target
-        self._names = names
-        self._segments: list[SegmentSummary] = []
-        self._findings: list[Finding] = []
-        self._left_out = 0
+        self.segments: list[SegmentSummary] = []
+        self.findings: list[Finding] = []
+        self.left_out = 0
 
-    def see(self, item: Finding | SegmentSummary) -> None:
-        """Take the next item of the checks."""
-        if isinstance(item, SegmentSummary):
-            self._segments.append(item)
-        elif len(self._findings) < _MOST_FINDINGS:
-            self._findings.append(item)
+    def add_segment(self, summary: SegmentSummary) -> None:
+        """The next segment."""
+        self.segments.append(summary)
+
+    def add_finding(self, finding: Finding) -> None:
+        """The next finding."""
+        if len(self.findings) < _MOST_FINDINGS:
+            self.findings.append(finding)
         else:
-            self._left_out += 1
+            self.left_out += 1
 
-    def write(self, report: FiguresReport, by: By, curves: Mapping[str, Sequence[CurveStep]]) -> None:
+    def write(self, text: str) -> None:
         """Put the file in its place. KdumpError UNWRITABLE when that fails."""
-        from kdump.stats.charts import ReportData
-        from kdump.stats.htmlreport import html_report
-
-        data = ReportData(report.total, curves, self._segments, self._findings, self._left_out)
-        text = html_report(report, by, data, self._names)
         try:
             write_file(self._target, text.encode("utf-8", "replace"), is_stream=self._is_stream)
         except OSError as error:

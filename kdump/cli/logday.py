@@ -7,10 +7,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import click
 
-from kdump.cli.params import ClockRange
 from kdump.inputs import Input, log_paths
 from kdump.log.days import days_of_logs
 from kdump.reading.selection import Range
+from kdump.reading.timerange import ClockRange
 
 
 def on_day_of_logs(times: ClockRange, inputs: Sequence[Input], note: Callable[[str], None]) -> Range:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import re
-import time
-from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from kdump.log.names import parse_partition_directory
 from kdump.reading.selection import HeaderFilter, Range, compiled
+from kdump.reading.timerange import ClockRange, moment, time_range
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_RELATIVE: Final = re.compile(r"-(\d{1,19})([smhdw])")
-_TIME_OF_DAY: Final = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?Z?")
 _LISTEN: Final = re.compile(r"(\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]]+)):(?P<port>\d{1,5})")
-_MILLISECONDS: Final = re.compile(r"-?\d{1,1024}")
 
 
 class OffsetRange(click.ParamType[Range]):
@@ -55,21 +50,6 @@ class FilePosition(click.ParamType[int]):
         return int(str(value).replace(",", ""))
 
 
-class ClockRange(Range):
-    """A range of times of a day that is not known yet: ms after midnight (UTC)."""
-
-    __slots__ = ()
-
-    def on(self, day: date) -> Range:
-        """The range on this day. It ends on the next day where its end is before its beginning."""
-        midnight = _since_1970(datetime(day.year, day.month, day.day, tzinfo=UTC))
-        is_over_night = self.first is not None and self.end is not None and self.end < self.first
-        return Range(
-            None if self.first is None else midnight + self.first,
-            None if self.end is None else midnight + self.end + is_over_night * _UNITS["d"],
-        )
-
-
 class TimeRange(click.ParamType[Range]):
     """``T1..T2``: ms since 1970, ISO 8601 (UTC unless it says otherwise), ``-1h`` (ago; s m h d w) or ``now``.
 
@@ -84,15 +64,11 @@ class TimeRange(click.ParamType[Range]):
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Range:
         """Usage error for anything else."""
-        first, dots, end = str(value).partition("..")
-        if not dots:
-            self.fail(f"'{value}' is not T1..T2 (either may be left out)", param, ctx)
         try:
-            if self._takes_clock and (_TIME_OF_DAY.fullmatch(first) or _TIME_OF_DAY.fullmatch(end)):
-                return _clock_range(first, end)
-            return _noted(Range(_milliseconds(first), _milliseconds(end)), value, ctx)
+            found = time_range(str(value), takes_clock=self._takes_clock)
         except ValueError as error:
             return self.fail(str(error), param, ctx)
+        return found if isinstance(found, ClockRange) else _noted(found, value, ctx)
 
 
 class TimeBound(click.ParamType[str]):
@@ -107,41 +83,6 @@ class TimeBound(click.ParamType[str]):
             self.fail(f"'{text}' is not one time (--time takes T1..T2)", param, ctx)
         TimeRange(takes_clock=True).convert(f"{text}..", param, ctx)
         return text
-
-
-def _clock_range(first: str, end: str) -> Range:
-    """Bounds of which one or both are times of day. Raises ValueError."""
-    clocks = ClockRange(_after_midnight(first), _after_midnight(end))
-    if clocks.first is None and first:
-        begin = _milliseconds(first) or 0
-        found = clocks.on(_day(begin))
-        return Range(begin, found.end)
-    if clocks.end is None and end:
-        stop = _milliseconds(end) or 0
-        return Range(clocks.on(_day(stop)).first, stop)
-    return clocks
-
-
-def _day(milliseconds: int) -> date:
-    try:
-        return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)).date()
-    except OverflowError:
-        raise ValueError(f"{milliseconds} is on no day of a calendar") from None
-
-
-def _after_midnight(text: str) -> int | None:
-    """A time of day in ms after midnight; None for anything else."""
-    if not _TIME_OF_DAY.fullmatch(text):
-        return None
-    clock = text.removesuffix("Z")
-    if clock.startswith("24"):
-        # Python takes it for the next day from 3.14 on.
-        raise ValueError(f"'{text}' is no time of a day")
-    try:
-        moment = datetime.fromisoformat(f"1970-01-01T{'0' * (clock[1] == ':')}{clock}")
-    except ValueError:
-        raise ValueError(f"'{text}' is no time of a day") from None
-    return _since_1970(moment.replace(tzinfo=UTC))
 
 
 def _noted(given: Range, value: object, ctx: click.Context | None) -> Range:
@@ -160,42 +101,12 @@ class Moment(click.ParamType[int]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Usage error for anything else."""
         try:
-            moment = _milliseconds(str(value))
+            found = moment(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
-        if moment is None:
+        if found is None:
             self.fail("the time is empty", param, ctx)
-        return moment
-
-
-def _milliseconds(text: str) -> int | None:
-    if not text:
-        return None
-    if _MILLISECONDS.fullmatch(text):
-        return int(text)
-    if text == "now":
-        return int(time.time() * 1000)
-    if _TIME_OF_DAY.fullmatch(text):
-        day = datetime.now(UTC).date().isoformat()
-        raise ValueError(f"'{text}' has no day: {day}T{text} is today's (UTC)")
-    relative = _RELATIVE.fullmatch(text)
-    if relative is not None:
-        return int(time.time() * 1000) - int(relative[1]) * _UNITS[relative[2]]
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"'{text}' is no time (ms since 1970, ISO 8601, -1h or now)") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return _since_1970(moment)
-
-
-def _since_1970(moment: datetime) -> int:
-    """Milliseconds. Not through a float, which would lose some of far dates."""
-    return (moment - datetime.fromtimestamp(0, UTC)) // _MILLISECOND
-
-
-_MILLISECOND: Final = datetime.resolution * 1000
+        return found
 
 
 class ListenParam(click.ParamType[tuple[str, int]]):

@@ -1,66 +1,85 @@
-"""How far a long run has come, on standard error."""
+"""How far a long run has come: one line on standard error, for the whole run."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Final
 
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+from kdump.log.names import Kind
+from kdump.system.blocks import escaped
+from kdump.system.units import bytes_text, span_text
+from kdump.worlds import world_of_log
 
-_FIRST_AFTER = 1.0
+_FIRST_AFTER: Final = 1.0
 """Seconds before anything is shown."""
+_EACH: Final = 0.2
+"""Seconds between two lines."""
+_STDERR: Final = 2
+_ERASE: Final = b"\r\x1b[K"
+_MOST_FILES: Final = 1 << 20
 
 
 class ProgressLine:
-    """A bar of the bytes done, of the bytes in all. It appears after one second.
+    """A line of the bytes done of the bytes in all, the files, what was found, and the time left.
+
+    It appears after one second, and is erased before anything else is written to the terminal.
 
     Args:
-        is_shown: False: never (standard error is no terminal, or the output goes to the same one).
+        is_shown: False: never (standard error is no terminal, or a long output goes to the same one).
 
     Attributes:
-        in_all: counts the bytes in all, when the bar appears; 0: they are not known.
+        in_all: counts bytes and files in all, when the line appears; 0: they are not known.
+        findings: errors and warnings so far.
     """
 
     def __init__(self, *, is_shown: bool) -> None:
-        self.in_all: Callable[[], int] = lambda: 0
+        self.in_all: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        self.findings = 0
         self._is_shown = is_shown
-        self._began = time.monotonic()
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
-        self._size: int | None = None
+        self._began = self._last = time.monotonic()
+        self._totals: tuple[int, int] | None = None
         self._done = 0
+        self._files: set[int] = set()
+        self._is_there = False
 
     def show(self, what: str, done: int) -> None:
         """``done`` bytes were read; now it is the turn of ``what``."""
-        if not self._is_shown or time.monotonic() - self._began < _FIRST_AFTER:
+        if not self._is_shown:
             return
-        if self._size is None:
-            self._size = self.in_all()
-        if self._bar is None or self._task is None:
-            self._bar = _bar()
-            self._bar.start()
-            self._task = self._bar.add_task("", total=self._size or None)
-        # Files beside the logs are read too, and some logs twice. This process reads beside those of a pool.
-        self._done = max(self._done, min(done, self._size or done))
-        self._bar.update(self._task, description=_short(what), completed=self._done)
+        # Files beside the logs are read too, and processes of a pool name none.
+        is_log = what.endswith(Kind.LOG.value) or world_of_log(what) is not None
+        if is_log and len(self._files) < _MOST_FILES:
+            self._files.add(hash(what))
+        # This process reads beside those of a pool.
+        self._done = max(self._done, done)
+        now = time.monotonic()
+        if now - self._began < _FIRST_AFTER or now - self._last < _EACH:
+            return
+        self._last = now
+        if self._totals is None:
+            self._totals = self.in_all()
+        width = shutil.get_terminal_size((80, 24)).columns - 1
+        line = escaped(self._line(what, now - self._began))
+        os.write(_STDERR, _ERASE + line[:width].encode("utf-8", "replace"))
+        self._is_there = True
 
     def clear(self) -> None:
         """Remove the line until the next ``show``."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = self._task = None
+        if self._is_there:
+            self._is_there = False
+            os.write(_STDERR, _ERASE)
 
-
-def _bar() -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True), transient=True)
-
-
-def _short(path: str) -> str:
-    """The end of a path, without control characters and markup."""
-    return "".join(char if char.isprintable() and char != "[" else "?" for char in path[-40:])
+    def _line(self, what: str, seconds: float) -> str:
+        size, files = self._totals or (0, 0)
+        parts = [f"{bytes_text(self._done)} of {bytes_text(size)}" if self._done <= size else bytes_text(self._done)]
+        if seen := len(self._files):
+            parts.append(f"{seen:,} of {files:,} logs" if seen <= files else f"{seen:,} logs")
+        if self.findings:
+            parts.append(f"{self.findings:,} {'finding' if self.findings == 1 else 'findings'}")
+        if 0 < self._done <= size:
+            left = int(seconds * (size - self._done) / self._done)
+            parts.append(f"{span_text(1000 * left)} left" if left else "nearly done")
+        return f"{', '.join(parts)}: {os.path.join(os.path.basename(os.path.dirname(what)), os.path.basename(what))}"

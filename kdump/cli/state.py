@@ -9,22 +9,20 @@ import click
 
 from kdump.cli.command import Run, command
 from kdump.cli.engine import tell_brokers
-from kdump.cli.exit_status import RunStatus
 from kdump.cli.options.state import QUESTIONS, StateArguments
-from kdump.cli.options.stats import StatsArguments
 from kdump.cli.params import NOW
+from kdump.cli.staterows import show_rows
 from kdump.cli.view_options import check_decoder
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.inputs import fits
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
 from kdump.payloads.choice import DecoderChoice
-from kdump.rows.scalarlines import csv_line, json_line
+from kdump.rows.scalarlines import json_line
 from kdump.state.changes import NO_CHANGE, ChangeSelection, write_changes
 from kdump.state.metadatarows import Row, StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
 from kdump.verify.metadatalog import replay_findings
-from kdump.worlds import world_of_path
 
 if TYPE_CHECKING:
     from kdump.verify.partitionentries import PartitionEntries
@@ -49,7 +47,7 @@ def state(run: Run[StateArguments]) -> None:
         given.at = NOW
     run.find_inputs(with_patterns=True)
     tell_brokers(given.paths, run.console)
-    if (world := world_of_path(given.paths[0])) is not None:
+    if (world := next((found.world for found in given.inputs if found.world is not None), None)) is not None:
         from kdump.cli.otherworld import show_world
 
         show_world(run, world)
@@ -76,39 +74,6 @@ def _show_state(run: Run[StateArguments]) -> None:
         shown.coordinators(given.at)
         shown.keys(given.at)
     shown.finish()
-
-
-def show_rows(run: Run[StateArguments] | Run[StatsArguments], kind: str, rows: Collection[Row]) -> None:
-    """Show rows of one type as ``--output`` asks for; of ``reset-csv`` only those with offsets."""
-    from kdump.state.coordinatorpage import state_table
-
-    given, console = run.given, run.console
-    texts: Iterable[str] = ()
-    match given.output:
-        case "jsonl":
-            shown = ({"type": kind, **row} for row in rows)
-            texts = (json_line(row) for row in shown)
-        case "reset-csv" if kind in ("committedOffset", "offsetForTime"):
-            names = ("group",) if kind == "committedOffset" else ()
-            translated = _translated(rows, given.offset_map, run.status)
-            texts = (csv_line([row[name] for name in (*names, "topic", "partition", "offset")]) for row in translated)
-        case "table":
-            texts = state_table(kind, rows, width=console.width, color=console.color)
-    for text in texts:
-        run.write(text)
-
-
-def _translated(rows: Iterable[Row], maps: tuple[str, ...], status: RunStatus) -> Iterable[Row]:
-    """Rows with offsets as they are after the logs were renumbered, if maps are given."""
-    if not maps:
-        return rows
-    from kdump.restore.offsetmaps import OffsetMaps
-
-    try:
-        return list(map(OffsetMaps(maps).translated, rows))
-    except KdumpError as error:
-        status.fail(error)
-        return ()
 
 
 class _StateRun:

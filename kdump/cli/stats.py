@@ -68,7 +68,7 @@ def _count(run: Run[StatsArguments]) -> None:
     )
     figures = StatsRun(options)
     try:
-        page = None if given.html is None else HtmlPage(given.html, given.paths)
+        page = None if given.html is None else _html_page(given.html)
         judge = _judge(options, figures, given, console)
     except KdumpError as error:
         status.fail(error)
@@ -80,7 +80,7 @@ def _count(run: Run[StatsArguments]) -> None:
             items = verification.items(found)
             for item in items if len(given.inputs) == 1 else said.of(items):
                 if page is not None:
-                    page.see(item)
+                    page.add_finding(item) if isinstance(item, Finding) else page.add_segment(item)
                 if isinstance(item, Finding):
                     _see_finding(item, figures, console)
                 elif item.batches is None:
@@ -98,10 +98,30 @@ def _count(run: Run[StatsArguments]) -> None:
         # The report may go to the same place.
         console.out.flush()
         try:
-            page.write(report, options.by, figures.curves())
+            page.write(_html_report(run, report, options, figures, page))
         except KdumpError as error:
             status.fail(error)
     status.add(damaged=figures.is_damaged)
+
+
+def _html_page(path: str) -> HtmlPage:
+    """The report, if its charts can be drawn. Raises KdumpError."""
+    from kdump.stats.htmlreport import why_no_html
+
+    missing = why_no_html()
+    if missing is not None:
+        raise KdumpError(Codes.UNREADABLE, missing)
+    return HtmlPage(path)
+
+
+def _html_report(
+    run: Run[StatsArguments], report: FiguresReport, options: StatsOptions, figures: StatsRun, page: HtmlPage
+) -> str:
+    from kdump.stats.charts import ReportData
+    from kdump.stats.htmlreport import html_report
+
+    data = ReportData(report.total, figures.curves(), page.segments, page.findings, page.left_out)
+    return html_report(report, options.by, data, run.given.paths)
 
 
 def _answer(run: Run[StatsArguments]) -> None:
@@ -118,7 +138,7 @@ def _answer(run: Run[StatsArguments]) -> None:
 
 def _offsets_for(run: Run[StatsArguments], timestamp: int) -> None:
     """Show the first offset at or after a time in each partition."""
-    from kdump.cli.state import show_rows
+    from kdump.cli.staterows import show_rows
     from kdump.stats.reach import offset_rows
     from kdump.verify.partitionentries import PartitionEntries
 
@@ -128,7 +148,9 @@ def _offsets_for(run: Run[StatsArguments], timestamp: int) -> None:
         status.add(damaged=True)
         run.console.note(f"{path}: skipped {finding.skipped}")
 
-    logs = PartitionEntries(given.inputs, on_error=status.fail, on_damage=skip, limit=given.max_decompressed_size)
+    logs = PartitionEntries(
+        given.inputs, on_error=status.fail, on_damage=skip, with_worlds=True, limit=given.max_decompressed_size
+    )
     rows = offset_rows(logs, timestamp, status.fail)
     if not (rows or status.unreadable):
         what = "no partition, by the names of the directories"
@@ -140,7 +162,7 @@ def _schemas(run: Run[StatsArguments]) -> None:
     """Show which schemas the topics use."""
     from kdump.rows.scalarlines import json_line
     from kdump.schemas.places import find_schemas
-    from kdump.schemas.topic import registries_at
+    from kdump.schemas.topic import registries_at, schema_places
     from kdump.schemas.usage import usage_rows
     from kdump.state.coordinatorpage import state_table
     from kdump.verify.partitionentries import PartitionEntries
@@ -151,12 +173,13 @@ def _schemas(run: Run[StatsArguments]) -> None:
         status.add(damaged=True)
         console.note(f"{path}: skipped {finding.skipped}")
 
+    choose_engine(given, given.inputs, console, only_here="--by schema")
     path = given.schemas or find_schemas(given.inputs)
     if path is None:
         raise click.UsageError("--by schema: the paths hold no schemas; --schemas PATH says where they are")
     logs = PartitionEntries(given.inputs, on_error=status.fail, on_damage=skip, limit=given.max_decompressed_size)
     try:
-        rows = usage_rows(logs, registries_at(path), status.fail)
+        rows = usage_rows(logs, registries_at(schema_places(path)), status.fail)
     except KdumpError as error:
         status.fail(error)
         return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.cli.command import Run, command
 from kdump.cli.console import Console
 from kdump.cli.engine import Engine, choose_engine, tell_brokers
+from kdump.cli.html_page import HtmlPage
 from kdump.cli.options.verify import VerifyArguments
 from kdump.cli.report_place import check_report_place
 from kdump.codes import Codes, Finding, KdumpError, Severity
@@ -15,10 +16,11 @@ from kdump.inputs import Input
 from kdump.log.files import strip_credentials
 from kdump.system.files import NewFile, publish
 from kdump.verify.partition import Item, PartitionCheck
-from kdump.verify.report import JUnitReport, finding_json, finding_line, github_error, github_line, summary_line
+from kdump.verify.report import JUnitReport, finding_json, github_error, github_line
 from kdump.verify.run import Judge, Verification
 from kdump.verify.segment import CheckOptions
 from kdump.verify.summaries import TerminalSummary
+from kdump.verify.textlines import TextLines
 
 if TYPE_CHECKING:
     from kdump.verify.sarif import SarifReport
@@ -66,16 +68,21 @@ def _verify(run: Run[VerifyArguments]) -> None:
 
     inputs = run.find_inputs(fail, apart=True)
     try:
+        page = None if given.html is None else HtmlPage(given.html)
         judge = _judge(options, given, inputs, _engine(given, inputs, console))
     except KdumpError as error:
         status.fail(error)
         return
     verification = Verification(judge, on_error=fail, beside=given.paths, options=options)
     overview = TerminalSummary(width=console.width, color=console.color)
+    takers = [taker for taker in (report, page, overview) if taker is not None]
+    lines = TextLines(color=console.color)
 
     def show(item: Item) -> None:
+        console.progress.findings += isinstance(item, Finding) and item.severity is not Severity.INFO
         if isinstance(item, Finding) or not given.quiet:
-            run.write(_line(item, given.output, color=console.color))
+            for line in lines.of(item) if given.output == "text" else (_line(item, given.output),):
+                run.write(line)
         was_damaged = status.damaged
         status.add(damaged=isinstance(item, Finding) and item.severity in failing)
         if status.damaged and not was_damaged:
@@ -85,26 +92,34 @@ def _verify(run: Run[VerifyArguments]) -> None:
     for found in inputs:
         try:
             for item in verification.items(found):
-                if isinstance(item, Finding):
-                    if report is not None:
-                        report.add_finding(item)
-                    overview.add_finding(item)
-                else:
-                    if report is not None:
-                        report.add_segment(item)
-                    overview.add_segment(item)
-                    if reporter.verbose:
-                        read = "" if item.size is None else f"{item.size:,} bytes, "
-                        reporter.note(f"{item.path}: {read}{given.depth}")
+                for taker in takers:
+                    taker.add_finding(item) if isinstance(item, Finding) else taker.add_segment(item)
+                if reporter.verbose and not isinstance(item, Finding):
+                    read = "" if item.size is None else f"{item.size:,} bytes, "
+                    reporter.note(f"{item.path}: {read}{given.depth}")
                 show(item)
         except KdumpError as error:
             fail(error.located(found.path))
+    run.write("".join(lines.rest()))
     if given.manifest is not None:
         _write_manifest(given.manifest, inputs, fail)
+    if page is not None:
+        _write_page(run, page)
     if report is not None:
         console.out.write(report.document())
     elif given.output == "text" and (given.quiet or console.is_terminal):
         run.write(overview.last_line() if given.quiet else overview.text())
+
+
+def _write_page(run: Run[VerifyArguments], page: HtmlPage) -> None:
+    from kdump.verify.htmlpage import verify_page
+
+    # The report may go to the same place.
+    run.console.out.flush()
+    try:
+        page.write(verify_page(run.given.paths, page.segments, page.findings, page.left_out))
+    except KdumpError as error:
+        run.status.fail(error)
 
 
 def _write_manifest(path: str, inputs: Sequence[Input], fail: Callable[[KdumpError], None]) -> None:
@@ -153,10 +168,8 @@ def _judge(options: CheckOptions, given: VerifyArguments, inputs: Sequence[Input
     return pooled_judge(inputs, options, engine.run, min_tasks=engine.min_tasks, takes_small=takes_small)
 
 
-def _line(item: Item, output: str, *, color: bool) -> str:
-    """What is printed of an item at once."""
-    if output == "text":
-        return finding_line(item, color=color) if isinstance(item, Finding) else summary_line(item)
+def _line(item: Item, output: str) -> str:
+    """What an output other than text prints of an item at once."""
     lines = {"jsonl": finding_json, "github": github_line}
     return lines[output](item) if output in lines and isinstance(item, Finding) else ""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 import click
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from kdump.log.context import FileContext
     from kdump.rows.printers import Lines
 
+_decided: Final[WeakKeyDictionary[DumpArguments, DecoderChoice]] = WeakKeyDictionary()
+"""A log directory is searched for schemas once."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -44,6 +47,8 @@ def selection(given: DumpArguments) -> Selection:
 
 def decoding(given: DumpArguments) -> DecoderChoice:
     """The decoders of keys and values; UsageError for unknown ones, KdumpError for schemas that cannot be read."""
+    if given in _decided:
+        return _decided[given]
     internal = topic_decoder(given)
     own = given.key_decoder, given.value_decoder
     wanted = coordinated(given)
@@ -57,7 +62,8 @@ def decoding(given: DumpArguments) -> DecoderChoice:
         return choice
     from kdump.schemas.choice import with_schemas  # not needed by a plain dump
 
-    return with_schemas(choice, given.schemas, lambda: given.inputs)
+    found = _decided[given] = with_schemas(choice, given.schemas, lambda: given.inputs)
+    return found
 
 
 def secret(given: DumpArguments) -> bytes | None:

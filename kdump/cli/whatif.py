@@ -70,13 +70,18 @@ class _Questions:
 
         Raises UsageError without both.
         """
-        if any(limit is not None for limit in given):
+        from kdump.kafka.remotesegments import remote_ranges
+
+        settings, topic = self._settings(partition), partition.logs[0].context.topic or ""
+        remote = remote_ranges(partition.directory)
+        if settings.is_tiered(topic) if settings is not None else bool(remote):
+            given = given._replace(remote_end=max((one.last_offset for one in remote), default=-1))
+        if given.milliseconds is not None or given.size is not None:
             return given
-        settings = self._settings(partition)
         if settings is None:
             message = "--what-if retention needs limits (retention=7d,10GB), or the metadata of the cluster"
             raise click.UsageError(f"{message}: there is none beside {partition.name}")
-        return settings.retention(partition.logs[0].context.topic or "")
+        return settings.retention(topic)._replace(remote_end=given.remote_end)
 
     def _settings(self, partition: Partition) -> TopicSettings | None:
         """The settings of the cluster that a partition belongs to; None where its metadata is not there."""
@@ -98,6 +103,7 @@ class _Questions:
             self._given.inputs,
             on_error=self.status.fail,
             on_damage=self._skip,
+            with_worlds=True,
             limit=self._given.max_decompressed_size,
         )
 

@@ -94,6 +94,8 @@ COMMANDS: Final = (
     _words("csv to-csv", "kdump dump --output csv --records PATH", "kdump convert SRC --to csv -o DST"),
     _words("arrow", "kdump dump --output arrow --records PATH"),
     _words("table", "kdump dump --output table --records PATH"),
+    _words("pipeline delta iceberg lake etl", "kdump man spark"),
+    _words("schemas schema avro protobuf", "kdump dump --schemas PATH PATH"),
     _words("sql spark duckdb", "kdump convert SRC --to parquet -o DST", "kdump man spark"),
     _words("import load ingest", "kdump convert SRC --from jsonl -o DST"),
     _words("compress recompress decompress codec", "kdump convert SRC --codec zstd -o DST"),
@@ -119,7 +121,7 @@ COMMANDS: Final = (
     _words("tier tiered remote s3 bucket", "kdump verify BUCKET", "kdump verify --tier BUCKET PATH"),
     _words("hexdump hex xxd od bytes raw field", "kdump explain PATH POSITION"),
     _words("why what error", "kdump explain PATH POSITION"),
-    _words("compare cmp replicas-diff delta", "kdump diff PATH PATH"),
+    _words("compare cmp replicas-diff", "kdump diff PATH PATH"),
     _words("server start listen mock run proxy replay produce publish", "kdump serve PATH"),
     _words("adopt backup move reassign", "kdump restore PATH"),
     _words("version about", "kdump --version"),
@@ -266,11 +268,16 @@ OPTIONS: Final = (
         remark="text, hex, base64, json, int32, int64, float64, uuid or that of a plugin",
     ),
     _words(
-        "--value-deserializer --value-format --value-type --deserializer --decode-value --avro --proto "
-        "--protobuf --schema --schema-registry --decoder --value-encoding --json-schema --encoding --utf8 "
-        "--utf-8 --hex --base64",
+        "--value-deserializer --value-format --value-type --deserializer --decode-value "
+        "--decoder --value-encoding --encoding --utf8 --utf-8 --hex --base64",
         "kdump dump --value-decoder NAME PATH",
         remark="text, hex, base64, json, int32, int64, float64, uuid or that of a plugin",
+    ),
+    _words(
+        "--avro --proto --protobuf --schema --schema-registry --json-schema --schema-dir --schema-file --registry",
+        "kdump stats --by schema --schemas PATH PATH",
+        "--schemas PATH",
+        "kdump dump --schemas PATH PATH",
     ),
     _words("--group-id --consumer-group --groups --consumer", "kdump dump --group NAME PATH", "kdump state PATH"),
     _words(

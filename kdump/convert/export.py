@@ -112,7 +112,7 @@ def export_text(job: ExportJob, emit: Emit, *, has_title: bool) -> SegmentResult
     return result
 
 
-class _RecordLines(RowLines):
+class _ExportedLines(RowLines):
     """Lines of records only."""
 
     def finding(self, finding: Finding) -> str:
@@ -140,7 +140,7 @@ class _Undecoded:
 
 def _lines(job: ExportJob, form: TextForm) -> RowLines:
     syntax: Output = "csv-safe" if job.is_safe else form
-    return _RecordLines(syntax, None, FileContext.of(job.source))
+    return _ExportedLines(syntax, None, FileContext.of(job.source))
 
 
 def _to_text(
@@ -203,8 +203,6 @@ def _to_parquet(job: ExportJob, path: str, result: SegmentResult, followed: Tran
     result.records = records.written
     if records.control:
         result.losses[LossKind.CONTROL_RECORDS] = records.control
-    if records.untimed:
-        result.losses[LossKind.TIMESTAMPS] = records.untimed
 
 
 def _outcomes(job: ExportJob, source: Source, followed: TransactionReader) -> Outcomes | None:

@@ -116,7 +116,8 @@ class SegmentJob:
         """Reads the entries of the log. JSON lines that get new offsets may be in any order."""
         items = source.chunks() if isinstance(source, EncodedLog) else None
         if self.world is None:
-            return EntryReader(source, conversion.limit, in_order=not self.from_json, items=items)
+            base = None if self.from_json or conversion.renumber is not None else self.base_offset
+            return EntryReader(source, conversion.limit, in_order=not self.from_json, base_offset=base, items=items)
         longer = conversion_of(self.world).LONGER
         reader = EntryReader(source, conversion.limit + longer, in_order=True, items=items)
         # What is damage is told by the log that the entries are made of.

@@ -16,7 +16,7 @@ from kdump.log.partition import segments_after
 from kdump.worlds import World
 
 
-def followed(found: Input, on_wait: Callable[[], None]) -> Iterator[Target]:
+def followed(found: Input, on_wait: Callable[[str], None]) -> Iterator[Target]:
     """The segments of ``found``, a log or a partition directory. The newest is read as it grows.
 
     When a segment is rolled, the next one follows. It ends only where the newest segment cannot be read any more.

@@ -103,7 +103,7 @@ class PrintedOutput(DumpOutput[RowT, RowsT], Generic[RowT, RowsT]):
 def arrow_printer(
     table: Table, schema: pa.Schema, on_malformed: Callable[[str, int, Codes, str], bool] | None = None
 ) -> PrinterMaker[Row, ArrowRows]:
-    """Makes printers of Arrow rows with the names and values of JSON lines.
+    """Makes printers of Arrow rows with the names of JSON lines.
 
     Args:
         table: BATCH or a table of records.
@@ -125,7 +125,6 @@ def arrow_printer(
             outcomes=outcomes,
             decoder=decoder,
             on_undecoded=on_undecoded,
-            is_plain=True,
         )
         if on_malformed is not None:
             printer.on_malformed = partial(on_malformed, target.path)

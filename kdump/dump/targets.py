@@ -30,10 +30,10 @@ from kdump.worlds import World
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """The log is read as it grows, until ``is_over``. ``on_wait`` is called before each wait for more."""
+    """The log is read as it grows, until ``is_over``. ``on_wait``: see GrowingFile."""
 
     is_over: Callable[[], bool]
-    on_wait: Callable[[], None]
+    on_wait: Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ Commands call ``report``. ``explain`` yields the lines that ``report`` renders.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kdump.explain.entries import KINDS, entry_lines
 from kdump.explain.lines import Labelled, Labeller, Line, Statement, Tone
@@ -17,6 +17,7 @@ from kdump.explain.values import count, escaped
 from kdump.log.names import parse_file_name
 from kdump.log.source import Source
 from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.worlds import World
 
 if TYPE_CHECKING:
     from kdump.log.filetypes import FileType
@@ -24,6 +25,27 @@ if TYPE_CHECKING:
 
 _RAW_SHOWN: Final = 32
 """How many bytes of a file of another type are shown."""
+
+
+class WorldExplanation(Protocol):
+    """How the bytes of another world are explained: the module ``explain`` of its package."""
+
+    def log_lines(self, source: Source, position: int, size: int, limit: int) -> Iterator[Line]:
+        """Everything about a position of a log, see ``log.log_lines``."""
+
+    def frame_lines(self, kind: str, source: Source, position: int, limit: int) -> Iterator[Line]:
+        """The saved request or response that covers a position of a file of them; ``kind``: of the requests."""
+
+    def place_of(self, paths: Sequence[str], offset: int) -> tuple[str, int]:
+        """The log and the position in it of an offset.
+
+        Args:
+            paths: the logs of one partition.
+            offset: at least 0.
+
+        Raises:
+            KdumpError: MISSING where none of them has it.
+        """
 
 
 class Explanation(NamedTuple):
@@ -39,6 +61,8 @@ def report(
     *,
     base_offset: int | None = None,
     limit: int = DEFAULT_LIMIT,
+    world: World | None = None,
+    frame: str | None = None,
     width: int = 100,
     color: bool = False,
     decoder: RecordDecoder | None = None,
@@ -50,6 +74,8 @@ def report(
         position: a file position, at least 0.
         base_offset: as for ``explain``.
         limit: most bytes to which a batch may decompress, and that a stream may have.
+        world: as for ``explain``.
+        frame: as for ``explain``.
         width: columns of the text, at least 80.
         color: ANSI colours by meaning. The contents of the file are escaped either way.
         decoder: as for ``explain``.
@@ -57,7 +83,9 @@ def report(
     Raises:
         KdumpError: UNREADABLE.
     """
-    lines = list(explain(source, position, base_offset=base_offset, limit=limit, decoder=decoder))
+    lines = list(
+        explain(source, position, base_offset=base_offset, limit=limit, world=world, frame=frame, decoder=decoder)
+    )
     text = colored(lines, width) if color else plain(lines, width)
     return Explanation(text, any(is_damage(line) for line in lines))
 
@@ -68,6 +96,8 @@ def explain(
     *,
     base_offset: int | None = None,
     limit: int = DEFAULT_LIMIT,
+    world: World | None = None,
+    frame: str | None = None,
     decoder: RecordDecoder | None = None,
 ) -> Iterator[Line]:
     """The lines about ``position``: of a log the whole entry that covers it, of an index or a snapshot one entry.
@@ -77,6 +107,8 @@ def explain(
         position: a file position, at least 0.
         base_offset: of the segment, for the relative offsets of an index; None: the one in the file's name.
         limit: most bytes to which a batch may decompress, and that a stream may have.
+        world: whose file it is; None: that of its name.
+        frame: the file holds saved requests of the world of this kind, or responses to them; None: it is no such file.
         decoder: of the keys and values of a batch that is explained in full.
 
     Raises:
@@ -97,9 +129,13 @@ def explain(
         )
         return
     name = parse_file_name(source.path)
-    if name is not None and name.world is not None:
-        text = f"A log of {name.world.title} has other fields, which are not explained; see kdump verify."
-        yield Statement(Tone.TEXT, text)
+    world = world or (None if name is None else name.world)
+    if world is not None:
+        explanation: WorldExplanation = world.answer("explain")
+        if frame is None:
+            yield from explanation.log_lines(source, position, size, limit)
+        else:
+            yield from explanation.frame_lines(frame, source, position, limit)
     elif name is not None and name.kind in KINDS:
         offset = name.base_offset if base_offset is None else base_offset
         yield from entry_lines(source, name.kind, position, size, offset)

@@ -28,13 +28,17 @@ Inner: TypeAlias = Callable[[memoryview, Labeller], Iterator[Line]]
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Compressed records at ``start`` to ``end`` of an entry of ``magic``; ``is_cut``: the file ends in them."""
+    """Compressed records at ``start`` to ``end`` of an entry of ``magic``; ``is_cut``: the file ends in them.
+
+    ``says``: what Kafka does with records that do not decompress.
+    """
 
     start: int
     end: int
     codec: int
     magic: int
     is_cut: bool
+    says: str = kafka_says.UNDECOMPRESSABLE
 
 
 def payload_lines(labeller: Labeller, container: Container, limit: int, inner: Inner) -> Iterator[Line]:
@@ -76,7 +80,7 @@ def payload_lines(labeller: Labeller, container: Container, limit: int, inner: I
         at = f"At byte {labeller.at(start + stuck.start)}: {stuck.reason}. " if stuck else ""
         yield Statement(Tone.DAMAGE, f"{at}The records cannot be decompressed: {error.message}.")
         if error.code is not Codes.PAYLOAD_TOO_LARGE:
-            yield Statement(Tone.KAFKA, kafka_says.UNDECOMPRESSABLE)
+            yield Statement(Tone.KAFKA, container.says)
     elif payload is not None:
         yield Statement(
             Tone.GROUP, f"decompressed: {counted(len(payload), 'byte')}; from here on positions count in them"

@@ -177,7 +177,7 @@ def _decode(
     """The records that begin at ``starts``, those of the accepted batches. ``accepted`` is changed in place."""
     row_count = np.where(accepted, count, 0)
     batch = np.repeat(np.arange(count.size, dtype=np.int32), row_count)
-    fields = _Fields(starts.size, most_headers)
+    fields = _BatchFields(starts.size, most_headers)
     ends = _record_ends(starts, row_count, body_end)
     for first in range(0, starts.size, _BLOCK_ROWS):
         fields.decode(arena, starts, ends, slice(first, first + _BLOCK_ROWS))
@@ -204,7 +204,7 @@ def _record_ends(
     return ends
 
 
-class _Fields:
+class _BatchFields:
     """The columns of the fixed fields while they are filled in, block by block."""
 
     def __init__(self, rows: int, most_headers: int) -> None:

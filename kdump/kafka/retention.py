@@ -3,7 +3,7 @@
 Each rule goes through the segments from the oldest on, and stops at the first one that it keeps. It may delete the
 active segment, too, unless that is empty: the broker then makes a new one first. tests/oracle/test_maintenance.py
 compares this with the real code. It is assumed that every record is replicated (the high watermark is at the end of the
-log), and that nothing is kept in remote storage.
+log). What a broker deletes in remote storage itself is no question here: these are the local segments.
 """
 
 from __future__ import annotations
@@ -33,10 +33,18 @@ class RetainedSegment(NamedTuple):
 
 
 class Retention(NamedTuple):
-    """The settings of a topic with ``cleanup.policy=delete``; None: without limit."""
+    """The limits of a partition with ``cleanup.policy=delete``; None: without limit.
+
+    Attributes:
+        milliseconds: retention.ms, of a tiered topic local.retention.ms.
+        size: retention.bytes, of a tiered topic local.retention.bytes.
+        remote_end: the last offset that remote storage holds, -1: none; None: the topic is not tiered. A local segment
+            of a tiered topic goes only when remote storage holds it (UnifiedLog.isSegmentEligibleForDeletion).
+    """
 
     milliseconds: int | None = None
     size: int | None = None
+    remote_end: int | None = None
 
 
 def largest_timestamp(time_index: Sequence[TimeEntry] | None, newest: int | None, modified: int) -> int:
@@ -56,7 +64,12 @@ def largest_timestamp(time_index: Sequence[TimeEntry] | None, newest: int | None
 
 
 def deleted_segments(
-    segments: Sequence[RetainedSegment], retention: Retention, *, now: int, log_start_offset: int | None = None
+    segments: Sequence[RetainedSegment],
+    retention: Retention,
+    *,
+    now: int,
+    log_start_offset: int | None = None,
+    log_end_offset: int | None = None,
 ) -> list[Reason]:
     """Why each of the oldest segments goes, in their order; those after them stay.
 
@@ -65,14 +78,24 @@ def deleted_segments(
         retention: the limits.
         now: ms since 1970.
         log_start_offset: from which on the log has records; None: from its first segment on.
+        log_end_offset: where the log ends. Without it the active segment of a tiered log stays.
     """
     reasons: list[Reason] = []
+
+    def is_eligible(number: int) -> bool:
+        if retention.remote_end is None:
+            return True
+        is_last = number + 1 == len(segments)
+        end = log_end_offset if is_last else segments[number + 1].base_offset
+        if end is None:
+            return False
+        return 0 < end <= retention.remote_end + 1 or (not is_last and end <= (log_start_offset or 0))
 
     def apply(reason: Reason, goes: Callable[[int, RetainedSegment], bool]) -> None:
         for number in range(len(reasons), len(segments)):
             segment = segments[number]
             is_last_and_empty = number == len(segments) - 1 and segment.size == 0
-            if is_last_and_empty or not goes(number, segment):
+            if is_last_and_empty or not goes(number, segment) or not is_eligible(number):
                 break
             reasons.append(reason)
 

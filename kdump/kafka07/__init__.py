@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kdump.convert.segment import WorldConversion
     from kdump.dump.text.output import WorldText
-    from kdump.kafka07 import convert, count, repair, rows, start, text, verify
+    from kdump.explain import WorldExplanation
+    from kdump.kafka07 import convert, count, explain, repair, rows, start, text, times, verify
     from kdump.repair.run import WorldRepair
     from kdump.rows.logs import WorldRows
+    from kdump.stats.reach import WorldTimes
     from kdump.stats.run import WorldFigures
     from kdump.verify.run import WorldChecks
     from kdump.verify.startups import WorldStarts
@@ -20,5 +22,7 @@ if TYPE_CHECKING:
     _verify: WorldChecks = verify
     _start: WorldStarts = start
     _figures: WorldFigures = count
+    _explain: WorldExplanation = explain
+    _times: WorldTimes = times
     _repair: WorldRepair = repair
     _convert: WorldConversion = convert

@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from io import BytesIO
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from kdump.codes import Codes, DamageError, KdumpError
+from kdump.codes import DamageError
 from kdump.dump.text.options import TextOptions
 from kdump.kafka.startup.content import Content, ContentSource
 from kdump.kafka07 import rows
-from kdump.kafka07.frame import Frame, RecordSet, read_frames
+from kdump.kafka07.frame import Frame, RecordSet, read_all, read_frames
 from kdump.kafka07.rows import FRAME
 from kdump.kafka07.text import TextPrinter07
 from kdump.kafka07.view import LogView07
@@ -28,10 +27,6 @@ from kdump.reading.selection import RowBudget
 from kdump.reading.view import ViewOptions
 from kdump.rows.printers import Lines, RowPrinter
 from kdump.rows.schema import Table
-
-_MOST_BYTES: Final = 128 << 20
-"""Of a file. A broker takes requests of up to 100 MiB (socket.request.max.bytes), and consumers ask for 50 MiB."""
-_BLOCK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +79,9 @@ class FrameRun:
         Raises:
             KdumpError: it cannot be read; DamageError after what was read before the damage.
         """
-        for frame in read_frames(self._options.kind, _read(path)):
+        with open_source(path) as source:
+            data = read_all(source)
+        for frame in read_frames(self._options.kind, data):
             self._frame(path, frame)
 
     def _frame(self, path: str, frame: Frame) -> None:
@@ -146,18 +143,6 @@ class FrameRun:
 
 def _as_text(topic: str | None) -> str | None:
     return None if topic is None else as_text(topic)
-
-
-def _read(path: str) -> bytes:
-    """All bytes of a file or stream. Raises KdumpError."""
-    data = BytesIO()
-    with open_source(path) as source:
-        while (source.size or data.tell()) <= _MOST_BYTES:
-            if not (block := source.read(data.tell(), _BLOCK)):
-                return data.getvalue()
-            data.write(block)
-    message = f"has more than {_MOST_BYTES:,} bytes, the most that kdump takes for frames"
-    raise KdumpError(Codes.FILE_SIZE, message, path=path)
 
 
 def _line(row: _FrameRow) -> str:

@@ -10,14 +10,21 @@ from datetime import UTC, datetime
 from typing import Final, Literal, NoReturn, TypeAlias, TypeVar
 
 from kdump.codes import KdumpError
-from kdump.inputs import Input, inputs_of
+from kdump.inputs import Input, inputs_of, log_paths
+from kdump.log.days import days_of_logs
 from kdump.payloads.choice import DecoderChoice
+from kdump.reading import timerange
 from kdump.reading.selection import HeaderFilter, Range, compiled
 
 Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 """Segment files, partition and log directories, URIs of them, patterns, or ``-`` for standard input; one or many."""
-Time: TypeAlias = "datetime | int | None"
-"""A datetime (without a time zone: UTC), or milliseconds since 1970. None: no bound."""
+Time: TypeAlias = "datetime | int | str | None"
+"""A datetime (without a time zone: UTC), milliseconds since 1970, or a text as options take it: ISO 8601, ``-1h``, now.
+
+None: no bound.
+"""
+Times: TypeAlias = "tuple[Time, Time] | str | None"
+"""``(start, end)``, end not included; or a text as ``--time`` takes it."""
 Pattern: TypeAlias = "str | bytes | re.Pattern[bytes]"
 """A regular expression that is searched for in bytes; a text stands for its UTF-8."""
 Headers: TypeAlias = "str | Iterable[str] | Mapping[str, Pattern | None]"
@@ -53,15 +60,28 @@ def offset_range(offsets: tuple[int | None, int | None] | None) -> Range:
     return Range() if offsets is None else Range(*pair(offsets, "offsets"))
 
 
-def time_range(time: tuple[Time, Time] | None) -> Range:
-    """``(start, end)``; the end is not included."""
-    return Range() if time is None else Range(*map(milliseconds, pair(time, "time")))
+def time_range(time: Times, paths: Sequence[str]) -> Range:
+    """The range of times. Those of a day are on that of the logs in ``paths``, which then are looked at."""
+    if time is None:
+        return Range()
+    if not isinstance(time, str):
+        return Range(*map(milliseconds, pair(time, "time")))
+    found = timerange.time_range(time, takes_clock=True)
+    if not isinstance(found, timerange.ClockRange):
+        return found
+    days = days_of_logs(log_paths(inputs_of(paths, fail, with_patterns=True)))
+    if days is None or days[0] != days[1]:
+        tell = "no log tells one" if days is None else f"the logs are of {days[0]} to {days[1]} (UTC)"
+        raise ValueError(f"time {time!r} has no day, and {tell}")
+    return found.on(days[1])
 
 
 def milliseconds(time: Time) -> int | None:
     """Milliseconds since 1970. ValueError for anything that is no time."""
     if time is None:
         return None
+    if isinstance(time, str):
+        return timerange.moment(time)
     if not isinstance(time, datetime):
         try:
             # Numbers of numpy, too.

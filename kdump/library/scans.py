@@ -22,7 +22,7 @@ from kdump.library.arguments import (
     Headers,
     Paths,
     Pattern,
-    Time,
+    Times,
     check_choice,
     decoder_choice,
     header_filters,
@@ -340,7 +340,7 @@ def scan(
     *,
     columns: Iterable[str] | None = None,
     offsets: tuple[int | None, int | None] | None = None,
-    time: tuple[Time, Time] | None = None,
+    time: Times = None,
     topics: str | Iterable[str] | None = None,
     partitions: int | Iterable[int] | None = None,
     keys: Pattern | None = None,
@@ -361,8 +361,9 @@ def scan(
         columns: columns of the Arrow forms, in this order; None: all but ``nextOffset``, which only logs of Kafka 0.7
             have. Objects have all attributes.
         offsets: ``(first, end)``, end not included; None is open.
-        time: ``(start, end)`` of the timestamps, end not included; datetimes (without a time zone: UTC) or milliseconds
-            since 1970; None is open.
+        time: ``(start, end)`` of the timestamps, end not included; datetimes (without a time zone: UTC), milliseconds
+            since 1970 or texts; None is open. Or one text as ``--time`` takes it: ``-1h..``, ``2026-03-01..now``,
+            ``12:21..12:30`` on the day of the logs (of which some entries are read at once).
         topics: only these topics, by the names of the directories.
         partitions: only partitions with these numbers.
         keys: a regular expression that is found in the key, as ``--key``.
@@ -385,12 +386,13 @@ def scan(
     """
     check_choice(isolation, "isolation", get_args(Isolation))
     check_choice(on_damage, "on_damage", get_args(OnDamage))
+    given = paths_with_tier(paths_of(paths), Tier(tier, key_ring or {}))
     request = ScanRequest(
-        paths_with_tier(paths_of(paths), Tier(tier, key_ring or {})),
+        given,
         None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns),
         Selection(
             offset_range(offsets),
-            time_range(time),
+            time_range(time, given),
             key=None if keys is None else pattern(keys),
             headers=header_filters(headers),
         ),

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kdump.codes import Codes, KdumpError
+from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.opening import open_source
 from kdump.log.source import FileSource, Source
 
 _POLL_SECONDS: Final = 0.25
 _PAUSE_SECONDS: Final = 0.05
+_REMEMBERED: Final = 64
+"""The newest bytes that are read again after a wait. A CRC and an offset are among them."""
 _HEAD_SIZE: Final = 17
 """The bytes of an entry up to its magic. Some of them are not zero."""
 
@@ -29,10 +32,10 @@ class GrowingFile(Source):
     Args:
         path: the file.
         is_over: says whether nothing more will come (a later segment is there).
-        on_wait: called before each wait for more.
+        on_wait: called before each wait for more, with what a reader should know of it, mostly ''.
     """
 
-    def __init__(self, path: str, is_over: Callable[[], bool], on_wait: Callable[[], None]) -> None:
+    def __init__(self, path: str, is_over: Callable[[], bool], on_wait: Callable[[str], None]) -> None:
         super().__init__(path, None)
         file = open_source(path)
         if not isinstance(file, FileSource):
@@ -41,6 +44,10 @@ class GrowingFile(Source):
         self._file = file
         self._is_over = is_over
         self._on_wait = on_wait
+        self._last: tuple[int, bytes] = (0, b"")
+        """The newest bytes that were read, and where they end."""
+        self._expected: tuple[int, int] | None = None
+        self._told: tuple[int, int] | None = None
 
     def read_into(self, view: memoryview, position: int) -> int:
         """See Source; waits until the view is full or nothing more will come."""
@@ -56,13 +63,30 @@ class GrowingFile(Source):
         """See Source; waits for at least a byte."""
         # How it ends is asked only where nothing is there: the directory may have very many names.
         count = self._file.read_into(view, position)
+        has_waited = False
         while not count:
             ending = self._ending()
             count = self._file.read_into(view, position)
             if count or ending.is_over:
                 break
             self._wait(position, ending)
+            has_waited = True
+        if has_waited and count:
+            self._check_last(position)
+        if count and position + count >= self._last[0]:
+            self._last = position + count, bytes(view[max(0, count - _REMEMBERED) : count])
         return count
+
+    def expects(self, position: int, size: int) -> None:
+        """See Source."""
+        self._expected = position, size
+
+    def _check_last(self, position: int) -> None:
+        """Raises UNREADABLE where other bytes than those that were read lie before what has come."""
+        end, data = self._last
+        if end == position and self._file.read(end - len(data), len(data)) != data:
+            what = "was cut and written again while it was followed: what was shown is not in it any more"
+            raise KdumpError(Codes.UNREADABLE, what, path=self.path, position=position)
 
     @property
     def stored(self) -> int | None:
@@ -106,8 +130,16 @@ class GrowingFile(Source):
         if what:
             what += " while it was followed"
             raise KdumpError(Codes.UNREADABLE, what, path=self.path, position=position)
-        self._on_wait()
+        self._on_wait(self._news())
         time.sleep(_POLL_SECONDS)
+
+    def _news(self) -> str:
+        """That it waits for an entry that may never come; '' where that was told, or there is none."""
+        if self._expected is None or self._expected == self._told or self._expected[1] <= LARGEST_ENTRY:
+            return ""
+        self._told = position, size = self._expected
+        what = f"the entry at {position:,} has {size:,} bytes by its length field, which may be wrong"
+        return f"{self.path}: {what}; nothing after it is shown before it is whole"
 
     def close(self) -> None:
         """See Source."""

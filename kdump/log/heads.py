@@ -54,6 +54,11 @@ class Head(NamedTuple):
         return self.position + LOG_OVERHEAD + self.length
 
     @property
+    def header_size(self) -> int:
+        """Bytes before the records: of a message those before its key and value, with their lengths."""
+        return HEADER_SIZE if self.magic >= 2 else SMALLEST_ENTRY + _LEGACY_TIMESTAMP_SIZE * max(self.magic, 0)
+
+    @property
     def checksum(self) -> Checksum:
         """The checksum of the entry's format."""
         return crc32c if self.magic >= 2 else crc32

@@ -22,7 +22,7 @@ from typing import Final, Self
 from kdump.codes import Codes, KdumpError
 from kdump.log.named import not_opened, open_found
 from kdump.log.names import LOCK_FILE, is_uri
-from kdump.system.files import DIRECTORY
+from kdump.system.files import DIRECTORY, give_to
 from kdump.system.mounts import file_system, tells_locks
 
 _OWN: Final[set[str]] = set()
@@ -178,5 +178,5 @@ def _open_or_make(path: str) -> int:
     # A broker that cannot open it does not start.
     owner = os.stat(os.path.dirname(path))
     if (owner.st_uid, owner.st_gid) != (os.geteuid(), os.getegid()):
-        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+        give_to(descriptor, owner)
     return descriptor

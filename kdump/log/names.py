@@ -160,6 +160,15 @@ def parse_partition_directory(name: str) -> tuple[str, int] | None:
     return (match["topic"], int(match["partition"])) if match else None
 
 
+def no_partition_name(name: str) -> str:
+    """Why the name of a directory is no ``<topic>-<n>``."""
+    what = "the name is not <topic>-<number>"
+    topic, mark, number = name.rpartition("_")
+    if topic and mark and number.isascii() and number.isdecimal():
+        what += f": a hyphen stands before the number, as in {topic}-{number}, and not an underscore"
+    return what
+
+
 def owner_of_lines(name: str, is_there: Callable[[str], bool]) -> tuple[str, int] | None:
     """The partition whose lines in the checkpoints of the log directory are those of a partition directory.
 

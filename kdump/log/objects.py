@@ -7,12 +7,13 @@ more of them than the reader has read in a row. So little is fetched in vain, an
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from kdump.codes import KdumpError
+from kdump.codes import Codes, KdumpError
 from kdump.log.metering import meter
 from kdump.log.source import Source
 
@@ -25,6 +26,10 @@ _AT_ONCE: Final = 3
 
 class FileOrigin(Protocol):
     """Where a file comes from."""
+
+    @property
+    def path(self) -> str:
+        """As messages show it."""
 
     def open(self) -> Any:
         """A pyarrow file at the beginning of it. Raises whatever pyarrow raises."""
@@ -44,7 +49,9 @@ class ObjectSource(Source):
     def __init__(self, path: str, origin: FileOrigin) -> None:
         self._origin = origin
         self._here = _Range(origin)
-        self._length: int = self._here.open().size()
+        file = self._here.open()
+        self._length: int = file.size()
+        self._version = _version(file)
         super().__init__(path, self._length)
         self._row_start = 0
         self._ahead: deque[_Ahead] = deque()
@@ -94,6 +101,9 @@ class ObjectSource(Source):
             self._fetch(here, position, max(wanted, min(max(_SMALLEST, in_a_row), left)))
         if goes_on:
             self._look_ahead(max(_SMALLEST, in_a_row))
+        if self._version is not None and 0 < self._here.start < self._here.end == self._length:
+            # Several requests gave the bytes: it must be the same object still.
+            self._check_version()
 
     def _look_ahead(self, room: int) -> None:
         """Begin to fetch what follows the current range, ``room`` bytes at most."""
@@ -105,6 +115,20 @@ class ObjectSource(Source):
             size = min(size, self._stop - start)
             self._ahead.append(_Ahead(part, start, start + size, self._threads.submit(self._fetch, part, start, size)))
             start += size
+
+    def _check_version(self) -> None:
+        """Raises KdumpError OBJECT_CHANGED where the object is another one now."""
+        try:
+            with self._origin.open() as file:
+                now = _version(file)
+        except Exception as error:
+            failure = self._origin.failure(error, self._here.start)
+            if failure is not None:
+                raise failure from None
+            now = None
+        if now != self._version:
+            self._version = None
+            raise KdumpError(Codes.OBJECT_CHANGED, "the object was replaced while it was read", path=self.path)
 
     @property
     def _stop(self) -> int:
@@ -168,8 +192,40 @@ class _Range:
                 raise failure from None
             return
         if count and view[count - len(mark) :] == mark:
-            came = min(came, max(0, self._origin.size() - start))
+            size = self._origin.size()
+            came = min(came, max(0, size - start))
+            if came == count:
+                came = self._came(view, start)
+                if came == 0:
+                    what = f"the store says that the object has {size:,} bytes, and gives none from {start:,} on"
+                    raise KdumpError(Codes.UNREADABLE, what, path=self._origin.path, position=start)
         self.end = start + came
+
+    def _came(self, view: memoryview, start: int) -> int:
+        """How many bytes one more request brings, which is asked where the store says that it gave all."""
+        cells = -(-len(view) // _MARK)
+        mark = os.urandom(_MARK)
+        view[:] = (mark * cells)[: len(view)]
+        try:
+            file = self.open()
+            file.seek(start)
+            file.readinto(view)
+        except Exception as error:
+            failure = self._origin.failure(error, start)
+            if failure is not None:
+                raise failure from None
+            return 0
+
+        # The bytes that came are in front of those that did not.
+        def is_mark(cell: int) -> bool:
+            here = bytes(view[cell * _MARK : (cell + 1) * _MARK])
+            return here == mark[: len(here)]
+
+        first = bisect_left(range(cells), True, key=is_mark)
+        came = min(first * _MARK, len(view))
+        while came and view[came - 1] == mark[(came - 1) % _MARK]:
+            came -= 1
+        return came
 
     def copy(self, view: memoryview, position: int) -> int:
         """Fill ``view`` with the bytes from ``position`` on, as far as they are here; returns how many."""
@@ -184,6 +240,16 @@ class _Range:
         """Give the handle back."""
         if self._file is not None:
             self._file.close()
+
+
+def _version(file: Any) -> bytes | None:
+    """What a store says to tell versions of an object apart; None where it says nothing."""
+    try:
+        found = file.metadata() or {}
+    except (AttributeError, NotImplementedError, OSError):
+        return None
+    version: bytes | None = found.get("ETag", found.get(b"ETag"))
+    return version
 
 
 _MARK: Final = 16

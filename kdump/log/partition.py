@@ -20,6 +20,7 @@ from kdump.log.names import (
     META_PROPERTIES,
     SIBLING_TEXT_FILES,
     Kind,
+    no_partition_name,
     parse_file_name,
     parse_partition_directory,
 )
@@ -137,6 +138,13 @@ def partition_directories(
     yield from (path for _, path in sorted(_partitions(wanted)))
 
 
+def _has_logs(folder: ListingEntry) -> bool:
+    try:
+        return bool(_segment_names(files.listing(folder.path), _LOG_KINDS))
+    except KdumpError:
+        return False
+
+
 def no_segments(directory: str, entries: list[ListingEntry]) -> KdumpError:
     """The error NO_SEGMENTS for a directory, which says what it is instead. ``entries``: its listing."""
     names = {entry.name for entry in entries}
@@ -163,6 +171,9 @@ def no_segments(directory: str, entries: list[ListingEntry]) -> KdumpError:
         )
         if inside:
             what += f"; log directories in it: {', '.join(inside)}"
+        misnamed = next((entry.name for entry in entries if entry.is_directory and _has_logs(entry)), None)
+        if misnamed is not None:
+            what += f"; {misnamed} is passed over: {no_partition_name(misnamed)}; name it to read it"
     return KdumpError(Codes.NO_SEGMENTS, f"no segment files: {what}", path=directory)
 
 

@@ -15,7 +15,7 @@ An entry is valid if its framing and its CRC hold. For any other entry these rul
 The time is linear in the size of the input, whatever it holds: no part is searched twice (``regions``), one pass gives
 the CRCs of overlapping candidates (``rangecrc``), and all other work that may find nothing is limited in proportion to
 the bytes read. After damage, entries of 16 MiB and more are not looked for. In a stream, which cannot be read ahead,
-they are not accepted at all.
+they are not accepted at all, and a gap at its end has the reason of its first bytes (``tails``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kdump.codes import Codes
@@ -33,6 +33,7 @@ from kdump.log.evidence import HORIZON, Evidence
 from kdump.log.gaps import Gap, offset_after
 from kdump.log.heads import LARGEST_ENTRY, SMALLEST_ENTRY, Head
 from kdump.log.source import Source
+from kdump.log.tails import tail_reason
 from kdump.log.walk import DEFAULT_CHUNK_SIZE, Chunk
 from kdump.log.window import Window
 
@@ -65,6 +66,7 @@ class ResyncWalk:
     def __init__(
         self, source: Source, *, limit: int | None = None, start: int = 0, chunk_size: int = DEFAULT_CHUNK_SIZE
     ) -> None:
+        self._source = source
         self._window = Window(source, start, limit, chunk_size)
         self._evidence = Evidence(self._window)
         self._chunk_size = chunk_size
@@ -111,7 +113,8 @@ class ResyncWalk:
         yield from self._hand_out()
         if self._gap is not None:
             position, reason, first = self._gap
-            yield Gap(position, self.position - position, reason, first)
+            gap = Gap(position, self.position - position, reason, first)
+            yield replace(gap, reason=tail_reason(self._source, gap, self._last_offset))
 
     def _scan(self) -> tuple[int | None, bool]:
         """Take valid entries, and damaged ones that are certainly entries.
@@ -240,7 +243,7 @@ class ResyncWalk:
         if window.end is not None and head.end > window.end:
             if window.resume is not None:
                 return Codes.UNREADABLE
-            return Codes.HEADER_CUT if window.end - position < HEADER_SIZE else Codes.TRUNCATED
+            return Codes.HEADER_CUT if window.end - position < head.header_size else Codes.TRUNCATED
         if head.magic < 0 or (head.magic > 2 and not self._is_entry_at(head.end)):
             return Codes.MAGIC
         return Codes.LENGTH_TOO_LARGE if head.end > window.stop else None

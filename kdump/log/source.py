@@ -83,6 +83,9 @@ class Source(ABC):
         """Zeros lie from ``position`` on: wait until something else is there, or the end. False: they stay."""
         return False
 
+    def expects(self, position: int, size: int) -> None:  # noqa: B027  # what does not grow needs no more
+        """An entry of ``size`` bytes lies at ``position``, by its length field, and is not whole yet."""
+
     @property
     def stored(self) -> int | None:
         """Bytes that the file system stores for it, fewer than ``size`` where it is sparse; None: not known."""

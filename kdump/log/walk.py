@@ -146,6 +146,8 @@ class Walk:
                     self.bad_length = _LENGTH.unpack_from(buffer, position + self._length_offset)[0]
                 return
             rest = buffer[position:filled]
+            if needed > len(rest):
+                self._source.expects(self.position, needed)
             if needed > len(buffer) and 2 * len(rest) > len(buffer):
                 if self._source.is_hollow(self.position, base + filled):
                     self.end = self._source.size or self.end

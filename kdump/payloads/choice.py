@@ -16,14 +16,14 @@ class DecoderChoice(NamedTuple):
 
     ``internal``: the name of the decoder of an internal topic, for all files. ``by_topic``: use the decoder of each
     file's own topic. ``key``, ``value``: names in the registry, for files without a decoder of an internal topic.
-    ``schemas``: where schemas lie, by which the others are decoded.
+    ``schemas``: the partitions with schemas by which the others are decoded.
     """
 
     internal: str | None = None
     by_topic: bool = False
     key: str | None = None
     value: str | None = None
-    schemas: str | None = None
+    schemas: tuple[str, ...] | None = None
 
     @property
     def is_made(self) -> bool:
@@ -48,9 +48,9 @@ class DecoderChoice(NamedTuple):
         internal = self.internal_decoder(topic)
         if internal is not None or (self.key, self.value, self.schemas) == (None, None, None):
             return internal
-        from kdump.payloads.registry import LogPlace, PlainRecordDecoder
+        from kdump.payloads.registry import DecoderPlace, PlainRecordDecoder
 
-        return PlainRecordDecoder.of(self.key, self.value, LogPlace(topic, self.schemas))
+        return PlainRecordDecoder.of(self.key, self.value, DecoderPlace(topic, self.schemas))
 
 
 _NO_CHOICE = DecoderChoice()

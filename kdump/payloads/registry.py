@@ -30,11 +30,11 @@ SCHEMA: Final = "schema"
 """The name of the decoder that asks a schema registry."""
 
 
-class LogPlace(NamedTuple):
-    """The topic of a log, and where schemas lie, if they are known."""
+class DecoderPlace(NamedTuple):
+    """The topic of a log, and the partitions with schemas, if they are known."""
 
     topic: str | None = None
-    schemas: str | None = None
+    schemas: tuple[str, ...] | None = None
 
 
 class LogDecoder(Protocol):
@@ -47,13 +47,15 @@ class LogDecoder(Protocol):
 class LogDecoders(Protocol):
     """A decoder that needs to know more than the bytes."""
 
-    def for_log(self, part: RecordPart, topic: str | None, schemas: str | None, *, is_asked: bool) -> LogDecoder:
+    def for_log(
+        self, part: RecordPart, topic: str | None, schemas: tuple[str, ...] | None, *, is_asked: bool
+    ) -> LogDecoder:
         """The decoder of a log.
 
         Args:
             part: keys or values.
             topic: of the log; None: its directory names none.
-            schemas: where the schemas lie; None: nobody says.
+            schemas: the partitions with schemas; None: nobody says where they are.
             is_asked: the user named this decoder for this part. False: what is not its own is to stay bytes.
 
         Raises:
@@ -62,10 +64,15 @@ class LogDecoders(Protocol):
         """
 
 
-def _entries() -> EntryPoints:
-    from importlib.metadata import entry_points  # slow, and needed for the decoders of others only
+_OWN: Final = {SCHEMA: "kdump.schemas.decoder:SchemaDecoder"}
+"""kdump's own entry points: a program of one file, or a checkout, has none of its distribution."""
 
-    return entry_points(group=GROUP)
+
+def _entries() -> EntryPoints:
+    from importlib.metadata import EntryPoint, EntryPoints, entry_points  # slow, and needed for these decoders only
+
+    own = [EntryPoint(name, value, GROUP) for name, value in _OWN.items()]
+    return EntryPoints([*own, *(entry for entry in entry_points(group=GROUP) if entry.name not in _OWN)])
 
 
 def names() -> list[str]:
@@ -117,7 +124,7 @@ class WithHeaders:
 
 
 def log_decoder(
-    name: str, part: RecordPart, place: LogPlace, *, is_asked: bool = True
+    name: str, part: RecordPart, place: DecoderPlace, *, is_asked: bool = True
 ) -> PlainDecoder | WithHeaders | None:
     """The decoder of that name for a log, None for ``none``; see ``LogDecoders``. Raises as ``plain_decoder``."""
     entry = None if name in DECODERS or name == NONE else next(iter(_entries().select(name=name)), None)
@@ -155,9 +162,9 @@ class PlainRecordDecoder:
     value: PlainDecoder | WithHeaders | None
 
     @classmethod
-    def of(cls, key: str | None, value: str | None, place: LogPlace | None = None) -> PlainRecordDecoder:
+    def of(cls, key: str | None, value: str | None, place: DecoderPlace | None = None) -> PlainRecordDecoder:
         """By names. With schemas, what has no decoder is decoded by them. Raises as ``log_decoder``."""
-        place = place or LogPlace()
+        place = place or DecoderPlace()
         default = None if place.schemas is None else SCHEMA
         made = [
             None if (name or default) is None else log_decoder(name or SCHEMA, part, place, is_asked=name is not None)

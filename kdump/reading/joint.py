@@ -19,7 +19,7 @@ from kdump.reading.printing import BlockPrinter, RowsT
 
 if TYPE_CHECKING:
     from kdump.fast.blocks import BlockReader
-    from kdump.reading.jointrows import ShownRows
+    from kdump.reading.jointrows import JointRows
 
 _SMALL: Final = 1 << 20
 """Bytes of the largest log that is shown with others."""
@@ -32,7 +32,7 @@ class JointLog(NamedTuple, Generic[RowsT]):
 
     chunk: Chunk
     """All of it."""
-    shown: list[ShownRows[RowsT]]
+    shown: list[JointRows[RowsT]]
 
 
 class JointLogs(Generic[RowsT]):

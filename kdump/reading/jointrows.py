@@ -37,7 +37,7 @@ class JointBlock(BatchBlock):
         return skips
 
 
-class ShownRows(NamedTuple, Generic[RowsT]):
+class JointRows(NamedTuple, Generic[RowsT]):
     """Rows of a log, and the offsets of their records; shape (records,)."""
 
     rows: RowsT
@@ -46,7 +46,7 @@ class ShownRows(NamedTuple, Generic[RowsT]):
 
 def joint_rows(
     chunks: Sequence[Chunk], contexts: tuple[FileContext, ...], reader: BlockReader, printer: BlockPrinter[RowsT]
-) -> list[list[ShownRows[RowsT]] | None]:
+) -> list[list[JointRows[RowsT]] | None]:
     """The rows of each log; None: it holds something besides records that have columns.
 
     Args:
@@ -68,7 +68,7 @@ def joint_rows(
         else:
             is_alone[log_of[part.numbers[~_have_columns(part, printer)]]] = True
             parts.append(part)
-    made: list[list[ShownRows[RowsT]]] = [[] for _ in chunks]
+    made: list[list[JointRows[RowsT]]] = [[] for _ in chunks]
     for part in parts:
         is_known = ~is_alone[log_of[part.numbers]]
         block = part if is_known.all() else part.select(is_known)
@@ -80,7 +80,7 @@ def joint_rows(
     return [None if alone else rows for alone, rows in zip(is_alone.tolist(), made, strict=True)]
 
 
-def _add_rows(block: JointBlock, printer: BlockPrinter[RowsT], made: Sequence[list[ShownRows[RowsT]]]) -> None:
+def _add_rows(block: JointBlock, printer: BlockPrinter[RowsT], made: Sequence[list[JointRows[RowsT]]]) -> None:
     records = block.records
     if records is None:
         return
@@ -92,7 +92,7 @@ def _add_rows(block: JointBlock, printer: BlockPrinter[RowsT], made: Sequence[li
         first, observed = max(run.first, observed), run.last
         if run.rows is not None:
             own = offsets[records.first_row[first] : ends[run.last - 1]] if first < run.last else offsets[:0]
-            made[int(block.log[run.first])].append(ShownRows(run.rows, own))
+            made[int(block.log[run.first])].append(JointRows(run.rows, own))
 
 
 def _have_columns(block: BatchBlock, printer: BlockPrinter[RowsT]) -> NDArray[np.bool_]:

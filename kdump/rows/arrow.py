@@ -4,12 +4,13 @@ Source: docs/contract.md#23-rows for the columns. The values are those of JSON l
 
 - keys, values and header values are binary, header keys text as Java decodes it;
 - ``control``, ``decodedKey`` and ``decodedValue`` are JSON text;
+- ``timestamp`` is a timestamp in milliseconds (UTC), null for magic 0;
+- ``timestampType`` is -1 for NoTimestampType, 0 for CreateTime, 1 for LogAppendTime, as in Spark's Kafka source;
 - bytes of the name of a file that are no UTF-8 are U+FFFD.
 
-Spark and ``convert`` get the form of Spark's Kafka source: its columns come first, with its names and types (Spark's
-"Structured Streaming + Kafka Integration Guide"). There ``timestamp`` is a timestamp in microseconds (UTC). It is null
-for magic 0, and where the milliseconds do not fit, which ``problem`` then says. ``timestampType`` is -1 for
-NoTimestampType, 0 for CreateTime, 1 for LogAppendTime.
+Spark gets the form of its Kafka source: the columns of that come first (Spark's "Structured Streaming + Kafka
+Integration Guide"). Its timestamps count microseconds: ``timestamp`` is null where the milliseconds do not fit, which
+``problem`` then says.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ _TYPES: Final = {
 }
 _NUMBERS: Final[dict[pa.DataType, type[np.int32 | np.int64]]] = {pa.int32(): np.int32, pa.int64(): np.int64}
 """Not ``to_pandas_dtype``, which imports pandas."""
-_TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
-_MEANINGS: Final = {Meaning.RECORD_TIME: _TIMESTAMP, Meaning.TIMESTAMP_TYPE: pa.int32()}
+_MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
+_MICROSECONDS: Final = pa.timestamp("us", tz="UTC")
+_MEANINGS: Final = {Meaning.RECORD_TIME: _MILLISECONDS, Meaning.TIMESTAMP_TYPE: pa.int32()}
 """Types of values that data frames store in their own way."""
 _JSON_COLUMNS: Final = ("control", "decodedKey", "decodedValue")
 _TIMESTAMP_TYPES: Final = {name: number for number, name in enumerate((NO_TIMESTAMP_TYPE, *TIMESTAMP_TYPES), -1)}
@@ -78,17 +80,17 @@ MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
 
 
 def row_schema(table: Table, names: Sequence[str] | None = None) -> pa.Schema:
-    """Columns of a table as in JSON lines, all nullable: those of ``names``, in that order; None: all.
+    """Columns of a table, all nullable: those of ``names``, in that order; None: all.
 
-    Times are int64, in ms. ValueError when rows have no such column.
+    ``timestamp`` is in ms (UTC), other times are int64, in ms. ValueError when rows have no such column.
     """
     columns = table.columns if names is None else map(table.column, names)
-    return pa.schema([(column.name, _TYPES[column.type]) for column in columns])
+    return pa.schema([(column.name, _arrow_type(column)) for column in columns])
 
 
 def arrow_schema(table: Table) -> pa.Schema:
     """Columns in the form of Spark's Kafka source, all nullable. Its columns come first in tables with a key."""
-    types = {column.name: _arrow_type(column) for column in table.columns}
+    types = {field.name: _MICROSECONDS if field.type == _MILLISECONDS else field.type for field in row_schema(table)}
     names = list(types)
     if "key" in types:
         names = [*KAFKA_SOURCE, *(name for name in names if name not in KAFKA_SOURCE)]
@@ -104,10 +106,10 @@ class ArrowPrinter(ValuePrinter[Row]):
 
     Args:
         table: BATCH, RECORD or RECORD_DECODED.
-        schema: some columns of ``arrow_schema(table)``, in any order; with ``is_plain`` of ``row_schema(table)``.
+        schema: some columns of ``row_schema(table)``, in any order; for Spark of ``arrow_schema(table)``.
         context: where the rows come from.
         outcomes: see ValuePrinter; so are the others.
-        is_plain: times and timestamp types are those of JSON lines.
+        for_spark: timestamps are in microseconds.
     """
 
     def __init__(
@@ -117,12 +119,12 @@ class ArrowPrinter(ValuePrinter[Row]):
         context: FileContext,
         *,
         outcomes: Outcomes | None = None,
-        is_plain: bool = False,
+        for_spark: bool = False,
         **others: Any,
     ) -> None:
         super().__init__(table, context, outcomes=outcomes if "txnState" in schema.names else None, **others)
         self.schema = schema
-        self.is_plain = is_plain
+        self.for_spark = for_spark
 
     def value(self, row: Row | None) -> Row:
         """See ValuePrinter."""
@@ -131,7 +133,9 @@ class ArrowPrinter(ValuePrinter[Row]):
         for name in _JSON_COLUMNS:
             if row.get(name) is not None:
                 row[name] = json.dumps(row[name], ensure_ascii=False, separators=(",", ":"))
-        return row if self.is_plain else _as_spark(row)
+        if "timestampType" in row:
+            row["timestampType"] = _TIMESTAMP_TYPES[row["timestampType"]]
+        return _in_microseconds(row) if self.for_spark else row
 
     def joined(self, rows: list[Row]) -> Iterator[ArrowRows]:
         """See Printer."""
@@ -175,10 +179,8 @@ def _list_bounds(lists: Sequence[Sized | None]) -> pa.Array:
     return number_array(bounds, np.array([*(one is not None for one in lists), True]))
 
 
-def _as_spark(row: Row) -> Row:
-    """A row with the values of Spark's Kafka source."""
-    if "timestampType" in row:
-        row["timestampType"] = _TIMESTAMP_TYPES[row["timestampType"]]
+def _in_microseconds(row: Row) -> Row:
+    """A row with the timestamp of Spark."""
     if row.get("timestamp") is not None:
         milliseconds = row["timestamp"]
         if abs(milliseconds) > MOST_MILLISECONDS:
@@ -226,18 +228,18 @@ class _ArrowBlocks:
     ) -> pa.RecordBatch:
         printer = self._printer
         of = ManyRows(block, printer.table.type, printer.context, records, txn_state=states, decoder=printer.decoder)
-        arrays = _Arrays(of, printer.table, is_plain=printer.is_plain)
+        arrays = _Arrays(of, printer.table, for_spark=printer.for_spark)
         return pa.RecordBatch.from_arrays([arrays.array(field) for field in printer.schema], schema=printer.schema)
 
 
 class _Arrays:
     """The columns of many rows as Arrow arrays, made when needed."""
 
-    def __init__(self, of: ManyRows, table: Table, *, is_plain: bool) -> None:
+    def __init__(self, of: ManyRows, table: Table, *, for_spark: bool) -> None:
         self._of = of
         self._table = table
         self._rows = of.rows
-        self._is_plain = is_plain
+        self._for_spark = for_spark
 
     @cached_property
     def _milliseconds(self) -> Numbers:
@@ -253,17 +255,19 @@ class _Arrays:
     def array(self, field: pa.Field) -> pa.Array:
         """The column of a field."""
         column = self._table.column(field.name)
-        if column.meaning is Meaning.RECORD_TIME and not self._is_plain:
+        if column.meaning is Meaning.RECORD_TIME:
             return self._timestamps()
         array = self._array(column.many(self._of), column, field)
-        return self._with_overflows(array) if column.name == "problem" and not self._is_plain else array
+        return self._with_overflows(array) if column.name == "problem" and self._for_spark else array
 
     def _timestamps(self) -> pa.Array:
         values, is_set = self._milliseconds.values, self._milliseconds.is_set
+        if not self._for_spark:
+            return number_array(values, is_set).view(_MILLISECONDS)
         microseconds = np.where(self._overflows, 0, values) * 1000
         if self._overflows.any():
             is_set = ~self._overflows if is_set is None else is_set & ~self._overflows
-        return number_array(microseconds, is_set).view(_TIMESTAMP)
+        return number_array(microseconds, is_set).view(_MICROSECONDS)
 
     def _with_overflows(self, problems: pa.Array) -> pa.Array:
         if not self._overflows.any():
@@ -278,7 +282,7 @@ class _Arrays:
             case Constant(constant):
                 return constant_array(constant, field.type, self._rows)
             case Choices(index, options):
-                if column.meaning is Meaning.TIMESTAMP_TYPE and field.type == pa.int32():
+                if column.meaning is Meaning.TIMESTAMP_TYPE:
                     codes = [_TIMESTAMP_TYPES[str(option)] for option in options]
                     return self._numbers(column, np.array(codes, np.int32).take(index.astype(np.intp)))
                 if index.size and (index == index[0]).all():

@@ -173,6 +173,11 @@ def value_text(value: Any) -> str:
             return "null"
         case {"base64": str(data)} if len(value) == 1:
             return f"base64:{data}"
+        case {"schema": {"id": int(number)}, "data": decoded}:
+            return f"{value_text(decoded)} (schema {number})"
+        case dict() if len(value) == 1 and (name := next(iter(value))).startswith("$"):
+            # A type that JSON does not have.
+            return value_text(value[name])
         case dict():
             return " ".join(f"{name}={_pair(item)}" for name, item in value.items())
         case list():

@@ -1,4 +1,4 @@
-"""Records as Parquet, with the columns and types of Spark's Kafka source, compressed with zstd. Needs pyarrow.
+"""Records as Parquet, with the columns of Spark's Kafka source, compressed with zstd. Needs pyarrow.
 
 Source: Spark's "Structured Streaming + Kafka Integration Guide". Consumers get no control records, so they are left
 out. One more column has the outcome of a record's transaction, as aborted records are included.
@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kdump.rows.arrow import KAFKA_SOURCE, ArrowRows, arrow_schema
+from kdump.rows.arrow import KAFKA_SOURCE, ArrowRows
+from kdump.rows.arrow import row_schema as columns_of
 from kdump.rows.arrowparts import ArrowParts, Reshape, RowGroup
 from kdump.rows.schema import Table
 
@@ -26,13 +27,12 @@ _REPEATED: Final = ("topic", "partition", "timestampType", "txnState")
 """Columns that a dictionary makes small. For keys and values it costs more than it saves."""
 _WITHOUT_STATISTICS: Final = ("key", "value", "headers", *_DECODED)
 """Columns without least and largest value: these would be copied several times, 380 MB for a value of 64 MiB."""
-_NO_TIMESTAMP_TYPE: Final = -1
 
 
 def row_schema(table: Table) -> pa.Schema:
     """The schema of the rows that are added: some columns of a table of records."""
     names = (*_COLUMNS, *(_DECODED if table.is_decoded else ()), _IS_CONTROL)
-    return pa.schema([arrow_schema(table).field(name) for name in names])
+    return columns_of(table, names)
 
 
 class ParquetRecords:
@@ -43,8 +43,7 @@ class ParquetRecords:
         schema: of the rows, see ``row_schema``. The file has these columns, but for the last one.
         reshape: makes other columns of them; None: they stay.
 
-    Counts: ``written`` records, ``control`` records that were left out, ``untimed`` records whose timestamp does not
-    fit.
+    Counts: ``written`` records, ``control`` records that were left out.
     """
 
     def __init__(self, path: str, schema: pa.Schema, reshape: Reshape | None = None) -> None:
@@ -65,7 +64,6 @@ class ParquetRecords:
         self._group = RowGroup(written)
         self.written = 0
         self.control = 0
-        self.untimed = 0
 
     def add(self, part: ArrowRows) -> None:
         """Take rows of the schema. The rows of a large batch are not collected until it ends."""
@@ -83,8 +81,6 @@ class ParquetRecords:
         if is_data.true_count < rows.num_rows:
             self.control += rows.num_rows - is_data.true_count
             rows = rows.filter(is_data)
-        had_time = pc.not_equal(rows.column("timestampType"), _NO_TIMESTAMP_TYPE)
-        self.untimed += pc.and_(pc.is_null(rows.column("timestamp")), had_time).true_count
         rows = rows.select(self._columns)
         self._group.add(rows if self._reshape is None else self._reshape.of(rows))
         self.written += rows.num_rows

@@ -20,17 +20,22 @@ Decode = Callable[[bytes], Any]
 
 _DEEPEST: Final = 100
 """Records, arrays, maps and unions inside one another, in a schema and in a value."""
-_MOST_VALUES: Final = 1 << 16
-"""Values of a schema without its arrays and maps; and values that any payload may become."""
-_VALUES_OF_A_BYTE: Final = 4
+_MOST_FIELDS: Final = 1 << 16
+"""Values of a schema without the items of its arrays and maps."""
+_FREE: Final = 1 << 16
+_FOR_ONE: Final = 10
+_MOST: Final = 1 << 24
+"""Values that any payload may become, and that each byte of it may be besides; and the most in all: half a gigabyte."""
+_OBJECT: Final = 8
+"""A record or map counts as so many values."""
 _MOST_DIGITS: Final = 4300
 """The largest scale of a decimal, and what Python writes of a number."""
 _EPOCH: Final = datetime(1970, 1, 1)
 _DAY: Final = timedelta(days=1)
-_OWN: Final = "kdump-"
+OWN: Final = "kdump-"
 _SIZES: Final = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1}
 """Primitive types, and the bytes that a value has at least."""
-_ITEMS: Final = {"array": "items", "map": "values"}
+ITEMS: Final = {"array": "items", "map": "values"}
 _LOGICAL: Final = {
     "int": {"date", "time-millis"},
     "long": {"time-micros", "timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros"},
@@ -38,37 +43,55 @@ _LOGICAL: Final = {
 }
 
 
-def avro_decoder(text: str, references: Mapping[str, str]) -> Decode:
-    """The decoder of a schema. It raises ValueError, EOFError or others for bytes that do not fit.
+class AvroSchema(NamedTuple):
+    """A schema as fastavro has it, with full names.
+
+    ``named``: the named types that it uses. ``is_watched``: values must be scanned before they are read.
+    """
+
+    type: Any
+    named: Mapping[str, Any]
+    is_watched: bool
+
+
+def parse_avro(text: str, references: Mapping[str, str]) -> AvroSchema:
+    """Parse a schema.
 
     Args:
         text: the schema.
         references: the texts of the schemas that it needs, by name; each after those that it needs itself.
 
     Raises:
-        ValueError: it is no schema, or one that is too large.
+        ValueError: it is no JSON, or nested too deep, or its values would be too large.
         ModuleNotFoundError: fastavro is not installed.
+        Exception: it is no schema.
     """
-    from fastavro import parse_schema, schemaless_reader
+    from fastavro import parse_schema
+
+    named: dict[str, Any] = {}
+    for one in references.values():
+        parse_schema(_own_types(_loaded(one)), named_schemas=named)
+    schema = parse_schema(_own_types(_loaded(text)), named_schemas=named)
+    return AvroSchema(schema, named, _outline(schema, named, {}).is_watched)
+
+
+def avro_decoder(text: str, references: Mapping[str, str]) -> Decode:
+    """The decoder of a schema. It raises ValueError, EOFError or others for bytes that do not fit.
+
+    Args and Raises: see ``parse_avro``.
+    """
+    schema, named, is_watched = parse_avro(text, references)
+    from fastavro import schemaless_reader
 
     _register()
-    shape = _Shaper()
-    named: dict[str, Any] = {}
-    for name, referred in references.items():
-        parse_schema(_own_types(_loaded(referred)), named_schemas=named)
-        shape.of(_loaded(referred), name.rpartition(".")[0])
-    schema = _loaded(text)
-    if schema in ("bytes", {"type": "bytes"}):
+    if isinstance(schema, dict) and (schema["type"], schema.get("logicalType")) == ("bytes", f"{OWN}bytes"):
         # Both deserializers take all that is left.
         return lambda data: {"$bytes": data.hex()}
-    outline = shape.of(schema, "")
-    parsed = parse_schema(_own_types(schema), named_schemas=named)
-    scan = partial(_scan, parsed, named) if outline.is_watched else None
 
     def decode(data: bytes) -> Any:
-        if scan is not None:
-            scan(_Reading(data))
-        return schemaless_reader(BytesIO(data), parsed, None, handle_unicode_errors="replace")
+        if is_watched or len(data) * _FOR_ONE > _MOST:
+            _scan(schema, named, _AvroScan(data))
+        return schemaless_reader(BytesIO(data), schema, None, handle_unicode_errors="replace")
 
     return decode
 
@@ -87,7 +110,7 @@ def _own_types(schema: Any, depth: int = 0) -> Any:
     if isinstance(schema, list):
         return [_own_types(branch, depth + 1) for branch in schema]
     if not isinstance(schema, dict):
-        return {"type": schema, "logicalType": f"{_OWN}{schema}"} if schema in ("bytes", "float", "double") else schema
+        return {"type": schema, "logicalType": f"{OWN}{schema}"} if schema in ("bytes", "float", "double") else schema
     kind, logical = schema.get("type"), schema.get("logicalType")
     if isinstance(kind, dict | list):
         return _own_types(kind, depth + 1)
@@ -97,14 +120,14 @@ def _own_types(schema: Any, depth: int = 0) -> Any:
         found["fields"] = [
             {"name": field["name"], "type": _own_types(field["type"], depth + 1)} for field in schema["fields"]
         ]
-    elif kind in _ITEMS:
-        found[_ITEMS[kind]] = _own_types(schema[_ITEMS[kind]], depth + 1)
+    elif kind in ITEMS:
+        found[ITEMS[kind]] = _own_types(schema[ITEMS[kind]], depth + 1)
     elif kind in ("bytes", "fixed"):
-        found["logicalType"] = f"{_OWN}decimal" if logical == "decimal" and _has_scale(schema) else f"{_OWN}bytes"
+        found["logicalType"] = f"{OWN}decimal" if logical == "decimal" and _has_scale(schema) else f"{OWN}bytes"
     elif kind in ("float", "double"):
-        found["logicalType"] = f"{_OWN}{kind}"
+        found["logicalType"] = f"{OWN}{kind}"
     elif isinstance(kind, str) and isinstance(logical, str) and logical in _LOGICAL.get(kind, ()):
-        found["logicalType"] = f"{_OWN}{logical}"
+        found["logicalType"] = f"{OWN}{logical}"
     return found
 
 
@@ -136,7 +159,7 @@ def _register() -> None:
     }
     for name, read in readers.items():
         kind, _, logical = name.partition("-")
-        LOGICAL_READERS[f"{kind}-{_OWN}{logical}"] = partial(_of_schema, read)
+        LOGICAL_READERS[f"{kind}-{OWN}{logical}"] = partial(_of_schema, read)
 
 
 def _of_schema(read: Callable[[Any, Any], Any], value: Any, schema: Any = None, reader_schema: Any = None) -> Any:
@@ -190,7 +213,7 @@ class _Outline(NamedTuple):
     """What a type may hold, without the items of its arrays and maps.
 
     Attributes:
-        excess: by how much its values may exceed four for each byte, at most.
+        excess: by how much its values may exceed ``_FOR_ONE`` for each byte, at most.
         values: how many they may be.
         depth: how deep they may be nested.
         is_watched: a few bytes may become many values, or values of any depth.
@@ -202,84 +225,68 @@ class _Outline(NamedTuple):
     is_watched: bool = False
 
 
-class _Shaper:
-    """Outlines of schemas that may refer to one another by name. Raises ValueError for what is no schema."""
+def _outline(schema: Any, named: Mapping[str, Any], known: dict[str, _Outline | None], depth: int = 0) -> _Outline:
+    """The outline of a parsed schema. ``known``: those of named types; None: it is being made."""
+    if depth > _DEEPEST:
+        raise ValueError(f"it is nested more than {_DEEPEST} deep")
 
-    def __init__(self) -> None:
-        self._named: dict[str, _Outline | None] = {}
+    def inner(of: Any) -> _Outline:
+        return _outline(of, named, known, depth + 1)
 
-    def of(self, schema: Any, space: str, depth: int = 0) -> _Outline:
-        """The outline of a schema in a namespace."""
-        if depth > _DEEPEST:
-            raise ValueError(f"it is nested more than {_DEEPEST} deep")
-        match schema:
-            case str() if schema in _SIZES:
-                return _primitive(_SIZES[schema])
-            case str():
-                return self._referred(schema, space)
-            case list():
-                branches = [self.of(branch, space, depth + 1) for branch in schema]
-                most = max((one.excess for one in branches), default=0) - _VALUES_OF_A_BYTE
-                return _joined(branches, most, max((one.values for one in branches), default=0))
-            case {"type": "array" | "map" as kind}:
-                items = self.of(schema.get(_ITEMS[kind]), space, depth + 1)
-                # In front of a value of a map is its name.
-                excess = items.excess - (_VALUES_OF_A_BYTE if kind == "map" else 0)
-                return _joined([items], 1 - _VALUES_OF_A_BYTE, 1, is_watched=excess > 0)
-            case {"type": "record" | "error" | "enum" | "fixed" as kind, "name": str(name)}:
-                return self._defined(schema, kind, name, space, depth)
-            case {"type": dict() | list() | str() as inner}:
-                return self.of(inner, space, depth + 1)
-        raise ValueError("it has a type that Avro does not know")
-
-    def _defined(self, schema: Mapping[str, Any], kind: str, name: str, space: str, depth: int) -> _Outline:
-        space = name.rpartition(".")[0] if "." in name else str(schema.get("namespace", space))
-        full = name if "." in name or not space else f"{space}.{name}"
-        self._named[full] = None
-        if kind == "enum":
-            found = _primitive(1)
-        elif kind == "fixed":
-            size = schema.get("size")
-            if type(size) is not int or size < 0:
-                raise ValueError(f"the fixed type {full} has no size")
-            found = _primitive(size)
-        else:
-            fields = schema.get("fields")
-            if not isinstance(fields, list) or not all(isinstance(one, dict) and "type" in one for one in fields):
-                raise ValueError(f"the record {full} has no fields")
-            outlines = [self.of(field["type"], space, depth + 1) for field in fields]
-            values = 1 + sum(one.values for one in outlines)
-            found = _joined(outlines, 1 + sum(one.excess for one in outlines), values)
-        self._named[full] = found
-        return found
-
-    def _referred(self, name: str, space: str) -> _Outline:
-        for full in (f"{space}.{name}", name) if space and "." not in name else (name,):
-            if full in self._named:
-                # A type inside itself has any depth.
-                return self._named[full] or _Outline(1, is_watched=True)
-        raise ValueError(f"it does not know the type {name}")
+    match schema:
+        case str() if schema in _SIZES:
+            return _primitive(_SIZES[schema])
+        case str():
+            # A type inside itself has any depth.
+            return (known[schema] or _Outline(1, is_watched=True)) if schema in known else inner(named[schema])
+        case list():
+            branches = list(map(inner, schema))
+            most = max((one.excess for one in branches), default=0) - _FOR_ONE
+            return _joined(branches, most, max((one.values for one in branches), default=0))
+        case {"type": "array" | "map" as kind}:
+            items = inner(schema[ITEMS[kind]])
+            # In front of a value of a map is its name.
+            excess = items.excess - (_FOR_ONE if kind == "map" else 0)
+            return _joined([items], _OBJECT - _FOR_ONE, 1, is_watched=excess > 0)
+        case {"type": "enum"}:
+            return _primitive(1)
+        case {"type": "fixed", "size": int() as size} if size >= 0:
+            return _primitive(size)
+        case {"type": "record", "name": name, "fields": fields}:
+            known[name] = None
+            parts = [inner(field["type"]) for field in fields]
+            found = _joined(parts, _OBJECT + sum(one.excess for one in parts), 1 + sum(one.values for one in parts))
+            known[name] = found
+            return found
+        case {"type": str() as kind} if kind in _SIZES:
+            return _primitive(_SIZES[kind])
+    raise ValueError("it has a type that Avro does not know")
 
 
 def _primitive(size: int) -> _Outline:
     """Of one value with ``size`` bytes at least."""
-    return _Outline(1 - _VALUES_OF_A_BYTE * size)
+    return _Outline(1 - _FOR_ONE * size)
 
 
 def _joined(parts: list[_Outline], excess: int, values: int, *, is_watched: bool = False) -> _Outline:
     depth = 1 + max((one.depth for one in parts), default=0)
-    if values > _MOST_VALUES or depth > _DEEPEST:
+    if values > _MOST_FIELDS or depth > _DEEPEST:
         raise ValueError("it describes values that are too large or too deep")
     return _Outline(excess, values, depth, is_watched or any(one.is_watched for one in parts))
 
 
-class _Reading:
+class _AvroScan:
     """Where a scan is, and how many values may still come."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
-        self.left = _MOST_VALUES + _VALUES_OF_A_BYTE * len(data)
+        self.left = min(_FREE + _FOR_ONE * len(data), _MOST)
+
+    def take(self, values: int) -> None:
+        self.left -= values
+        if self.left < 0:
+            raise ValueError(f"{len(self.data):,} bytes become too many values")
 
     def skip(self, size: int) -> None:
         if not 0 <= size <= len(self.data) - self.at:
@@ -299,11 +306,8 @@ class _Reading:
                 raise ValueError("a number has more than 64 bits")
 
 
-def _scan(schema: Any, named: Mapping[str, Any], reading: _Reading, depth: int = 0) -> None:  # noqa: PLR0912
+def _scan(schema: Any, named: Mapping[str, Any], reading: _AvroScan, depth: int = 0) -> None:  # noqa: PLR0912
     """Go over a value of a parsed schema. Raises ValueError where it is too deep or too large."""
-    reading.left -= 1
-    if reading.left < 0:
-        raise ValueError(f"{len(reading.data):,} bytes become too many values")
     if depth > _DEEPEST:
         raise ValueError(f"it is nested more than {_DEEPEST} deep")
     if isinstance(schema, list):
@@ -312,6 +316,7 @@ def _scan(schema: Any, named: Mapping[str, Any], reading: _Reading, depth: int =
             raise ValueError(f"a union has no branch {number}")
         return _scan(schema[number], named, reading, depth + 1)
     kind = schema["type"] if isinstance(schema, dict) else schema
+    reading.take(_OBJECT if kind in ("record", "array", "map") else 1)
     match kind:
         case "null":
             pass
@@ -332,10 +337,12 @@ def _scan(schema: Any, named: Mapping[str, Any], reading: _Reading, depth: int =
             while count := reading.long():
                 if count < 0:
                     reading.long()
+                if abs(count) > reading.left:
+                    reading.take(abs(count))
                 for _ in range(abs(count)):
                     if kind == "map":
                         reading.skip(reading.long())
-                    _scan(schema[_ITEMS[kind]], named, reading, depth + 1)
+                    _scan(schema[ITEMS[kind]], named, reading, depth + 1)
         case str():
             _scan(named[kind], named, reading, depth)
         case _:

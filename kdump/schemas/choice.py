@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kdump.inputs import Input
-from kdump.log import files
-from kdump.log.names import is_uri
 from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.registry import SCHEMA
 from kdump.schemas.places import find_schemas
@@ -24,12 +22,11 @@ def with_schemas(choice: DecoderChoice, path: str | None, inputs: Callable[[], I
     Raises:
         KdumpError: the schemas that are named cannot be read.
     """
-    if path is not None:
-        from kdump.schemas.topic import registries_at
+    found = path
+    if path is None and (choice.by_topic or SCHEMA in (choice.key, choice.value)):
+        found = find_schemas(inputs())
+    if found is None:
+        return choice
+    from kdump.schemas.topic import schema_places
 
-        registries_at(path)
-        # Workers may have another directory.
-        return choice._replace(schemas=path if is_uri(path) else files.absolute(path), value=choice.value or SCHEMA)
-    if choice.by_topic or SCHEMA in (choice.key, choice.value):
-        return choice._replace(schemas=find_schemas(inputs()))
-    return choice
+    return choice._replace(schemas=schema_places(found), value=choice.value or (None if path is None else SCHEMA))

@@ -33,7 +33,7 @@ _MOST_INDEXES: Final = 100
 _MOST_REFERENCES: Final = 1000
 
 
-class Frame(NamedTuple):
+class SchemaFrame(NamedTuple):
     """Which schema some bytes name. ``end``: where they end. Either an id or a GUID is there."""
 
     id: int | None
@@ -50,7 +50,7 @@ class NotFramedError(ValueError):
     """Bytes name no schema."""
 
 
-def parse_frame(data: bytes) -> Frame:
+def parse_frame(data: bytes) -> SchemaFrame:
     """The schema that the begin of bytes names.
 
     Raises:
@@ -61,11 +61,11 @@ def parse_frame(data: bytes) -> Frame:
     if kind == ID:
         if len(data) < ID_END:
             raise NotFramedError(f"it has {len(data)} bytes, a prefix with an id has {ID_END}")
-        return Frame(_INT32.unpack_from(data, 1)[0], None, ID_END)
+        return SchemaFrame(_INT32.unpack_from(data, 1)[0], None, ID_END)
     if kind == GUID:
         if len(data) < GUID_END:
             raise NotFramedError(f"it has {len(data)} bytes, a prefix with a GUID has {GUID_END}")
-        return Frame(None, str(uuid.UUID(bytes=data[1:GUID_END])), GUID_END)
+        return SchemaFrame(None, str(uuid.UUID(bytes=data[1:GUID_END])), GUID_END)
     if kind == _GLUE:
         raise NotFramedError("it begins with 0x03, as values of AWS Glue do: their schemas are not in Kafka")
     what = f"begins with 0x{kind:02x}" if data else "is empty"
@@ -102,7 +102,7 @@ class SchemaDecoder:
         self._known: dict[tuple[int | None, str | None], _Schema] = {}
 
     @classmethod
-    def for_log(cls, part: RecordPart, topic: str | None, schemas: str | None, *, is_asked: bool) -> Self:
+    def for_log(cls, part: RecordPart, topic: str | None, schemas: tuple[str, ...] | None, *, is_asked: bool) -> Self:
         """The decoder of a log, see ``payloads.registry``. Raises KdumpError where the schemas cannot be read."""
         if schemas is None:
             raise ValueError("it needs to know where the schemas are (--schemas PATH)")
@@ -136,13 +136,13 @@ class SchemaDecoder:
             return {"schema": schema.head, "data": schema.decode(data, 0, header, frame.end)}
         return {"schema": schema.head, "data": schema.decode(data, frame.end, data, frame.end)}
 
-    def _schema(self, frame: Frame) -> _Schema:
+    def _schema(self, frame: SchemaFrame) -> _Schema:
         found = self._known.get(frame[:2])
         if found is None:
             found = self._known[frame[:2]] = _Schema(self._registry, *self.find(frame))
         return found
 
-    def find(self, frame: Frame) -> tuple[SchemaVersion, _Doubt]:
+    def find(self, frame: SchemaFrame) -> tuple[SchemaVersion, _Doubt]:
         """The schema that some bytes name, and what is in doubt about it. Raises UnknownSchemaError."""
         if frame.id is not None:
             return self._of_id(frame.id)
@@ -238,7 +238,7 @@ def _text(error: Exception) -> str:
     if isinstance(error, EOFError):
         return "it ends early"
     said = str(error)
-    return said if isinstance(error, ValueError) and said else f"{type(error).__name__}: {said}".removesuffix(": ")
+    return said if type(error) is ValueError else f"{type(error).__name__}: {said}".removesuffix(": ")
 
 
 def _compile(registry: Registry, version: SchemaVersion) -> _Decode:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -20,6 +20,7 @@ import pyarrow as pa
 from kdump.codes import KdumpError
 from kdump.inputs import Input
 from kdump.payloads.decoded import RecordPart
+from kdump.schemas.avro import ITEMS, OWN, parse_avro
 from kdump.schemas.decoder import SchemaDecoder, UnknownSchemaError, references_of
 from kdump.schemas.registry import Registry, SchemaVersion
 from kdump.schemas.topic import registries_at
@@ -49,7 +50,7 @@ _WIDER: Final = {
 """Two types of one field of which one holds the other."""
 
 
-class Field(NamedTuple):
+class ArrowField(NamedTuple):
     """A type of Arrow, and what makes a value of it of a decoded one."""
 
     type: pa.DataType
@@ -60,7 +61,7 @@ def _json_text(value: Any) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-_JSON: Final = Field(_JSON_TEXT, _json_text)
+_JSON: Final = ArrowField(_JSON_TEXT, _json_text)
 
 
 class Used(NamedTuple):
@@ -75,10 +76,10 @@ class Used(NamedTuple):
 class Flattening(NamedTuple):
     """See ``rows.arrowparts.Reshape``.
 
-    ``schemas``: where they lie; ``used``: those whose fields are columns.
+    ``schemas``: the partitions in which they lie; ``used``: those whose fields are columns.
     """
 
-    schemas: str
+    schemas: tuple[str, ...]
     used: tuple[Used, ...]
 
     def schema_of(self, schema: pa.Schema) -> pa.Schema:
@@ -117,7 +118,7 @@ class Flattening(NamedTuple):
                 yield f"--flatten: the columns {part}.* are those of {len(columns.of)} schemas{mixed}"
 
 
-def flattening(schemas: str, inputs: Sequence[Input], on_error: Callable[[KdumpError], None]) -> Flattening:
+def flattening(schemas: tuple[str, ...], inputs: Sequence[Input], on_error: Callable[[KdumpError], None]) -> Flattening:
     """How the keys and values of inputs are flattened; the logs are read for which schemas they use.
 
     Raises:
@@ -143,7 +144,7 @@ class _Columns:
         of: the fields of each schema, by its id and GUID.
     """
 
-    def __init__(self, of: dict[tuple[int, str | None], dict[str, Field]]) -> None:
+    def __init__(self, of: dict[tuple[int, str | None], dict[str, ArrowField]]) -> None:
         self.of = of
         self.types: dict[str, pa.DataType] = {}
         self.mixed: list[str] = []
@@ -174,7 +175,7 @@ class _Columns:
         for name, kind in self.types.items():
             yield _array(values[name], kind)
 
-    def _value(self, name: str, field: Field, value: Any) -> Any:
+    def _value(self, name: str, field: ArrowField, value: Any) -> Any:
         if name in self.mixed:
             return _json_text(value)
         with suppress(ValueError, TypeError, KeyError, ArithmeticError, AttributeError):
@@ -199,7 +200,7 @@ def _one(value: Any, kind: pa.DataType) -> pa.Array:
 
 @lru_cache(maxsize=16)
 def _columns(of: Flattening) -> dict[str, _Columns]:
-    found: dict[str, dict[tuple[int, str | None], dict[str, Field]]] = {part.value: {} for part in RecordPart}
+    found: dict[str, dict[tuple[int, str | None], dict[str, ArrowField]]] = {part.value: {} for part in RecordPart}
     registries = registries_at(of.schemas)
     for used in of.used:
         version = _version(registries.of_topic(used.topic), used)
@@ -216,16 +217,13 @@ def _version(registry: Registry, used: Used) -> SchemaVersion | None:
     return None
 
 
-def _fields(registry: Registry, version: SchemaVersion) -> dict[str, Field]:
+def _fields(registry: Registry, version: SchemaVersion) -> dict[str, ArrowField]:
     """The fields of a schema. One that cannot be used has none, as none of its values decodes."""
     with suppress(Exception):
         match version.type:
             case "AVRO":
-                references = references_of(registry, version)
-                reader = _Avro()
-                for text in references.values():
-                    reader.field(json.loads(text), "")
-                return reader.fields(json.loads(version.text))
+                schema = parse_avro(version.text, references_of(registry, version))
+                return _Avro(schema.named).fields(schema.type)
             case "PROTOBUF":
                 return _protobuf_fields(registry, version)
             case "JSON":
@@ -234,88 +232,73 @@ def _fields(registry: Registry, version: SchemaVersion) -> dict[str, Field]:
     return {}
 
 
-class _Avro:
-    """Types of Avro as types of Arrow."""
+class _Avro(NamedTuple):
+    """Types of Avro as types of Arrow. ``within``: the records that a type is inside of."""
 
-    def __init__(self) -> None:
-        self._named: dict[str, Field] = {}
+    named: Mapping[str, Any]
+    within: tuple[str, ...] = ()
 
-    def fields(self, schema: Any) -> dict[str, Field]:
+    def fields(self, schema: Any) -> dict[str, ArrowField]:
         """Those of a record; any other type is one field."""
-        if isinstance(schema, dict) and schema.get("type") in ("record", "error"):
-            return dict(self._record(schema, "", 0))
-        return {_WHOLE: self.field(schema, "")}
+        if not isinstance(schema, dict) or schema["type"] != "record":
+            return {_WHOLE: self.field(schema)}
+        inner = self._replace(within=(*self.within, schema["name"]))
+        return {field["name"]: inner.field(field["type"]) for field in schema["fields"]}
 
-    def _record(self, schema: dict[str, Any], space: str, depth: int) -> Iterator[tuple[str, Field]]:
-        full, space = _full_name(schema, space)
-        # Inside itself it is text.
-        self._named[full] = _JSON
-        for field in schema["fields"]:
-            yield field["name"], self.field(field["type"], space, depth + 1)
-
-    def field(self, schema: Any, space: str, depth: int = 0) -> Field:
-        """The type of a schema in a namespace."""
-        if depth > _DEEPEST:
-            return _JSON
+    def field(self, schema: Any) -> ArrowField:
+        """The type of a parsed schema. A type inside itself is text, and so is what is nested deep."""
         match schema:
             case str() if schema in _PRIMITIVES:
-                return Field(_PRIMITIVES[schema], lambda value: value)
-            case "float" | "double":
-                return Field(pa.float32() if schema == "float" else pa.float64(), _float)
-            case "bytes":
-                return Field(pa.binary(), _bytes)
-            case str():
-                return self._named.get(f"{space}.{schema}") or self._named.get(schema) or _JSON
+                return ArrowField(_PRIMITIVES[schema], lambda value: value)
+            case str() if schema in self.named and schema not in self.within and len(self.within) < _DEEPEST:
+                return self.field(self.named[schema])
             case list():
                 branches = [branch for branch in schema if branch != "null"]
-                return self.field(branches[0], space, depth + 1) if len(branches) == 1 else _JSON
-            case {"type": "array", "items": items}:
-                return _list(self.field(items, space, depth + 1))
-            case {"type": "map", "values": values}:
-                return _map(self.field(values, space, depth + 1))
-            case {"type": "record" | "error"}:
-                found = _struct(dict(self._record(schema, space, depth)))
-                self._named[_full_name(schema, space)[0]] = found
-                return found
-            case {"type": "enum" | "fixed" as kind}:
-                found = Field(pa.string(), str) if kind == "enum" else _logical(schema) or Field(pa.binary(), _bytes)
-                self._named[_full_name(schema, space)[0]] = found
-                return found
-            case {"type": inner}:
-                return _logical(schema) or self.field(inner, space, depth + 1)
+                return self.field(branches[0]) if len(branches) == 1 else _JSON
+            case {"type": "array" | "map" as kind}:
+                return (_list if kind == "array" else _map)(self.field(schema[ITEMS[kind]]))
+            case {"type": "record"}:
+                return _struct(self.fields(schema))
+            case {"type": "enum"}:
+                return ArrowField(pa.string(), str)
+            case {"type": str(), "logicalType": str() as name} if name.startswith(OWN):
+                return _logical(schema, name.removeprefix(OWN))
+            case {"type": str() as kind}:
+                return self.field(kind)
         return _JSON
 
 
-def _full_name(schema: dict[str, Any], space: str) -> tuple[str, str]:
-    """The full name of a named type, and the namespace inside of it."""
-    name = str(schema["name"])
-    if "." in name:
-        return name, name.rpartition(".")[0]
-    space = str(schema.get("namespace", space))
-    return f"{space}.{name}" if space else name, space
+def _logical(schema: Mapping[str, Any], name: str) -> ArrowField:
+    """The type of one of kdump's own logical types, see ``avro``."""
+    match name:
+        case "decimal":
+            precision, scale = schema["precision"], schema.get("scale", 0)
+            make = pa.decimal128 if precision <= 38 else pa.decimal256
+            return ArrowField(make(precision, scale), _decimal) if precision <= 76 else _JSON
+        case "float" | "double":
+            return ArrowField(pa.float32() if name == "float" else pa.float64(), _float)
+        case "uuid":
+            return ArrowField(pa.string(), lambda value: value["$uuid"] if isinstance(value, dict) else value)
+        case "date":
+            return ArrowField(
+                pa.date32(), _of_text("$date", lambda text: (date.fromisoformat(text) - _EPOCH.date()).days)
+            )
+        case "time-millis":
+            return ArrowField(pa.time32("ms"), _of_text("$time", lambda text: _micros_of_day(text) // 1000))
+        case "time-micros":
+            return ArrowField(pa.time64("us"), _of_text("$time", _micros_of_day))
+        case "bytes":
+            return ArrowField(pa.binary(), _bytes)
+    unit, step = ("ms", 1000) if name.endswith("millis") else ("us", 1)
+    is_local = name.startswith("local-")
+    member = "$local_timestamp" if is_local else "$timestamp"
+    return ArrowField(
+        pa.timestamp(unit, None if is_local else "UTC"), _of_text(member, lambda text: _micros(text) // step)
+    )
 
 
-def _logical(schema: dict[str, Any]) -> Field | None:
-    match schema.get("type"), schema.get("logicalType"):
-        case (("bytes" | "fixed"), "decimal"):
-            precision, scale = schema.get("precision", 0), schema.get("scale", 0)
-            if type(precision) is int and type(scale) is int and 0 <= scale <= precision and 0 < precision <= 76:
-                kind = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
-                return Field(kind, lambda value: Decimal(value["$decimal"]))
-        case "string", "uuid":
-            return Field(pa.string(), lambda value: value["$uuid"] if isinstance(value, dict) else value)
-        case "int", "date":
-            return Field(pa.date32(), _of_text("$date", lambda text: (date.fromisoformat(text) - _EPOCH.date()).days))
-        case "int", "time-millis":
-            return Field(pa.time32("ms"), _of_text("$time", lambda text: _micros_of_day(text) // 1000))
-        case "long", "time-micros":
-            return Field(pa.time64("us"), _of_text("$time", _micros_of_day))
-        case "long", str() as name if name.removeprefix("local-") in ("timestamp-millis", "timestamp-micros"):
-            unit, step = ("ms", 1000) if name.endswith("millis") else ("us", 1)
-            member = "$local_timestamp" if name.startswith("local-") else "$timestamp"
-            kind = pa.timestamp(unit, None if name.startswith("local-") else "UTC")
-            return Field(kind, _of_text(member, lambda text: _micros(text) // step))
-    return None
+def _decimal(value: Any) -> Decimal:
+    return Decimal(value["$decimal"])
 
 
 def _of_text(member: str, number: Callable[[str], int]) -> Convert:
@@ -340,28 +323,28 @@ def _float(value: Any) -> float:
     return float(value["$float"] if isinstance(value, dict) else value)
 
 
-def _list(of: Field) -> Field:
-    return Field(pa.list_(of.type), lambda value: [None if one is None else of.convert(one) for one in value])
+def _list(of: ArrowField) -> ArrowField:
+    return ArrowField(pa.list_(of.type), lambda value: [None if one is None else of.convert(one) for one in value])
 
 
-def _map(of: Field) -> Field:
+def _map(of: ArrowField) -> ArrowField:
     def convert(value: Any) -> list[tuple[str, Any]]:
         return [(name, None if one is None else of.convert(one)) for name, one in value.items()]
 
-    return Field(pa.map_(pa.string(), of.type), convert)
+    return ArrowField(pa.map_(pa.string(), of.type), convert)
 
 
-def _struct(fields: dict[str, Field]) -> Field:
+def _struct(fields: dict[str, ArrowField]) -> ArrowField:
     if not fields:
         return _JSON
 
     def convert(value: Any) -> dict[str, Any]:
         return {name: None if value.get(name) is None else field.convert(value[name]) for name, field in fields.items()}
 
-    return Field(pa.struct([(name, field.type) for name, field in fields.items()]), convert)
+    return ArrowField(pa.struct([(name, field.type) for name, field in fields.items()]), convert)
 
 
-def _protobuf_fields(registry: Registry, version: SchemaVersion) -> dict[str, Field]:
+def _protobuf_fields(registry: Registry, version: SchemaVersion) -> dict[str, ArrowField]:
     """The fields of all messages of the file that a value may be: they share names, as versions do."""
     from kdump.schemas.protobuf import ProtobufFile
 
@@ -373,7 +356,7 @@ def _protobuf_fields(registry: Registry, version: SchemaVersion) -> dict[str, Fi
     }
 
 
-def _message(descriptor: Any, within: frozenset[str] = frozenset()) -> dict[str, Field]:
+def _message(descriptor: Any, within: frozenset[str] = frozenset()) -> dict[str, ArrowField]:
     within |= {descriptor.full_name}
     return {field.name: _protobuf_field(field, within) for field in descriptor.fields}
 
@@ -387,7 +370,7 @@ _NUMBERS: Final = {
 """By the number of a Protobuf type."""
 
 
-def _protobuf_field(field: Any, within: frozenset[str]) -> Field:
+def _protobuf_field(field: Any, within: frozenset[str]) -> ArrowField:
     message = field.message_type
     if message is not None and message.GetOptions().map_entry:
         return _map(_single(message.fields_by_name["value"], within))
@@ -395,7 +378,7 @@ def _protobuf_field(field: Any, within: frozenset[str]) -> Field:
     return _list(found) if field.is_repeated else found
 
 
-def _single(field: Any, within: frozenset[str]) -> Field:
+def _single(field: Any, within: frozenset[str]) -> ArrowField:
     message = field.message_type
     if message is not None:
         # Protobuf's own messages have JSON of their own.
@@ -403,14 +386,14 @@ def _single(field: Any, within: frozenset[str]) -> Field:
         return _JSON if is_text else _struct(_message(message, within))
     match field.type:
         case number if number in _NUMBERS:
-            return Field(_NUMBERS[number], int)
+            return ArrowField(_NUMBERS[number], int)
         case 8:
-            return Field(pa.bool_(), bool)
+            return ArrowField(pa.bool_(), bool)
         case 2 | 1:
-            return Field(pa.float32() if field.type == 2 else pa.float64(), _float)
+            return ArrowField(pa.float32() if field.type == 2 else pa.float64(), _float)
         case 12:
-            return Field(pa.binary(), b64decode)
-    return Field(pa.string(), str)
+            return ArrowField(pa.binary(), b64decode)
+    return ArrowField(pa.string(), str)
 
 
 def flattened_topics(found: Flattening) -> Iterable[tuple[str, Flattening]]:

@@ -13,6 +13,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from kdump.schemas.protofile import parse_proto
 
 _OWN: Final = "google/protobuf/"
+_OPEN: Final = frozenset({f"google.protobuf.{name}" for name in ("Struct", "Value", "ListValue", "Any")})
+"""Messages whose JSON has any names."""
 _KNOWN: Final = {
     "confluent/type/decimal.proto": """
         syntax = "proto3";
@@ -122,8 +124,44 @@ class ProtobufFile:
     def _made(self, descriptor: Descriptor) -> Callable[[bytes], Any]:
         read = message_factory.GetMessageClass(descriptor).FromString
         pool = self._pool
+        has_maps = _has_maps(descriptor, set())
 
         def decode(data: bytes) -> Any:
-            return json_format.MessageToDict(read(data), preserving_proto_field_name=True, descriptor_pool=pool)
+            found = json_format.MessageToDict(read(data), preserving_proto_field_name=True, descriptor_pool=pool)
+            return _ordered(found, descriptor) if has_maps else found
 
         return decode
+
+
+def _has_maps(descriptor: Descriptor, seen: set[str]) -> bool:
+    """The order of names is another one in each process, here or in a message inside."""
+    if descriptor.full_name in seen:
+        return False
+    seen.add(descriptor.full_name)
+    return (
+        descriptor.GetOptions().map_entry
+        or descriptor.full_name in _OPEN
+        or any(_has_maps(field.message_type, seen) for field in descriptor.fields if field.message_type is not None)
+    )
+
+
+def _ordered(value: Any, descriptor: Descriptor | None) -> Any:
+    """A message in JSON with the names of its maps sorted. ``descriptor``: None sorts all names."""
+    if isinstance(value, list):
+        return [_ordered(item, descriptor) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if descriptor is None or descriptor.full_name in _OPEN:
+        return {name: _ordered(value[name], None) for name in sorted(value)}
+    found = {}
+    for name, item in value.items():
+        field = descriptor.fields_by_name.get(name)
+        inner = None if field is None else field.message_type
+        if inner is None:
+            found[name] = item
+        elif inner.GetOptions().map_entry:
+            of = inner.fields_by_name["value"].message_type
+            found[name] = {key: item[key] if of is None else _ordered(item[key], of) for key in sorted(item)}
+        else:
+            found[name] = _ordered(item, inner)
+    return found

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import md5
+from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple
 
 DEFAULT_CONTEXT: Final = "."
@@ -120,7 +121,12 @@ class Registry:
         """What was deleted for good, by context and id, and the offset that did it; the records may still be there."""
         self.of_karapace = False
         self._of_subject: dict[str, set[int]] = {}
+        self._live: dict[str, list[int]] = {}
+        """Versions of each subject as a heap, among them all live ones."""
+        self._deleted: dict[str, dict[str, set[int]]] = {}
+        """The softly deleted versions of each subject, by context."""
         self._by_id: dict[tuple[str, int], dict[Place, None]] = {}
+        self._contexts_of: dict[int, set[str]] = {}
         self._by_guid: dict[tuple[str, str], int] = {}
         """The newest id of a schema in each context: one text may have been imported with several ids."""
 
@@ -191,17 +197,25 @@ class Registry:
 
     def _delete_subject(self, value: dict[str, Any], subject: str | None) -> Iterator[Change]:
         subject, last = value.get("subject", subject), value.get("version")
-        for found in self.of_subject(subject):
-            if type(last) is int and found.place.version <= last:
+        if last is None:
+            # Redpanda's registry names none: all are deleted.
+            last = max(self._live.get(str(subject), ()), default=0)
+        if not isinstance(subject, str) or not isinstance(last, int):
+            self.skipped += 1
+            return
+        live = self._live.get(subject, [])
+        while live and live[0] <= last:
+            found = self.versions.get(Place(subject, heappop(live)))
+            if found is not None and not found.deleted:
                 self._put(replace(found, deleted=True))
-                if not found.deleted:
-                    yield Change("deleted", *found.place, before=found.id, after=found.id)
+                yield Change("deleted", *found.place, before=found.id, after=found.id)
 
     def _clear(self, subject: str) -> Iterator[Change]:
         """IMPORT mode begins: what is softly deleted goes, of a subject or of a context."""
-        is_context = subject.endswith(":")
-        for found in list(self.versions.values()) if is_context else self.of_subject(subject):
-            if found.deleted and (not is_context or found.context == context_of(subject)):
+        of = self._deleted.get(context_of(subject), {})
+        for name in list(of) if subject.endswith(":") else [subject]:
+            for version in sorted(of.get(name, ())):
+                found = self.versions[Place(name, version)]
                 self._remove(found)
                 yield Change("hard-deleted", *found.place, before=found.id)
 
@@ -216,17 +230,27 @@ class Registry:
 
     def _put(self, found: SchemaVersion) -> None:
         self.versions[found.place] = found
-        self._of_subject.setdefault(found.place.subject, set()).add(found.place.version)
+        subject, version = found.place
+        self._of_subject.setdefault(subject, set()).add(version)
+        if found.deleted:
+            self._deleted.setdefault(found.context, {}).setdefault(subject, set()).add(version)
+        else:
+            heappush(self._live.setdefault(subject, []), version)
         self._by_id.setdefault((found.context, found.id), {})[found.place] = None
+        self._contexts_of.setdefault(found.id, set()).add(found.context)
         self._by_guid[found.context, found.guid] = found.id
 
     def _remove(self, found: SchemaVersion) -> None:
         del self.versions[found.place]
-        self._of_subject[found.place.subject].remove(found.place.version)
+        subject, version = found.place
+        self._of_subject[subject].remove(version)
+        if found.deleted:
+            self._deleted[found.context][subject].remove(version)
         places = self._by_id[found.context, found.id]
         del places[found.place]
         if not places:
             del self._by_id[found.context, found.id]
+            self._contexts_of[found.id].remove(found.context)
 
     def of_subject(self, subject: object) -> list[SchemaVersion]:
         """The versions of a subject, rising."""
@@ -254,7 +278,7 @@ class Registry:
 
     def contexts_of_id(self, number: int) -> list[str]:
         """The contexts that have an id."""
-        return [context for context in sorted(self.contexts) if (context, number) in self._by_id]
+        return sorted(self._contexts_of.get(number, ()))
 
     def referred(self, reference: Reference, context: str) -> SchemaVersion | None:
         """What a schema of a context refers to; a subject without context is one of its own context."""

@@ -11,7 +11,7 @@ from kdump.codes import Codes, Finding, KdumpError
 from kdump.fast.recordtable import RecordTable
 from kdump.inputs import Input, inputs_of
 from kdump.log import files
-from kdump.log.names import base_of
+from kdump.log.names import base_of, is_uri
 from kdump.schemas.places import SCHEMAS_TOPIC, is_marked
 from kdump.schemas.registry import Registry, SchemaRecord, plain_subject, registry_of
 from kdump.verify.partitionentries import Partition, PartitionEntries
@@ -81,6 +81,11 @@ class Registries(NamedTuple):
 
     of: dict[str, Registry]
 
+    @property
+    def are_known(self) -> bool:
+        """There are schemas."""
+        return any(registry.versions for registry in self.of.values())
+
     def name_of(self, topic: str | None) -> str:
         """The topic of the registry that has subjects of a topic's keys or values; else that of the first one."""
         own = (f"{topic}-key", f"{topic}-value")
@@ -125,47 +130,45 @@ def cleaned(records: Sequence[SchemaRecord]) -> Iterator[SchemaRecord]:
             yield record
 
 
-def registries_at(path: str) -> Registries:
-    """What the registries of a PATH know: a partition of such a topic, or a log directory or bucket that holds one.
+def schema_places(path: str) -> tuple[str, ...]:
+    """The partitions with schemas that a PATH means: itself, or those of a log directory or bucket.
 
     Raises:
         KdumpError: it cannot be read, or NO_SEGMENTS: it holds no schemas.
     """
     failed: list[KdumpError] = []
-    inputs = inputs_of([path], failed.append)
-    logs = _entries(inputs, failed.append)
+    logs = _entries(inputs_of([path], failed.append), failed.append)
     partitions = schema_partitions(logs)
-    is_known = bool(partitions)
-    if len(logs.partitions) == 1:
+    if not partitions and len(logs.partitions) == 1 and registries_at((path,)).are_known:
         # A registry may have compressed its first records.
         partitions = logs.partitions
-    if failed and not partitions:
-        raise failed[0]
     if not partitions:
-        raise KdumpError(Codes.NO_SEGMENTS, _NONE, path=path)
-    state = tuple(files.file_state(log.path) for one in partitions for log in one.logs)
-    found = _read(path, tuple(one.directory for one in partitions), state)
-    if not is_known and not next(iter(found.of.values())).versions:
-        raise KdumpError(Codes.NO_SEGMENTS, _NONE, path=path)
-    return found
+        raise failed[0] if failed else KdumpError(Codes.NO_SEGMENTS, _NONE, path=path)
+    # Elsewhere a path needs what the user gave with it.
+    return (path,) if is_uri(path) else tuple(partition.directory for partition in partitions)
+
+
+def registries_at(places: tuple[str, ...]) -> Registries:
+    """What the registries of ``schema_places`` know. Raises KdumpError where they cannot be read."""
+    logs = _entries(inputs_of(places, _fail), _fail)
+    return _read(places, tuple(files.file_state(log.path) for one in logs.partitions for log in one.logs))
 
 
 @lru_cache(maxsize=4)
-def _read(path: str, directories: tuple[str, ...], state: tuple[files.FileState | None, ...]) -> Registries:
+def _read(places: tuple[str, ...], state: tuple[files.FileState | None, ...]) -> Registries:
     """``state``: of the logs, so that they are read again where they have grown."""
-
-    def fail(error: KdumpError) -> None:
-        raise error
-
-    logs = _entries(inputs_of([path], fail))
+    logs = _entries(inputs_of(places, _fail), _fail)
+    partitions = logs.partitions if len(logs.partitions) == len(places) else schema_partitions(logs)
     return Registries(
         {
-            partition.logs[0].context.topic or partition.name: registry_of(schema_records(logs, partition, fail))
-            for directory in directories
-            for partition in logs.partitions
-            if partition.directory == directory
+            partition.logs[0].context.topic or partition.name: registry_of(schema_records(logs, partition, _fail))
+            for partition in partitions
         }
     )
+
+
+def _fail(error: KdumpError) -> None:
+    raise error
 
 
 def _entries(inputs: Sequence[Input], on_error: Callable[[KdumpError], None] = lambda error: None) -> PartitionEntries:

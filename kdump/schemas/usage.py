@@ -22,9 +22,9 @@ from kdump.schemas.decoder import (
     HEADERS,
     ID,
     ID_END,
-    Frame,
     NotFramedError,
     SchemaDecoder,
+    SchemaFrame,
     UnknownSchemaError,
     parse_frame,
 )
@@ -33,7 +33,7 @@ from kdump.schemas.topic import Registries, schema_partitions
 from kdump.stats.reach import is_internal
 from kdump.verify.partitionentries import PartitionEntries
 
-_NO_FRAME: Final = Frame(None, None, 0)
+_NO_FRAME: Final = SchemaFrame(None, None, 0)
 _MOST_FRAMES: Final = 100_000
 """Ids and GUIDs of a topic that are told apart; others are those of no schema."""
 _Used: TypeAlias = set[tuple[str, int]]
@@ -64,7 +64,7 @@ class Uses:
     """What is used in one topic: a fold over its records."""
 
     def __init__(self) -> None:
-        self.by_frame: dict[tuple[RecordPart, Frame], Use] = {}
+        self.by_frame: dict[tuple[RecordPart, SchemaFrame], Use] = {}
 
     def update(self, groups: RecordGroups) -> None:
         """Add the next records; those of control batches do not count."""
@@ -84,7 +84,7 @@ class Uses:
     def _add(
         self,
         part: RecordPart,
-        frame: Frame,
+        frame: SchemaFrame,
         size: NDArray[np.int32],
         time: NDArray[np.int64],
         rows: NDArray[np.intp],
@@ -97,7 +97,7 @@ class Uses:
 
 def _frames(
     arena: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.int32], rows: NDArray[np.intp]
-) -> Iterator[tuple[Frame, NDArray[np.intp]]]:
+) -> Iterator[tuple[SchemaFrame, NDArray[np.intp]]]:
     """The frames at the begin of the data of some rows, each with its rows; no frame is one, too."""
     if not rows.size:
         return
@@ -109,20 +109,20 @@ def _frames(
     if (with_id := rows[is_id]).size:
         numbers = windows(arena, ID_END - 1)[start[with_id] + 1].view(">i4")
         for number in np.unique(numbers).tolist():
-            yield Frame(number, None, ID_END), with_id[numbers == number]
+            yield SchemaFrame(number, None, ID_END), with_id[numbers == number]
     by_guid: dict[bytes, list[int]] = {}
     for row in rows[is_guid].tolist():
         by_guid.setdefault(arena[start[row] + 1 : start[row] + GUID_END].tobytes(), []).append(row)
     for guid, own in by_guid.items():
-        yield Frame(None, str(uuid.UUID(bytes=guid)), GUID_END), np.array(own)
+        yield SchemaFrame(None, str(uuid.UUID(bytes=guid)), GUID_END), np.array(own)
     if (others := rows[~is_id & ~is_guid]).size:
         yield _NO_FRAME, others
 
 
-def _header_frames(table: RecordTable, name: bytes, size: NDArray[np.int32]) -> dict[int, Frame]:
+def _header_frames(table: RecordTable, name: bytes, size: NDArray[np.int32]) -> dict[int, SchemaFrame]:
     """The frames in headers, by their rows; of several the last one counts. ``size``: of the data, -1 for null."""
     headers = table.headers
-    found: dict[int, Frame] = {}
+    found: dict[int, SchemaFrame] = {}
     if not headers.key_size.size:
         return found
     owners = np.repeat(np.arange(table.rows), table.header_count)
@@ -193,7 +193,7 @@ def _topic_rows(topic: str, found: Uses, registry: Registry, used: _Used) -> Ite
             yield _row(topic, part.value, head, use)
 
 
-def _head(decoder: SchemaDecoder, registry: Registry, frame: Frame, used: _Used) -> Row:
+def _head(decoder: SchemaDecoder, registry: Registry, frame: SchemaFrame, used: _Used) -> Row:
     head: Row = {"id": frame.id, "guid": frame.guid, "schemaType": None, "subjects": [], "inRegistry": None}
     if not frame.is_one:
         return head

@@ -18,6 +18,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.log.names import is_uri
 from kdump.log.uris import encoded, parse_uri
 from kdump.system.files import NewFile, publish
+from kdump.system.paths import absolute_path
 
 _BLOCK: Final = 8 << 20
 _WITH_DIRECTORIES: Final = frozenset({"local", "hdfs"})
@@ -43,7 +44,7 @@ class Lake:
 
     def __init__(self, given: str) -> None:
         self._uri = parse_uri(given) if is_uri(given) else None
-        self._root = "" if self._uri else os.path.abspath(given)
+        self._root = "" if self._uri else absolute_path(given)
         self.shown = self._uri.clean if self._uri else self._root
 
     @cached_property

@@ -400,7 +400,7 @@ class _TangledError(Exception):
 
 
 @dataclass(slots=True)
-class _Damage:
+class _Unread:
     """A damaged place, and the offsets that are lost at most."""
 
     position: int
@@ -426,12 +426,12 @@ class _Tally:
         self._last = each.low - 1
         self._last_position = each.first
         self._chosen: _Chosen | None = None
-        self.damage: list[_Damage] = []
+        self.damage: list[_Unread] = []
         self._counts: Counter[str] = Counter()
 
     def malformed(self, position: int, code: Codes, message: str) -> bool:
         """See ``arrow_rows``: a row that is not valid does not land."""
-        self._note(_Damage(position, code, message))
+        self._note(_Unread(position, code, message))
         return False
 
     def found(self, finding: Finding) -> None:
@@ -439,9 +439,9 @@ class _Tally:
         lost = finding.first_offset, finding.last_offset
         is_tail = finding.position >= self._range.tail
         first, last = lost if is_tail else (None, None)
-        self._note(_Damage(finding.position, finding.code, finding.message, finding.length, first, last))
+        self._note(_Unread(finding.position, finding.code, finding.message, finding.length, first, last))
 
-    def _note(self, damage: _Damage) -> None:
+    def _note(self, damage: _Unread) -> None:
         at = bisect_left(self.damage, damage.position, key=_PLACE)
         # What is wrong with several records of a batch is one place.
         if at == len(self.damage) or self.damage[at].position != damage.position:
@@ -461,7 +461,7 @@ class _Tally:
             is_kept = self._chosen.keeps(offset, position)
             self._counts["repeated"] += int(offset.size - is_kept.sum())
             for place in np.unique(position[~is_kept]).tolist():
-                self._note(_Damage(place, Codes.OFFSET_RANGE, _OTHERS_HAVE))
+                self._note(_Unread(place, Codes.OFFSET_RANGE, _OTHERS_HAVE))
             rows = rows.filter(pa.array(is_kept))
         elif offset.size:
             before = np.concatenate(([self._last], offset[:-1]))
@@ -528,7 +528,7 @@ class _Chosen:
     and positions of the rows that were kept.
     """
 
-    def __init__(self, position: Array, first: Array, last: Array, left_out: list[_Damage]) -> None:
+    def __init__(self, position: Array, first: Array, last: Array, left_out: list[_Unread]) -> None:
         self._position = position
         self._first = first
         self.last = last
@@ -564,7 +564,7 @@ class _Chosen:
         if others.size:
             kept = np.union1d(kept, others[fitting(every.part(others), every.part(kept), strictly=False)])
         left_out = [
-            _Damage(found[number][0], Codes.OFFSET_RANGE, _UNFITTING, *found[number][1:4])
+            _Unread(found[number][0], Codes.OFFSET_RANGE, _UNFITTING, *found[number][1:4])
             for number in np.setdiff1d(np.arange(len(found)), kept).tolist()
         ]
         # The name of the next segment may cut a batch. The offset of a message with others inside is that of the last
@@ -602,7 +602,7 @@ def _by_date(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 
 def _quarantine_rows(
-    source: Source, context: FileContext, damage: Sequence[_Damage], each: LandRange
+    source: Source, context: FileContext, damage: Sequence[_Unread], each: LandRange
 ) -> Iterator[pa.RecordBatch]:
     """The damaged places with their bytes, a record batch for each piece."""
     size = source.size or 0

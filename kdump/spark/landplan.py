@@ -28,19 +28,21 @@ class Known:
         next: the offset after the last one that was accounted for.
         seen: see ``seen_files``; None: more was there than has landed.
         tail: segment, position and size of damage at the end of the newest segment that is in quarantine already.
+        is_gone: it was not there when a run looked for it, and ``runs`` says so.
     """
 
     place: Mapping[str, Any]
     next: int
     seen: list[int] | None = None
     tail: list[int] | None = None
+    is_gone: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """For the checkpoint."""
         return asdict(self)
 
 
-class PartitionPlan(NamedTuple):
+class LandingPlan(NamedTuple):
     """What is new in a partition.
 
     ``first``: the offset at which its account begins; ``previous``: the one at which the last account ended, None
@@ -58,7 +60,7 @@ class PartitionPlan(NamedTuple):
     error: str | None = None
 
 
-PLANS: Final = PlainData((PartitionPlan, LandRange, Known))
+PLANS: Final = PlainData((LandingPlan, LandRange, Known))
 
 
 def seen_files(log: PartitionLog) -> list[int] | None:
@@ -70,16 +72,16 @@ def seen_files(log: PartitionLog) -> list[int] | None:
     return [len(log.bases), log.bases[0], log.bases[-1], *(int(value) for value in asdict(found).values())]
 
 
-def plan_partition(item: tuple[PartitionLog, Known | None], *, only_committed: bool) -> Iterator[PartitionPlan]:
+def plan_partition(item: tuple[PartitionLog, Known | None], *, only_committed: bool) -> Iterator[LandingPlan]:
     """The plan of one partition, in any process. Its files are read from near the known place on."""
     log, known = item
     try:
         yield _planned(log, known, only_committed=only_committed)
     except KdumpError as error:
-        yield PartitionPlan(log.directory, [], error=str(error))
+        yield LandingPlan(log.directory, [], error=str(error))
 
 
-def _planned(log: PartitionLog, known: Known | None, *, only_committed: bool) -> PartitionPlan:
+def _planned(log: PartitionLog, known: Known | None, *, only_committed: bool) -> LandingPlan:
     notes: list[str] = []
     tracker = StreamTracker(notes.append)
     seen = seen_files(log)
@@ -128,12 +130,10 @@ def _planned(log: PartitionLog, known: Known | None, *, only_committed: bool) ->
             low = segment if ranges else first
             path = log.path(log.newest)
             ranges.append(LandRange(path, "", segment, position, size, low, None, low, position, None))
-    newest = files.size(log.path(log.newest))
-    last = ranges[-1] if ranges and ranges[-1].base_offset == log.bases[-1] else None
-    read = last.stop if last is not None else tail[2] if tail is not None else end.position
-    pending = max(0, newest - read) if end.segment == log.bases[-1] else newest
+    read = tail[2] if tail is not None else end.position if end.segment == log.bases[-1] else 0
+    pending = max(0, files.size(log.path(log.newest)) - read)
     now = Known(end.to_json(), first, seen, tail)
-    return PartitionPlan(log.directory, ranges, first, previous, now, pending, notes)
+    return LandingPlan(log.directory, ranges, first, previous, now, pending, notes)
 
 
 def _number(log: PartitionLog, place: StreamPosition) -> int:
@@ -153,7 +153,13 @@ def _tail(log: PartitionLog, end: StreamPosition) -> list[int] | None:
     return [newest, position, found.size] if found.is_settled and found.size > position else None
 
 
-def part_known(plan: PartitionPlan, following: LandRange) -> Known:
+def gone_partition(directory: str, known: Known) -> LandingPlan:
+    """Of a partition that is not there any more. Its place is kept, and is told once."""
+    now = replace(known, seen=None, is_gone=True)
+    return LandingPlan(directory, [], known.next, known.next, now, notes=["the partition is not there any more"])
+
+
+def part_known(plan: LandingPlan, following: LandRange) -> Known:
     """What is known when all ranges before ``following`` have landed, which is a whole log."""
     assert plan.known is not None, "a partition with ranges can be read"
     topic_id = plan.known.place.get("topic_id")

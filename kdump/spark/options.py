@@ -200,12 +200,14 @@ def _decoding(options: Mapping[str, str]) -> DecoderChoice:
         except KeyError:
             raise ValueError(f"option {name}: there is no decoder '{options[name]}'") from None
     own = options.get("keyDecoder"), options.get("valueDecoder")
-    return DecoderChoice(None, decode is not None, *own, options.get("schemas"))
+    schemas = options.get("schemas")
+    return DecoderChoice(None, decode is not None, *own, None if schemas is None else (schemas,))
 
 
 def _with_schemas(choice: DecoderChoice, paths: tuple[str, ...]) -> DecoderChoice:
     """The decoders, which know where the schemas are. KdumpError where those that are named cannot be read."""
-    return with_schemas(choice, choice.schemas, lambda: inputs_of(paths, lambda error: None, with_patterns=True))
+    named = None if choice.schemas is None else choice.schemas[0]
+    return with_schemas(choice, named, lambda: inputs_of(paths, lambda error: None, with_patterns=True))
 
 
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:

@@ -141,6 +141,7 @@ def arrow_rows(
                 outcomes=LateOutcomes(lambda: transactions.of(log.path)),
                 decoder=options.decoding.decoder(log.context.topic),
                 on_malformed=on_malformed,
+                for_spark=True,
             ),
             parts.add,
             ViewOptions(

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from kdump.codes import Finding
+from kdump.stats.reach import PartitionReach
+
+Reaches: TypeAlias = Mapping[tuple[str, int], PartitionReach]
 
 
 class WorldState(Protocol):
     """What a place of another world held at a moment."""
 
-    def rows(self, *, show_secrets: bool) -> Iterator[dict[str, Any]]:
-        """Rows, each with its type."""
+    @property
+    def time(self) -> int | None:
+        """When it was so (ms since 1970); None: nothing tells."""
+
+    def rows(self, *, show_secrets: bool, reaches: Reaches | None) -> Iterator[dict[str, Any]]:
+        """Rows, each with its type. ``reaches``: the logs whose offsets it tells; None: they are not asked for."""
 
     def records(self, *, show_secrets: bool) -> Iterator[dict[str, Any]]:
         """Only what is stored."""
 
-    def page(self, *, show_secrets: bool, width: int, color: bool) -> Iterator[str]:
+    def page(self, *, show_secrets: bool, reaches: Reaches | None, width: int, color: bool) -> Iterator[str]:
         """A page for people, in parts."""
 
     def findings(self) -> Iterator[Finding]:

@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.codes import Finding, Severity
-from kdump.log.names import Kind
+from kdump.codes import Finding
 from kdump.rows.humantable import value_text
 from kdump.rows.scalarlines import plain
 from kdump.stats.groupfigures import Figures
@@ -30,16 +29,12 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREEN, RED, GREY, PURPLE = "#3b82c4", "#e07b39", "#3a9d6e", "#d64550", "#8a94a0", "#9467bd"
 """Readable on white and on dark grey."""
 _CURVE_COLORS: Final = (BLUE, ORANGE, GREEN, PURPLE, RED, GREY)
-_SEVERITY_COLORS: Final = {Severity.ERROR: RED, Severity.WARNING: ORANGE, Severity.INFO: GREY}
 _HEIGHT: Final = 320
 _ROW_HEIGHT: Final = 28
 _MOST_CURVES: Final = 6
-_MOST_SEGMENTS: Final = 40
 _LONGEST_LABEL: Final = 32
 _SIZE_BARS: Final = 40
 _MOST_BARS: Final = 300
-_LEAST_MARK: Final = 0.003
-"""Least share of the map's width for damage: a damaged batch in a gigabyte would be invisible."""
 _FRAME: Final = {"l": 8, "r": 8, "t": 8, "b": 8}
 _END_OF_DATES: Final = 253_402_300_800_000
 
@@ -70,7 +65,7 @@ class ReportData:
 
 def charts(data: ReportData) -> Iterator[Chart]:
     """The charts that have something to show."""
-    for make in (_over_time, _batch_sizes, _codecs, _keys, _offset_times, _damage_map):
+    for make in (_over_time, _batch_sizes, _codecs, _keys, _offset_times):
         chart = make(data)
         if chart is not None:
             yield chart
@@ -284,78 +279,6 @@ def _offset_times(data: ReportData) -> Chart | None:
     return Chart(
         "offsets", "Timestamps against offsets", note + (f" {left:,} partitions are left out." if left else ""), figure
     )
-
-
-def _damage_map(data: ReportData) -> Chart | None:
-    import plotly.graph_objects as go
-
-    segments = [segment for segment in data.segments if segment.size]
-    damaged = {finding.path for finding in data.findings}
-    if not segments:
-        return None
-    if len(segments) > _MOST_SEGMENTS:
-        # Segments with damage come first; sorting keeps the order otherwise.
-        segments = sorted(segments, key=lambda segment: segment.path not in damaged)
-    chosen = segments[:_MOST_SEGMENTS]
-    labels = dict(zip((segment.path for segment in chosen), _distinct(_segment_labels(chosen)), strict=True))
-    largest = max(segment.size or 0 for segment in chosen)
-    figure = go.Figure(
-        go.Bar(
-            x=[segment.size for segment in chosen],
-            y=[labels[segment.path] for segment in chosen],
-            orientation="h",
-            name="sound",
-            marker={"color": GREEN, "opacity": 0.35},
-            customdata=[bytes_text(segment.size or 0) for segment in chosen],
-            hovertemplate="%{y}<br>%{customdata}<extra></extra>",
-        )
-    )
-    for severity, color in _SEVERITY_COLORS.items():
-        marks = [each for each in data.findings if each.severity is severity and each.path in labels]
-        if marks:
-            figure.add_trace(
-                go.Bar(
-                    x=[max(mark.length or 0, largest * _LEAST_MARK) for mark in marks],
-                    y=[labels[str(mark.path)] for mark in marks],
-                    base=[mark.position for mark in marks],
-                    orientation="h",
-                    name=severity.value,
-                    marker={"color": color},
-                    customdata=[_finding_text(mark) for mark in marks],
-                    hovertemplate="%{customdata}<extra></extra>",
-                )
-            )
-    _lay_out(figure, legend=True, height=max(180, 110 + _ROW_HEIGHT * len(chosen)))
-    figure.update_layout(barmode="overlay")
-    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
-    _bytes_axis(figure.layout.xaxis, largest)
-    return Chart("damage", "Damage on a map of the files", _damage_note(data, len(chosen), len(segments)), figure)
-
-
-def _damage_note(data: ReportData, shown: int, segments: int) -> str:
-    if not data.findings:
-        return "No damage was found" + (f"; {shown} of {segments:,} segments are shown." if shown < segments else ".")
-    note = "Each segment from its first byte to its last. Small damage is drawn wider than it is, to be visible."
-    if shown < segments:
-        note += f" {shown} of {segments:,} segments are shown."
-    return note + (f" {data.left_out:,} findings are left out." if data.left_out else "")
-
-
-def _segment_labels(segments: Sequence[SegmentSummary]) -> list[str]:
-    """The directory and base offset of each segment; the file's name if that has no base offset."""
-    labels = []
-    for segment in segments:
-        directory, _, name = segment.path.rpartition("/")
-        stem = name.removesuffix(Kind.LOG.value)
-        labels.append(_label(f"{directory.rpartition('/')[2]}/{int(stem) if stem.isdecimal() else name}".lstrip("/")))
-    return labels
-
-
-def _finding_text(finding: Finding) -> str:
-    code = finding.code.value
-    length = f" ({bytes_text(finding.length)})" if finding.length else ""
-    message = _text(escaped(finding.message)[:160])
-    return f"{code.code} {code.name}<br>at {finding.position:,}{length}<br>{message}"
 
 
 def _lay_out(figure: Figure, *, legend: bool = False, height: int = _HEIGHT) -> None:

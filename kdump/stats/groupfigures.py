@@ -117,10 +117,14 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class FiguresReport:
-    """The figures of all groups in order, and of all of them together."""
+    """The figures of all groups in order, and of all of them together.
+
+    ``gaps_are_normal``: the log cleaner explains each offset that is missing.
+    """
 
     groups: Sequence[Figures]
     total: Figures
+    gaps_are_normal: bool = False
 
 
 def report(fold: StatsFold, damage: dict[Key, Damage], total_damage: Damage) -> FiguresReport:

@@ -88,7 +88,10 @@ def _overview(report: FiguresReport, by: By, width: int) -> RenderableType:
     rows.add_row("records", f"[bold]{records:,}[/] in {counted(batches, 'batch', 'batches')}{mean}")
     if total.min_offset is not None:
         missing = sums["missing_offsets"]
-        gone = f", [yellow]{missing:,} missing[/] ({percent(missing, missing + records)})" if missing else ""
+        gone = f"{missing:,} missing ({percent(missing, missing + records)})" if missing else ""
+        if gone:
+            normal = f"[dim]{gone}, as compaction leaves them: normal[/]"
+            gone = f", {normal if report.gaps_are_normal else f'[yellow]{gone}[/]'}"
         rows.add_row("offsets", f"{total.min_offset} .. {total.max_offset}{gone}")
     if total.min_timestamp is not None and total.max_timestamp is not None:
         rows.add_row("time", f"{time_text(total.min_timestamp)} .. {time_text(total.max_timestamp)}")

@@ -6,9 +6,9 @@ later timestamp. Of a leader that is not in sync with its followers the high wat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from kdump.format import legacy
 from kdump.format import record as v2
 from kdump.format.batch import CONTROL, MAGIC, TRANSACTIONAL, parse_header
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
+from kdump.kafka.retention import Reason, RetainedSegment, Retention
 from kdump.log import files
 from kdump.log.gaps import Gap
 from kdump.log.names import CLUSTER_METADATA, MAX_OFFSET, Kind, sibling
@@ -28,8 +29,27 @@ from kdump.rows.schema import Row
 from kdump.tasks.logs import LogFile
 from kdump.verify.partitionentries import Partition, PartitionEntries
 from kdump.verify.table import read_rows
+from kdump.worlds import World
 
 _LATER = MAX_OFFSET
+
+
+class WorldTimes(Protocol):
+    """What the broker of another world does by time: the module ``times`` of its package."""
+
+    def retained_segment(self, log: LogFile) -> RetainedSegment:
+        """A log as the rules see it. Raises KdumpError where its age cannot be known."""
+
+    def deleted_segments(self, segments: Sequence[RetainedSegment], limits: Retention, *, now: int) -> list[Reason]:
+        """Why each of the oldest segments goes, see ``kafka.retention.deleted_segments``."""
+
+    def offset_for_time(self, segments: Sequence[RetainedSegment], timestamp: int) -> tuple[int, int] | None:
+        """(offset, timestamp) that the broker answers for a time; None: it answers nothing.
+
+        Args:
+            segments: of one partition, in offset order, at least one.
+            timestamp: ms since 1970.
+        """
 
 
 class OpenTransactionAt(NamedTuple):
@@ -182,8 +202,11 @@ def offset_rows(logs: PartitionEntries, timestamp: int, on_error: Callable[[Kdum
     rows: list[Row] = []
     for partition in logs.partitions:
         try:
-            reach = None if is_internal(partition) else read_reach(partition, None)
-            found = None if reach is None else offset_for_time(partition, timestamp)
+            if partition.world is not None:
+                reach, found = _in_world(partition, partition.world, timestamp)
+            else:
+                reach = None if is_internal(partition) else read_reach(partition, None)
+                found = None if reach is None else offset_for_time(partition, timestamp)
         except KdumpError as error:
             on_error(error.located(partition.name))
             continue
@@ -192,13 +215,33 @@ def offset_rows(logs: PartitionEntries, timestamp: int, on_error: Callable[[Kdum
                 {
                     "topic": reach.topic,
                     "partition": reach.partition,
-                    "offset": reach.log_end if found is None else max(found[0], reach.log_start),
+                    "offset": _offset(reach, found, partition.world),
                     "timestamp": None if found is None else found[1],
                     "logStartOffset": reach.log_start,
                     "logEndOffset": reach.log_end,
                 }
             )
     return sorted(rows, key=lambda row: (row["topic"], row["partition"]))
+
+
+def _offset(reach: PartitionReach, found: tuple[int, int] | None, world: World | None) -> int:
+    """Where a consumer begins. A broker of another world answers with what is older, one of today with what follows."""
+    if found is not None:
+        return max(found[0], reach.log_start)
+    return reach.log_end if world is None else reach.log_start
+
+
+def _in_world(
+    partition: Partition, world: World, timestamp: int
+) -> tuple[PartitionReach | None, tuple[int, int] | None]:
+    context = partition.logs[0].context
+    if context.topic is None or context.partition is None:
+        return None, None
+    times: WorldTimes = world.answer("times")
+    segments = [times.retained_segment(log) for log in partition.logs]
+    start, end = segments[0].base_offset, segments[-1].base_offset + segments[-1].size
+    reach = PartitionReach(context.topic, context.partition, partition.directory, start, end)
+    return reach, times.offset_for_time(segments, timestamp)
 
 
 def is_internal(partition: Partition) -> bool:

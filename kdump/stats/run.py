@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format.index import parse_offset_index, parse_time_index, used_entries
@@ -36,6 +36,8 @@ from kdump.verify.run import Judge
 from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.worlds import World
+
+_GAPS: Final = frozenset({Codes.OFFSET_GAP, Codes.SEGMENT_GAP, Codes.SEGMENT_MISSING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,8 @@ class StatsRun:
         self._fold = options.fold()
         self._folded: set[str] = set()
         self._found: dict[str | None, dict[Severity, int]] = {}
+        self._gaps: set[Severity] = set()
+        """How the missing offsets were graded: as information where the log cleaner explains them."""
         self._transactions = TransactionReader()
         self._is_followed: dict[str, bool] = {}
         self._world_part: PartFold | None = None
@@ -120,6 +124,8 @@ class StatsRun:
 
     def see_finding(self, finding: Finding) -> None:
         """Count a finding."""
+        if finding.code in _GAPS:
+            self._gaps.add(finding.severity)
         counts = self._found.setdefault(finding.path, dict.fromkeys(Severity, 0))
         counts[finding.severity] += 1
 
@@ -148,7 +154,7 @@ class StatsRun:
                 log = _log_of(path)
                 key = _part(FileContext.of(log), files.absolute(log)).key(by)
                 damage[key] = _sum(damage.get(key, Damage()), own)
-        return report(self._fold, damage, total)
+        return replace(report(self._fold, damage, total), gaps_are_normal=self._gaps == {Severity.INFO})
 
     def curves(self) -> dict[str, list[CurveStep]]:
         """Timestamps along the offsets, by the directory of the partition."""

@@ -8,6 +8,7 @@ import select
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future, ThreadPoolExecutor
 
 _BLOCK_SIZE = 1 << 20
@@ -31,15 +32,24 @@ class BlockWriter:
         descriptor: where the bytes go.
         at_once: write every call; None: on a terminal.
         escapes: escape control characters; None: on a terminal.
+        before: called before each write, to take away what else is on the terminal.
 
     Raises:
         BrokenPipeError: the reader is gone.
         OSError: the descriptor cannot be written.
     """
 
-    def __init__(self, descriptor: int, *, at_once: bool | None = None, escapes: bool | None = None) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        *,
+        at_once: bool | None = None,
+        escapes: bool | None = None,
+        before: Callable[[], None] | None = None,
+    ) -> None:
         is_terminal = os.isatty(descriptor)
         self._descriptor = descriptor
+        self._before = before
         self._at_once = is_terminal if at_once is None else at_once
         self._escapes = is_terminal if escapes is None else escapes
         self._pending: list[bytes | memoryview] = []
@@ -100,6 +110,8 @@ class BlockWriter:
         return pending
 
     def _write_all(self, pending: list[bytes | memoryview]) -> None:
+        if pending and self._before is not None:
+            self._before()
         view = memoryview(pending[0] if len(pending) == 1 else b"".join(pending))
         while view:
             try:

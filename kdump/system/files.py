@@ -259,6 +259,32 @@ def _set_owner_and_mode(descriptor: int, like: os.stat_result | None) -> None:
     set_mode(descriptor, mode)
 
 
+def give_to(descriptor: int, like: os.stat_result) -> None:
+    """Give a file the owner and group of another one. Raises OSError, whose text says who may do so."""
+    try:
+        os.fchown(descriptor, like.st_uid, like.st_gid)
+    except PermissionError as error:
+        owner, group = _name_of(like.st_uid, "pwd"), _name_of(like.st_gid, "grp")
+        what = f"user {_name_of(os.geteuid(), 'pwd')} may not give it to user {owner} and group {group}"
+        raise PermissionError(
+            error.errno, f"{what}: run kdump as root, or as user {owner} with group {group}"
+        ) from error
+
+
+def _name_of(number: int, database: str) -> str:
+    """The name of a user or group; its number where it has none."""
+    try:
+        if database == "pwd":
+            import pwd
+
+            return pwd.getpwuid(number).pw_name
+        import grp
+
+        return grp.getgrgid(number).gr_name
+    except (ImportError, KeyError):
+        return str(number)
+
+
 def set_mode(descriptor: int, mode: int) -> None:
     """Set the permissions of a new file or directory: an ACL that it has from its directory gives nobody more."""
     with contextlib.suppress(OSError):

@@ -48,6 +48,18 @@ class BatchTable:
             self.end_offset = max(self.end_offset or 0, int(sound["last_offset"].max()) + 1)
             self.sound_size = _end(sound)
 
+    @property
+    def times(self) -> tuple[int, int] | None:
+        """The smallest and the largest timestamp of the sound batches (ms); None: they have none."""
+        least = [int(part["max_timestamp"][known].min()) for part, known in self._with_times()]
+        return (min(least), max(int(part["max_timestamp"].max()) for part, _ in self._with_times())) if least else None
+
+    def _with_times(self) -> Iterator[tuple[Rows, NDArray[np.bool_]]]:
+        for part in map(_sound, self._parts):
+            known = part["max_timestamp"] >= 0
+            if known.any():
+                yield part, known
+
     def log_view(
         self, base_offset: int, size: int, gaps: list[tuple[int, int]], next_base: int | None = None
     ) -> IndexedLog:

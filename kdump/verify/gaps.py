@@ -12,11 +12,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kdump.codes import Codes, Finding, KdumpError
-from kdump.format.batch import CRC_START, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC_OFFSET, MAX_INT32
+from kdump.codes import Codes, Finding
+from kdump.format.batch import CRC_START, LOG_OVERHEAD, MAGIC_OFFSET
 from kdump.format.index import OffsetEntry
 from kdump.log.gaps import Gap, offset_after
-from kdump.log.heads import read_head
 from kdump.log.source import Source
 from kdump.verify.table import BatchRow, first_offset
 from kdump.wire.checksum import crc32, crc32c
@@ -50,7 +49,7 @@ class NextSegment:
 class GapChecks:
     """Findings of gaps and wrong CRCs. A finding is complete when the next entry is known.
 
-    ``following``: see NextSegment. ``source`` is read again where a gap ends the file, to see whether it is all zeros.
+    ``following``: see NextSegment. Of ``source`` only the size is asked.
     """
 
     def __init__(self, source: Source, following: NextSegment) -> None:
@@ -67,12 +66,11 @@ class GapChecks:
             message = f"the entry before ends here, {gap.length} bytes inside another one; both have right CRCs"
             yield Finding(Codes.LENGTH_TOO_LARGE, message, gap.end)
             return
-        code = self._tail_reason(gap) if gap.end == self._source.size else gap.reason
         continue_at = self._following.continue_at(gap.end, self._source.size)
         last = gap.last_offset
         if gap.continue_at is None and gap.first_offset is not None and continue_at is not None:
             last = continue_at - 1 if continue_at > gap.first_offset else None
-        yield Finding(code, code.value.title, gap.position, gap.length, gap.first_offset, last, continue_at)
+        yield Finding(gap.reason, gap.reason.value.title, gap.position, gap.length, gap.first_offset, last, continue_at)
 
     def see_damaged(self, row: BatchRow, entry: memoryview) -> Iterator[Finding]:
         """Report an entry whose framing holds and whose CRC is wrong; ``entry`` is all of it."""
@@ -104,37 +102,6 @@ class GapChecks:
         yield Finding(Codes.BATCH_CRC, message, row.position, row.size, first, last, continue_at)
         if last is not None:
             self._last_offset = last
-
-    def _tail_reason(self, gap: Gap) -> Codes:
-        """The code of a gap that ends the file."""
-        if gap.reason is Codes.ZERO_FILL:
-            return Codes.ZERO_TAIL if self._is_zero(gap) else gap.reason
-        if gap.reason not in (Codes.TRUNCATED, Codes.HEADER_CUT):
-            return gap.reason
-        try:
-            raw = self._source.read(gap.position, HEADER_SIZE)
-        except KdumpError:
-            return gap.reason
-        head = read_head(raw, 0, len(raw), gap.position)
-        if gap.reason is Codes.TRUNCATED:
-            seems_cut = head is not None and head.is_plausible and head.is_after(self._last_offset)
-        else:
-            offset = int.from_bytes(raw[:LENGTH_OFFSET], "big", signed=True)
-            distance = offset - (-1 if self._last_offset is None else self._last_offset)
-            seems_cut = len(raw) >= LENGTH_OFFSET and 0 < distance <= MAX_INT32
-        return gap.reason if seems_cut else Codes.TRAILING_BYTES
-
-    def _is_zero(self, gap: Gap) -> bool:
-        try:
-            position = gap.position
-            while (position := self._source.data_from(position)) < gap.end:
-                block = self._source.read(position, min(_BLOCK, gap.end - position))
-                if block.count(0) < len(block):
-                    return False
-                position += _BLOCK
-            return True
-        except KdumpError:
-            return False
 
 
 def _describe_crc(entry: memoryview, position: int) -> str:

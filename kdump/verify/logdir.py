@@ -26,6 +26,7 @@ from kdump.log.names import (
     LOG_DIRECTORY_TEXT_FILES,
     NO_PARTITIONS,
     is_uri,
+    no_partition_name,
     parse_partition_directory,
 )
 from kdump.log.opening import read_whole
@@ -115,7 +116,7 @@ def check_directory_names(names: Iterable[str]) -> Iterator[Finding]:
     for name in sorted({*names} - NO_PARTITIONS):
         partition = parse_partition_directory(name)
         if partition is None:
-            message = "the name is not <topic>-<number>: a broker does not start with it"
+            message = f"{no_partition_name(name)}; kdump passes it over, and a broker does not start with it"
             yield Finding(Codes.DIRECTORY_NAME, message, 0, path=name)
         elif name.endswith(_DIRECTORY_STATES):
             message = f"{partition[0]}-{partition[1]} {_STATE_TEXT[name.rpartition('-')[2]]}"

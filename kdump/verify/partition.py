@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kdump.codes import HOSTILE_CODES, Codes, Finding, KdumpError, Severity
+from kdump.codes import FOUND_CODES, Codes, Finding, KdumpError, Severity
 from kdump.inputs import PathDirectory, log_paths
 from kdump.kafka.transactionends import CoordinatorAnswer, EndingOf
 from kdump.limits import FINDINGS, hint, most
@@ -135,7 +135,7 @@ class PartitionCheck:
                 seen.skip()
                 if folder is not None and has_gone(segment, error):
                     ordered.skip_segment()
-                elif error.code in HOSTILE_CODES:
+                elif error.code in FOUND_CODES:
                     yield Finding(error.code, error.message, 0, path=segment)
                 else:
                     yield error.located(segment)
@@ -210,7 +210,8 @@ class PartitionCheck:
                     seen.is_indexed_later |= finding.code is Codes.INDEX_BEYOND_LOG
                     yield counted(finding, path, counts)
             yield from tail
-        yield SegmentSummary(path, size, rows.count, rows.first_offset, rows.last_offset, counts, recovery)
+        first, last = rows.first_offset, rows.last_offset
+        yield SegmentSummary(path, size, rows.count, first, last, counts, recovery, rows.times)
 
     def _settled(self, path: str, following: Sequence[str], opened: ExitStack) -> tuple[_Reading, Set[Key]]:
         """A log as it was read, and which findings about it cannot be decided."""

@@ -17,15 +17,20 @@ from kdump.log.source import Source
 from kdump.tasks.logs import LogFile, log_files
 from kdump.verify.validentries import EntryReader
 from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.worlds import World
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """The logs of one directory, in offset order; ``active``: the one that a broker appends to, if it is known."""
+    """The logs of one directory, in offset order; ``active``: the one that a broker appends to, if it is known.
+
+    ``world``: whose logs they are; None: of today.
+    """
 
     directory: str
     logs: tuple[LogFile, ...]
     active: LogFile | None
+    world: World | None = None
 
     @property
     def name(self) -> str:
@@ -46,6 +51,7 @@ class PartitionEntries:
         on_error: takes what cannot be found.
         on_damage: takes damage, with its path, once however often a log is read. Damaged entries are left out.
         opened: opens a log; to be replaced to watch the reading.
+        with_worlds: partitions of other worlds too, whose entries cannot be read here.
         limit: most bytes to which one entry may decompress.
     """
 
@@ -56,13 +62,14 @@ class PartitionEntries:
         on_error: Callable[[KdumpError], None],
         on_damage: Callable[[str, Finding], None] = lambda path, finding: None,
         opened: Callable[[str], Source] = open_source,
+        with_worlds: bool = False,
         limit: int = DEFAULT_LIMIT,
     ) -> None:
         self._on_damage = on_damage
         self._limit = limit
         self._told: set[str] = set()
         self.open = opened
-        self.partitions = list(_partitions(_logs(inputs, on_error)))
+        self.partitions = list(_partitions(_logs(inputs, on_error, with_worlds=with_worlds)))
 
     def of(self, log: LogFile) -> Iterator[Entries]:
         """The entries of a log. Raises KdumpError if it cannot be read."""
@@ -75,20 +82,19 @@ class PartitionEntries:
                 self._on_damage(log.context.file, finding)
 
 
-def _logs(inputs: Sequence[Input], on_error: Callable[[KdumpError], None]) -> list[LogFile]:
-    found = log_files([one for one in inputs if one.path != STDIN], on_error)
-    if any(one.path == STDIN for one in inputs):
-        found.append(LogFile(STDIN, FileContext.of(STDIN), None, 0, given=STDIN))
-    return found
+def _logs(inputs: Sequence[Input], on_error: Callable[[KdumpError], None], *, with_worlds: bool) -> list[LogFile]:
+    found = log_files([one for one in inputs if one.path != STDIN], on_error, with_worlds=with_worlds)
+    streams = [one for one in inputs if one.path == STDIN]
+    return found + [LogFile(STDIN, FileContext.of(STDIN), None, 0, given=STDIN, world=one.world) for one in streams[:1]]
 
 
 def _partitions(logs: Iterable[LogFile]) -> Iterator[Partition]:
     """The logs by their directories. A log that is given alone counts as closed: it has no active one."""
-    found: dict[str, list[LogFile]] = {}
+    found: dict[tuple[str, World | None], list[LogFile]] = {}
     for log in logs:
-        found.setdefault(os.path.dirname(log.path), []).append(log)
-    for directory, own in found.items():
+        found.setdefault((os.path.dirname(log.path), log.world), []).append(log)
+    for (directory, world), own in found.items():
         # In whatever order they were named; what has no number comes last, as in a directory.
         own.sort(key=lambda log: (log.base_offset is None, log.base_offset or 0))
         is_whole = len(own) > 1 and not segments_after(own[-1].path)
-        yield Partition(directory, tuple(own), own[-1] if is_whole else None)
+        yield Partition(directory, tuple(own), own[-1] if is_whole else None, world)

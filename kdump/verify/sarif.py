@@ -66,6 +66,7 @@ class SarifReport:
         """The whole document."""
         driver = {
             "name": "kdump",
+            "version": __version__,
             "semanticVersion": __version__,
             "rules": [_rule(code) for code in self._rules],
         }

@@ -45,7 +45,7 @@ from kdump.kafka.startup.outcome import (
 from kdump.log import files
 from kdump.log.listing import ListingEntry
 from kdump.log.lock import is_held
-from kdump.log.names import CLUSTER_METADATA
+from kdump.log.names import CLUSTER_METADATA, no_partition_name
 from kdump.log.opening import read_whole
 from kdump.log.partition import no_segments
 from kdump.log.siblings import read_checkpoint
@@ -385,8 +385,7 @@ def _place(found: Input, options: StartOptions) -> _StartTarget:
         raise no_segments(path, entries)
     known = read_log_directory(path)
     tasks = [_task(os.path.join(path, name), known, options) for name in folders.partitions]
-    message = "the name is not <topic>-<number>"
-    obstacles = [Obstacle(os.path.join(path, name), KAFKA, message) for name in folders.unparsable]
+    obstacles = [Obstacle(os.path.join(path, name), KAFKA, no_partition_name(name)) for name in folders.unparsable]
     return _StartTarget(path, known, True, tasks, obstacles + _refusals(path, known))
 
 

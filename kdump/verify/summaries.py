@@ -1,16 +1,22 @@
-"""The end of ``kdump verify``: all segments in a table, and what to run next, or one line with their numbers."""
+"""The end of ``kdump verify``: the segments with findings, what matters most, and what to run next; or one line."""
 
 from __future__ import annotations
 
 import io
+import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Final
 
-from kdump.codes import HOSTILE_CODES, Codes, Finding, Severity
+from kdump.codes import Finding, Severity
 from kdump.system.blocks import escaped
-from kdump.system.units import counted
-from kdump.verify.report import counts_text, recovery_text
+from kdump.system.units import bytes_text, counted
+from kdump.verify.advice import importance, next_command
+from kdump.verify.report import counts_text, finding_line, recovery_text
 from kdump.verify.summary import SegmentSummary
+
+_BESIDE_NAMES: Final = 40
+"""Columns of the table beside the names."""
 
 
 class TerminalSummary:
@@ -24,27 +30,34 @@ class TerminalSummary:
     def __init__(self, *, width: int, color: bool) -> None:
         self._width = width
         self._color = color
-        self._segments: list[SegmentSummary] = []
-        self._first_errors: dict[str, Finding] = {}
+        self._wrong: list[SegmentSummary] = []
+        self._worst: Finding | None = None
         self._counts = dict.fromkeys(Severity, 0)
+        self._partitions: set[str] = set()
+        self._segments = self._bytes = 0
 
     def add_finding(self, finding: Finding) -> None:
         """The next finding."""
         self._counts[finding.severity] += 1
-        if finding.severity is Severity.ERROR and finding.path is not None:
-            self._first_errors.setdefault(finding.path, finding)
+        if self._worst is None or importance(finding) > importance(self._worst):
+            self._worst = finding
 
     def add_segment(self, summary: SegmentSummary) -> None:
         """The next segment."""
-        self._segments.append(summary)
+        if summary.batches is not None:
+            self._partitions.add(os.path.dirname(summary.path))
+            self._segments += 1
+            self._bytes += summary.size or 0
+        if summary.counts[Severity.ERROR] or summary.counts[Severity.WARNING]:
+            self._wrong.append(summary)
 
     def text(self) -> str:
-        """The table (one segment has only its line) and, where there is damage, the next commands."""
-        return (self._table() if len(self._segments) > 1 else "") + "".join(self._next())
+        """The table (one segment has only its line), what matters most, the next commands, and what was read."""
+        return (self._table() if len(self._wrong) > 1 else "") + "".join(self._end())
 
     def last_line(self) -> str:
         """How many segments there are, and how many findings of each severity."""
-        return f"{counted(len(self._segments), 'segment')}: {counts_text(self._counts)}\n"
+        return f"{counted(self._segments, 'segment')}: {counts_text(self._counts)}\n"
 
     def _table(self) -> str:
         from rich.console import Console
@@ -52,39 +65,49 @@ class TerminalSummary:
         from rich.text import Text
 
         grid = Table(pad_edge=False)
-        for name in ("segment", "batches", "bytes", "offsets", "errors", "warnings", "if recovered"):
-            grid.add_column(name, justify="left" if name in ("segment", "offsets", "if recovered") else "right")
-        for segment in self._segments:
+        # A name is never cut: its digits tell the segment.
+        grid.add_column("segment", no_wrap=True, overflow="ignore", min_width=max(map(len, self._names())))
+        for name in ("errors", "warnings"):
+            grid.add_column(name, justify="right", no_wrap=True)
+        grid.add_column("if recovered", overflow="fold")
+        for segment, name in zip(self._wrong, self._names(), strict=True):
             errors, warnings = segment.counts[Severity.ERROR], segment.counts[Severity.WARNING]
-            offsets = "" if segment.first_offset is None else f"{segment.first_offset}..{segment.last_offset}"
-            cells = (
-                escaped(segment.path),
-                "" if segment.batches is None else f"{segment.batches:,}",
-                "" if segment.size is None else f"{segment.size:,}",
-                offsets,
-                str(errors or ""),
-                str(warnings or ""),
-                "" if segment.recovery is None else recovery_text(segment.recovery),
-            )
-            style = "bold red" if errors else "yellow" if warnings else ""
-            grid.add_row(*map(Text, cells), style=style)
+            recovered = "" if segment.recovery is None else recovery_text(segment.recovery)
+            cells = (name, str(errors or ""), str(warnings or ""), recovered)
+            grid.add_row(*map(Text, cells), style="bold red" if errors else "yellow")
         text = io.StringIO()
-        Console(file=text, width=self._width, force_terminal=self._color, no_color=not self._color).print(grid)
+        # A narrow terminal breaks the line, which is better than a name without its end.
+        width = max(self._width, max(map(len, self._names())) + _BESIDE_NAMES)
+        Console(file=text, width=width, force_terminal=self._color, no_color=not self._color).print(grid)
         return text.getvalue()
 
-    def _next(self) -> Iterable[str]:
-        for path, finding in self._first_errors.items():
-            if finding.code in _WITHOUT_BYTES or not path.endswith(".log"):
-                continue
-            name = escaped(shlex.quote(path))
-            yield f"next: kdump dump --explain {finding.position} {name}\n"
-            yield f"      kdump dump --resync --deep-iteration {name}\n"
+    def _names(self) -> list[str]:
+        """The paths without the directories that all have in common."""
+        paths = [segment.path for segment in self._wrong]
+        logs = {os.path.dirname(os.path.dirname(path)) for path in paths}
+        # The directory of the partition stays.
+        front = len(os.path.join(logs.pop(), "")) if len(logs) == 1 else 0
+        return [escaped(path[front:]) for path in paths]
 
-
-_WITHOUT_BYTES = HOSTILE_CODES | {
-    Codes.ALREADY_LOST,
-    Codes.SEGMENT_MISSING,
-    Codes.SEGMENT_OVERLAP,
-    Codes.SEGMENTS_SWAPPED,
-}
-"""Findings about a whole segment, which have no position to explain, or about one that is not read without its name."""
+    def _end(self) -> Iterator[str]:
+        worst = self._worst
+        if worst is None or worst.severity is Severity.INFO:
+            read = f"{counted(len(self._partitions), 'partition')}, {counted(self._segments, 'segment')}"
+            if self._segments > 1:
+                yield f"nothing is wrong: {read}, {bytes_text(self._bytes)}\n"
+            return
+        others = ", ".join(
+            counted(self._counts[severity], severity.value)
+            for severity in (Severity.ERROR, Severity.WARNING)
+            if self._counts[severity]
+        )
+        if self._counts[Severity.ERROR] + self._counts[Severity.WARNING] > 1:
+            yield f"{others}; the most important one:\n"
+            yield finding_line(worst, color=self._color)
+        command = next_command(worst)
+        if command is not None:
+            folder = shlex.quote(os.path.dirname(worst.path or "") or ".")
+            more = f"kdump repair {folder}"
+            yield f"next: {escaped(command)}\n"
+            if worst.severity is Severity.ERROR and command != more:
+                yield f"      {escaped(more)}\n"

@@ -26,3 +26,5 @@ class SegmentSummary:
     """Findings of the segment and its siblings by severity."""
     recovery: Recovery | None
     """What recovery would do; None without an error, or if it cannot be found out (a stream, a name without number)."""
+    times: tuple[int, int] | None = None
+    """The smallest and the largest timestamp of the batches (ms since 1970); None: there is none."""

@@ -6,6 +6,7 @@ Damage is what ``kdump verify`` reports as an error of the log itself, and what 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
@@ -55,6 +56,7 @@ class EntryReader:
         source: the log.
         limit: most bytes to which one entry may decompress.
         in_order: an entry that begins before the end of the previous one is damage.
+        base_offset: of the segment; an entry with offsets that do not fit it is damage. None: all fit.
         items: the chunks of the log and the gaps between them; None: what a walk finds in the source.
     """
 
@@ -64,6 +66,7 @@ class EntryReader:
         limit: int,
         *,
         in_order: bool = False,
+        base_offset: int | None = None,
         items: Iterator[CheckedChunk | Gap] | None = None,
     ) -> None:
         self._source = source
@@ -72,6 +75,7 @@ class EntryReader:
         self._local = LocalChecks(source, deep=False, limit=limit)
         self._reader = BlockReader(limit, with_records=True, largest_count=MAX_INT32, only_valid=True)
         self._in_order = in_order
+        self._base_offset = base_offset
         self._before = range(0)  # The offsets of the last entry that was in order.
         self.findings: list[Finding] = []
         self.position = 0
@@ -90,13 +94,15 @@ class EntryReader:
                 self._note(self._local.check_gap(item))
                 self.position = item.end
                 continue
-            damaged = self._check(item)
-            for part in self._reader.read(item.data, [*item.starts, item.end], item.position, damaged=item.damaged):
+            chunk = _with_magic_2(item)
+            damaged = self._check(chunk)
+            bounds = [*chunk.starts, chunk.end]
+            for part in self._reader.read(chunk.data, bounds, chunk.position, damaged=chunk.damaged):
                 if isinstance(part, EntryRange):
-                    yield from self._messages(item, part, damaged)
+                    yield from self._messages(chunk, part, damaged)
                 else:
-                    yield from self._batches(item, part, damaged)
-            self.position = item.position + item.end
+                    yield from self._batches(chunk, part, damaged)
+            self.position = chunk.position + chunk.end
         self._note(self._local.finish())
 
     def _refuse_foreign(self) -> None:
@@ -171,6 +177,27 @@ class EntryReader:
             yield from self._ordered(_read_message(data, contents, self._limit), position)
 
     def _ordered(self, entries: Entries, position: int) -> Iterator[Entries]:
+        """The entries without those that do not fit the segment, or are out of order.
+
+        ``position``: where their data begins in the log.
+        """
+        base = self._base_offset
+        if base is None:
+            yield from self._rising(entries, position)
+            return
+        first, last, _ = entries.extents(slice(None))
+        fits = (first >= base) & (last >= base) & (last - base <= MAX_INT32)
+        for begin, end in pairwise([0, *(np.flatnonzero(np.diff(fits)) + 1).tolist(), fits.size]):
+            if fits[begin]:
+                yield from self._rising(_between(entries, begin, end), position)
+                continue
+            start, stop = entries.bounds[[begin, end]].tolist()
+            message = f"offsets {first[begin]}..{last[begin]} do not fit the file name's {base}"
+            if end - begin > 1:
+                message += f", with {end - begin - 1:,} more entries"
+            self.findings.append(Finding(Codes.OFFSET_RANGE, message, position + start, stop - start))
+
+    def _rising(self, entries: Entries, position: int) -> Iterator[Entries]:
         """The entries without those out of order; their data begins at ``position`` of the log."""
         first, last, _ = entries.extents(slice(None))
         is_after = first > np.append(self._before.stop - 1, last[:-1])
@@ -197,6 +224,18 @@ class EntryReader:
             if end - begin > 1:
                 message += f", with {end - begin - 1:,} more entries up to {last[begin:end].max()}"
             self.findings.append(Finding(code, message, position + start, stop - start))
+
+
+def _with_magic_2(chunk: CheckedChunk) -> CheckedChunk:
+    """The chunk with 2 in place of the magic of higher ones, as brokers and a dump read them. No CRC covers it."""
+    starts = np.array(chunk.starts, np.int64)
+    magic = np.frombuffer(chunk.data, np.int8)[starts + MAGIC_OFFSET]
+    higher = starts[magic > MAGIC]
+    if not higher.size:
+        return chunk
+    data = bytearray(chunk.data)
+    np.frombuffer(data, np.uint8)[higher + MAGIC_OFFSET] = MAGIC
+    return replace(chunk, data=memoryview(data))
 
 
 def _between(entries: Entries, first: int, last: int) -> Entries:

@@ -5,6 +5,7 @@ Source: docs/spec/zookeeper.md#2-kafkas-znodes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
@@ -18,6 +19,12 @@ KafkaRow: TypeAlias = dict[str, Any]
 
 _TOPICS: Final = "/brokers/topics"
 _ACL_MEMBERS: Final = ("principal", "permissionType", "operation", "host")
+STATIC: Final = "static"
+BLACK_LIST: Final = "black_list"
+"""How a consumer chooses topics, by the names that it writes; what is neither is a white list."""
+_OLD_LISTS: Final = {"*": "white_list", "!": BLACK_LIST}
+_OLD_LIST: Final = re.compile(r"([*!])(\d{1,9})\1(.*)", re.DOTALL)
+"""A list of Kafka 0.7: ``*<streams>*<pattern>`` or ``!<streams>!<pattern>``."""
 
 
 def kafka_rows(tree: ZNodeTree, kind: str | None = None, *, show_secrets: bool) -> Iterator[KafkaRow]:
@@ -47,6 +54,7 @@ class _KafkaNodes:
     def rows(self, kind: str | None) -> Iterator[KafkaRow]:
         """Those of a type, and of others that are made with it; None: all."""
         for make, types in (
+            (self._cluster, ("cluster",)),
             (self._brokers, ("broker",)),
             (self._controller, ("controller",)),
             (self._topics, ("topic", "partition")),
@@ -75,6 +83,11 @@ class _KafkaNodes:
         except ValueError:
             return {}
         return found if isinstance(found, dict) else {}
+
+    def _cluster(self) -> Iterator[KafkaRow]:
+        found = self._json("/cluster/id").get("id")
+        if found is not None:
+            yield {"type": "cluster", "clusterId": found}
 
     def _brokers(self) -> Iterator[KafkaRow]:
         for broker in self._children("/brokers/ids"):
@@ -164,7 +177,8 @@ class _KafkaNodes:
             path = f"/consumers/{group}"
             for consumer in self._children(f"{path}/ids"):
                 subscription = self._text(f"{path}/ids/{consumer}")
-                yield {"type": "consumer", "group": group, "id": consumer, "subscription": subscription}
+                row = {"type": "consumer", "group": group, "id": consumer, "subscription": subscription}
+                yield row | _subscription(subscription)
             yield from self._partitions_of(group, "owners", lambda node, text: {"type": "owner", "owner": text})
             yield from self._partitions_of(
                 group,
@@ -187,6 +201,30 @@ class _KafkaNodes:
                     "partition": _number(partition),
                     **found,
                 }
+
+
+def _subscription(text: str) -> KafkaRow:
+    """What a consumer says of itself; ``topics``: the streams of each topic, of a list those of its pattern."""
+    old = _OLD_LIST.fullmatch(text)
+    if old is not None:
+        mark, streams, pattern = old.groups()
+        topics: Any = {pattern: int(streams)}
+        return {"topics": topics, "pattern": _OLD_LISTS[mark], "timestamp": None, "version": None}
+    try:
+        found = read_shown_json(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        return {"topics": None, "pattern": None, "timestamp": None, "version": None}
+    if "subscription" not in found:
+        # Kafka 0.7: the topics alone.
+        return {"topics": found, "pattern": STATIC, "timestamp": None, "version": None}
+    return {
+        "topics": found["subscription"],
+        "pattern": found.get("pattern"),
+        "timestamp": _number(found.get("timestamp")),
+        "version": found.get("version"),
+    }
 
 
 def _members(values: dict[str, Any], name: str) -> dict[str, Any]:

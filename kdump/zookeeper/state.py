@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from kdump.codes import Finding
+from kdump.state.groups import lag
+from kdump.state.otherworld import Reaches
 from kdump.stats.rowtable import table_parts
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
@@ -32,6 +34,7 @@ _COLUMNS: Final = {
     "numChildren": "children",
 }
 _KAFKA: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "cluster": ("cluster", {"clusterId": "id", "root": "root"}),
     "broker": ("brokers", _titles("id", "host", "port", "endpoints", "rack", "root")),
     "controller": ("controller", _titles("id", "epoch", "root")),
     "topic": ("topics", _titles("name", "partitions", "topicId", "root")),
@@ -41,9 +44,12 @@ _KAFKA: Final[dict[str, tuple[str, dict[str, str]]]] = {
         "ACLs",
         _titles("resourceType", "resourceName", "principal", "operation", "permissionType", "host", "patternType"),
     ),
-    "consumer": ("consumers", _titles("group", "id", "subscription", "root")),
+    "consumer": ("consumers", _titles("group", "id", "pattern", "subscription", "root")),
     "owner": ("owners of partitions", _titles("group", "topic", "partition", "owner", "root")),
-    "offset": ("offsets of groups", _titles("group", "topic", "partition", "offset", "timestamp", "root")),
+    "offset": (
+        "offsets of groups",
+        _titles("group", "topic", "partition", "offset", "timestamp", "lag", "root"),
+    ),
 }
 """Headings and columns of what Kafka keeps, by the type of the rows, in the order of the page."""
 _MOST_CHARACTERS: Final = 200
@@ -94,7 +100,12 @@ class ServerTree(NamedTuple):
             data = node["data"]
             yield {**node, "data": None if data is None else base64.b64encode(data).decode()}
 
-    def rows(self, *, show_secrets: bool) -> Iterator[dict[str, Any]]:
+    @property
+    def time(self) -> int | None:
+        """See WorldState."""
+        return self.found.time
+
+    def rows(self, *, show_secrets: bool, reaches: Reaches | None) -> Iterator[dict[str, Any]]:
         """What tree it is, its sessions, what Kafka keeps in it, and its nodes, each with a type."""
         found = self.found
         yield {
@@ -108,11 +119,11 @@ class ServerTree(NamedTuple):
         }
         for session, timeout in found.tree.sessions.items():
             yield {"type": "session", "session": session, "timeout": timeout}
-        yield from kafka_rows(found.tree, show_secrets=show_secrets)
+        yield from _with_lag(kafka_rows(found.tree, show_secrets=show_secrets), reaches)
         for node in self.records(show_secrets=show_secrets):
             yield {"type": "node", **node}
 
-    def page(self, *, show_secrets: bool, width: int, color: bool) -> Iterator[str]:
+    def page(self, *, show_secrets: bool, reaches: Reaches | None, width: int, color: bool) -> Iterator[str]:
         """What tree it is, what Kafka keeps in it, and a table of its nodes; in parts."""
         found = self.found
         moment = "" if found.time is None else f" ({time_text(found.time)})"
@@ -122,10 +133,12 @@ class ServerTree(NamedTuple):
             f"from {start} and {found.replayed:,} transactions; {len(found.tree.sessions):,} sessions\n\n"
         )
         for kind, (title, columns) in _KAFKA.items():
-            rows = _KafkaRows(found, kind, show_secrets=show_secrets)
-            if any(True for _ in rows):
+            rows = _KafkaRows(found, kind, reaches, show_secrets=show_secrets)
+            first = next(iter(rows), None)
+            if first is not None:
+                there = {name: heading for name, heading in columns.items() if name in first}
                 yield f"{title}\n"
-                yield from table_parts(columns, rows, width=width, color=color)
+                yield from table_parts(there, rows, width=width, color=color)
                 yield "\n"
         yield "nodes\n"
         yield from table_parts(_COLUMNS, _NodeRows(found, show_secrets=show_secrets), width=width, color=color)
@@ -135,16 +148,24 @@ class ServerTree(NamedTuple):
         return restored_findings(self.found, self.files, with_summary=False)
 
 
+def _with_lag(rows: Iterable[dict[str, Any]], reaches: Reaches | None) -> Iterator[dict[str, Any]]:
+    """Offsets with the ends of their logs, if these are asked for."""
+    for row in rows:
+        yield row if reaches is None or row["type"] != "offset" else row | lag(row, reaches)
+
+
 class _KafkaRows:
     """The rows of a type as the table shows them, made anew each time: a topic of 1 MB may have 100,000 partitions."""
 
-    def __init__(self, found: RestoredTree, kind: str, *, show_secrets: bool) -> None:
+    def __init__(self, found: RestoredTree, kind: str, reaches: Reaches | None, *, show_secrets: bool) -> None:
         self._found = found
         self._kind = kind
+        self._reaches = reaches
         self._show_secrets = show_secrets
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for row in kafka_rows(self._found.tree, self._kind, show_secrets=self._show_secrets):
+        rows = kafka_rows(self._found.tree, self._kind, show_secrets=self._show_secrets)
+        for row in _with_lag(rows, self._reaches):
             if "port" in row:
                 row["port"] = str(row["port"])
             yield row

@@ -13,6 +13,7 @@ from kdump.log.files import is_directory
 from kdump.system.units import counted
 from kdump.verify.partition import Item
 from kdump.verify.summary import SegmentSummary
+from kdump.zookeeper.consumers import owner_findings
 from kdump.zookeeper.datafiles import DataFile, DataSet, data_sets
 from kdump.zookeeper.names import is_own
 from kdump.zookeeper.releases import release_of
@@ -73,7 +74,9 @@ def restored_findings(found: RestoredTree, files: DataSet, *, with_summary: bool
     if found.failure is not None:
         what = f"a server with only these files does not start: {found.failure}"
         yield Finding(Codes.ZOOKEEPER_NO_START, what, 0, path=path)
-    elif with_summary:
+        return
+    yield from owner_findings(found.tree, path)
+    if with_summary:
         start = "nothing" if found.snapshot is None else found.snapshot.file_name
         tree = found.tree
         what = (

@@ -78,7 +78,8 @@ def test_types(log: Path) -> None:
         "arrow", command("dump", "--output", "arrow", "--records", str(log), cwd=log.parent).stdout
     ).schema
     types = {field.name: str(field.type) for field in schema}
-    assert (types["offset"], types["timestamp"], types["key"], types["value"]) == ("int64", "int64", "binary", "binary")
+    assert (types["offset"], types["key"], types["value"]) == ("int64", "binary", "binary")
+    assert (types["timestamp"], types["timestampType"]) == ("timestamp[ms, tz=UTC]", "int32")
     assert types["headers"] == "list<element: struct<key: string, value: binary>>"
 
 

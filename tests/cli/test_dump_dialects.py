@@ -68,6 +68,15 @@ def test_wrappers_inside_wrappers_are_bounded_together(tmp_path: Path) -> None:
     assert "--max-decompressed-size" in errors
 
 
+def test_print_data_log_shows_records_from_1_1_on(tmp_path: Path) -> None:
+    (tmp_path / LOG).write_bytes(v2_batch(plain_rows(3)))
+    (old, _, _), (new, _, _) = (dumped(tmp_path, "--dialect", one, "--print-data-log", LOG) for one in ("1.0", "1.1"))
+    assert (len(old.splitlines()), old.splitlines()[2].partition(" ")[0]) == (3, "baseOffset:")
+    assert (len(new.splitlines()), new.splitlines()[2].partition(" ")[0]) == (5, "offset:")
+    deep = ("--deep-iteration", "--print-data-log", LOG)
+    assert dumped(tmp_path, "--dialect", "1.0", *deep) == dumped(tmp_path, "--dialect", "1.1", *deep)
+
+
 def test_the_newest_is_the_default(legacy: Path) -> None:
     words = ("--print-data-log", LOG)
     assert dumped(legacy, "--dialect", "4.3", *words) == dumped(legacy, *words)

@@ -20,6 +20,7 @@ from kdump.cli.params import MasterParam
 from kdump.codes import Codes, KdumpError
 from kdump.inputs import resolve
 from kdump.spark import sessions
+from kdump.system import cores
 from tests.harness.cli_runs import BATCH, CLEAN, KDUMP, NAME, UNREADABLE, USAGE, kdump, locked
 
 A_SESSION = "a session"
@@ -33,7 +34,7 @@ def thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "LEAST_FOR_POOL", LEAST)
     monkeypatch.setattr(engine, "LEAST_FOR_SPARK", MUCH)
     monkeypatch.setattr(engine, "_shown", lambda size: f"{size} bytes")
-    monkeypatch.setattr(engine, "usable_cores", lambda: CORES)
+    monkeypatch.setattr(cores, "usable_cores", lambda: CORES)
 
 
 @pytest.fixture
@@ -421,3 +422,10 @@ def test_no_module_hides_what_the_package_offers() -> None:
     assert not modules & set(kdump.spark.__all__)
     assert callable(kdump.spark.session)
     assert callable(kdump.spark.session)
+
+
+def test_of_a_log_in_a_store_no_more_counts_than_a_broker_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store may claim any size; it must not start a session for nothing."""
+    monkeypatch.setattr(engine, "log_paths", lambda inputs: iter(["s3://b/t-0/0.log", "d/t-0/0.log"]))
+    monkeypatch.setattr(engine.files, "allocated", lambda path: 1 << 50)
+    assert engine.log_totals([]) == ((1 << 31) + (1 << 50), 2)

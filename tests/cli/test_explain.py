@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from kdump.cli.frame import WORLD
+from kdump.explain import explain
+from kdump.explain.lines import Labelled, Line, Space
+from kdump.kafka07.frame import KINDS
+from kdump.log.memory import MemorySource
 from tests.harness import ROOT
+from tests.harness.archives import case_files, unpack_cases
 from tests.harness.cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, USAGE, kdump
+from tests.harness.examples import sparse
 
 SEGMENTS = ROOT / "fixtures" / "segments"
 
@@ -102,3 +110,77 @@ def test_now(folder: Path) -> None:
     assert kdump(*words, "--time", "now..", "v2-txn-0", cwd=folder).stdout == b""
     everything = kdump(*words, "v2-txn-0", cwd=folder).stdout
     assert kdump(*words, "--time", "..now", "v2-txn-0", cwd=folder).stdout == everything
+
+
+KAFKA_07 = case_files("kafka07")
+LOGS_07 = sorted(path for path in KAFKA_07 if path.endswith(".kafka") and "/cli/" not in path and KAFKA_07[path])
+FRAMES_07 = sorted(path for path in KAFKA_07 if "/wire/" in path and path.endswith(".bin") and KAFKA_07[path])
+
+
+def lines_07(path: str, position: int, frame: str | None = None) -> list[Line]:
+    data = KAFKA_07[path]
+    world = WORLD if frame else None
+    return list(explain(MemorySource(Path(path).name, data), position, world=world, frame=frame))
+
+
+def covered(lines: list[Line]) -> list[tuple[int, int]]:
+    return [(line.position, line.end) for line in lines if isinstance(line, Labelled) and line.space is Space.FILE]
+
+
+@pytest.mark.parametrize("path", sparse(LOGS_07, fast=6))
+def test_each_byte_of_a_log_of_07_has_one_line(path: str) -> None:
+    position = 0
+    while position < len(KAFKA_07[path]):
+        spans = covered(lines_07(path, position))
+        assert spans[0][0] == position
+        assert all(one[1] == other[0] for one, other in pairwise(spans))
+        position = spans[-1][1]
+
+
+@pytest.mark.parametrize("path", sparse(FRAMES_07, fast=6))
+def test_each_byte_of_a_frame_of_07_has_one_line(path: str) -> None:
+    kind = json.loads(KAFKA_07[path.partition(".")[0] + ".json"])["request"]["name"]
+    if kind not in KINDS:
+        return
+    data, position = KAFKA_07[path], 0
+    while position < len(data):
+        spans = covered(lines_07(path, position, kind))
+        assert spans[0][0] == position
+        assert all(one[1] == other[0] for one, other in pairwise(spans))
+        position = spans[-1][1]
+    assert position == len(data)
+
+
+def test_an_offset_of_07_is_a_position(tmp_path: Path) -> None:
+    unpack_cases("kafka07", tmp_path)
+    folder = tmp_path / "kafka07"
+    whole = kdump("explain", "multi-0", "--offset", "4311", cwd=folder)
+    assert whole.stdout == kdump("explain", "multi-0/00000000000000004311.kafka", "0", cwd=folder).stdout
+    assert (whole.returncode, b"entry 0: message of magic 1, offset 4311" in whole.stdout) == (CLEAN, True)
+    assert kdump("explain", "multi-0", "--offset", "99999999", cwd=folder).returncode == UNREADABLE
+    shutil.copy(folder / "multi-0/00000000000000004311.kafka", folder / "saved")
+    named = kdump("explain", "--log-format", "0.7", "saved", "0", cwd=folder)
+    assert b"message of magic 1, offset 0" in named.stdout
+
+
+def test_damage_of_07_is_explained(tmp_path: Path) -> None:
+    path = f"kafka07/crc-last-0/{'0' * 20}.kafka"
+    last = len(KAFKA_07[path]) - 1
+    (tmp_path / "log.kafka").write_bytes(KAFKA_07[path])
+    run = kdump("explain", "log.kafka", str(last), cwd=tmp_path)
+    assert run.returncode == DAMAGE
+    assert b"The CRC is wrong" in run.stdout
+    (tmp_path / "cut.kafka").write_bytes(KAFKA_07[path][:-3])
+    run = kdump("explain", "cut.kafka", str(last - 3), cwd=tmp_path)
+    assert run.returncode == DAMAGE
+    assert b"No entry covers byte" in run.stdout
+
+
+def test_a_frame_of_07_of_another_kind(tmp_path: Path) -> None:
+    name = "001-real-fetch.request.bin"
+    (tmp_path / name).write_bytes(KAFKA_07[f"kafka07/wire/{name}"])
+    right = kdump("explain", "--frame", "fetch", name, "20", cwd=tmp_path)
+    assert (right.returncode, b"fetch request, bytes 0 to 27" in right.stdout) == (CLEAN, True)
+    wrong = kdump("explain", "--frame", "offsets", name, "20", cwd=tmp_path)
+    assert (wrong.returncode, b"No offsets request or response covers byte 20" in wrong.stdout) == (DAMAGE, True)
+    assert kdump("explain", "--frame", "fetch", "--offset", "20", name, cwd=tmp_path).returncode == USAGE

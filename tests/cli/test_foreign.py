@@ -177,6 +177,12 @@ COMMANDS = (("verify",), ("repair",), ("stats",), ("dump",), ("convert", "--code
         ((), "an empty directory"),
         (("notes.txt",), "neither a partition directory nor a log directory of Kafka"),
         (
+            (f"my_topic_0/{NAME}",),
+            "neither a partition directory nor a log directory of Kafka; my_topic_0 is passed over: the name is not "
+            "<topic>-<number>: a hyphen stands before the number, as in my_topic-0, and not an underscore; name it to "
+            "read it",
+        ),
+        (
             ("d1/meta.properties",),
             "neither a partition directory nor a log directory of Kafka; log directories in it: d1",
         ),

@@ -254,7 +254,7 @@ def test_a_log_is_followed_to_the_next_one(tmp_path: Path) -> None:
     third = tmp_path / f"{2 * len(data):020}.kafka"
     steps = iter([(first, data), (second, data), (third, b"")])
 
-    def on_wait() -> None:
+    def on_wait(_: str) -> None:
         path, contents = next(steps)
         path.write_bytes(contents)
 

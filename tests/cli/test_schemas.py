@@ -12,6 +12,7 @@ import pytest
 
 from kdump import scan as scan_logs
 from kdump.codes import KdumpError
+from kdump.rows.humantable import value_text
 from kdump.state.coordinatorpage import state_table
 from tests.harness.cli_runs import CLEAN, UNREADABLE, USAGE, kdump
 from tests.harness.schemas import TOPICS, answers, schema_cases, write_registry
@@ -173,6 +174,13 @@ def test_text_shows_what_is_decoded() -> None:
     run = kdump("dump", "--schemas", ".", "profiles-0", cwd=schema_cases() / "logdir")
     line = run.stdout.decode().splitlines()[3]
     assert 'payload: {"schema":{"id":28,"guid":"6ca01212-5e4d-c992-0193-58df187b1fd1","type":"JSON","subjects":' in line
+
+
+def test_a_table_shows_the_data() -> None:
+    run = kdump("dump", "--schemas", ".", "--output", "table", "-n", "1", "orders-0", cwd=schema_cases() / "logdir")
+    shown = value_text(rows("dump", "--schemas", ".", "orders-0")[0]["decodedValue"])
+    assert shown == "order_id=1 customer=Zo\u00eb amount=(19.99) (schema 1)"
+    assert "region=EU" in run.stdout.decode()
 
 
 def test_schemas_that_are_not_there(tmp_path: Path) -> None:

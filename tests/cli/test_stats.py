@@ -14,7 +14,7 @@ import pytest
 
 from kdump.rows.filetables import STATS
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, message, plain_rows, v2_batch
-from tests.harness.captures import FIXTURES
+from tests.harness.captures import FIXTURES, Captures
 from tests.harness.cli_runs import (
     BATCH,
     CLEAN,
@@ -292,3 +292,15 @@ def test_headers_alone_need_no_record_decoders(tmp_path: Path) -> None:
     imported = {line.rpartition("|")[2].strip() for line in run.stderr.splitlines()}
     assert "kdump.stats.fold" in imported
     assert not imported & {"kdump.stats.records", "kdump.fast.records", "numpy.ma", "hashlib", "rich"}
+
+
+def test_missing_offsets_are_normal_where_the_cleaner_took_them(captures: Captures, tmp_path: Path) -> None:
+    compacted = str(captures.root / "1.1.1" / "v2-compact-0")
+    page = kdump("stats", "--quick", "--html", "page.html", compacted, cwd=tmp_path).stdout.decode()
+    assert re.search(r"[\d,]+ missing \(\d+ %\), as compaction leaves them: normal", page)
+    assert "offsets missing, as compaction leaves them: normal" in (tmp_path / "page.html").read_text("utf-8")
+    partition(tmp_path, "orders-0", BATCH, v2_batch(plain_rows(2), base_offset=6))
+    page = kdump("stats", "--html", "page.html", "orders-0", cwd=tmp_path).stdout.decode()
+    assert re.search(r"3 missing \(3\d %\)", page)
+    assert "as compaction leaves them" not in page
+    assert "as compaction leaves them" not in (tmp_path / "page.html").read_text("utf-8")

@@ -67,6 +67,12 @@ class Page(HTMLParser):
                 found[match[1]] = json.JSONDecoder().raw_decode(script[match.end() :])[0]
         return found
 
+    def map(self) -> dict[str, Any]:
+        """What the map is drawn of."""
+        (data,) = [script for script in self.scripts if script.startswith('{"elsewhere"')]
+        found: dict[str, Any] = json.loads(data)
+        return found
+
 
 def report(*words: str, cwd: Path, status: int = CLEAN) -> Page:
     run = kdump("stats", *words, "--html", "report.html", cwd=cwd)
@@ -104,12 +110,13 @@ def test_one_file_that_needs_no_network(folder: Path) -> None:
 def test_charts_have_the_figures(folder: Path) -> None:
     page = report("orders-0", cwd=folder)
     charts = page.charts()
-    assert set(charts) == {"time", "sizes", "codecs", "keys", "offsets", "damage"}
+    assert set(charts) == {"time", "sizes", "codecs", "keys", "offsets"}
     size = (folder / "orders-0" / NAME).stat().st_size
     assert sum(values(charts["time"][0]["y"])) == size
     assert sum(values(charts["time"][1]["y"])) == 60
     assert sum(values(charts["sizes"][0]["y"])) == 2
-    assert values(charts["damage"][0]["x"]) == [size]
+    (row,) = page.map()["warning"]["rows"]
+    assert [block[4] for block in row["lanes"][0]["segments"]] == [size]
     assert sorted(charts["keys"][0]["y"]) == ["key-0", "key-1", "key-2"]
     assert "60 records" in re.sub(r"\s+", " ", page.text)
     assert "0 errors" in re.sub(r"\s+", " ", page.text)
@@ -126,9 +133,10 @@ def test_light_and_dark(folder: Path) -> None:
 def test_damage_is_on_the_map(folder: Path) -> None:
     (folder / "orders-0" / NAME).write_bytes(BATCH + DAMAGED_BATCH)
     page = report("orders-0", cwd=folder, status=DAMAGE)
-    (mark,) = [bars for bars in page.charts()["damage"] if bars["name"] == "error"]
-    assert values(mark["base"]) == [len(BATCH)]
-    assert values(mark["x"]) == [len(DAMAGED_BATCH)]
+    (row,) = page.map()["error"]["rows"]
+    (mark,) = [mark for mark in row["lanes"][0]["marks"] if mark[0] == "damage"]
+    assert mark[1:3] == [1, 3]
+    assert mark[4] == f"kdump dump --explain {len(BATCH)} orders-0/{NAME}"
     assert "KD108 batch-crc" in page.text
 
 
@@ -160,7 +168,7 @@ def test_quotes_of_labels_stay(folder: Path) -> None:
 
 def test_quick_reports_what_headers_tell(folder: Path) -> None:
     page = report("--quick", "orders-0", cwd=folder)
-    assert set(page.charts()) == {"time", "sizes", "codecs", "offsets", "damage"}
+    assert set(page.charts()) == {"time", "sizes", "codecs", "offsets"}
 
 
 @pytest.mark.parametrize("log", [b"", v2_batch([], record_count=0)], ids=["no-entry", "no-record"])
@@ -259,8 +267,8 @@ def test_without_plotly(folder: Path) -> None:
 @pytest.mark.slow
 def test_a_capture(captures: Captures, tmp_path: Path) -> None:
     page = report("--by", "partition", str(captures.root / "3.9.1" / "v2-multi-0"), cwd=tmp_path)
-    assert set(page.charts()) == {"time", "sizes", "codecs", "keys", "offsets", "damage"}
-    assert len(page.charts()["damage"][0]["y"]) > 3
+    assert set(page.charts()) == {"time", "sizes", "codecs", "keys", "offsets"}
+    assert len(page.map()["info"]["rows"][0]["lanes"][0]["segments"]) > 3
 
 
 BATCHES = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 10**6)), min_size=1, max_size=700)

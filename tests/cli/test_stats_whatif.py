@@ -239,3 +239,82 @@ def test_a_padded_time_index_ends_with_a_zero(tmp_path: Path) -> None:
         (log / f"{0:020}.timeindex").write_bytes(entry + bytes(padding))
         found = rows("--what-if", "retention=1d", "--now", str(NOW), "t-0", cwd=tmp_path)
         assert found[0]["goes"] is goes
+
+
+# What the retention of a broker of Kafka 0.7 met and left (log.retention.hours=2 at 12:46, log.retention.size=9000):
+# name, size, last change.
+MET_07 = """\
+retall-0/00000000000000000000.kafka 3143 09:45:44
+retall-0/00000000000000003143.kafka 2122 09:45:44
+retempty-0/00000000000000000000.kafka 0 09:45:45
+retlastempty-0/00000000000000016955.kafka 2941 09:45:45
+retlastempty-0/00000000000000019896.kafka 0 09:45:45
+retmid-0/00000000000000000000.kafka 4311 12:45:44
+retmid-0/00000000000000004311.kafka 4395 09:45:45
+rettime-0/00000000000000006290.kafka 3180 09:45:44
+rettime-0/00000000000000009470.kafka 1036 12:45:44
+retsize-0/00000000000000000000.kafka 4246 12:40:04
+retsize-0/00000000000000004246.kafka 4243 12:40:04
+retsize-0/00000000000000008489.kafka 4227 12:40:04
+retsize-0/00000000000000012716.kafka 4239 12:40:04
+retsize-0/00000000000000016955.kafka 2941 12:40:04
+"""
+LEFT_BY_TIME = {"retempty-0/0", "retlastempty-0/19896", "retmid-0/0", "retmid-0/4311", "rettime-0/9470"}
+LEFT_BY_SIZE = {"retsize-0/8489", "retsize-0/12716", "retsize-0/16955"}
+
+
+@pytest.fixture
+def folder_07(tmp_path: Path) -> Path:
+    for line in MET_07.splitlines():
+        name, size, time = line.split()
+        hours, minutes, seconds = map(int, time.split(":"))
+        log = tmp_path / name
+        log.parent.mkdir(exist_ok=True)
+        log.write_bytes(bytes(int(size)))
+        changed = 1795305600 + 3600 * hours + 60 * minutes + seconds
+        os.utime(log, (changed, changed))
+    return tmp_path
+
+
+def stays_07(*words: str, cwd: Path) -> set[str]:
+    found = rows("--what-if", *words, "--now", "2026-11-22T12:46:48", ".", cwd=cwd)
+    logs = (Path(row["segment"]) for row in found if not row["goes"])
+    return {f"{log.parent.name}/{int(log.stem)}" for log in logs}
+
+
+def test_retention_of_07_goes_by_the_last_change_of_the_file(folder_07: Path) -> None:
+    """What the broker deleted, and that of a topic whose last file is empty or whose first one is young it kept."""
+    stays = stays_07("retention=2h", cwd=folder_07)
+    assert {log for log in stays if not log.startswith("retsize")} == LEFT_BY_TIME
+    stays = stays_07("retention=9000B", cwd=folder_07)
+    assert {log for log in stays if log.startswith("retsize")} == LEFT_BY_SIZE
+
+
+def test_retention_of_07_says_what_counts(folder_07: Path) -> None:
+    _, out, _ = stats("--what-if", "retention=2h", "--now", "2026-11-22T12:46:48", "retmid-0", cwd=folder_07)
+    assert "0 of 2 segments would go; the last change of the oldest one is 1 min 4 s old" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("question", ["codec", "magic", "compaction"])
+def test_other_questions_about_07_have_no_answer(folder_07: Path, question: str) -> None:
+    status, _, errors = stats("--what-if", question, "retmid-0", cwd=folder_07)
+    assert status == UNREADABLE
+    assert "has logs of Kafka 0.7, about which only --what-if retention is answered" in errors
+
+
+@pytest.mark.parametrize(
+    ("time", "offset", "timestamp"),
+    [
+        ("2026-11-22T09:00", 6290, None),
+        ("2026-11-22T10:00", 6290, 1795340744000),
+        ("2026-11-22T12:45:44", 9470, 1795351544000),
+        ("2100-01-01", 10506, ...),
+    ],
+)
+def test_the_offset_that_a_broker_of_07_answers_for_a_time(
+    folder_07: Path, time: str, offset: int, timestamp: Any
+) -> None:
+    """The start of the newest segment that was last changed by then, as in the answers of a real broker."""
+    (row,) = rows("--offsets-for", time, "rettime-0", cwd=folder_07)
+    assert (row["offset"], row["logStartOffset"], row["logEndOffset"]) == (offset, 6290, 10506)
+    assert timestamp is ... or row["timestamp"] == timestamp

@@ -66,8 +66,11 @@ def place(tmp_path: Path) -> Path:
             UNREADABLE,
             "empty: is a directory: --undo takes manifest.json, which the repair named",
         ),
-        ("state version-2 nosuch", UNREADABLE, "nosuch: No such file or directory"),
-        ("state version-2 logs", USAGE, "version-2 is of ZooKeeper, logs does not go with it"),
+        (
+            "state --history group=g version-2 logs",
+            USAGE,
+            "a PATH of logs beside one of another world is for the lag, --history does not go with it",
+        ),
         ("explain tier://relative 0", UNREADABLE, "tier://relative: no bucket of remote storage"),
         (
             "serve --listen 127.0.0.1:0 --until-offset orders-7=1 logs",
@@ -84,6 +87,12 @@ def test_messages(place: Path, line: str, status: int, message: str) -> None:
     assert (run.returncode, run.stdout) == (status, b"")
     assert lines[-1].endswith(message)
     assert status == USAGE or len(lines) == 1
+
+
+def test_the_state_of_zookeeper_is_shown_without_logs_that_are_missing(place: Path) -> None:
+    alone, both = (kdump("state", "version-2", *more, cwd=place) for more in ((), ("nosuch",)))
+    assert (both.returncode, both.stdout) == (UNREADABLE, alone.stdout)
+    assert b"kdump: nosuch: no such file or directory\n" in both.stderr
 
 
 def test_the_plan_of_other_paths_is_still_made(place: Path) -> None:
@@ -113,7 +122,7 @@ def test_logs_that_only_the_bucket_has(tmp_path: Path) -> None:
     assert not (tmp_path / "logs" / "short-0").exists()
     run = kdump("verify", *TIER, "logs/short-0", cwd=tmp_path)
     assert (run.returncode, run.stderr) == (CLEAN, b"")
-    assert b"short-0/00000000000000000317.log: 14 batches" in run.stdout
+    assert b"short-0: 3 segments, 55 batches, 143,593 bytes, offsets 317..1249: clean" in run.stdout
 
 
 @pytest.mark.parametrize("paths", [("logs",), ("logs/orders-0", "logs/orders-1")])

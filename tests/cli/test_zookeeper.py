@@ -13,6 +13,7 @@ from zlib import adler32
 import pytest
 
 from tests.harness.archives import unpack_cases
+from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
 from tests.harness.zookeepercases import Nodes, as_client_may_see, by_path, restored_directory
 
@@ -76,7 +77,7 @@ def test_secrets_are_hidden(root: Path) -> None:
 def test_rows_and_page(root: Path) -> None:
     head, *found = rows("state", "--at", "now", "--output", "jsonl", "1.1.1/data-running", cwd=root)
     assert (head["type"], head["zxid"], head["snapshot"], head["failure"]) == ("zookeeper", 749, "snapshot.1b7", None)
-    assert [row["type"] for row in found[:3]] == ["session", "session", "broker"]
+    assert [row["type"] for row in found[:3]] == ["session", "session", "cluster"]
     status, page, errors = run("state", "--at", "now", "1.1.1/data-running", cwd=root)
     assert (status, errors) == (CLEAN, "")
     assert page.startswith("1.1.1/data-running after zxid 0x2ed")
@@ -107,11 +108,12 @@ def test_before_the_files(root: Path) -> None:
         ("state", "--at-zxid", "x", "3.9.1/data"),
         ("state", "--at-zxid", "1", "3.9.1"),
         ("state", "--at", "now", "--output", "commands", "3.9.1/data"),
-        ("state", "--at", "now", "3.9.1/data", "3.9.1"),
+        ("state", "--history", "group=g1", "3.9.1/data", "3.9.1"),
+        ("state", "--output", "records", "3.9.1/data", "3.9.1"),
         ("dump", "--offset", "1:2", "3.9.1/data"),
         ("dump", "3.9.1/data", "3.9.1"),
         ("dump", "--show-secrets", "3.9.1"),
-        ("state", "--at", "now", "--output", "reset-csv", "3.9.1/data"),
+        ("state", "--history", "group=g1", "--output", "reset-csv", "3.9.1/data"),
         ("state", "--at", "now", "--decode", "auto", "3.9.1/data"),
     ],
 )
@@ -261,3 +263,47 @@ def acl_directory(folder: Path, rules: int, nodes: int) -> Path:
     entry = struct.pack(">qi", adler32(body), len(body)) + body + b"B"
     (folder / "version-2/log.1").write_bytes(struct.pack(">iiq", 0x5A4B4C47, 2, 0) + entry)
     return folder
+
+
+def test_committed_offsets_to_reset_a_group(root: Path) -> None:
+    status, out, errors = run("state", "--at-zxid", "0x27b", "--output", "reset-csv", "1.1.1/data", cwd=root)
+    offsets = rows("state", "--at-zxid", "0x27b", "--output", "jsonl", "1.1.1/data", cwd=root)
+    wanted = [f"{row['group']},{row['topic']},{row['partition']},{row['offset']}" for row in offsets if "offset" in row]
+    assert (status, out.splitlines(), errors) == (CLEAN, wanted, "")
+    assert "g1,t-a,0,60" in wanted
+    _, out, errors = run("state", "--output", "reset-csv", "0.7.0/data", cwd=root)
+    assert (out, errors.startswith("kdump: 27 offsets left out")) == ("", True)
+
+
+def test_the_lag_of_a_group_whose_logs_are_named(root: Path, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "t-a-0" / f"{0:020}.log"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(v2_batch(plain_rows(75)))
+    named = ("state", "--output", "jsonl", "1.1.1/data")
+    found = {
+        (row["group"], row["topic"], row["partition"]): row
+        for row in rows(*named, str(log.parents[1]), cwd=root)
+        if row["type"] == "offset"
+    }
+    row = found["g1", "t-a", 0]
+    assert (row["offset"], row["logStartOffset"], row["logEndOffset"], row["lag"]) == (60, 0, 75, 15)
+    assert found["g1", "t-a", 1]["lag"] is None
+    assert not any("lag" in row for row in rows(*named, cwd=root))
+    assert "15" in run("state", "1.1.1/data", str(log.parents[1]), cwd=root)[1]
+    assert run("state", "1.1.1/data", "nowhere", cwd=root)[0] == UNREADABLE
+
+
+def test_a_cluster_and_its_consumers(root: Path) -> None:
+    found = rows("state", "--at-zxid", "0x1dc", "--output", "jsonl", "1.1.1/data", cwd=root)
+    assert [row for row in found if row["type"] == "cluster"] == [
+        {"type": "cluster", "root": "/chroot/kafka", "clusterId": "t668zkKaS-6IGGZFk0pJjw"}
+    ]
+    static = next(row for row in found if row["type"] == "consumer" and row["pattern"] == "static")
+    told = json.loads(static["subscription"])
+    assert (static["topics"], static["version"]) == (told["subscription"], 1)
+    assert static["timestamp"] == int(told["timestamp"])
+    old = rows("state", "--at-zxid", "0x1d0", "--output", "jsonl", "0.7.0/data", cwd=root)
+    topics = {row["id"]: (row["topics"], row["pattern"]) for row in old if row["type"] == "consumer"}
+    assert topics["g1_c1"] == ({"events": 2, "gzip": 1}, "static")
+    assert topics["g2_vm-1795351232383-67e2b275"] == ({"ev.*|multi": 2}, "white_list")
+    assert not any(row["type"] == "cluster" for row in old)

@@ -147,6 +147,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{0:020}.log").write_bytes(v2_batch([commit("billing")]))
     metadata = unpack_cases("metadata", tmp_path_factory.mktemp("metadata"))
     shutil.copytree(metadata / "cluster" / "n1" / "__cluster_metadata-0", root / "__cluster_metadata-0")
+    shutil.copytree(ROOT / "fixtures" / "schemas" / "_schemas-0", root / "_schemas-0")
     zookeeper = unpack_cases("zookeeper", tmp_path_factory.mktemp("zookeeper"))
     shutil.copytree(zookeeper / "3.9.1" / "data", root / "var" / "lib" / "zookeeper")
     for suffix in ("log", "index", "timeindex"):

@@ -18,12 +18,13 @@ ARCHIVE = FIXTURES / "dialects.tar.zst"
 GROUPS = {
     "0.8.2": ("0.8.2.2",),
     "0.10.2": ("0.8.2.2", "0.10.2.2"),
+    "1.0": ("0.8.2.2", "0.10.2.2", "1.1.1"),
     "1.1": ("0.8.2.2", "0.10.2.2", "1.1.1"),
     "2.8": ("0.8.2.2", "0.10.2.2", "1.1.1", "2.8.2"),
     "3.9": ("0.8.2.2", "0.10.2.2", "1.1.1", "2.8.2", "3.9.1"),
     "4.1": ("0.8.2.2", "0.10.2.2", "1.1.1", "2.8.2", "3.9.1"),
 }
-"""The captures that a version can read: those of brokers that are not newer."""
+"""The captures that a version can read: those of brokers that are not newer, or wrote the same format."""
 _LARGEST = 64 << 10
 """Bytes of the files of a partition that has goldens."""
 _LOG_FLAGS = ("default", "deep", "print", "deepprint", "skipmeta", "maxbytes1000")

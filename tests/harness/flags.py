@@ -31,7 +31,7 @@ class FlagSet:
         return "--skip-record-metadata" in self.arguments or not self.batches_shown
 
 
-_RECORDS_ONLY = ("0.8.2", "0.10.2", "1.1")
+_RECORDS_ONLY = ("0.8.2", "0.10.2", "1.0", "1.1")
 """The tools that show records without their batches."""
 
 

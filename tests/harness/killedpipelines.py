@@ -42,7 +42,7 @@ class KilledPipeline:
         self.logs, self.lake = folder / "logs", folder / "lake"
         self._random = random.Random(seed)
         self._master = master
-        self._work = work
+        self.work = work
         self.ends = [0] * PARTITIONS
         self._bases = [0] * PARTITIONS
         self.seconds = 12.0
@@ -113,7 +113,7 @@ class KilledPipeline:
             if directory.name.isdecimal():
                 with suppress(OSError):
                     place = Path(os.readlink(directory / "cwd"))
-                    if self._work is not None and self._work in place.parents and "app-" in str(place):
+                    if self.work is not None and self.work in place.parents and "app-" in str(place):
                         yield int(directory.name)
 
     def check(self) -> int:
@@ -131,7 +131,7 @@ class KilledPipeline:
 
 def killed_runs(pipeline: KilledPipeline, kills: int) -> Iterator[str]:
     """So many runs that are killed, and one that is not."""
-    victims = ["driver", "all", *(["executor"] if pipeline._work is not None else [])]
+    victims = ["driver", "all", *(["executor"] if pipeline.work is not None else [])]
     for number in range(kills):
         pipeline.grow()
         yield pipeline.run(victims[number % len(victims)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +20,8 @@ _Item = TypeVar("_Item")
 _BATCH_CRC = "KD108"
 _BYTES = ("key", "value")
 _JSON = ("control", "decodedKey", "decodedValue")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TIMESTAMP_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 
 
 def dumped(*words: str, kind: str = "records", resync: bool = True, cwd: Path | None = None) -> list[Row]:
@@ -48,13 +51,17 @@ def of_batches(batches: Iterable[kdump.Batch], names: Iterable[str]) -> list[Row
 
 
 def of_values(rows: Iterable[Row]) -> list[Row]:
-    """Rows of Arrow, pandas or polars, whose JSON columns are text."""
+    """Rows of Arrow, pandas or polars, whose JSON columns are text, and times are those of Python."""
     found = []
     for given in rows:
         row = {name: _plain(value) for name, value in given.items()}
         for name in _JSON:
             if isinstance(row.get(name), str):
                 row[name] = json.loads(row[name])
+        if row.get("timestamp") is not None:
+            row["timestamp"] = (row["timestamp"] - _EPOCH) // timedelta(milliseconds=1)
+        if "timestampType" in row:
+            row["timestampType"] = _TIMESTAMP_TYPES[row["timestampType"]]
         found.append(row)
     return found
 

@@ -34,14 +34,23 @@ class Maintainer:
         return self._ask([f"{path}\tclean\t{now}\t{delete_retention_ms}\t{str(roll).lower()}\n" for path in partitions])
 
     def delete(
-        self, partitions: list[Path], starts: list[int], now: int, *, milliseconds: int = -1, size: int = -1
+        self,
+        partitions: list[Path],
+        starts: list[int],
+        now: int,
+        *,
+        milliseconds: int = -1,
+        size: int = -1,
+        remote_ends: list[int] | None = None,
     ) -> list[list[Left]]:
-        """What deletion by retention leaves of each; ``starts``: their log start offsets."""
+        """What deletion by retention leaves of each.
+
+        ``starts``: their log start offsets; ``remote_ends``: the last offsets in remote storage, if they are tiered.
+        """
+        limits = f"delete\t{now}\t{milliseconds}\t{size}"
+        tails = ["" for _ in partitions] if remote_ends is None else [f"\t{end}" for end in remote_ends]
         return self._ask(
-            [
-                f"{path}\tdelete\t{now}\t{milliseconds}\t{size}\t{start}\n"
-                for path, start in zip(partitions, starts, strict=True)
-            ]
+            [f"{path}\t{limits}\t{start}{tail}\n" for path, start, tail in zip(partitions, starts, tails, strict=True)]
         )
 
     def _ask(self, requests: list[str]) -> list[list[Left]]:

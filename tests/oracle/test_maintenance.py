@@ -210,7 +210,8 @@ def aging_log(random: Random, directory: Path) -> Path:
     return directory
 
 
-def test_retention(maintainer: Maintainer, seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_tiered", [False, True])
+def test_retention(maintainer: Maintainer, seed: int, tmp_path: Path, *, is_tiered: bool) -> None:
     random = Random(seed)
     logs = [aging_log(random, tmp_path / f"log-{number}" / "t-0") for number in range(30)]
     # Once through a broker, which makes the indexes.
@@ -226,11 +227,15 @@ def test_retention(maintainer: Maintainer, seed: int, tmp_path: Path) -> None:
     for days, size in ((1, -1), (3, -1), (7, -1), (-1, 200), (-1, 600), (-1, 0), (2, 700), (0, -1)):
         milliseconds = days * DAY if days >= 0 else -1
         starts = [int(random.choice(sorted(log.glob("*.log"))).stem) for log in logs]
-        real = maintainer.delete(logs, starts, NOW, milliseconds=milliseconds, size=size)
-        retention = Retention(milliseconds if days >= 0 else None, size if size >= 0 else None)
-        for log, start, left in zip(logs, starts, real, strict=True):
+        ends = [int(random.choice(sorted(log.glob("*.log"))).stem) - random.randrange(2) for log in logs]
+        remote_ends = ends if is_tiered else None
+        real = maintainer.delete(logs, starts, NOW, milliseconds=milliseconds, size=size, remote_ends=remote_ends)
+        for log, start, end, left in zip(logs, starts, ends, real, strict=True):
+            limits = milliseconds if days >= 0 else None, size if size >= 0 else None
+            retention = Retention(*limits, remote_end=end if is_tiered else None)
             (log.parent / "log-start-offset-checkpoint").write_text(f"0\n1\nt 0 {start}\n")
             rows = ask(log).retention(lambda _, limits=retention: limits, NOW).rows
             kept = [int(Path(str(row["segment"])).stem) for row in rows if not row["goes"]]
-            # Where all go, a new segment takes their place.
-            assert kept == [segment.base_offset for segment in left if kept or segment.size], (log, retention)
+            # A new segment takes the place of all, and follows one of a tiered log that is closed because it is to go.
+            here = [one.base_offset for one in left if (log / f"{one.base_offset:020}.log").exists()]
+            assert kept == here, (log, retention)

@@ -19,7 +19,7 @@ from tests.oracle.toolchain import ToolchainMissingError, java_command
 
 pytestmark = pytest.mark.oracle
 
-_GUIDE = ROOT / "docs" / "guides" / "mirror-to-cluster.md"
+_GUIDE = ROOT / "docs/guides/mirror-to-cluster.md"
 _SECONDS = 300
 
 

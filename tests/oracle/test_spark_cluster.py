@@ -26,6 +26,7 @@ from kdump.verify.run import Verification
 from tests.harness import ROOT
 from tests.harness.arrowrows import dumped, mapped
 from tests.harness.captures import Captures
+from tests.harness.killedpipelines import KilledPipeline, killed_runs
 from tests.oracle import sparkcluster
 from tests.oracle.sparkjob import COMMANDS, FORMATS
 
@@ -110,6 +111,15 @@ def test_standalone_with_a_process_that_is_killed(
     cluster: str, tree: Path, expected: dict[str, Any], tmp_path: Path, victim: str
 ) -> None:
     check(said(cluster, tree, tmp_path, victim), expected)
+
+
+def test_the_pipeline_with_killed_executors_and_drivers(tmp_path: Path) -> None:
+    work = tmp_path / "cluster"
+    work.mkdir()
+    with sparkcluster.standalone(work) as url:
+        pipeline = KilledPipeline(tmp_path, 5, url, work)
+        assert len(list(killed_runs(pipeline, 6))) == 8
+    assert pipeline.check() == sum(pipeline.ends)
 
 
 def test_spark_connect(tree: Path, expected: dict[str, Any], tmp_path: Path) -> None:

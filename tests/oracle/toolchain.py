@@ -26,13 +26,14 @@ WRITER_RELEASE = "k39"
 OLDER_RELEASES = {
     "0.8.2": "k08",
     "0.10.2": "k010",
+    "1.0": "k10",
     "1.1": "k011",
     "2.8": "k28",
     "3.9": "k39",
     "4.1": "k41",
     "4.3": "k43",
 }
-"""The jars of the dialects' versions: 0.8.2.2, 0.10.2.2, 1.1.1, 2.8.2, 3.9.1, 4.1.1 and 4.3.1."""
+"""The jars of the dialects' versions: 0.8.2.2, 0.10.2.2, 1.0.0, 1.1.1, 2.8.2, 3.9.1, 4.1.1 and 4.3.1."""
 
 
 class ToolchainMissingError(Exception):

@@ -16,6 +16,7 @@ from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.reading.selection import Range, Selection
 from kdump.reading.view import DecodePath
 from kdump.rows.tables import RECORD_DECODED
+from kdump.schemas.topic import schema_places
 from tests.harness.decoder_logs import commit, random_row, write_log
 from tests.harness.dumpoptions import text_dump
 from tests.harness.examples import examples
@@ -156,7 +157,7 @@ def test_options_work_as_copies(tmp_path: Path) -> None:
 def test_values_by_a_schema(topic: str, syntax: str) -> None:
     """With ids and GUIDs in front of values, in headers, and in neither."""
     logdir = schema_cases() / "logdir"
-    choice = DecoderChoice(value="schema", schemas=str(logdir))
+    choice = DecoderChoice(value="schema", schemas=schema_places(str(logdir)))
     log = logdir / f"{topic}-0" / f"{0:020}.log"
     one, other = (
         run_rows([log], RECORD_DECODED, path=decode_path, decoding=choice, syntax=syntax) for decode_path in BOTH_PATHS

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import runpy
 import shutil
+import sys
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -14,18 +17,21 @@ import pytest
 from kdump.codes import KdumpError
 from kdump.spark.sessions import why_not
 from kdump.testing import flip_bit, marker, write_segment
+from tests.harness import ROOT
 from tests.harness.arrowrows import dumped, mapped
 from tests.harness.batches import message, plain_rows, v2_batch
 from tests.harness.captures import FIXTURES, Captures
 from tests.harness.growing import append, batches
 from tests.harness.s3server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.harness.schemas import schema_cases
 
 if (_missing := why_not()) is not None:
     pytest.skip(_missing, allow_module_level=True)
 
 import pyarrow.dataset as ds
 
-from kdump.spark import pipeline
+from kdump import __version__
+from kdump.spark import batches as batches_module
 from kdump.spark.lake import Lake
 from kdump.spark.landing import COUNTS, OPEN_BATCH
 from kdump.spark.pipeline import PipelineOptions, PipelineRun, main, run
@@ -137,7 +143,7 @@ def test_fixtures_by_topic_and_date(land: Land, lake: Path, spark: SparkSession)
     assert by_topic == {topic: sum(row["topic"] == topic for row in wanted) for topic in by_topic}
     assert found.where("decodedKey is not null").count() == by_topic["__consumer_offsets"]
     (row,) = spark.read.parquet(str(lake / "runs")).collect()
-    assert (row["landed"], row["batch"], row["kdump"]) == (done.landed, 1, pipeline.__version__)
+    assert (row["landed"], row["batch"], row["kdump"]) == (done.landed, 1, __version__)
     assert len(row["partitions"]) == len(list(SEGMENTS.glob("*-0")))
 
 
@@ -296,6 +302,7 @@ def test_partitions_that_go_and_come_back(land: Land, logs: Path, lake: Path) ->
     (logs / "t-0").rename(logs / "t-0-delete")
     done = land()
     assert done.rows[0]["partitions"][0]["notes"] == ["the partition is not there any more"]
+    assert not land().rows[0]["partitions"]
     (logs / "t-0-delete").rename(logs / "t-0")
     append(logs / "t-0", 0, batches(4, 6))
     assert account(land()) == {"from": 4, "to": 6, "landed": 2}
@@ -388,7 +395,7 @@ def test_what_a_killed_run_left_is_replaced(
 
     for name in ("_finish", "_write_run"):
         with monkeypatch.context() as patch:
-            patch.setattr(pipeline._Pipeline, name, killed)
+            patch.setattr(batches_module.Pipeline, name, killed)
             with pytest.raises(KilledError):
                 land()
         # What it wrote is there, and is not known.
@@ -423,7 +430,7 @@ def test_a_file_that_changes_while_it_is_read(
 ) -> None:
     append(logs / "t-0", 0, batches(0, 10))
     append(logs / "t-0", 10, batches(10, 20))
-    planned = pipeline._Pipeline._planned
+    planned = batches_module.Pipeline._planned
     changes = iter([v2_batch(plain_rows(2)[1:], base_offset=0, last_offset_delta=9)])
 
     def changed(self: Any, unreadable: Any) -> Any:
@@ -432,7 +439,7 @@ def test_a_file_that_changes_while_it_is_read(
             (logs / "t-0" / f"{0:020}.log").write_bytes(data)
         return found
 
-    monkeypatch.setattr(pipeline._Pipeline, "_planned", changed)
+    monkeypatch.setattr(batches_module.Pipeline, "_planned", changed)
     assert account(land()) == {"to": 20, "landed": 11, "missing": 9}
     assert len(offsets(lake)) == 11
 
@@ -522,6 +529,20 @@ def test_the_command(spark: SparkSession, logs: Path, lake: Path, capsys: pytest
     assert str(logs / "file") in capsys.readouterr().err
 
 
+def test_the_example(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["pipeline.py", str(SEGMENTS), str(lake)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / "examples" / "pipeline.py"), run_name="__main__")
+    assert ended.value.code == 0
+    told = capsys.readouterr().out
+    committed = [row for row in expected(SEGMENTS) if row["txnState"] in ("committed", None)]
+    assert f"batch 1: {len(table(lake, 'records'))} records landed, 19 offsets in quarantine" in told
+    assert 0 < len(table(lake, "records")) <= len(committed)
+    assert "damaged-crc" in told
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -542,3 +563,17 @@ def test_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         main(words)
     assert ended.value.code == 2
     assert "usage:" in capsys.readouterr().err
+
+
+def test_values_by_a_schema(logs: Path, lake: Path, land: Land, capsys: pytest.CaptureFixture[str]) -> None:
+    logdir = schema_cases() / "logdir"
+    shutil.copytree(logdir / "orders-0", logs / "orders-0")
+    land(schemas=str(logdir / "_schemas-0"))
+    shown = {row["offset"]: json.loads(row["decodedValue"]) for row in table(lake, "records") if row["value"]}
+    assert shown[0]["data"]["customer"] == "Zo\u00eb"
+    assert len(shown) > 5
+    # A later run lands by the same schemas, or not at all.
+    with pytest.raises(ValueError, match="schemas"):
+        land()
+    assert main(["--schemas", "nowhere", str(logs), str(lake)]) == 3
+    assert "nowhere: no such file or directory" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from kdump.spark.options import parse_options
 from kdump.spark.sources import PUSHDOWN, register
 from tests.harness.arrowrows import Row, collected, dumped, mapped
 from tests.harness.captures import FIXTURES, Captures
+from tests.harness.schemas import schema_cases
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -199,6 +200,21 @@ def test_decoded_contents(spark: SparkSession, captures: Captures) -> None:
     for wrong in ({"decode": "yes"}, {"keyDecoder": "avro"}):
         with pytest.raises(Exception, match=f"option {next(iter(wrong))}"):
             spark.read.format("kafka-segment").options(**wrong).load(str(SEGMENTS)).count()
+
+
+def test_values_by_a_schema(spark: SparkSession) -> None:
+    """What ``dump --schemas`` shows, in workers too."""
+    logdir = schema_cases() / "logdir"
+    paths = [str(logdir / f"{topic}-0") for topic in ("orders", "invoices-guid", "bad")]
+    expected = [mapped(row) for row in dumped("records", "--schemas", str(logdir), *paths)]
+    given = spark.read.format("kafka-segment").option("schemas", str(logdir / "_schemas-0")).load(paths)
+    rows = collected(given)
+    assert rows == sorted(expected, key=lambda row: (row["file"], row["position"]))
+    assert sum(row["decodedValue"] is not None for row in rows) > 10
+    own = spark.read.format("kafka-segment").option("decode", "auto").load(str(logdir / "orders-0")).collect()
+    assert all(row["decodedKey"] is not None for row in own)
+    with pytest.raises(Exception, match="nowhere"):
+        spark.read.format("kafka-segment").option("schemas", "nowhere").load(paths[0]).collect()
 
 
 def test_modes(spark: SparkSession) -> None:

@@ -24,8 +24,9 @@ STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
 CALLS = {"print", "os.write(1", "os.write(2", "traceback.print_exc", "traceback.print_exception"}
 WORDS = ("print", "os.write", *STREAMS)
 """A module without any of them is not looked into further."""
-MAY_PRINT = {"spark/worker.py"}
-"""It stands in for ``traceback.print_exc`` of Spark's own worker, which it lets print all but one exception."""
+MAY_PRINT = {"spark/worker.py", "spark/pipeline.py"}
+"""One stands in for ``traceback.print_exc`` of Spark's own worker, which it lets print all but one exception. The other
+is a command of its own, for spark-submit."""
 
 
 def prints(text: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ from kdump.cli.options.declaring import PATH, OptionGroup, argument, either, opt
 from kdump.cli.options.shared import (
     ColorArguments,
     EngineArguments,
+    FrameArguments,
     LimitArguments,
     LogArguments,
     SchemaArguments,
@@ -94,6 +95,7 @@ class DumpArguments(
     TierArguments,
     TopicArguments,
     LogArguments,
+    FrameArguments,
     TimeArguments,
     ColorArguments,
     EngineArguments,
@@ -226,16 +228,6 @@ class DumpArguments(
         In directories, also dump the files beside the *.log* files: first indexes and snapshots by offset, then
         checkpoints.
         """,
-    )
-    frame: str | None = option(
-        OptionGroup.READ,
-        "--frame",
-        f"The files are saved requests of {log_titles()} of this kind, or responses to them.",
-        f"""
-        The files are requests of {log_titles()} that somebody saved, or responses to them, with their length field.
-        Several may lie one after the other. See `SAVED REQUESTS AND RESPONSES`.
-        """,
-        type=("fetch", "multifetch", "produce", "multiproduce", "offsets"),
     )
     offsets: Range | None = option(
         OptionGroup.CHOICE,
@@ -375,11 +367,12 @@ class DumpArguments(
         `kafka` (the default): the text of `DumpLogSegments`. `jsonl`: one JSON object per line. `csv`: RFC 4180, exact:
         a cell holds what the file holds, even if a spreadsheet takes it for a formula. `table`: aligned columns,
         human-readable. `arrow`: an Arrow IPC stream. `parquet`: a Parquet file, compressed with zstd. Arrow and Parquet
-        have the columns and values of JSON lines: `offset` and `timestamp` are int64, `key` and `value` are binary,
-        `headers` are lists of (key, value), and `control`, `decodedKey` and `decodedValue` are JSON text. They hold the
-        rows of logs only, go to a file or a pipe, and need pyarrow (`pip install pyarrow`). See `OUTPUT
-        FORMATS`. Some options of the Java tool only make sense for its text (decoder classes, --skip-record-metadata,
-        those for indexes). With another output they are a usage error.
+        have the columns of JSON lines: `offset` is int64, `timestamp` is a timestamp in milliseconds (UTC),
+        `timestampType` is -1 (none), 0 (CreateTime) or 1 (LogAppendTime), `key` and `value` are binary, `headers` are
+        lists of (key, value), and `control`, `decodedKey` and `decodedValue` are JSON text. They hold the rows of logs
+        only, go to a file or a pipe, and need pyarrow (`pip install pyarrow`). See `OUTPUT FORMATS`. Some options of
+        the Java tool only make sense for its text (decoder classes, --skip-record-metadata, those for indexes). With
+        another output they are a usage error.
         """,
         ["kafka", "jsonl", "csv", "table", "arrow", "parquet"],
     )

@@ -170,6 +170,7 @@ class SchemaArguments(Arguments):
         bucket that holds it. Values are decoded with them, and keys that name a schema. See `VALUES BY A SCHEMA` in
         kdump(1).
         """,
+        type=PATH,
     )
 
 
@@ -225,6 +226,21 @@ class LogArguments(Arguments):
     def world(self) -> World | None:
         """The files are logs of this world, whatever their names."""
         return world_of_format(self.log_format)
+
+
+class FrameArguments(Arguments):
+    """The option that says that the files are saved requests."""
+
+    frame: str | None = option(
+        OptionGroup.READ,
+        "--frame",
+        f"The files are saved requests of {log_titles()} of this kind, or responses to them.",
+        f"""
+        The files are requests of {log_titles()} that somebody saved, or responses to them, with their length field.
+        Several may lie one after the other. See `SAVED REQUESTS AND RESPONSES` in kdump-dump(1).
+        """,
+        type=("fetch", "multifetch", "produce", "multiproduce", "offsets"),
+    )
 
 
 class TimeArguments(Arguments):

@@ -25,7 +25,16 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
 
     conflicts: ClassVar[tuple[Conflict, ...]] = (
         *each_other("--at", "--at-offset", "--at-zxid", "--between", "--between-offsets"),
-        Conflict("--output reset-csv", excludes=_NOT_AT, message="{option} goes with --at"),
+        Conflict(
+            "another PATH",
+            excludes=(*_CHANGES, "--output records", "--output reset-csv"),
+            message="a PATH of logs beside one of another world is for the lag, {other} does not go with it",
+        ),
+        Conflict(
+            "--output reset-csv",
+            excludes=("--at-offset", *_CHANGES),
+            message="{option} goes with --at, or with --at-zxid",
+        ),
         Conflict(
             "--output records",
             "--output commands",
@@ -35,13 +44,11 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         Conflict(
             "a file of another world",
             excludes=(
-                "another PATH",
                 "--topic",
                 "--broker",
                 "--at-offset",
                 "--between-offsets",
                 "--output commands",
-                "--output reset-csv",
                 "--decode",
                 "--key-decoder",
                 "--value-decoder",

@@ -124,11 +124,11 @@ class StatsArguments(
         "--html FILE",
         "Write a report with charts too: one file, which a browser shows without a network.",
         """
-        Also write a report with charts to *FILE*: bytes and records over time, batch sizes, codecs, the heaviest keys,
-        timestamps along the offsets, and damage on a map of the files. The report is one file of about 5 MB that a
-        browser shows without a network, in light or dark as the reader prefers. It replaces an older report, but no
-        other file. If *FILE* is a link, the link stays, and the file that it points to gets the report. This option
-        needs plotly: `pip install plotly`.
+        Also write a report with charts to *FILE*: first a map of the partitions, as that of `kdump verify --html`, then
+        bytes and records over time, batch sizes, codecs, the heaviest keys, and timestamps along the offsets. The
+        report is one file of about 5 MB that a browser shows without a network, in light or dark as the reader prefers.
+        It replaces an older report, but no other file. If *FILE* is a link, the link stays, and the file that it points
+        to gets the report. This option needs plotly: `pip install plotly`.
         """,
         type=PATH,
         excludes=("--what-if", "--offsets-for"),

@@ -144,7 +144,7 @@ class VerifyArguments(TierArguments, TopicArguments, LogArguments, ColorArgument
         needs=("--startup",),
     )
     output: str = output_options(
-        "Text: one line per finding and per segment; JSON lines of findings; JUnit XML; SARIF "
+        "Text: one line per finding and per damaged segment; JSON lines of findings; JUnit XML; SARIF "
         "2.1.0; annotations of GitHub Actions.",
         "`text` (the default), `jsonl`, `junit`, `sarif` or `github`; see `OUTPUT FORMATS`.",
         ["text", "jsonl", "junit", "sarif", "github"],
@@ -154,6 +154,20 @@ class VerifyArguments(TierArguments, TopicArguments, LogArguments, ColorArgument
         "-q, --quiet",
         "Text: only the findings, and a last line with their number.",
         "In the output `text` only print the findings, and a last line that counts segments and findings.",
+        excludes=("--startup",),
+    )
+    html: str | None = option(
+        OptionGroup.OUTPUT,
+        "--html FILE",
+        "Also write a page with a map of the partitions: one file, which a browser shows without a network.",
+        """
+        Also write a page to *FILE*: what matters most and what to type next, then a map on which each partition is a
+        row, its copies are lanes, and its segments blocks, along the offsets or in time. It shows damage, missing
+        offsets, open and aborted transactions, missing indexes, and where a start would end a log; point at a mark to
+        see the finding and the command for it. Partitions that are all right are one line. The page is one small file
+        that a browser shows without a network. It replaces an older report, but no other file.
+        """,
+        type=PATH,
         excludes=("--startup",),
     )
     strict: bool = option(

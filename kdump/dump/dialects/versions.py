@@ -1,7 +1,7 @@
 """DumpLogSegments of older versions of Kafka. Each class says what its version does in another way than the next later.
 
 Source: docs/spec/dump-output.md#11-differences-between-tool-versions, and the tools of these versions themselves
-(``kafka.tools.DumpLogSegments`` in 0.8.2.2, 0.10.2.2, 1.1.1, 2.8.2, 3.9.1, 4.1.1 and 4.3.1).
+(``kafka.tools.DumpLogSegments`` in 0.8.2.2, 0.10.2.2, 1.0.0, 1.1.1, 2.8.2, 3.9.1, 4.1.1 and 4.3.1).
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ class Kafka11(Kafka28):
 
     def producer_line(self, entry: ProducerEntry) -> str:
         """See Dialect; sequences do not start again at 0."""
-        first = (entry.last_sequence - entry.offset_delta + 2**31) % 2**32 - 2**31
+        first = _sequence_before(entry.last_sequence, entry.offset_delta)
         return (
             f"{self._producer(entry)} firstSequence: {first} lastSequence: {entry.last_sequence} "
             f"lastOffset: {entry.last_offset} offsetDelta: {entry.offset_delta} timestamp: {entry.timestamp}\n"
@@ -249,7 +249,25 @@ class Kafka11(Kafka28):
         return map_order_212(paths)
 
 
-class Kafka010(Kafka11):
+class Kafka10(Kafka11):
+    """1.0.0."""
+
+    version = "1.0"
+    print_shows_records = False
+
+    def producer_line(self, entry: ProducerEntry) -> str:
+        """See Dialect; sequences do not start again at 0."""
+        cached = ""
+        if entry.last_offset >= 0:
+            last, delta = entry.last_sequence, entry.offset_delta
+            cached = (
+                f"BatchMetadata(firstSeq={_sequence_before(last, delta)}, lastSeq={last}, "
+                f"firstOffset={entry.last_offset - delta}, lastOffset={entry.last_offset}, timestamp={entry.timestamp})"
+            )
+        return f"{self._producer(entry)} cachedMetadata: Queue({cached})\n"
+
+
+class Kafka010(Kafka10):
     """0.10.2.2."""
 
     version = "0.10.2"
@@ -257,7 +275,6 @@ class Kafka010(Kafka11):
     decoder_classes = frozenset({"StringDecoder", "DefaultDecoder"})
     ignores = Kafka11.ignores | {Kind.TXN_INDEX, Kind.SNAPSHOT}
     names_ignored = False
-    print_shows_records = False
     largest_is_checked = True
     non_consecutive = "Non-secutive offsets in :{path}"
     lines = Kafka11.lines._replace(
@@ -322,6 +339,11 @@ class Kafka08(Kafka010):
         return own_decoder(decoder)
 
 
+def _sequence_before(sequence: int, delta: int) -> int:
+    """The difference as an int of Java."""
+    return (sequence - delta + 2**31) % 2**32 - 2**31
+
+
 DIALECTS: Final[dict[str, Dialect]] = {
-    dialect.version: dialect() for dialect in (Kafka08, Kafka010, Kafka11, Kafka28, Kafka39, Kafka41, Kafka43)
+    dialect.version: dialect() for dialect in (Kafka08, Kafka010, Kafka10, Kafka11, Kafka28, Kafka39, Kafka41, Kafka43)
 }

@@ -15,6 +15,7 @@ from kdump.kafka.retention import Retention
 _BROKER_RESOURCE: Final = 4
 _RETENTION_MS: Final = 7 * 86_400_000
 _UNLIMITED: Final = -1
+_AS_THE_WHOLE: Final = -2
 _UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 _MIN_ISR: Final = "min.insync.replicas"
 DEFAULT_RETENTION: Final = Retention(_RETENTION_MS)
@@ -36,12 +37,20 @@ class TopicSettings:
         self._broker = broker
 
     def retention(self, topic: str) -> Retention:
-        """The limits of a topic; none where its cleanup.policy is compact only."""
+        """The limits of the local log of a topic; none where its cleanup.policy is compact only."""
         if "delete" not in (self._value(topic, "cleanup.policy", "log.cleanup.policy") or "delete"):
             return Retention()
         milliseconds = self._number(topic, "retention.ms", "log.retention.ms", _RETENTION_MS)
         size = self._number(topic, "retention.bytes", "log.retention.bytes", _UNLIMITED)
+        if self.is_tiered(topic):
+            milliseconds = self._local(topic, "retention.ms", milliseconds)
+            size = self._local(topic, "retention.bytes", size)
         return Retention(None if milliseconds < 0 else milliseconds, None if size < 0 else size)
+
+    def is_tiered(self, topic: str) -> bool:
+        """Closed segments of the topic are copied to remote storage (KIP-405, KIP-950)."""
+        configs = self._image.configs.get((TOPIC_RESOURCE, topic), {})
+        return configs.get("remote.storage.enable") == "true" and configs.get("remote.log.copy.disable") != "true"
 
     def delete_retention_ms(self, topic: str) -> int:
         """How long tombstones stay."""
@@ -58,6 +67,11 @@ class TopicSettings:
     def min_isr(self, topic: str) -> int:
         """How many replicas must be in sync for a write with acks=all."""
         return self._number(topic, _MIN_ISR, _MIN_ISR, 1)
+
+    def _local(self, topic: str, name: str, whole: int) -> int:
+        """A limit of the local log of a tiered topic; ``whole``: that of the topic (LogConfig.localRetentionMs)."""
+        own = self._number(topic, f"local.{name}", f"log.local.{name}", _AS_THE_WHOLE)
+        return whole if own == _AS_THE_WHOLE else own
 
     def _number(self, topic: str, name: str, synonym: str, default: int) -> int:
         value = self._value(topic, name, synonym)

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 from kdump.codes import Codes, KdumpError
 from kdump.log.named import errors_at
 from kdump.log.source import FileSource
-from kdump.system.files import DIRECTORY, NO_LINKS, for_another_group, keep_out, like_of, set_mode
+from kdump.system.files import DIRECTORY, NO_LINKS, for_another_group, give_to, keep_out, like_of, set_mode
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -423,7 +423,7 @@ def _set_owner_and_mode(descriptor: int, like: os.stat_result, *, keep_owner: bo
     mode = like.st_mode & (0o7777 if stat.S_ISDIR(now.st_mode) else 0o777)
     if (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid):
         try:
-            os.fchown(descriptor, like.st_uid, like.st_gid)
+            give_to(descriptor, like)
         except PermissionError:
             if keep_owner:
                 raise

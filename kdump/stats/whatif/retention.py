@@ -17,7 +17,8 @@ class SegmentFate:
     """A segment, and why it would be deleted; None: it stays.
 
     ``retention``: the limits of its topic. ``blocked_by``: the offset of the record whose timestamp keeps this segment,
-    and with it later ones that are old enough; None where nothing is kept so.
+    and with it later ones that are old enough; None where nothing is kept so. ``is_file_time``: the segment is as old
+    as the last change of its file.
     """
 
     path: str
@@ -27,6 +28,7 @@ class SegmentFate:
     reason: Reason | None
     retention: Retention
     blocked_by: int | None = None
+    is_file_time: bool = False
 
 
 def retention_answer(fates: Sequence[SegmentFate], now: int) -> Answer:
@@ -64,10 +66,15 @@ def _words(directory: str, fates: list[SegmentFate], now: int) -> str:
     size = sum(fate.segment.size for fate in fates)
     freed = sum(fate.segment.size for fate in going)
     words = f"{directory}: {len(going)} of {counted(len(fates), 'segment')} would go"
+    if (remote_end := fates[0].retention.remote_end) is not None:
+        held = f"up to offset {remote_end}" if remote_end >= 0 else "nothing"
+        words = f"{directory}: the topic is tiered, the limits are local ones, and remote storage holds {held}: "
+        words += f"{len(going)} of {counted(len(fates), 'local segment')} would go"
     if not going:
         age = now - fates[0].segment.largest_timestamp
         when = f"{span_text(age)} old" if age >= 0 else f"{span_text(-age)} in the future"
-        return f"{words}; the newest record of the oldest one is {when}."
+        what = "the last change of the oldest one" if fates[0].is_file_time else "the newest record of the oldest one"
+        return f"{words}; {what} is {when}."
     words += f", {bytes_text(freed)} of {bytes_text(size)}"
     if len(going) == len(fates):
         return words + "; the active one too, a new and empty one takes its place."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
 import numpy as np
@@ -30,11 +30,12 @@ from kdump.log.siblings import last_time_entry
 from kdump.reading.outcomes import ABORTED, STATES
 from kdump.reading.transactionreader import TransactionReader
 from kdump.releases import NEWEST, Release
-from kdump.stats.reach import first_record_at
+from kdump.stats.reach import WorldTimes, first_record_at
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.compaction import CompactedPartition, CompactionSizes, compaction_answer
 from kdump.stats.whatif.retention import SegmentFate, retention_answer
 from kdump.tasks.logs import LogFile
+from kdump.verify.partition import end_offset_of
 from kdump.verify.partitionentries import Partition, PartitionEntries
 from kdump.verify.table import read_rows
 
@@ -70,7 +71,7 @@ class WhatIfRun:
 
     def fold(self, questions: Sequence[WhatIfFold]) -> None:
         """Fold all logs in one pass."""
-        for partition in self._logs.partitions:
+        for partition in self._own_partitions():
             for log in partition.logs:
                 try:
                     for entries in self._logs.of(log):
@@ -82,7 +83,7 @@ class WhatIfRun:
     def compaction(self, now: int, settings: Callable[[Partition], TopicSettings | None] = lambda _: None) -> Answer:
         """What one run of the log cleaner at ``now`` (ms) would leave of each partition."""
         found = []
-        for partition in self._logs.partitions:
+        for partition in self._own_partitions():
             try:
                 known, topic = settings(partition), partition.logs[0].context.topic
                 stays = DELETE_RETENTION_MS
@@ -98,26 +99,41 @@ class WhatIfRun:
         fates = []
         for partition in self._logs.partitions:
             retention = limits(partition)
+            times: WorldTimes | None = None if partition.world is None else partition.world.answer("times")
             segments = []
             newest = partition.logs[-1]
             # After a clean stop a broker takes the index of the last segment as it is, too.
             is_followed = newest.path != STDIN and (bool(segments_after(newest.path)) or _was_stopped(partition))
             for log in partition.logs:
                 try:
-                    segments.append((log, self._retained_segment(log, is_closed=log is not newest or is_followed)))
+                    is_closed = log is not newest or is_followed
+                    segment = (
+                        self._retained_segment(log, is_closed=is_closed)
+                        if times is None
+                        else times.retained_segment(log)
+                    )
+                    segments.append((log, segment))
                 except KdumpError as error:
                     self._on_error(error.located(log.context.file))
-            reasons = deleted_segments(
-                [segment for _, segment in segments],
-                retention,
-                now=now,
-                log_start_offset=_log_start_offset(partition),
+            retained = [segment for _, segment in segments]
+            log_end = None if retention.remote_end is None else end_offset_of([log.path for log in partition.logs])
+            reasons = (
+                deleted_segments(
+                    retained,
+                    retention,
+                    now=now,
+                    log_start_offset=_log_start_offset(partition),
+                    log_end_offset=log_end,
+                )
+                if times is None
+                else times.deleted_segments(retained, retention, now=now)
             )
             for number, (log, segment) in enumerate(segments):
                 reason = reasons[number] if number < len(reasons) else None
                 context = log.context
                 blocker = None
-                if number == len(reasons) and _is_blocking([one for _, one in segments], number, retention, now):
+                is_first_kept = times is None and number == len(reasons)
+                if is_first_kept and _is_blocking(retained, number, retention, now):
                     blocker = first_record_at(log, segment.largest_timestamp)
                 fates.append(
                     SegmentFate(
@@ -128,9 +144,19 @@ class WhatIfRun:
                         reason,
                         retention,
                         blocker and blocker[0],
+                        is_file_time=times is not None,
                     )
                 )
         return retention_answer(fates, now)
+
+    def _own_partitions(self) -> Iterator[Partition]:
+        """Those of today; each other one is an error, as nobody knows the answer for it."""
+        for partition in self._logs.partitions:
+            if partition.world is None:
+                yield partition
+            else:
+                what = f"has logs of {partition.world.title}, about which only --what-if retention is answered"
+                self._on_error(KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=partition.name))
 
     def _compact(self, partition: Partition, now: int, delete_retention_ms: int) -> CompactedPartition:
         transactions = TransactionReader()

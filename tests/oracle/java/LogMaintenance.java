@@ -1,7 +1,7 @@
 // What a running broker does to the segments of a partition: one run of the log cleaner, or the deletion by retention.
 // usage: LogMaintenance WORK, requests on standard input, a line each:
 //   DIR<TAB>clean<TAB>now<TAB>delete.retention.ms<TAB>roll (true, false)
-//   DIR<TAB>delete<TAB>now<TAB>retention.ms<TAB>retention.bytes<TAB>log start offset
+//   DIR<TAB>delete<TAB>now<TAB>retention.ms<TAB>retention.bytes<TAB>log start offset[<TAB>last offset in remote storage]
 // DIR is a <topic>-<n> directory; its regular files are copied to WORK with their times of change. "now" is in ms.
 // An answer is a line of fields separated by tabs: the exception ("-" without one), then every segment that is left as
 // baseOffset:size:batches:records:empty batches:control records.
@@ -19,6 +19,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
@@ -33,6 +34,7 @@ import org.apache.kafka.storage.internals.log.Cleaner;
 import org.apache.kafka.storage.internals.log.LogCleanerManager;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.LogOffsetsListener;
 import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.LogToClean;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
@@ -118,8 +120,16 @@ public class LogMaintenance {
     }
 
     private static UnifiedLog delete(Path directory, String[] fields) throws Exception {
+        boolean isTiered = fields.length > 6;
+        // The limits of a tiered topic are those of its local log.
+        String prefix = isTiered ? "local." : "";
         UnifiedLog log = open(directory, new Clock(Long.parseLong(fields[2])), true, Long.parseLong(fields[5]), Map.of(
-            "cleanup.policy", "delete", "retention.ms", fields[3], "retention.bytes", fields[4]));
+            "cleanup.policy", "delete", prefix + "retention.ms", fields[3], prefix + "retention.bytes", fields[4],
+            isTiered ? "retention.ms" : "min.insync.replicas", isTiered ? "-1" : "1",
+            "remote.storage.enable", String.valueOf(isTiered)));
+        if (isTiered) {
+            log.updateHighestOffsetInRemoteStorage(Long.parseLong(fields[6]));
+        }
         log.deleteOldSegments();
         return log;
     }
@@ -133,7 +143,7 @@ public class LogMaintenance {
         UnifiedLog log = UnifiedLog.create(
             directory.toFile(), new LogConfig(all), logStartOffset, 0, IDLE, new BrokerTopicStats(), clock, 300_000,
             new ProducerStateManagerConfig(86_400_000, false), 600_000, new LogDirFailureChannel(10), isClean,
-            Optional.empty());
+            Optional.empty(), new ConcurrentHashMap<>(), true, LogOffsetsListener.NO_OP_OFFSETS_LISTENER);
         log.updateHighWatermark(log.logEndOffset());
         return log;
     }

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.cli.params import BytesPattern, ClockRange, HeaderParam, OffsetRange, TimeRange
+from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
 from kdump.reading.selection import Range
+from kdump.reading.timerange import ClockRange
 from tests.harness.batches import NOW
 
 HOUR = 3_600_000

@@ -363,7 +363,6 @@ DAMAGE = {
     "payload": v2_batch(plain_rows(3), base_offset=10, codec=GZIP, body=b"no gzip"),
     "record": v2_batch(base_offset=10, body=b"\x7f\0\0", record_count=1),
     "count": v2_batch(plain_rows(3), base_offset=10, record_count=4, last_offset_delta=3),
-    "magic": v2_batch(plain_rows(3), base_offset=10, magic=5),
     "message": message(1, 10, b"k", b"v", crc=1),
     "inner crc": wrapper(1, 11, [message(1, 0, None, b"a", crc=1), message(1, 1, None, b"b")]),
     "wrapper": message(1, 10, None, b"no gzip", attributes=GZIP),
@@ -391,6 +390,36 @@ def test_damage(tmp_path: Path, damage: bytes, to_magic: int | None) -> None:
 
 def replace_headers(record: Seen) -> Seen:
     return record._replace(headers=())
+
+
+@pytest.mark.parametrize("to_magic", [None, 1, 2])
+def test_a_higher_magic_is_read_as_2(tmp_path: Path, to_magic: int | None) -> None:
+    """As brokers and a dump read it; no CRC covers the magic. With a wrong CRC the batch is damage."""
+    rows = plain_rows(3)
+    source = segment(tmp_path, batch_of(0), v2_batch(rows, base_offset=10, magic=5), batch_of(20))
+    result = convert(source, tmp_path / NAME, to_magic=to_magic, codec=GZIP)
+    assert (result.error, result.findings) == (None, [])
+    sound = batch_of(0) + v2_batch(rows, base_offset=10) + batch_of(20)
+    expected = records(sound)
+    if to_magic == 1:
+        expected = [replace_headers(record) for record in expected]
+    assert records((tmp_path / NAME).read_bytes()) == expected
+    source = segment(tmp_path, batch_of(0), v2_batch(rows, base_offset=10, magic=5, crc=1), batch_of(20))
+    result = convert(source, tmp_path / NAME, to_magic=to_magic)
+    assert result.findings[0].code is Codes.BATCH_CRC
+
+
+def test_an_offset_that_does_not_fit_the_name(tmp_path: Path) -> None:
+    """One changed base offset costs one batch, and what follows is not taken for out of order."""
+    for offset in (-1, 1 << 62):
+        source = segment(tmp_path, batch_of(offset), batch_of(10), batch_of(20))
+        result = convert(source, tmp_path / NAME, codec=GZIP)
+        assert result.error is not None
+        assert result.error.code is Codes.OFFSET_RANGE
+        result = convert(source, tmp_path / NAME, codec=GZIP, skip_damaged=True)
+        assert [finding.code for finding in result.findings] == [Codes.OFFSET_RANGE]
+        assert records((tmp_path / NAME).read_bytes()) == records(batch_of(10) + batch_of(20))
+        (tmp_path / NAME).unlink()
 
 
 @pytest.mark.parametrize(("tail", "code"), [(batch_of(10)[:-1], Codes.TRUNCATED), (bytes(5000), Codes.ZERO_TAIL)])
@@ -438,7 +467,7 @@ def test_offsets_that_go_back(tmp_path: Path) -> None:
     result = convert(segment(tmp_path, good, batch_of(0)), tmp_path / NAME, to_magic=2)
     assert [finding.code for finding in result.findings] == [Codes.OFFSETS_BACKWARDS]
     result = convert(segment(tmp_path, batch_of(-3), batch_of(8)), tmp_path / NAME, to_magic=2, skip_damaged=True)
-    assert [finding.message for finding in result.findings] == ["offsets -3..6 are below 0"]
+    assert [finding.message for finding in result.findings] == ["offsets -3..6 do not fit the file name's 0"]
     assert (tmp_path / NAME).read_bytes() == batch_of(8)
 
 

@@ -30,7 +30,7 @@ def test_only_the_newest_segment_is_asked_for_later_ones(tmp_path: Path, monkeyp
 
     original = follow.segments_after
     monkeypatch.setattr(follow, "segments_after", segments_after)
-    segments = follow.followed(resolve(str(partition)), lambda: None)
+    segments = follow.followed(resolve(str(partition)), lambda _: None)
     first = list(islice(segments, 20))
     assert [target.follow is not None for target in first] == [False] * 19 + [True]
     assert asked == [f"{19:020d}.log"]
@@ -43,7 +43,7 @@ def test_only_the_newest_segment_is_asked_for_later_ones(tmp_path: Path, monkeyp
 def test_a_segment_that_is_made_while_the_others_are_read(tmp_path: Path) -> None:
     partition = tmp_path / "t-0"
     write(partition, range(2))
-    segments = follow.followed(resolve(str(partition)), lambda: None)
+    segments = follow.followed(resolve(str(partition)), lambda _: None)
     assert next(segments).follow is None
     write(partition, range(2, 3))
     found = [next(segments), next(segments)]

@@ -65,6 +65,16 @@ def test_log_start() -> None:
         assert reasons == [Reason.LOG_START_OFFSET] * count
 
 
+def test_a_tiered_log_loses_only_what_remote_storage_holds() -> None:
+    """Segments of offsets 0..9, 10..19 and so on; the active one goes up first."""
+    found = segments((1, 900), (1, 900), (1, 900))
+    for end, count in ((-1, 0), (8, 0), (9, 1), (19, 2), (99, 2)):
+        reasons = deleted_segments(found, Retention(1, remote_end=end), now=NOW)
+        assert reasons == [Reason.TIME] * count
+    reasons = deleted_segments(found, Retention(1, remote_end=-1), now=NOW, log_start_offset=10)
+    assert reasons == [Reason.LOG_START_OFFSET], "what lies before the log start may go"
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 50), st.integers(-50, 500)), max_size=9),
     st.none() | st.integers(0, 400),

@@ -224,8 +224,15 @@ def test_wrong_arguments(captures: Captures) -> None:
         list(kdump.findings(path / "missing"))
 
 
-@pytest.mark.parametrize("time", ["2026-11-23", 1.5])
+def test_a_time_may_be_a_text() -> None:
+    path = "fixtures/segments/__consumer_offsets-0"
+    for time, same in (("2026-11-23", datetime(2026, 11, 23, tzinfo=UTC)), ("now", None)):
+        found = [row.to_dict() for row in kdump.group_offsets(path, at=time)]
+        assert found == [row.to_dict() for row in kdump.group_offsets(path, at=same)] != []
+
+
+@pytest.mark.parametrize("time", ["yesterday", 1.5])
 def test_what_is_no_time(time: Any) -> None:
     for ask in (kdump.group_offsets, kdump.cluster_state):
-        with pytest.raises(ValueError, match="a datetime or milliseconds since 1970"):
+        with pytest.raises(ValueError, match=r"a datetime or milliseconds since 1970|'yesterday' is no time"):
             ask("fixtures/segments/__consumer_offsets-0", at=time)

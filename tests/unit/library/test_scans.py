@@ -117,8 +117,20 @@ def test_times(captures: Captures) -> None:
     moments = tuple(
         datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=ms % 1000 * 1000) for ms in (start, end)
     )
-    for time in ((start, end), moments):
+    texts = tuple(moment.isoformat() for moment in moments)
+    for time in ((start, end), moments, texts, "..".join(texts), f"{start}..{end}"):
         assert of_records(kdump.scan(path, on_damage="mark", time=time), columns_of(expected)) == expected
+
+
+def test_times_as_the_option_takes_them(captures: Captures) -> None:
+    path = logs(captures, "4.3.1/v2-multi-0")
+    first = datetime.fromtimestamp(min(row["timestamp"] for row in dumped(path)) / 1000, UTC)
+    for time in (f"{first:%H:%M}..", f"..{first:%H:%M}", "-1h..", "..now", f"{first.date()}.."):
+        found = of_records(kdump.scan(path, on_damage="mark", time=time), ["offset"])
+        assert [row["offset"] for row in found] == [row["offset"] for row in dumped("--time", time, path)], time
+    for time, message in (("x..", "'x' is no time"), ("1", "is not T1..T2"), (("12:00", None), "'12:00' has no day")):
+        with pytest.raises(ValueError, match=message):
+            kdump.scan(path, time=time)  # type: ignore[arg-type]
 
 
 def test_captures_without_a_log(captures: Captures) -> None:

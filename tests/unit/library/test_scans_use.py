@@ -155,7 +155,7 @@ class TestTables:
 
     def test_pandas_keeps_integers(self, log: Path) -> None:
         frame = kdump.scan(log, columns=["offset", "timestamp", "isValid", "key"]).to_pandas()
-        assert [str(kind) for kind in frame.dtypes] == ["Int64", "Int64", "boolean", "object"]
+        assert [str(kind) for kind in frame.dtypes] == ["Int64", "datetime64[ms, UTC]", "boolean", "object"]
 
     def test_duckdb_takes_the_scan(self, log: Path) -> None:
         duckdb = pytest.importorskip("duckdb")

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.log.names import FileName, Kind, owner_of_lines, parse_file_name, parse_partition_directory, sibling
+from kdump.log.names import (
+    FileName,
+    Kind,
+    no_partition_name,
+    owner_of_lines,
+    parse_file_name,
+    parse_partition_directory,
+    sibling,
+)
 
 ZEROS = "0" * 20
 UUID = "AAECAwQFBgcICQoLDA0ODw"
@@ -127,3 +135,9 @@ def test_partition_directories(name: str, expected: tuple[str, int] | None) -> N
 def test_whose_lines_of_checkpoints(name: str, alone: tuple[str, int] | None, beside: tuple[str, int] | None) -> None:
     assert owner_of_lines(name, {name}.__contains__) == alone
     assert owner_of_lines(name, {name, "t-0"}.__contains__) == beside
+
+
+def test_why_a_name_is_no_partitions() -> None:
+    assert no_partition_name("lost+found") == no_partition_name("t_x") == "the name is not <topic>-<number>"
+    told = "a hyphen stands before the number, as in my_topic-0, and not an underscore"
+    assert no_partition_name("my_topic_0").endswith(told)

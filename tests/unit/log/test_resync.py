@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from time import process_time
@@ -48,6 +49,7 @@ class Memory(Source):
         pass
 
 
+TAILS = {Codes.HEADER_CUT, Codes.TRUNCATED, Codes.TRAILING_BYTES, Codes.ZERO_FILL, Codes.ZERO_TAIL}
 Entry = tuple[int, bytes, bool]
 """File position, bytes, whether the CRC is right."""
 
@@ -71,11 +73,20 @@ def walked(source: Source, chunk_size: int = 1 << 20, **options: int) -> list[En
     return found
 
 
+def as_in_stream(found: list[Entry | Gap]) -> list[Entry | Gap]:
+    """A stream cannot be read again to see what its tail is."""
+    last = found[-1] if found else None
+    if not isinstance(last, Gap) or last.reason not in TAILS:
+        return found
+    return [*found[:-1], replace(last, reason=Codes.TRAILING_BYTES)]
+
+
 def walk(data: bytes) -> list[Entry | Gap]:
     """The same from a file and from a stream, in large chunks and in small ones; it covers all of ``data``."""
     found = walked(Memory(data))
-    for chunk_size, sized in ((1, True), (1 << 20, False), (1, False)):
-        assert walked(Memory(data, sized=sized), chunk_size) == found
+    assert walked(Memory(data), 1) == found
+    for chunk_size in (1 << 20, 1):
+        assert as_in_stream(walked(Memory(data, sized=False), chunk_size)) == as_in_stream(found)
     lengths = [
         (-item.length if item.overlaps else item.length) if isinstance(item, Gap) else len(item[1]) for item in found
     ]
@@ -204,9 +215,16 @@ def test_zeros_over_the_end_of_a_batch_and_the_next_header() -> None:
 @pytest.mark.parametrize(
     ("tail", "reason"),
     [
-        (bytes(10), Codes.ZERO_FILL),
-        (bytes(5000), Codes.ZERO_FILL),
-        (b"\x01" * 10, Codes.HEADER_CUT),
+        (bytes(10), Codes.ZERO_TAIL),
+        (bytes(5000), Codes.ZERO_TAIL),
+        (bytes(20) + b"\x01", Codes.ZERO_FILL),
+        (b"\x01" * 10, Codes.TRAILING_BYTES),
+        (b"\x01" * 13, Codes.TRAILING_BYTES),
+        (batch(24)[:13], Codes.HEADER_CUT),
+        (message(0, 24, b"k", b"value")[:25], Codes.HEADER_CUT),
+        (message(0, 24, b"k", b"value")[:26], Codes.TRUNCATED),
+        (message(1, 24, b"k", b"value")[:33], Codes.HEADER_CUT),
+        (message(1, 24, b"k", b"value")[:34], Codes.TRUNCATED),
         (batch(24)[:17], Codes.HEADER_CUT),
         (batch(24)[:40], Codes.HEADER_CUT),
         (batch(24)[:-1], Codes.TRUNCATED),
@@ -225,7 +243,7 @@ def test_tail(tail: bytes, reason: Codes) -> None:
 def test_what_is_lost_after_the_largest_offset(offset: int, first: int | None) -> None:
     """Nothing. Beyond it offsets wrap, as in DefaultRecordBatch.lastOffset."""
     good = batch(offset)
-    assert gaps(walk(good + b"\x01" * 10)) == [Gap(len(good), 10, Codes.HEADER_CUT, first)]
+    assert gaps(walk(good + b"\x01" * 10)) == [Gap(len(good), 10, Codes.TRAILING_BYTES, first)]
 
 
 def test_entries_cut_by_the_limit_are_no_gap() -> None:
@@ -453,3 +471,12 @@ def test_an_entry_as_large_as_the_allowance_is_checked_at_once(monkeypatch: pyte
     monkeypatch.setattr(Evidence, "allowance", len(data) - LOG_OVERHEAD)
     monkeypatch.setattr(Evidence, "region", search)
     assert walked(Memory(data)) == [(0, data, True)]
+
+
+@pytest.mark.parametrize("count", [-1, 0, 4, 77, 2**31 - 1])
+def test_a_batch_with_a_right_crc_and_a_wrong_count_is_found_after_damage(count: int) -> None:
+    """It was written so; verify says what is wrong with it."""
+    odd = v2_batch(plain_rows(3), base_offset=24, record_count=count)
+    found = walk(b"".join(LOG) + b"\1" * 50 + odd + batch(27))
+    assert [item[1] for item in entries(found)][-2:] == [odd, batch(27)]
+    assert [(gap.position, gap.length) for gap in gaps(found)] == [(STARTS[8], 50)]

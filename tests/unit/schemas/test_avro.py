@@ -35,9 +35,10 @@ def long(number: int) -> bytes:
         ({"type": "fixed", "name": "F", "size": 2}, b"ab", {"$bytes": "6162"}),
         (logical("bytes", "decimal", precision=4, scale=2), b"\2\xff", {"$decimal": "-0.01"}),
         (logical("bytes", "decimal", precision=4), b"\2\x0c", {"$decimal": "12"}),
-        (logical("bytes", "decimal", precision=1, scale=10**9), b"\2\x0c", {"$bytes": "0c"}),
-        (logical("bytes", "decimal", scale=2), b"\2\x0c", {"$bytes": "0c"}),
-        (logical("bytes", "unknown"), b"\2\x0c", {"$bytes": "0c"}),
+        (["null", logical("bytes", "decimal", precision=1, scale=10**9)], b"\2\2\x0c", {"$bytes": "0c"}),
+        (["null", logical("bytes", "decimal", scale=2)], b"\2\2\x0c", {"$bytes": "0c"}),
+        (["null", logical("bytes", "unknown")], b"\2\2\x0c", {"$bytes": "0c"}),
+        (logical("bytes", "unknown"), b"\2\x0c", {"$bytes": "020c"}),
         (logical("string", "uuid"), b"\2x", "x"),
         (logical("int", "date"), long(-1), {"$date": "1969-12-31"}),
         (logical("int", "date"), long(2**31 - 1), 2**31 - 1),
@@ -92,7 +93,8 @@ def chain(names: int, *, width: int) -> dict[str, Any]:
         ({"type": "array", "items": "null"}, long(2**62) + b"\0", "2?[0-9]+ bytes become too many values"),
         ({"type": "array", "items": NOTHING}, long(10**6) + b"\0", "bytes become too many values"),
         ({"type": "map", "values": NOTHING}, (long(200) + b"\0" * 200) * 500 + b"\0", "bytes become too many values"),
-        ({"type": "array", "items": NODE}, long(2**62) + b"\0" * 10, "it ends early"),
+        ({"type": "array", "items": NODE}, long(2**62) + b"\0" * 10, "20 bytes become too many values"),
+        ({"type": "array", "items": NODE}, long(100) + b"\0" * 10, "it ends early"),
         ({"type": "array", "items": NODE}, b"\xff" * 11, "a number has more than 64 bits"),
     ],
 )
@@ -115,11 +117,13 @@ def test_lengths_that_are_not_there(schema: Any, data: bytes) -> None:
     [
         (chain(30, width=2), "too large or too deep"),
         (chain(120, width=1), "too large or too deep|nested more than"),
-        ([], "."),
-        ({"type": "array"}, "it has a type that Avro does not know"),
-        ({"type": "fixed", "name": "F", "size": -1}, "the fixed type F has no size"),
-        ({"type": "record", "name": "R", "fields": [{}]}, "the record R has no fields"),
-        (7, "it has a type that Avro does not know"),
+        ([], r"."),
+        ({"type": "array"}, "items"),
+        ({"type": "fixed", "name": "F", "size": -1}, "it has a type that Avro does not know"),
+        ({"type": "record", "name": "R", "fields": [{}]}, "name"),
+        (7, r"."),
+        ({"type": "record", "name": "R", "fields": 7}, r"."),
+        ("Nobody", "Nobody"),
     ],
 )
 def test_schemas_that_are_made_to_hurt(schema: Any, reason: str) -> None:
@@ -132,6 +136,14 @@ def test_text_that_is_nested_too_deep() -> None:
         avro_decoder('{"type":"array","items":' * 400 + '"int"' + "}" * 400, {})
     with pytest.raises(ValueError, match=r"nested more than 100 deep|recursion"):
         avro_decoder("[" * 10**6, {})
+
+
+def test_what_a_byte_may_become() -> None:
+    """A record of one byte is the smallest thing of which many are taken; of a large value they are counted."""
+    flag = {"type": "array", "items": {"type": "record", "name": "R", "fields": [{"name": "b", "type": "boolean"}]}}
+    assert len(decoded(flag, long(10**5) + b"\1" * 10**5 + b"\0")) == 10**5
+    with pytest.raises(ValueError, match="2,000,005 bytes become too many values"):
+        decoded(flag, long(2 * 10**6) + b"\1" * (2 * 10**6) + b"\0")
 
 
 def test_a_deep_value_that_is_not_too_deep() -> None:

@@ -14,7 +14,8 @@ pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 from kdump.inputs import inputs_of  # noqa: E402
-from kdump.schemas.flatten import Flattening, flattened_topics, flattening  # noqa: E402
+from kdump.schemas.flatten import Flattening, Used, flattened_topics, flattening  # noqa: E402
+from kdump.schemas.topic import registries_at, schema_places  # noqa: E402
 from tests.harness.cli_runs import CLEAN, USAGE, kdump  # noqa: E402
 from tests.harness.schemas import answers, schema_cases, schema_value, write_registry  # noqa: E402
 
@@ -115,7 +116,7 @@ def test_what_it_needs(tmp_path: Path) -> None:
 
 def test_it_travels() -> None:
     logdir = str(schema_cases() / "logdir")
-    found = flattening(logdir, inputs_of([f"{logdir}/orders-0", f"{logdir}/tree-0"], print), print)
+    found = flattening(schema_places(logdir), inputs_of([f"{logdir}/orders-0", f"{logdir}/tree-0"], print), print)
     again: Flattening = pickle.loads(pickle.dumps(found))
     given = pa.schema([("offset", pa.int64()), ("decodedValue", pa.string())])
     assert again.schema_of(given) == found.schema_of(given)
@@ -138,7 +139,7 @@ def test_what_does_not_fit_is_null(tmp_path: Path) -> None:
         ],
     }
     write_registry(tmp_path / "_schemas-0", a=schema_value("a", 1, 7, schema))
-    found = Flattening(str(tmp_path), (_used(tmp_path),))
+    found = Flattening(schema_places(str(tmp_path)), (_used(tmp_path),))
     values = [
         {"d": {"$decimal": "12"}, "i": 1, "t": {"$timestamp": "1970-01-01T00:00:01.000000+00:00"}},
         {"d": {"$decimal": "1234"}, "i": 2**40, "t": 2**60},
@@ -155,8 +156,5 @@ def test_what_does_not_fit_is_null(tmp_path: Path) -> None:
 
 
 def _used(directory: Path) -> Any:
-    from kdump.schemas.flatten import Used
-    from kdump.schemas.topic import registries_at
-
-    version = next(registries_at(str(directory)).of_topic(None).of_id(".", 7))
+    version = next(registries_at(schema_places(str(directory))).of_topic(None).of_id(".", 7))
     return Used("t", "value", 7, version.guid)

@@ -146,6 +146,27 @@ def test_types_that_are_not_there() -> None:
         decode('syntax = "proto3"; message A { map<string, int32> m = 1; }', b"", 0, 0)
 
 
+def test_names_of_maps_are_sorted() -> None:
+    text = """
+        syntax = "proto3";
+        import "google/protobuf/struct.proto";
+        message A { map<string, A> m = 1; google.protobuf.Struct s = 2; }
+    """
+    names = [f"k{number}" for number in range(20)]
+
+    def entry(name: str, value: bytes) -> bytes:
+        key = name.encode()
+        inner = b"\x0a" + bytes([len(key)]) + key + b"\x12" + bytes([len(value)]) + value
+        return b"\x0a" + bytes([len(inner)]) + inner
+
+    maps = b"".join(entry(name, entry("x", b"")) for name in reversed(names))
+    struct = b"".join(entry(name, b"\x20\x01") for name in reversed(names[:9]))
+    found = decode(text, maps + b"\x12" + bytes([len(struct)]) + struct)
+    assert list(found["m"]) == sorted(names)
+    assert found["m"]["k3"] == {"m": {"x": {}}}
+    assert list(found["s"]) == sorted(names[:9])
+
+
 RECURSIVE = 'syntax = "proto3"; message A { A a = 1; repeated A many = 2; string s = 3; repeated bool b = 4; }'
 
 

@@ -190,7 +190,7 @@ def findings(logdir: Path) -> list[tuple[str, str]]:
 
 
 def test_what_a_start_after_compaction_brings_back() -> None:
-    """Issue 4420 of Confluent's registry, as it happened: the last state says so."""
+    """What Confluent's registry did (its number 4420), as it happened: the last state says so."""
     assert findings(schema_cases() / "logdir") == [
         (
             "00000000000000000047.log",
@@ -214,3 +214,12 @@ def test_other_ways_to_come_back() -> None:
     assert list(cleaned(records)) == []
     # A deletion of Karapace is no tombstone to the cleaner, and stays.
     assert list(registry_of(cleaned([records[0], records[1]._replace(value=b"")])).versions) == []
+
+
+def test_a_deleted_subject_without_a_version() -> None:
+    """As Redpanda's registry writes it."""
+    key = {"keytype": "DELETE_SUBJECT", "subject": "a", "magic": 0, "seq": 3, "node": 1}
+    pairs = [(schema_key("a", number), schema_value("a", number, number, f'"{number}"')) for number in (1, 2)]
+    found = registry(*pairs, (key, {"subject": "a"}), (schema_key("a", 3), schema_value("a", 3, 3, '"3"')))
+    assert [one.deleted for one in found.ordered] == [True, True, False]
+    assert registry((key, {"subject": "a", "version": "2"})).skipped == 1

@@ -12,6 +12,7 @@ from kdump.system.files import (
     NewFile,
     discard,
     discard_others,
+    give_to,
     like_of,
     make_directories,
     publish,
@@ -236,3 +237,17 @@ def test_what_comes_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "x").is_dir()
     discard([staged])
     assert os.listdir(tmp_path) == ["x"]
+
+
+def test_who_may_give_a_file_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    like = tmp_path.stat()
+
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    with (tmp_path / "file").open("wb") as file:
+        give_to(file.fileno(), like)
+        monkeypatch.setattr(os, "fchown", refused)
+        monkeypatch.setattr(os, "geteuid", lambda: 4_000_001)
+        with pytest.raises(PermissionError, match=r"user 4000001 may not give it to user .*: run kdump as root, or as"):
+            give_to(file.fileno(), like)

@@ -28,7 +28,7 @@ KINDS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         {"tool": "tool", "invocations": "[invocation]", "artifacts": "[artifact]", "results": "[result]"},
     ),
     "tool": (("driver",), {"driver": "component"}),
-    "component": (("name",), {"name": "str", "semanticVersion": "str", "rules": "[rule]"}),
+    "component": (("name",), {"name": "str", "version": "str", "semanticVersion": "str", "rules": "[rule]"}),
     "rule": (
         ("id",),
         {

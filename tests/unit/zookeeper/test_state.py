@@ -47,7 +47,7 @@ def test_a_page_holds_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     }.items():
         assert tree.put(path, ZNode(data.encode(), None))
     files = DataSet("version-2", (), ())
-    page = "".join(ServerTree(RestoredTree(tree), files).page(show_secrets=False, width=120, color=False))
+    page = "".join(ServerTree(RestoredTree(tree), files).page(show_secrets=False, reaches=None, width=120, color=False))
     titles = [line for line in page.splitlines() if line in ("brokers", "topics", "partitions", "configs", "nodes")]
     assert titles == ["brokers", "topics", "partitions", "nodes"]
     assert " 9092 " in page
