@@ -132,8 +132,7 @@ def flattening(schemas: tuple[str, ...], inputs: Sequence[Input], on_error: Call
             if frame.is_one:
                 with suppress(UnknownSchemaError):
                     version, _ = SchemaDecoder(part, topic, registry).find(frame)
-                    guid = None if registry.of_karapace else version.guid
-                    found.append(Used(topic, part.value, version.id, guid))
+                    found.append(Used(topic, part.value, version.id, registry.guid_of(version)))
     return Flattening(schemas, tuple(dict.fromkeys(found)))
 
 

@@ -276,6 +276,10 @@ class Registry:
         number = found.id if newest is None or (found.context, newest) not in self._by_id else newest
         return sorted(self._by_id[found.context, number])
 
+    def guid_of(self, found: SchemaVersion) -> str | None:
+        """The GUID that the registry answers; None: Karapace has none."""
+        return None if self.of_karapace else found.guid
+
     def contexts_of_id(self, number: int) -> list[str]:
         """The contexts that have an id."""
         return sorted(self._contexts_of.get(number, ()))
