@@ -37,8 +37,8 @@ def run(
         KdumpError: SOURCE or TARGET cannot be read or written, or a job fails. The next run goes on.
         ValueError: the options are not those with which ``target`` was begun.
     """
-    from kdump.spark.batches import LOCK, Pipeline
     from kdump.spark.lake import Lake
+    from kdump.spark.landrun import LOCK, Pipeline
 
     options = options or PipelineOptions()
     sources = [source] if isinstance(source, str | os.PathLike) else list(source)
