@@ -187,14 +187,9 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError):
-        return pa.concat_arrays([_one(value, kind) for value in values])
-
-
-def _one(value: Any, kind: pa.DataType) -> pa.Array:
-    try:
-        return pa.array([value], kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError):
-        return pa.array([None], kind)
+        if len(values) == 1:
+            return pa.array([None], kind)
+        return pa.concat_arrays([_array([value], kind) for value in values])
 
 
 @lru_cache(maxsize=16)
