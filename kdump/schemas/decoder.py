@@ -53,7 +53,7 @@ class NotFramedError(ValueError):
 
 
 def parse_frame(data: bytes) -> SchemaFrame:
-    """The schema that the begin of bytes names.
+    """The schema that bytes begin with.
 
     Raises:
         NotFramedError: it names none.

@@ -98,7 +98,7 @@ class Uses:
 def _frames(
     arena: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.int32], rows: NDArray[np.intp]
 ) -> Iterator[tuple[SchemaFrame, NDArray[np.intp]]]:
-    """The frames at the begin of the data of some rows, each with its rows; no frame is one, too."""
+    """The frames at the start of the data of some rows, each with its rows; no frame is one, too."""
     if not rows.size:
         return
     kind = np.full(rows.size, -1, np.int64)

@@ -31,7 +31,7 @@ _NOWHERE: Final = -1
 
 
 class WatchedProducers(ProducerStates):
-    """Producer states that note a marker without the begin of its transaction.
+    """Producer states that note a marker without the beginning of its transaction.
 
     Where the first batch of a producer has a sequence other than 0, the transaction may have begun before.
     """
