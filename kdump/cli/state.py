@@ -22,6 +22,7 @@ from kdump.rows.scalarlines import json_line
 from kdump.state.changes import NO_CHANGE, ChangeSelection, write_changes
 from kdump.state.metadatarows import Row, StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
+from kdump.system.units import counted
 from kdump.verify.metadatalog import replay_findings
 
 if TYPE_CHECKING:
@@ -190,7 +191,8 @@ class _StateRun:
                 continue
             registry = registry_of(records, None if given.at == NOW else given.at, offset)
             if registry.skipped:
-                self._console.note(f"{partition.name}: {registry.skipped:,} records that no registry can read")
+                unread = counted(registry.skipped, "record")
+                self._console.note(f"{partition.name}: {unread} that no registry can read")
             match given.output:
                 case "commands":
                     for line in commands.registry_commands(registry):

@@ -12,6 +12,8 @@ from kdump.schemas.registry import DEFAULT_CONTEXT, DEFAULT_MODE, Registry, Sche
 
 _SENT: Final = ("schemaType", "schema", "references", "metadata", "ruleSet")
 """Members of a record that a registration sends; a registry answers the others itself."""
+_LONGEST_WORD: Final = 100_000
+"""Linux takes arguments of a program of less than 131,072 bytes. ``printf`` is no program but a word of the shell."""
 
 
 def registry_commands(registry: Registry) -> Iterator[str]:
@@ -61,7 +63,10 @@ def _path(subject: str | None) -> str:
 
 
 def _call(method: str, path: str, body: Mapping[str, Any] | None = None) -> str:
-    words = ["curl", "-fsS", "-X", method]
+    words, before = ["curl", "-fsS", "-X", method], ""
     if body is not None:
-        words += ["-H", "Content-Type: application/vnd.schemaregistry.v1+json", "--data-binary", json.dumps(body)]
-    return f'{shlex.join(words)} "$REGISTRY"{shlex.quote(path) if path else ""}'
+        text = json.dumps(body)
+        if len(text) > _LONGEST_WORD:
+            text, before = "@-", f"printf %s {shlex.quote(text)} | "
+        words += ["-H", "Content-Type: application/vnd.schemaregistry.v1+json", "--data-binary", text]
+    return f'{before}{shlex.join(words)} "$REGISTRY"{shlex.quote(path) if path else ""}'

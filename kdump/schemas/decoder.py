@@ -239,6 +239,8 @@ def _failing(reason: str) -> Callable[[bytes, int, bytes, int], NoReturn]:
 def _text(error: Exception) -> str:
     if isinstance(error, EOFError):
         return "it ends early"
+    if isinstance(error, IndexError):
+        return "it has a branch of a union or a symbol of an enum that the schema does not have"
     said = str(error)
     return said if type(error) is ValueError else f"{type(error).__name__}: {said}".removesuffix(": ")
 

@@ -370,9 +370,12 @@ def _set(
 
 
 def _object(data: bytes | None) -> dict[str, Any] | None:
-    """A JSON object; None: it is none."""
+    """A JSON object; None: it is none. Half a character (a lone surrogate) becomes ``?``, as where Java writes it."""
     try:
-        found = json.loads(data or b"")
+        text = (data or b"").decode()
+        found = json.loads(text)
+        if "\\u" in text:
+            found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
@@ -398,7 +401,8 @@ def _hashed(stored: Mapping[str, Any]) -> Iterator[bytes]:
     if isinstance(rules, dict):
         yield b"\1"
         for kind in ("migrationRules", "domainRules", "encodingRules"):
-            for rule in rules.get(kind) or ():
+            own = rules.get(kind)
+            for rule in own if isinstance(own, list) else ():
                 yield from _rule(rule)
 
 

@@ -60,7 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             given.format, columns, given.decode, given.key_decoder, given.value_decoder, given.isolation, given.fail_on,
             given.batch_bytes, given.schemas,
         )  # fmt: skip
-        conf = dict(pair.split("=", 1) for pair in given.conf)
     except ValueError as error:
         parser.error(str(error))
     except KdumpError as error:
@@ -70,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not sources:
         parser.error("SOURCE and TARGET are needed")
     try:
-        spark = session(given.master, conf, app_name=f"kdump pipeline on {where(given.master)}")
+        spark = session(given.master, dict(given.conf), app_name=f"kdump pipeline on {where(given.master)}")
         while True:
             try:
                 done = run(spark, sources, target, options=options)
@@ -106,7 +105,9 @@ def command_parser() -> argparse.ArgumentParser:
         "paths", nargs="+", metavar="SOURCE... TARGET", help="log directories, partitions, patterns, URIs"
     )
     parser.add_argument("--master", metavar="URL", help="of Spark; default: local[*], or what spark-submit says")
-    parser.add_argument("--conf", metavar="NAME=VALUE", action="append", default=[], help="a setting of Spark")
+    parser.add_argument(
+        "--conf", metavar="NAME=VALUE", action="append", type=_setting, default=[], help="a setting of Spark"
+    )
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="of the records (%(default)s)")
     parser.add_argument(
         "--partition-by", metavar="COLUMNS", default="topic,date", help="topic, partition, date, or none (%(default)s)"
@@ -127,6 +128,13 @@ def command_parser() -> argparse.ArgumentParser:
     often.add_argument("--once", action="store_true", help="land what there is, and end (default)")
     often.add_argument("--every", metavar="TIME", type=_time, help="again and again: 30s, 5m, 1h")
     return parser
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"NAME=VALUE was expected, not '{text}'")
+    return name, value
 
 
 def _size(text: str) -> int:

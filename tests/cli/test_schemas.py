@@ -79,6 +79,11 @@ def test_history() -> None:
     assert b"no change that was asked for is there" in nothing.stderr
 
 
+def test_what_no_registry_can_read_is_counted() -> None:
+    run = kdump("state", "--json", "_schemas-0", cwd=schema_cases() / "logdir")
+    assert run.stderr == b"kdump: _schemas-0: 1 record that no registry can read\n"
+
+
 def test_commands_and_pages(tmp_path: Path) -> None:
     write_registry(tmp_path / "any-0", a='"int"')
     run = kdump("state", "--output", "commands", "any-0", cwd=tmp_path)

@@ -556,13 +556,16 @@ def test_the_example(
         ["a", "b", "--batch-bytes", "0"],
         ["a", "b", "--key-decoder", "nothing"],
         ["a", "b", "--conf", "x"],
+        ["a", "b", "--conf", "=x"],
     ],
 )
 def test_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words)
     assert ended.value.code == 2
-    assert "usage:" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "usage:" in told
+    assert ("NAME=VALUE was expected" in told) == ("--conf" in words)
 
 
 def test_values_by_a_schema(logs: Path, lake: Path, land: Land, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 from typing import Any
 
 from kdump.schemas.commands import registry_commands
@@ -45,6 +46,17 @@ def test_calls() -> None:
         ("PUT", "/mode", {"mode": "READWRITE"}),
         ("PUT", "/mode/%3A.eu%3A", {"mode": "READONLY"}),
     ]
+
+
+def test_a_large_schema_is_no_argument_of_a_program() -> None:
+    """Linux starts no program with a word of 128 KiB; the shell itself runs ``printf``."""
+    text = "it's " * 50_000
+    found = registry((schema_key("a", 1), schema_value("a", 1, 1, text)))
+    line = next(one for one in registry_commands(found) if " | " in one)
+    script = line.replace(" | curl", "; : curl").encode()
+    said = subprocess.run(["sh"], input=script, capture_output=True, check=True).stdout
+    assert json.loads(said)["schema"] == text
+    assert "--data-binary @- " in line
 
 
 def test_the_records_say_the_same() -> None:

@@ -187,6 +187,13 @@ def test_references_that_go_round_are_read_once() -> None:
     assert value_decoder(registry(*pairs))(prefix(1) + b"\4")["data"] == 2
 
 
+def test_a_branch_and_a_symbol_that_are_not_there_are_said() -> None:
+    found = schemas(a='["null", "long"]', b='{"type": "enum", "name": "E", "symbols": ["A"]}')
+    for number in (1, 2):
+        with pytest.raises(ValueError, match=rf"that the schema does not have \(schema {number}\)"):
+            value_decoder(found)(prefix(number) + b"\x08")
+
+
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastavro", None)
     with pytest.raises(ValueError, match="its schema needs fastavro: pip install fastavro"):

@@ -223,3 +223,9 @@ def test_a_deleted_subject_without_a_version() -> None:
     found = registry(*pairs, (key, {"subject": "a"}), (schema_key("a", 3), schema_value("a", 3, 3, '"3"')))
     assert [one.deleted for one in found.ordered] == [True, True, False]
     assert registry((key, {"subject": "a", "version": "2"})).skipped == 1
+
+
+def test_rules_and_texts_that_java_would_not_write_change_nothing_else() -> None:
+    value = schema_value("a\ud800", 1, 1, "int", ruleSet={"domainRules": 5, "migrationRules": [None]})
+    found = registry((schema_key("a\ud800", 1), value))
+    assert [one.place for one in found.ordered] == [Place("a?", 1)]
