@@ -230,11 +230,9 @@ class PathDirectory(Input):
                 return True
         return parse_partition_directory(os.path.basename(files.absolute(self.path))) is not None
 
-    def partitions(
-        self, on_error: Callable[[KdumpError], None], *, all_files: bool = False
-    ) -> Iterator[PartitionFolder]:
+    def partitions(self, on_error: Callable[[KdumpError], None]) -> Iterator[PartitionFolder]:
         """The directory itself, or the partitions in it, each listed when its turn comes."""
-        for folder, names in files_by_partition(self.path, on_error, all_files=all_files):
+        for folder, names in files_by_partition(self.path, on_error):
             of_worlds = tuple(name for name in names if world_of_log(name) is not None)
             today = tuple(name for name in names if name not in of_worlds)
             yield PartitionFolder(_folder_of(folder), today, folder == self.path, of_worlds)

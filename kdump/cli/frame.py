@@ -10,7 +10,7 @@ from kdump.cli.options.dump import DumpArguments
 from kdump.codes import INPUT_CODES, KdumpError
 from kdump.dump.output import DumpOptions
 from kdump.dump.text.options import TextOptions
-from kdump.kafka07.frames import FrameOptions, FrameRun
+from kdump.kafka07.framedump import FrameOptions, FrameRun
 from kdump.log.context import FileContext
 from kdump.log.files import strip_credentials
 from kdump.reading.selection import RowBudget

@@ -57,10 +57,12 @@ def decoding(given: DumpArguments) -> DecoderChoice:
     for name in own:
         if name is not None:
             check_decoder(name)
-    from kdump.schemas.choice import with_schemas
+    choice = DecoderChoice(internal, given.decode == "auto", *own)
+    if given.schemas is None and not choice.is_made:
+        return choice
+    from kdump.schemas.choice import with_schemas  # not needed by a plain dump
 
-    found = with_schemas(DecoderChoice(internal, given.decode == "auto", *own), given.schemas, lambda: given.inputs)
-    _decided[given] = found
+    found = _decided[given] = with_schemas(choice, given.schemas, lambda: given.inputs)
     return found
 
 

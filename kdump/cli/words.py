@@ -18,6 +18,7 @@ _ALIKE: Final = 0.8
 """How alike a word and a real one must be, see difflib: ``vrify`` and ``verify`` are, ``json`` and ``conf`` are not."""
 _SHORTEST_PREFIX: Final = 5
 _FILES: Final = "kdump reads the files of a broker, also while it runs; log.dirs in server.properties names them"
+_DECODERS: Final = "text, hex, base64, json, int32, int64, float64, uuid or that of a plugin"
 
 
 class Words(NamedTuple):
@@ -265,13 +266,13 @@ OPTIONS: Final = (
     _words(
         "--key-deserializer --key-format --key-type --decode-key --key-schema --key-encoding",
         "kdump dump --key-decoder NAME PATH",
-        remark="text, hex, base64, json, int32, int64, float64, uuid or that of a plugin",
+        remark=_DECODERS,
     ),
     _words(
         "--value-deserializer --value-format --value-type --deserializer --decode-value "
         "--decoder --value-encoding --encoding --utf8 --utf-8 --hex --base64",
         "kdump dump --value-decoder NAME PATH",
-        remark="text, hex, base64, json, int32, int64, float64, uuid or that of a plugin",
+        remark=_DECODERS,
     ),
     _words(
         "--avro --proto --protobuf --schema --schema-registry --json-schema --schema-dir --schema-file --registry",

@@ -10,7 +10,6 @@ import binascii
 import json
 from base64 import b64decode
 from collections.abc import Iterator
-from functools import cache
 from itertools import count, groupby, islice
 from typing import Any, Final, NamedTuple, Self
 
@@ -40,7 +39,6 @@ from kdump.log.source import Source
 from kdump.reading.outcomes import OUTCOMES
 from kdump.wire import compression
 from kdump.wire.checksum import Buffer
-from kdump.wire.varint import write_varint
 
 _BLOCK: Final = 1 << 20
 """Bytes that are read, and about as many encoded, at a time."""
@@ -55,8 +53,6 @@ _RECORD_BYTES: Final = 64
 _TIMESTAMP_TYPES: Final = (*TIMESTAMP_TYPES, NO_TIMESTAMP_TYPE)
 _MOST_SHOWN: Final = 80
 """Most characters of a value in a message."""
-_NULL: Final = write_varint(-1)
-_varint: Final = cache(write_varint)
 _MOST_HEADERS: Final = most_headers(compression.DEFAULT_LIMIT)
 _INT64: Final = range(-(1 << 63), 1 << 63)
 

@@ -18,8 +18,8 @@ from kdump.log.names import partition_of_file
 from kdump.rows.scalarlines import json_text, plain
 from kdump.rows.schema import Row
 from kdump.system.blocks import escaped
+from kdump.verify.report import SEVERITY_STYLES
 
-_STYLES = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
 _FEWEST_COPIES = 2
 _FEWEST_SIDES = 3
 """Copies of which it is told who agrees with whom."""
@@ -317,7 +317,7 @@ def _difference_line(report: PartitionReport, one: CopyDifference, *, color: boo
 
 def _severity(severity: Severity, *, color: bool) -> str:
     word = "explained" if severity is Severity.INFO else severity.value
-    return f"\x1b[{_STYLES[severity]}m{word}\x1b[0m" if color else word
+    return f"\x1b[{SEVERITY_STYLES[severity]}m{word}\x1b[0m" if color else word
 
 
 def _range(one: CopyDifference) -> str:

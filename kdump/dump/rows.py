@@ -18,7 +18,7 @@ from kdump.log.names import Kind
 from kdump.log.opening import read_whole
 from kdump.log.walk import Chunk
 from kdump.reading.printing import TextBytes
-from kdump.rows.filetables import INDEX, PRODUCER, TIME_INDEX, TXN_INDEX
+from kdump.rows.filetables import INDEX, PRODUCER, TIME_INDEX, TXN_INDEX, text_file_rows
 from kdump.rows.logs import table_of
 from kdump.rows.printers import Decoding, Lines, RowPrinter
 from kdump.rows.schema import Row, Table
@@ -156,8 +156,6 @@ class RowOutput(DumpOutput[str, TextBytes]):
 
 
 def _text_file(target: Target) -> tuple[Table, Iterator[Row]]:
-    from kdump.rows.textfiles import text_file_rows  # not needed by a dump of segments
-
     return text_file_rows(target.file_name, read_whole(target.path))
 
 

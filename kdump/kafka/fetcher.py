@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 FETCH_BYTES: Final = 1 << 20
 """replica.fetch.max.bytes."""
-_UNDEFINED: Final = -1
 _MOST_ROUNDS: Final = 100_000
 """A model that is wrong must end, too. Each round truncates, or takes a part of the leader's log."""
 

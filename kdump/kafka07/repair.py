@@ -25,8 +25,8 @@ from kdump.log.opening import open_source
 from kdump.repair.account import named
 from kdump.repair.apply.copies import Staging, account_name
 from kdump.repair.apply.disk import can_be_cut
-from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unfinished
-from kdump.repair.apply.manifest import MANIFEST_NAME, Manifest, undo_command
+from kdump.repair.apply.journal import Unfinished, clear_unprepared, unfinished
+from kdump.repair.apply.manifest import Manifest, undo_command
 from kdump.repair.apply.preparation import Preparation, check_room
 from kdump.repair.plan.location import place_of
 from kdump.repair.plan.plan import RepairLoss, RepairMode
@@ -245,12 +245,8 @@ def _in_place(target: str, options: RepairOptions, locks: Locks, *, is_whole: bo
         except BaseException:
             preparation.discard()
             raise
-        try:
-            finish(preparation.folders, manifest)
-        except KdumpError as error:
-            message = f"{error.message}; the repair was begun: {GOES_ON}"
-            raise KdumpError(error.code, message, path=error.path) from error
-    return replace(found, manifest=os.path.join(manifest.backup, MANIFEST_NAME))
+        path = preparation.finish(manifest, f"the repair was begun: {GOES_ON}")
+    return replace(found, manifest=path)
 
 
 def _cut(cut: RepairedLog07, found: Repaired07, preparation: Preparation) -> Manifest:

@@ -21,7 +21,7 @@ from kdump.payloads.plain import DECODERS, PlainDecoder, json_like
 from kdump.system.blocks import escaped
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint, EntryPoints
+    from importlib.metadata import EntryPoints
 
 GROUP: Final = "kdump.decoders"
 NONE: Final = "none"
@@ -92,18 +92,15 @@ def plain_decoder(name: str) -> PlainDecoder | None:
         return None
     if name in DECODERS:
         return DECODERS[name]
-    entry = next(iter(_entries().select(name=name)), None)
-    if entry is None:
-        raise KeyError(name)
-    return _loaded(entry)
-
-
-def _loaded(entry: EntryPoint) -> PlainDecoder:
-    decode = _load(entry)
+    decode = _load(name)
     return lambda data: json_like(decode(data), len(data))
 
 
-def _load(entry: EntryPoint) -> Any:
+def _load(name: str) -> Any:
+    """What another distribution, or kdump's own entry point, calls so. Raises as ``plain_decoder``."""
+    entry = next(iter(_entries().select(name=name)), None)
+    if entry is None:
+        raise KeyError(name)
     try:
         decode = entry.load()
     except KeyboardInterrupt:
@@ -127,8 +124,7 @@ def log_decoder(
     name: str, part: RecordPart, place: DecoderPlace, *, is_asked: bool = True
 ) -> PlainDecoder | WithHeaders | None:
     """The decoder of that name for a log, None for ``none``; see ``LogDecoders``. Raises as ``plain_decoder``."""
-    entry = None if name in DECODERS or name == NONE else next(iter(_entries().select(name=name)), None)
-    found = None if entry is None else _load(entry)
+    found = None if name in DECODERS or name == NONE else _load(name)
     if found is None or not hasattr(found, "for_log"):
         return plain_decoder(name)
     try:

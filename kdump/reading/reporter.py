@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from kdump.codes import KdumpError
-
-
-class ReadSummary(Protocol):
-    """Figures of a log after it was read."""
-
-    @property
-    def bytes_read(self) -> int:
-        """Bytes of the entries that were read."""
-
-    @property
-    def is_columnar(self) -> bool:
-        """The columnar decoder was used."""
 
 
 @dataclass(frozen=True, slots=True)

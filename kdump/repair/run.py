@@ -26,8 +26,7 @@ from kdump.log.source import Source
 from kdump.repair.account import account, json_account
 from kdump.repair.apply.copies import CopyWriter, Staging, account_name
 from kdump.repair.apply.inplace import prepare
-from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unfinished
-from kdump.repair.apply.manifest import MANIFEST_NAME
+from kdump.repair.apply.journal import Unfinished, clear_unprepared, unfinished
 from kdump.repair.apply.preparation import Preparation, check_room
 from kdump.repair.begun import directory_and_below
 from kdump.repair.plan.location import PartitionLocation, is_metadata, place_of
@@ -467,12 +466,7 @@ class Repair(TakesLocks):
             except BaseException:
                 preparation.discard()
                 raise
-            try:
-                finish(preparation.folders, manifest)
-            except KdumpError as error:
-                message = f"{error.message}; the repair was begun: {GOES_ON}"
-                raise KdumpError(error.code, message, path=error.path) from error
-            return os.path.join(manifest.backup, MANIFEST_NAME)
+            return preparation.finish(manifest, f"the repair was begun: {GOES_ON}")
 
 
 def _started(task: Task) -> StartCheck:

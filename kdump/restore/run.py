@@ -37,7 +37,7 @@ from kdump.log.siblings import read_checkpoint, read_topic_id
 from kdump.releases import Release
 from kdump.repair.apply import disk
 from kdump.repair.apply.folders import open_repair
-from kdump.repair.apply.journal import Unfinished, clear_unprepared, finish, unfinished
+from kdump.repair.apply.journal import Unfinished, clear_unprepared, unfinished
 from kdump.repair.apply.manifest import HOME, MANIFEST_NAME, Manifest
 from kdump.repair.apply.preparation import Preparation, check_room
 from kdump.repair.apply.undo import resume
@@ -229,12 +229,8 @@ class Restore(TakesLocks):
                     with suppress(KdumpError):
                         disk.remove_directory(os.path.join(directory, HOME))
                 raise
-            try:
-                finish(preparation.folders, manifest)
-            except KdumpError as error:
-                message = f"{error.message}; it was begun: run it again to finish it, repair --undo takes it back"
-                raise KdumpError(error.code, message, path=error.path) from error
-        return RestoredPartition(plan, directory, os.path.join(manifest.backup, MANIFEST_NAME), new, start=start)
+            path = preparation.finish(manifest, "it was begun: run it again to finish it, repair --undo takes it back")
+        return RestoredPartition(plan, directory, path, new, start=start)
 
     def _is_linked(self, log: str, directory: str) -> bool:
         """It needs no room. What is gone meanwhile is an error when it is opened."""

@@ -5,11 +5,14 @@ A column is declared here, once; every output iterates over the table. Source: d
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from operator import attrgetter, itemgetter
 from typing import Final
 
 from kdump.codes import Finding
+from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT, READERS
 from kdump.log.context import FileContext
+from kdump.log.names import OFFSET_CHECKPOINTS
 from kdump.rows.schema import FILE, FILE_NAME, TYPE, Column, ColumnType, Meaning, Row, Table
 
 _INT32, _INT64, _TEXT = ColumnType.INT32, ColumnType.INT64, ColumnType.TEXT
@@ -180,3 +183,16 @@ STATS: Final = Table(
     ),
 )
 """A group of ``kdump stats``: the columns that tell groups apart, and figures. It has no columns of a file."""
+
+
+def text_file_rows(name: str, data: bytes) -> tuple[Table, Iterator[Row]]:
+    """The rows of a text file by its name, one of ``log.names.TEXT_FILES``.
+
+    At the end they raise what READERS raise.
+    """
+    table = PROPERTY
+    if name in OFFSET_CHECKPOINTS:
+        table = CHECKPOINT
+    elif name == LEADER_EPOCH_CHECKPOINT:
+        table = EPOCH
+    return table, table.rows(iter(READERS[name](data)))

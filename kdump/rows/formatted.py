@@ -13,17 +13,12 @@ import json
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from kdump.codes import Finding
 from kdump.log.context import FileContext
+from kdump.rows.printers import SingleRows
 from kdump.rows.schema import Column, ColumnType, Row, Table
 from kdump.rows.tables import RECORD, RECORD_DECODED
-
-if TYPE_CHECKING:
-    from kdump.reading.outcomes import Outcomes
-    from kdump.reading.printing import BlockPrinter, TextBytes
-    from kdump.rows.printers import Decoding
 
 _TOKEN: Final = re.compile(r"%(.)|\\(x[0-9a-fA-F]{2}|.)|([^%\\]+)|(.)", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
@@ -74,7 +69,7 @@ def _verbs(table: Table, null: str) -> dict[str, _Part]:
     }
 
 
-class FormatLines:
+class FormatLines(SingleRows):
     """Rows of records, written by a format string.
 
     Args:
@@ -92,24 +87,6 @@ class FormatLines:
         self._parts = [_part(match, verbs) for match in _TOKEN.finditer(template)]
         self._file = context.columns()
         self._number = 0
-
-    def title(self, table: Table) -> str:
-        """Nothing."""
-        return ""
-
-    def finish(self) -> str:
-        """Nothing is held back."""
-        return ""
-
-    def finding(self, finding: Finding) -> str:
-        """Nothing: findings go to standard error."""
-        return ""
-
-    def block_printer(
-        self, table: Table, outcomes: Outcomes | None, decoding: Decoding | None
-    ) -> BlockPrinter[TextBytes] | None:
-        """None: a format string is filled in row by row."""
-        return None
 
     def line(self, table: Table, row: Row) -> str:
         """One record; rows of other tables print nothing."""

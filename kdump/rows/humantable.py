@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from kdump.codes import Finding
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import ABORTED
+from kdump.rows.printers import SingleRows
 from kdump.rows.scalarlines import plain
 from kdump.rows.schema import Column, ColumnType, Meaning, Row, Table
 from kdump.system.blocks import escaped
@@ -18,9 +18,6 @@ from kdump.system.units import time_text
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from kdump.reading.outcomes import Outcomes
-    from kdump.reading.printing import BlockPrinter, TextBytes
-    from kdump.rows.printers import Decoding
 
 _PAGE_ROWS: Final = 200
 """Rows that share one set of column widths. A page bounds the memory of a long dump."""
@@ -33,7 +30,7 @@ _MOST_CHARACTERS: Final = 200
 """Characters of a cell: rich would measure megabytes only to cut them."""
 
 
-class HumanTable:
+class HumanTable(SingleRows):
     """Collects rows and gives them back as tables, a page at a time.
 
     Args:
@@ -50,20 +47,6 @@ class HumanTable:
         self._color = color
         self._table: Table | None = None
         self._rows: list[Row] = []
-
-    def title(self, table: Table) -> str:
-        """Nothing: every page has its own."""
-        return ""
-
-    def finding(self, finding: Finding) -> str:
-        """Nothing: findings go to standard error."""
-        return ""
-
-    def block_printer(
-        self, table: Table, outcomes: Outcomes | None, decoding: Decoding | None
-    ) -> BlockPrinter[TextBytes] | None:
-        """None: a table is made of single rows."""
-        return None
 
     def line(self, table: Table, row: Row) -> str:
         """Take a row. Returns the text of a page when one is full."""

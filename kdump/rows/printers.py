@@ -52,6 +52,28 @@ class Lines(Protocol):
         """The columnar form, None where there is none."""
 
 
+class SingleRows:
+    """Lines made of single rows: they have no title, and their findings go to standard error. See Lines."""
+
+    def title(self, table: Table) -> str:
+        """Nothing."""
+        return ""
+
+    def finding(self, finding: Finding) -> str:
+        """Nothing."""
+        return ""
+
+    def finish(self) -> str:
+        """Nothing is held back."""
+        return ""
+
+    def block_printer(
+        self, table: Table, outcomes: Outcomes | None, decoding: Decoding | None
+    ) -> BlockPrinter[TextBytes] | None:
+        """None."""
+        return None
+
+
 class RowLines:
     """Rows of any table as lines of text.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +13,6 @@ from kdump.rows.arrow import ArrowRows
 from kdump.rows.arrowparts import ArrowParts, Reshape, RowGroup
 
 TableForm = Literal["arrow", "parquet"]
-TABLE_FORMS: Final[tuple[TableForm, ...]] = ("arrow", "parquet")
 
 
 class TableWriter:

@@ -14,12 +14,14 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, NoReturn, Self, TypeAlias
 from weakref import WeakKeyDictionary
 
+from kdump.codes import DamageError
 from kdump.format.record import Headers
 from kdump.payloads.decoded import RecordPart
 from kdump.payloads.plain import json_like
 from kdump.schemas.registry import DEFAULT_CONTEXT, Place, Registry, SchemaVersion, context_of, plain_subject
 from kdump.schemas.topic import registries_at
 from kdump.wire.jsontext import no_constant
+from kdump.wire.varint import read_varint
 
 HEADERS: Final = {RecordPart.KEY: b"__key_schema_id", RecordPart.VALUE: b"__value_schema_id"}
 ID: Final = 0
@@ -51,7 +53,7 @@ class NotFramedError(ValueError):
 
 
 def parse_frame(data: bytes) -> SchemaFrame:
-    """The schema that the begin of bytes names.
+    """The schema that bytes begin with.
 
     Raises:
         NotFramedError: it names none.
@@ -201,7 +203,7 @@ class _Schema:
     def __init__(self, registry: Registry, version: SchemaVersion, doubt: _Doubt) -> None:
         self.head: dict[str, Any] = {
             "id": version.id,
-            "guid": None if registry.of_karapace else version.guid,
+            "guid": registry.guid_of(version),
             "type": version.type,
             "subjects": [place._asdict() for place in registry.places_of(version)],
         }
@@ -221,7 +223,7 @@ class _Schema:
         """
         try:
             return self._decode(data, start, index, index_start)
-        except (MemoryError, KeyboardInterrupt):
+        except MemoryError:
             raise
         except Exception as error:
             raise ValueError(f"{_text(error)} (schema {self.head['id']}{self._doubt})") from None
@@ -250,7 +252,7 @@ def _compile(registry: Registry, version: SchemaVersion) -> _Decode:
     except ModuleNotFoundError as error:
         package = "protobuf" if version.type == "PROTOBUF" else "fastavro"
         return _failing(f"its schema needs {package}: pip install {package} ({error})")
-    except (MemoryError, KeyboardInterrupt):
+    except MemoryError:
         raise
     except Exception as error:
         # Libraries raise what they like at a schema that is none.
@@ -310,27 +312,17 @@ def references_of(registry: Registry, version: SchemaVersion) -> dict[str, str]:
 
 def _message_index(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
     """The path of a message in its file, and where it ends. Nothing but a 0 stands for the first message."""
-    count, at = _varint(data, at)
-    if not 0 <= count <= _MOST_INDEXES:
-        raise ValueError(f"its message index has {count} numbers")
-    path = []
-    for _ in range(count):
-        number, at = _varint(data, at)
-        path.append(number)
+    try:
+        count, at = read_varint(data, at, len(data))
+        if not 0 <= count <= _MOST_INDEXES:
+            raise ValueError(f"its message index has {count} numbers")
+        path = []
+        for _ in range(count):
+            number, at = read_varint(data, at, len(data))
+            path.append(number)
+    except DamageError as error:
+        raise ValueError(f"its message index cannot be read: {error.message}") from None
     return tuple(path) or (0,), at
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    found = 0
-    for shift in range(0, 70, 7):
-        if at >= len(data):
-            raise ValueError("it ends in its message index")
-        byte = data[at]
-        at += 1
-        found |= (byte & 0x7F) << shift
-        if not byte & 0x80:
-            return found >> 1 ^ -(found & 1), at
-    raise ValueError("its message index is no number")
 
 
 def _number(text: str) -> Any:

@@ -132,8 +132,7 @@ def flattening(schemas: tuple[str, ...], inputs: Sequence[Input], on_error: Call
             if frame.is_one:
                 with suppress(UnknownSchemaError):
                     version, _ = SchemaDecoder(part, topic, registry).find(frame)
-                    guid = None if registry.of_karapace else version.guid
-                    found.append(Used(topic, part.value, version.id, guid))
+                    found.append(Used(topic, part.value, version.id, registry.guid_of(version)))
     return Flattening(schemas, tuple(dict.fromkeys(found)))
 
 
@@ -188,14 +187,9 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError):
-        return pa.concat_arrays([_one(value, kind) for value in values])
-
-
-def _one(value: Any, kind: pa.DataType) -> pa.Array:
-    try:
-        return pa.array([value], kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError):
-        return pa.array([None], kind)
+        if len(values) == 1:
+            return pa.array([None], kind)
+        return pa.concat_arrays([_array([value], kind) for value in values])
 
 
 @lru_cache(maxsize=16)

@@ -55,7 +55,7 @@ def _holds_schemas(log_directory: str) -> bool:
 
 
 def is_marked(log: str, size: int | None) -> bool:
-    """A record near the begin of a log has the key of a registry. ``size``: bytes of the log, if they are known."""
+    """A record near the start of a log has the key of a registry. ``size``: bytes of the log, if they are known."""
     if size == 0:
         return False
     with suppress(KdumpError), open_source(log) as source:

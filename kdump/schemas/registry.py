@@ -1,7 +1,7 @@
 """A schema registry as a fold of the records of its topic.
 
-The rules are those of the registries of Confluent and of Karapace, which read the topic from its begin at each start. A
-record that they skip changes nothing here.
+The rules are those of the registries of Confluent and of Karapace, which read the whole topic at each start. A record
+that they skip changes nothing here.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class SchemaVersion:
-    """A version of a subject. ``deleted``: softly. ``offset``, ``timestamp`` (ms): of the record that says it so."""
+    """A version of a subject. ``deleted``: soft-deleted. ``offset``, ``timestamp`` (ms): of the record that says so."""
 
     place: Place
     id: int
@@ -110,7 +110,7 @@ class Registry:
 
     def __init__(self) -> None:
         self.versions: dict[Place, SchemaVersion] = {}
-        """Live and softly deleted ones."""
+        """Live and soft-deleted ones."""
         self.compatibility: dict[str | None, Mapping[str, Any]] = {}
         """The CONFIG records by subject; None: the global one."""
         self.modes: dict[str | None, Mapping[str, Any]] = {}
@@ -124,7 +124,7 @@ class Registry:
         self._live: dict[str, list[int]] = {}
         """Versions of each subject as a heap, among them all live ones."""
         self._deleted: dict[str, dict[str, set[int]]] = {}
-        """The softly deleted versions of each subject, by context."""
+        """The soft-deleted versions of each subject, by context."""
         self._by_id: dict[tuple[str, int], dict[Place, None]] = {}
         self._contexts_of: dict[int, set[str]] = {}
         self._by_guid: dict[tuple[str, str], int] = {}
@@ -211,7 +211,7 @@ class Registry:
                 yield Change("deleted", *found.place, before=found.id, after=found.id)
 
     def _clear(self, subject: str) -> Iterator[Change]:
-        """IMPORT mode begins: what is softly deleted goes, of a subject or of a context."""
+        """IMPORT mode begins: what is soft-deleted goes, of a subject or of a context."""
         of = self._deleted.get(context_of(subject), {})
         for name in list(of) if subject.endswith(":") else [subject]:
             for version in sorted(of.get(name, ())):
@@ -258,7 +258,7 @@ class Registry:
         return [self.versions[Place(str(subject), version)] for version in sorted(numbers)]
 
     def of_id(self, context: str, number: int) -> Iterator[SchemaVersion]:
-        """The versions with an id in a context, softly deleted ones too, in the order of their registration."""
+        """The versions with an id in a context, soft-deleted ones too, in the order of their registration."""
         return (self.versions[place] for place in self._by_id.get((context, number), ()))
 
     def of_guid(self, guid: str) -> SchemaVersion | None:
@@ -275,6 +275,10 @@ class Registry:
         newest = None if self.of_karapace else self._by_guid.get((found.context, found.digest))
         number = found.id if newest is None or (found.context, newest) not in self._by_id else newest
         return sorted(self._by_id[found.context, number])
+
+    def guid_of(self, found: SchemaVersion) -> str | None:
+        """The GUID that the registry answers; None: Karapace has none."""
+        return None if self.of_karapace else found.guid
 
     def contexts_of_id(self, number: int) -> list[str]:
         """The contexts that have an id."""

@@ -38,7 +38,7 @@ def _schema_row(registry: Registry, found: SchemaVersion) -> Row:
         "subject": found.place.subject,
         "version": found.place.version,
         "id": found.id,
-        "guid": None if registry.of_karapace else found.guid,
+        "guid": registry.guid_of(found),
         "schemaType": found.type,
         "references": [one._asdict() for one in found.references],
         "schema": found.text,

@@ -113,7 +113,7 @@ def check_partition(logs: Sequence[str]) -> Iterator[Finding]:
         one = after or before
         assert one is not None
         what = "goes" if after is None else "comes back" if before is None else "is no longer what it is"
-        state = ", softly deleted" if one.deleted else ""
+        state = ", soft-deleted" if one.deleted else ""
         message = (
             f"once the cleaner has removed tombstones, and the registry starts again, {place.subject} version "
             f"{place.version} {what} (id {one.id}{state}), by the record at offset {one.offset}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -28,7 +28,7 @@ from kdump.schemas.decoder import (
     UnknownSchemaError,
     parse_frame,
 )
-from kdump.schemas.registry import Registry
+from kdump.schemas.registry import Place, Registry, SchemaVersion
 from kdump.schemas.topic import Registries, schema_partitions
 from kdump.stats.reach import is_internal
 from kdump.verify.partitionentries import PartitionEntries
@@ -98,7 +98,7 @@ class Uses:
 def _frames(
     arena: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[np.int32], rows: NDArray[np.intp]
 ) -> Iterator[tuple[SchemaFrame, NDArray[np.intp]]]:
-    """The frames at the begin of the data of some rows, each with its rows; no frame is one, too."""
+    """The frames at the start of the data of some rows, each with its rows; no frame is one, too."""
     if not rows.size:
         return
     kind = np.full(rows.size, -1, np.int64)
@@ -202,11 +202,15 @@ def _head(decoder: SchemaDecoder, registry: Registry, frame: SchemaFrame, used: 
     except UnknownSchemaError:
         return {**head, "inRegistry": False}
     used.add((version.context, version.id))
+    return _named(registry, version, registry.places_of(version))
+
+
+def _named(registry: Registry, version: SchemaVersion, places: Iterable[Place]) -> Row:
     return {
         "id": version.id,
-        "guid": None if registry.of_karapace else version.guid,
+        "guid": registry.guid_of(version),
         "schemaType": version.type,
-        "subjects": [place._asdict() for place in registry.places_of(version)],
+        "subjects": [place._asdict() for place in places],
         "inRegistry": True,
     }
 
@@ -223,14 +227,7 @@ def _unused_rows(registry: Registry, used: _Used) -> Iterator[Row]:
                 waiting.append(found)
     for version in registry.ordered:
         if version.place not in needed:
-            head = {
-                "id": version.id,
-                "guid": None if registry.of_karapace else version.guid,
-                "schemaType": version.type,
-                "subjects": [version.place._asdict()],
-                "inRegistry": True,
-            }
-            yield _row(None, None, head, Use())
+            yield _row(None, None, _named(registry, version, [version.place]), Use())
 
 
 def _row(topic: str | None, part: str | None, head: Row, use: Use) -> Row:

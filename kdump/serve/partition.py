@@ -19,9 +19,11 @@ from kdump.format.batch import MAGIC, MAGIC_OFFSET, NO_SEQUENCE, BatchHeader, wr
 from kdump.format.checkpoint import EpochEntry, parse_leader_epoch_checkpoint
 from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, parse_offset_index, parse_time_index, used_entries
 from kdump.format.snapshot import parse_snapshot
+from kdump.kafka.remotesegments import remote_ranges
 from kdump.log import files
-from kdump.log.names import Kind, is_uri, sibling
+from kdump.log.names import Kind, is_uri, parse_file_name, sibling
 from kdump.log.opening import open_source, read_index, read_whole
+from kdump.log.tiers import apart
 from kdump.serve.segment import NO_TIMESTAMP, EntryHead, Segment, SoundRun, Timed, ViewEnd, framed, is_sound
 
 _MOST_HINTS: Final = 32
@@ -108,10 +110,25 @@ class ServedPartition:
         epochs = self._epoch_entries()
         return epochs[-1].epoch if epochs else 0
 
-    def epoch_at_start(self) -> int:
-        """The leader epoch of the start of the log, -1: not known."""
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch of an offset, -1: not known."""
         epochs = self._epoch_entries()
-        return epochs[0].epoch if epochs and epochs[0].start_offset <= self.log_start else -1
+        number = bisect_right(epochs, offset, key=lambda entry: entry.start_offset)
+        return epochs[number - 1].epoch if number else -1
+
+    def local_start(self) -> int:
+        """The first offset of the local log, which is the start of the log where it is in no remote storage."""
+        names = (parse_file_name(entry.name) for entry in files.listing(self._local))
+        bases = [one.base_offset for one in names if one and one.kind is Kind.LOG and not one.state]
+        return max(self.log_start, min((base for base in bases if base is not None), default=self.end_offset))
+
+    def remote_end(self) -> int | None:
+        """The last offset in remote storage, as the metadata beside the partition says; None: it has none there."""
+        return max((one.last_offset for one in remote_ranges(self._local)), default=None)
+
+    @property
+    def _local(self) -> str:
+        return next(iter(apart(self.directory)))
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) of the newest epoch up to ``epoch``, (-1, -1): not known.

@@ -291,8 +291,13 @@ def _found(partition: ServedPartition, timestamp: int, end: int) -> Timed | None
     if timestamp == _LATEST:
         return Timed(end, -1, partition.leader_epoch)
     if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
-        return Timed(partition.log_start, -1, partition.epoch_at_start())
+        start = partition.log_start if timestamp == _EARLIEST else partition.local_start()
+        return Timed(start, -1, partition.epoch_at(start))
     if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING):
-        return None
+        remote_end = partition.remote_end()
+        if remote_end is None:
+            return None
+        offset = remote_end if timestamp == _LATEST_TIERED else remote_end + 1
+        return Timed(offset, -1, partition.epoch_at(offset))
     found = partition.of_max_timestamp() if timestamp == _MAX_TIMESTAMP else partition.at_or_after(timestamp)
     return None if found is None or found.offset >= end else found

@@ -68,7 +68,6 @@ class View:
         self.by_id: dict[str, Topic] = {}
         self.cluster_id: str | None = None
         self.until_time = until_time
-        self._on_error = on_error
         self._on_damage = on_damage
         self._until = until or {}
         self._log_starts: dict[str, dict[tuple[str, int], int]] = {}

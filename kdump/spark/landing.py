@@ -200,11 +200,11 @@ class Landing:
         path = ""
         while True:
             sinks = self._sink(lake, task), self._sink(lake, task)
-            done = []
+            done, transactions = [], TransactionReader()
             try:
                 for each in task.ranges:
                     path = each.path
-                    done.append(self._land(each, *sinks, is_tangled=path in tangled))
+                    done.append(self._land(each, transactions, *sinks, is_tangled=path in tangled))
                 self._publish(lake, sinks)
             except _TangledError:
                 tangled.add(path)
@@ -262,12 +262,13 @@ class Landing:
     def _numbered(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows.append_column("batch", pa.repeat(pa.scalar(self.batch, pa.int64()), rows.num_rows))
 
-    def _land(self, each: LandRange, records: Sink, quarantine: Sink, *, is_tangled: bool) -> Landed:
+    def _land(
+        self, each: LandRange, transactions: TransactionReader, records: Sink, quarantine: Sink, *, is_tangled: bool
+    ) -> Landed:
         read = each.byte_range
         tally = _Tally(each, only_committed=self.only_committed)
         table = RECORD_DECODED if self.decoding.is_made else RECORD
         options = ArrowOptions(table, arrow_schema(table), decoding=self.decoding, only_valid=True)
-        transactions = TransactionReader()
         if is_tangled:
             with read.open() as source:
                 tally.choose(source)

@@ -37,10 +37,6 @@ class Known:
     tail: list[int] | None = None
     is_gone: bool = False
 
-    def to_json(self) -> dict[str, Any]:
-        """For the checkpoint."""
-        return asdict(self)
-
 
 class LandingPlan(NamedTuple):
     """What is new in a partition.

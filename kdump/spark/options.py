@@ -59,9 +59,9 @@ PROVIDER: Final = "provider"
 OPTION: Final = "option."
 STREAM_ONLY: Final = ("maxBytesPerTrigger", "maxOffsetsPerTrigger")
 NO_STREAM: Final = ("endingOffsets", "endingTimestamp", "deep", "logFormat", "tier", "keyRing")
-_SIZE: Final = re.compile(r"(\d{1,19})\s*([kmg]?)b?", re.IGNORECASE)
+_SIZE: Final = re.compile(r"(\d{1,19})\s*([kmgt]?)b?", re.IGNORECASE)
 _PARTITION: Final = re.compile(r"\d{1,10}")
-_FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +326,15 @@ def _boolean(options: Mapping[str, Any], name: str, *, default: bool) -> bool:
 def _size(options: Mapping[str, str], name: str, default: int) -> int:
     if name not in options:
         return default
-    match = _SIZE.fullmatch(options[name].strip())
+    try:
+        return parse_size(options[name])
+    except ValueError as error:
+        raise ValueError(f"option {name}: {error}") from None
+
+
+def parse_size(text: str) -> int:
+    """Bytes, at least 1. Raises ValueError."""
+    match = _SIZE.fullmatch(text.strip())
     if match is None or not int(match[1]):
-        raise ValueError(f"option {name}: a size like 134217728 or 128m was expected, not '{options[name]}'")
+        raise ValueError(f"a size like 134217728 or 128m was expected, not '{text}'")
     return int(match[1]) * _FACTORS[match[2].lower()]

@@ -7,13 +7,14 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.names import is_uri
 from kdump.log.partition import log_directory_above
 from kdump.repair.refusals import is_below
+from kdump.spark.options import parse_size
 from kdump.spark.pipelineoptions import FORMATS, ISOLATIONS, PipelineOptions, PipelineRun
 from kdump.spark.sessions import session, where, why_not
 from kdump.system.units import counted
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PipelineOptions", "PipelineRun", "run"]
 
-_EVERY: Final = re.compile(r"(\d{1,9})(s|m|h)")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -40,8 +40,8 @@ def run(
         KdumpError: SOURCE or TARGET cannot be read or written, or a job fails. The next run goes on.
         ValueError: the options are not those with which ``target`` was begun.
     """
-    from kdump.spark.batches import LOCK, Pipeline
     from kdump.spark.lake import Lake
+    from kdump.spark.landrun import LOCK, Pipeline
 
     options = options or PipelineOptions()
     sources = [os.fspath(one) for one in ([source] if isinstance(source, str | os.PathLike) else source)]
@@ -146,13 +146,6 @@ def command_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _argument(pattern: re.Pattern[str], factors: Mapping[str, int], text: str, example: str) -> int:
-    match = pattern.fullmatch(text.strip().lower())
-    if match is None or not int(match[1]):
-        raise argparse.ArgumentTypeError(f"{example} was expected, not '{text}'")
-    return int(match[1]) * factors[match[2]]
-
-
 def _setting(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
@@ -161,12 +154,17 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _size(text: str) -> int:
-    factors = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-    return _argument(re.compile(r"(\d{1,15})([kmgt]?)b?"), factors, text, "a size like 64g")
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _time(text: str) -> int:
-    return _argument(_EVERY, _SECONDS, text, "a time like 30s, 5m or 1h")
+    match = re.fullmatch(r"(\d{1,9})([smh])", text.strip().lower())
+    if match is None or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"a time like 30s, 5m or 1h was expected, not '{text}'")
+    return int(match[1]) * _SECONDS[match[2]]
 
 
 def _report(done: PipelineRun) -> Iterator[str]:

@@ -268,12 +268,8 @@ class PartFold:
         """All rows of the part were added; ``in_gap``: damage follows the last one."""
         self._run.ends_in_gap = in_gap
 
-    def see_batches(self, rows: NDArray[np.void], *, is_unbroken: bool = False) -> None:
-        """Add the next rows of the batch table (``verify.table``).
-
-        ``is_unbroken``: they are all rows of the part, and valid. Each continues where the one before ended, and none
-        lacks a record.
-        """
+    def see_batches(self, rows: NDArray[np.void]) -> None:
+        """Add the next rows of the batch table (``verify.table``)."""
         fold = self._fold
         if not rows.size:
             return
@@ -283,23 +279,20 @@ class PartFold:
             fold.count_later(rows, self._own)
         else:
             count_batches(fold, rows, assigned, is_untimed=self._part.has_positions)
-        if not is_unbroken and not rows["is_valid"].all():
+        if not rows["is_valid"].all():
             rows, assigned = rows[rows["is_valid"]], assigned.rows(rows["is_valid"])
         if rows.size and not self._part.has_positions:
-            self._see_valid(rows, assigned, is_unbroken=is_unbroken)
+            self._see_valid(rows, assigned)
 
-    def _see_valid(self, rows: NDArray[np.void], assigned: Assigned, *, is_unbroken: bool) -> None:
+    def _see_valid(self, rows: NDArray[np.void], assigned: Assigned) -> None:
         fold = self._fold
         if fold.offset_times is not None:
             fold.offset_times.add(self._part.place.directory, rows["last_offset"], rows["max_timestamp"])
-        if is_unbroken:
-            self._run.see_unbroken(rows, assigned)
-        else:
-            missing, earlier = missing_offsets(self._run, rows, assigned)
-            if missing.any():
-                fold.sums.add(assigned.ids, missing_offsets=assigned.sums(missing))
-            if earlier is not None:
-                fold.sums.add(np.array([earlier.group]), missing_offsets=np.array([earlier.missing_offsets]))
+        missing, earlier = missing_offsets(self._run, rows, assigned)
+        if missing.any():
+            fold.sums.add(assigned.ids, missing_offsets=assigned.sums(missing))
+        if earlier is not None:
+            fold.sums.add(np.array([earlier.group]), missing_offsets=np.array([earlier.missing_offsets]))
         if (rows["producer_id"] != NO_PRODUCER).any():
             fold.producers.add(rows, assigned)
             fold.add_outcomes(self._transactions.see(rows, assigned))

@@ -12,15 +12,15 @@ from typing import Final
 from kdump.stats.charts import Chart, ReportData, charts
 from kdump.stats.groupfigures import Figures, FiguresReport
 from kdump.stats.grouping import By
-from kdump.system.units import bytes_text, counted, percent, time_text
+from kdump.system.units import bytes_text, counted, listed, percent, time_text
 from kdump.verify.htmlpage import (
+    MOST_PATHS,
     findings_table,
     map_section,
     numbers,
     page_end,
     page_head,
     page_text,
-    page_title,
     table,
     table_row,
 )
@@ -66,7 +66,7 @@ def html_report(report: FiguresReport, by: By, data: ReportData, names: Sequence
     """The whole file. ``names``: the PATHs, as they were given."""
     from plotly.offline import get_plotlyjs
 
-    title = page_title(names)
+    title = listed(names, MOST_PATHS)
     made = list(charts(data))
     parts = [
         page_head(f"kdump stats: {title}", f"<script>{get_plotlyjs()}</script>\n"),

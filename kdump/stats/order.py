@@ -54,14 +54,6 @@ class LogEnds:
     first_timestamp_group: int = 0
     last_timestamp: int | None = None
 
-    def see_unbroken(self, rows: NDArray[np.void], assigned: Assigned) -> None:
-        """Note all rows of the run, none of which lacks an offset; see ``missing_offsets``."""
-        base = rows["base_offset"]
-        self.first_offset, self.first_offset_group = int(base[0]), _first(assigned)
-        self.second_offset = int(base[1]) if rows.size > 1 else None
-        self.last_known, self.last_gap_group = int(base[-1]), _last(assigned)
-        self.last_offset = int(rows["last_offset"][-1])
-
 
 @dataclass(slots=True)
 class Runs:

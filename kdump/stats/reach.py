@@ -21,7 +21,7 @@ from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.kafka.retention import Reason, RetainedSegment, Retention
 from kdump.log import files
 from kdump.log.gaps import Gap
-from kdump.log.names import CLUSTER_METADATA, MAX_OFFSET, Kind, sibling
+from kdump.log.names import CLUSTER_METADATA, Kind, sibling
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import read_checkpoint, read_snapshot, read_time_index
 from kdump.payloads.topics import INTERNAL_TOPICS
@@ -30,8 +30,6 @@ from kdump.tasks.logs import LogFile
 from kdump.verify.partitionentries import Partition, PartitionEntries
 from kdump.verify.table import read_rows
 from kdump.worlds import World
-
-_LATER = MAX_OFFSET
 
 
 class WorldTimes(Protocol):

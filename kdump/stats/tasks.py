@@ -104,9 +104,7 @@ def _packed(piece: ReadingPiece) -> bytes:
     return packed
 
 
-def take_folds(
-    inputs: Iterable[Input], options: StatsOptions, into: StatsRun, run: Runner, *, task_bytes: int = TASK_BYTES
-) -> None:
+def take_folds(inputs: Iterable[Input], options: StatsOptions, into: StatsRun, run: Runner) -> None:
     """Fold the logs of ``inputs`` in tasks, and give the folds to ``into``; the checks of the logs come after this.
 
     Raises:
@@ -117,7 +115,7 @@ def take_folds(
     segments = filter(None, map(file_by_name, dict.fromkeys(path for group in groups for path in group.segments)))
     # Paths of logs are absolute, and have their credentials.
     work = Work(partial(_folded, options=options), _RESULT.pack, _RESULT.unpack)
-    for folded in run(packed_in_order(log_files(segments, lambda error: None), task_bytes=task_bytes), work):
+    for folded in run(packed_in_order(log_files(segments, lambda error: None), task_bytes=TASK_BYTES), work):
         into.take_fold(*folded)
 
 

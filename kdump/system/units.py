@@ -58,6 +58,11 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """The first ``most`` names, and how many there are besides: ``a, b and 3 more``."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
 def percent(part: float, whole: float) -> str:
     """``12 %``. It says 0 % or 100 % only where that is exact."""
     if not whole:

@@ -44,8 +44,6 @@ _INDEX_NAMES: Final = {
 """The parts of the object with the indexes, by the kind of file that each is."""
 _PIECE: Final = 1 << 20
 """Bytes of a plain object that are read at a time."""
-FILE_KINDS: Final = (LOG, *_INDEX_NAMES)
-"""The files of a segment."""
 
 
 class StoredObject(NamedTuple):
@@ -168,7 +166,7 @@ class Bucket:
 
         Args:
             segment: the segment.
-            kind: one of FILE_KINDS.
+            kind: LOG, or that of an index file.
             path: what the file is called.
             size: bytes of a log that count; None: all.
             first_offset: of a log; see ``Source``.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -65,10 +64,6 @@ class ChunkIndex:
             return Span(number * self.stored, self.last if number + 1 == self.count else self.stored)
         start = self.ends[number - 1] if number else 0
         return Span(start, self.ends[number] - start)
-
-    def at_stored(self, position: int) -> int:
-        """The chunk in which a position of the object is."""
-        return position // self.stored if self.ends is None else bisect_right(self.ends, position)
 
 
 @dataclass(frozen=True, slots=True)

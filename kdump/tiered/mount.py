@@ -15,7 +15,7 @@ from kdump.log.tiers import Tier
 from kdump.log.uris import parse_uri
 from kdump.tiered.bucket import Bucket
 from kdump.tiered.keys import KeyRing
-from kdump.tiered.objects import LOG, MANIFEST, BucketLayout, parse_object, what_else
+from kdump.tiered.objects import LOG, MANIFEST, BucketLayout, parse_object
 from kdump.tiered.store import TierStore
 from kdump.worlds import REMOTE_STORAGE
 
@@ -172,8 +172,3 @@ def _some_files(path: str) -> Iterator[str]:
             continue
         yield from (entry.path for entry in entries if not entry.is_directory)
         waiting += sorted((entry.path for entry in entries if entry.is_directory), reverse=True)
-
-
-def other_owner(path: str) -> str | None:
-    """Whose objects lie under a directory that kdump does not read."""
-    return next((owner for one in _some_files(path) if (owner := what_else(one)) is not None), None)

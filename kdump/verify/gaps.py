@@ -21,8 +21,6 @@ from kdump.verify.table import BatchRow, first_offset
 from kdump.wire.checksum import crc32, crc32c
 from kdump.wire.syndrome import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, ByteFlip, single_change
 
-_BLOCK = 1 << 20
-
 
 @dataclass(frozen=True, slots=True)
 class NextSegment:

@@ -15,7 +15,7 @@ from typing import Final
 from kdump import __version__
 from kdump.codes import Finding, Severity
 from kdump.system.blocks import escaped
-from kdump.system.units import bytes_text
+from kdump.system.units import bytes_text, listed
 from kdump.verify.advice import importance, most_important, next_command
 from kdump.verify.partitionmap import partition_map
 from kdump.verify.summary import SegmentSummary
@@ -23,6 +23,8 @@ from kdump.verify.summary import SegmentSummary
 DOCTYPE: Final = "<!DOCTYPE html>"
 """How each report begins."""
 _MOST_FINDINGS: Final = 100
+MOST_PATHS: Final = 3
+"""In the title."""
 _MAP: Final = Path(__file__).with_name("map.js")
 _STYLE: Final = """
 :root { color-scheme: light dark; --text: #1f2933; --dim: #5b6875; --back: #f4f6f8; --card: #ffffff; --line: #d9dfe5;
@@ -78,11 +80,6 @@ def page_end(script: str = "") -> str:
     return f"<footer>{made}</footer>\n</main>\n<script>{script}</script>\n</body>\n</html>\n"
 
 
-def page_title(names: Sequence[str]) -> str:
-    """The PATHs, as they were given, the first of many."""
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
 def map_section(segments: Sequence[SegmentSummary], findings: Sequence[Finding]) -> str:
     """The picture of all partitions, see ``partitionmap``."""
     # No text can end the element of the data.
@@ -115,7 +112,7 @@ def verify_page(
         findings: of the run.
         left_out: how many more there are.
     """
-    title = page_title(names)
+    title = listed(names, MOST_PATHS)
     logs = [segment for segment in segments if segment.batches is not None]
     errors, warnings = (
         sum(finding.severity is severity for finding in findings) for severity in (Severity.ERROR, Severity.WARNING)

@@ -13,7 +13,6 @@ from kdump.log.context import FileContext
 from kdump.log.named import STDIN
 from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
-from kdump.log.source import Source
 from kdump.tasks.logs import LogFile, log_files
 from kdump.verify.validentries import EntryReader
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -50,7 +49,6 @@ class PartitionEntries:
         inputs: what PATHs mean; of the streams only standard input.
         on_error: takes what cannot be found.
         on_damage: takes damage, with its path, once however often a log is read. Damaged entries are left out.
-        opened: opens a log; to be replaced to watch the reading.
         with_worlds: partitions of other worlds too, whose entries cannot be read here.
         limit: most bytes to which one entry may decompress.
     """
@@ -61,19 +59,17 @@ class PartitionEntries:
         *,
         on_error: Callable[[KdumpError], None],
         on_damage: Callable[[str, Finding], None] = lambda path, finding: None,
-        opened: Callable[[str], Source] = open_source,
         with_worlds: bool = False,
         limit: int = DEFAULT_LIMIT,
     ) -> None:
         self._on_damage = on_damage
         self._limit = limit
         self._told: set[str] = set()
-        self.open = opened
         self.partitions = list(_partitions(_logs(inputs, on_error, with_worlds=with_worlds)))
 
     def of(self, log: LogFile) -> Iterator[Entries]:
         """The entries of a log. Raises KdumpError if it cannot be read."""
-        with self.open(log.given) as source:
+        with open_source(log.given) as source:
             reader = EntryReader(source, self._limit)
             yield from reader.entries()
         if log.path not in self._told:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from kdump.kafka.recover import Recovery
 
-_STYLES: Final = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
+SEVERITY_STYLES: Final = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "2"}
+"""ANSI codes."""
 _ANNOTATIONS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 _IN_MESSAGE: Final = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _IN_PROPERTIES: Final = _IN_MESSAGE | str.maketrans({":": "%3A", ",": "%2C"})
@@ -31,7 +32,7 @@ def finding_line(finding: Finding, *, color: bool) -> str:
     code = finding.code.value
     severity = finding.severity.value
     if color:
-        severity = f"\x1b[{_STYLES[finding.severity]}m{severity}\x1b[0m"
+        severity = f"\x1b[{SEVERITY_STYLES[finding.severity]}m{severity}\x1b[0m"
     return f"{escaped(finding.path or '')}: {severity} {code.code} {code.name} {escaped(str(finding))}\n"
 
 

@@ -15,7 +15,7 @@ from kdump.log.names import parse_partition_directory
 from kdump.releases import NEWEST, Release
 from kdump.rows.schema import Row
 from kdump.system.blocks import escaped
-from kdump.system.units import time_text
+from kdump.system.units import listed, time_text
 from kdump.verify.startcheck import LogDirectoryCheck, LossReason, Obstacle, StartCheck, StartedFile
 from kdump.verify.startups import Item
 
@@ -145,7 +145,7 @@ def stray_text(path: str, partitions: Sequence[str]) -> str:
         return ""
     missing = f"{escaped(path)}: there is no {PARTITION_METADATA}"
     if len(partitions) > 1:
-        names = _listed([os.path.basename(files.absolute(one)) for one in partitions])
+        names = listed([os.path.basename(files.absolute(one)) for one in partitions], _FEW)
         missing += f" in {len(partitions):,} partitions ({escaped(names)})"
         return f"{missing}: Kafka 4 takes the directories for stray ones and does not serve them\n"
     inside = "" if partitions[0] == path else f" in {escaped(os.path.basename(files.absolute(partitions[0])))}"
@@ -200,7 +200,7 @@ def _details(check: StartCheck, *, is_brief: bool) -> Iterator[str]:
         ("deleted after 60 s", sorted(later)),
     ):
         if names:
-            yield f"{title}: {_listed(names)}"
+            yield f"{title}: {listed(names, _FEW)}"
 
 
 _ARTICLES: Final = {"clean": "a clean", "unclean": "an unclean"}
@@ -232,7 +232,7 @@ def log_directory_text(check: LogDirectoryCheck) -> str:
         return text + ", ".join([*exceptions, "the others start"] if exceptions else ["all start"]) + "\n"
     paths = [*(failed.path for failed in check.failed), *(obstacle.path for obstacle in check.obstacles)]
     failed = [os.path.basename(files.absolute(one)) for one in paths]
-    text += "; ".join([f"{_CONSEQUENCES[outcome]}, because of {escaped(_listed(failed))}", *exceptions]) + "\n"
+    text += "; ".join([f"{_CONSEQUENCES[outcome]}, because of {escaped(listed(failed, _FEW))}", *exceptions]) + "\n"
     if check.world:
         text += (
             f"{path}: a broker of {check.world} leaves {CLEAN_SHUTDOWN} after that: its next start recovers nothing\n"
@@ -264,8 +264,3 @@ def _transaction(check: StartCheck, transaction: OpenTransaction) -> str:
 
 def _names(states: Iterable[StartedFile], action: FileAction) -> list[str]:
     return [file.name for file in states if file.action is action]
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _FEW:,} more" if len(names) > _FEW else ""
-    return ", ".join(names[:_FEW]) + more

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from kdump.codes import Codes, Finding
@@ -43,7 +43,7 @@ def owner_findings(tree: ZNodeTree, path: str) -> Iterator[Finding]:
             what = f"group {name}: {owner} owns {_some(owned)} and is no live consumer"
             yield Finding(Codes.ZOOKEEPER_OWNER, what, 0, path=path)
         for topic in group.owners:
-            threads = _threads(group, topic, partitions[root])
+            threads = _threads(group, topic)
             numbers = partitions[root].get(topic)
             if dead or not threads or not numbers:
                 continue
@@ -87,7 +87,7 @@ def _dead(group: _GroupOffsets) -> Iterator[tuple[str, list[str]]]:
     yield from found.items()
 
 
-def _threads(group: _GroupOffsets, topic: str, topics: Iterable[str]) -> list[str]:
+def _threads(group: _GroupOffsets, topic: str) -> list[str]:
     """The threads of the live consumers that consume a topic, sorted; none where a pattern cannot be told."""
     threads = []
     for consumer, row in group.consumers.items():

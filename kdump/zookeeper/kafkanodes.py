@@ -18,7 +18,6 @@ from kdump.zookeeper.tree import ZNode, ZNodeTree
 KafkaRow: TypeAlias = dict[str, Any]
 
 _TOPICS: Final = "/brokers/topics"
-_ACL_MEMBERS: Final = ("principal", "permissionType", "operation", "host")
 STATIC: Final = "static"
 BLACK_LIST: Final = "black_list"
 """How a consumer chooses topics, by the names that it writes; what is neither is a white list."""

@@ -7,6 +7,7 @@ import fcntl
 import gc
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -81,8 +82,15 @@ def kdump_bound_by_modes(*words: str, cwd: Path) -> subprocess.CompletedProcess[
     )
 
 
+_PROGRESS = re.compile(rb"\r\x1b\[K(?:[^\r\n]+(?=\r\x1b\[K))?")
+"""The line is erased, and perhaps shown anew until it is erased again."""
+
+
 def on_a_terminal(*words: str, cwd: Path, columns: int = 80, **environment: str) -> bytes:
-    """What a terminal of this width gets from ``kdump``, with the terminal's line ends."""
+    """What stays on a terminal of this width of what ``kdump`` prints, with the terminal's line ends.
+
+    A line of progress does not stay, which only a run that takes long shows.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     settings = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
@@ -99,7 +107,7 @@ def on_a_terminal(*words: str, cwd: Path, columns: int = 80, **environment: str)
             pass
         process.wait(60)
     os.close(ours)
-    return b"".join(parts)
+    return _PROGRESS.sub(b"", b"".join(parts))
 
 
 def dumped(lines: list[str]) -> list[str]:

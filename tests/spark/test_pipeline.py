@@ -31,7 +31,7 @@ if (_missing := why_not()) is not None:
 import pyarrow.dataset as ds
 
 from kdump import __version__
-from kdump.spark import batches as batches_module
+from kdump.spark import landrun
 from kdump.spark.lake import Lake
 from kdump.spark.landing import COUNTS, OPEN_BATCH
 from kdump.spark.pipeline import PipelineOptions, PipelineRun, main, run
@@ -395,7 +395,7 @@ def test_what_a_killed_run_left_is_replaced(
 
     for name in ("_finish", "_write_run"):
         with monkeypatch.context() as patch:
-            patch.setattr(batches_module.Pipeline, name, killed)
+            patch.setattr(landrun.Pipeline, name, killed)
             with pytest.raises(KilledError):
                 land()
         # What it wrote is there, and is not known.
@@ -430,7 +430,7 @@ def test_a_file_that_changes_while_it_is_read(
 ) -> None:
     append(logs / "t-0", 0, batches(0, 10))
     append(logs / "t-0", 10, batches(10, 20))
-    planned = batches_module.Pipeline._planned
+    planned = landrun.Pipeline._planned
     changes = iter([v2_batch(plain_rows(2)[1:], base_offset=0, last_offset_delta=9)])
 
     def changed(self: Any, unreadable: Any) -> Any:
@@ -439,7 +439,7 @@ def test_a_file_that_changes_while_it_is_read(
             (logs / "t-0" / f"{0:020}.log").write_bytes(data)
         return found
 
-    monkeypatch.setattr(batches_module.Pipeline, "_planned", changed)
+    monkeypatch.setattr(landrun.Pipeline, "_planned", changed)
     assert account(land()) == {"to": 20, "landed": 11, "missing": 9}
     assert len(offsets(lake)) == 11
 

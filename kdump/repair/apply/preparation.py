@@ -23,6 +23,7 @@ from kdump.repair.apply.disk import DirectoryEntry, Folder, NewDiskFile, Where
 from kdump.repair.apply.folders import Folders, backup_name
 from kdump.repair.apply.manifest import (
     HOME,
+    MANIFEST_NAME,
     NEW,
     OLD,
     SWAP,
@@ -141,6 +142,18 @@ class Preparation:
             # These may contain something of other repairs.
             above = (self._backup, None if folders.home is None else folders.home.where)
             disk.remove_made(where for where in above if where is not None)
+
+    def finish(self, manifest: Manifest, goes_on: str) -> str:
+        """Take all steps. Returns the path of the manifest.
+
+        Raises:
+            KdumpError: see ``journal.finish``; its message ends with ``goes_on``, what the user can do then.
+        """
+        try:
+            journal.finish(self.folders, manifest)
+        except KdumpError as error:
+            raise KdumpError(error.code, f"{error.message}; {goes_on}", path=error.path) from error
+        return os.path.join(manifest.backup, MANIFEST_NAME)
 
     def __enter__(self) -> Self:
         return self

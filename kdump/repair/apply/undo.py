@@ -53,6 +53,7 @@ from kdump.repair.apply.manifest import (
 )
 from kdump.repair.apply.preparation import LOGS
 from kdump.repair.plan.recovery import start_digest, start_sha256
+from kdump.system.units import listed
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -540,10 +541,5 @@ def _unfit(manifest: Manifest, change: FileChange, what: str) -> KdumpError:
 
 def _refused(manifest: Manifest, names: Sequence[str], what: str) -> KdumpError:
     first, *others = names
-    message = f"{what} ({_listed(others)} too)" if others else what
+    message = f"{what} ({listed(others, _FEW)} too)" if others else what
     return KdumpError(Codes.MANIFEST, message, path=os.path.join(manifest.directory, first))
-
-
-def _listed(names: Sequence[str]) -> str:
-    text = ", ".join(names[:_FEW])
-    return text if len(names) <= _FEW else f"{text} and {len(names) - _FEW} more"

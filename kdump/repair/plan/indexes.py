@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
 from kdump.codes import KdumpError, Severity
 from kdump.format.index import AbortedTxn
 from kdump.log.files import directory_of
-from kdump.log.names import INDEX_KINDS, Kind, parse_file_name, sibling
+from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.opening import check_size, open_source
 from kdump.log.siblings import was_cleaned
 from kdump.log.source import Source
@@ -32,12 +32,12 @@ def has_txn_index(path: str) -> bool:
     return os.path.lexists(sibling(path, Kind.TXN_INDEX))
 
 
-def differing(path: str, contents: Mapping[Kind, bytes], kinds: Iterable[Kind] = INDEX_KINDS) -> dict[Kind, bytes]:
+def differing(path: str, contents: Mapping[Kind, bytes]) -> dict[Kind, bytes]:
     """Those of ``contents`` (the index files of the log ``path`` as they should be) that differ from the files.
 
     Zeros after the entries, as a running or killed broker leaves them, make no difference.
     """
-    return {kind: contents[kind] for kind in kinds if kind in contents and not _holds(path, kind, contents[kind])}
+    return {kind: content for kind, content in contents.items() if not _holds(path, kind, content)}
 
 
 def _holds(path: str, kind: Kind, content: bytes) -> bool:

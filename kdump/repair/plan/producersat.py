@@ -31,7 +31,7 @@ _NOWHERE: Final = -1
 
 
 class WatchedProducers(ProducerStates):
-    """Producer states that note a marker without the begin of its transaction.
+    """Producer states that note a marker without the beginning of its transaction.
 
     Where the first batch of a producer has a sequence other than 0, the transaction may have begun before.
     """
@@ -71,14 +71,9 @@ class ProducersAt:
         return ProducersAt(self.states.copy(), self.is_known)
 
 
-def producers_at(path: str, opened: Callable[[str], Source] = open_source) -> ProducersAt:
-    """The producers at the base offset of the segment ``path``.
-
-    Args:
-        path: a .log; the files around it are read.
-        opened: opens a log.
-    """
-    return ProducersFromFiles(opened).at(path)
+def producers_at(path: str) -> ProducersAt:
+    """The producers at the base offset of the segment ``path``, a .log; the files around it are read."""
+    return ProducersFromFiles().at(path)
 
 
 class ProducersFromFiles:

@@ -69,8 +69,8 @@ class CodecQuestion:
 
     name = "codec"
 
-    def __init__(self, *, sample_bytes: int = SAMPLE_BYTES, seed: int = SEED) -> None:
-        self._sample = Sample(sample_bytes, seed)
+    def __init__(self) -> None:
+        self._sample = Sample(SAMPLE_BYTES, SEED)
         self._now = 0
         self._fixed = 0
         self._plain = 0

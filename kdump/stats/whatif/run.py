@@ -23,7 +23,7 @@ from kdump.log.fingerprint import FileFingerprint
 from kdump.log.gaps import Gap
 from kdump.log.named import STDIN
 from kdump.log.names import Kind, is_uri, sibling
-from kdump.log.opening import read_whole
+from kdump.log.opening import open_source, read_whole
 from kdump.log.partition import segments_after
 from kdump.log.resync import ResyncWalk
 from kdump.log.siblings import last_time_entry
@@ -218,7 +218,7 @@ class WhatIfRun:
     def _newest_timestamp(self, log: LogFile) -> int:
         """The largest timestamp of the batch headers of a log (ms); -1 without one."""
         newest = NO_TIMESTAMP
-        with self._logs.open(log.given) as source:
+        with open_source(log.given) as source:
             for item in ResyncWalk(source).items():
                 if not isinstance(item, Gap):
                     newest = max(newest, int(read_rows(item, is_after_gap=False)["max_timestamp"].max()))

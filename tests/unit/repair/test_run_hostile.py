@@ -17,7 +17,6 @@ import pytest
 from kdump.codes import Codes, KdumpError
 from kdump.inputs import resolve
 from kdump.repair import begun, refusals
-from kdump.repair import run as engine
 from kdump.repair.apply import disk, journal
 from kdump.repair.apply.folders import Folders
 from kdump.repair.apply.journal import HOME, unfinished
@@ -46,7 +45,7 @@ def begin(partition: Path, mode: RepairMode = RepairMode.LIKE_BROKER, backup: st
     """The manifest of a repair that was begun, and of which no step was taken."""
     options = RepairOptions(mode, in_place=True, decides_transactions=True, backup=backup)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "finish", interrupt)
+        patch.setattr(journal, "finish", interrupt)
         with pytest.raises(KeyboardInterrupt), Repair(options, on_error=pytest.fail) as job:
             list(job.of(resolve(str(partition))))
     (manifest,) = manifests(partition)

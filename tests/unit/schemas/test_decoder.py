@@ -128,10 +128,10 @@ def test_message_indexes() -> None:
     assert decode(prefix(1) + b"\4\0\0" + b"\x08\7")["data"] == {"n": 7}
     assert decode(b"\x08\7", [header(guid_of(found) + b"\4\0\0")])["data"] == {"n": 7}
     for index, reason in [
-        (b"", "it ends in its message index"),
+        (b"", "its message index cannot be read: a variable-length integer is cut short"),
         (b"\1", "its message index has -1 numbers"),
         (b"\xff\xff\xff\xff\x0f", "its message index has -2147483648 numbers"),
-        (b"\xff" * 11, "its message index is no number"),
+        (b"\xff" * 11, "its message index cannot be read: a variable-length integer is longer than 5 bytes"),
         (b"\2\4", r"the schema has no message \[2\]"),
         (b"\2\1", r"the schema has no message \[-1\]"),
     ]:

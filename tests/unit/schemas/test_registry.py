@@ -195,7 +195,7 @@ def test_what_a_start_after_compaction_brings_back() -> None:
         (
             "00000000000000000047.log",
             "once the cleaner has removed tombstones, and the registry starts again, res-value version 1 comes back "
-            "(id 8, softly deleted), by the record at offset 88",
+            "(id 8, soft-deleted), by the record at offset 88",
         )
     ]
     last = [line["state"] for line in answers("registry-confluent.jsonl") if "state" in line][-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,12 @@ from typing import Any
 import pytest
 
 import kdump
+from kdump.inputs import inputs_of, paths_with_tier
+from kdump.log.tiers import Tier
+from kdump.serve.run import ServeOptions, Service
 from tests.harness.archives import unpack_cases
 from tests.harness.kafkaclient import KafkaClient, ReadRecord, consume
+from tests.harness.tiers import LOGS, ZSTD
 
 PARTITIONS = [
     "k08-v0-0", "k010-v1-0", "k010-v1-compact-0", "k11-compact-txn-0", "k28-v2-zstd-0", "k39-delrec-0", "k39-txn-0",
@@ -155,3 +160,15 @@ def test_leader_epochs(client: KafkaClient) -> None:
     assert end("k43-txn", 3) == (-1, -1)
     # Without a checkpoint the log counts as one of any epoch.
     assert end("dmg-flip-crc", 5)[0] == 5
+
+
+def test_offsets_of_a_tiered_partition() -> None:
+    """As the real broker of the set answered, once it had looked at remote storage."""
+    inputs = inputs_of(paths_with_tier([str(LOGS)], Tier(str(ZSTD))), lambda error: None)
+    service = Service(inputs, ServeOptions(), lambda error: None, lambda line: None)
+    threading.Thread(target=service.run, daemon=True).start()
+    with KafkaClient(service.address) as client:
+        for name, wanted in (("mixed-0", (677, 1318, 1770, 1771)), ("txn-0", (0, 411, 410, 411))):
+            found = tuple(offset(client, name, timestamp)["offset"] for timestamp in (-2, -4, -5, -6))
+            assert found == wanted
+    service.close()

@@ -227,6 +227,7 @@ class Pipeline:
         """What of SOURCE cannot be listed, all partitions, how many have no news, and the plans of the others."""
         errors: list[KdumpError] = []
         for path in self._given:
+            # What was known of its directories is forgotten.
             files.strip_credentials(path)
         listed = list_partitions(self._paths, Wanted(), errors.append)
         logs = {name: log for name, log in listed.items() if log.bases}
@@ -242,13 +243,10 @@ class Pipeline:
         tasks = [items[start : start + _PLANS_A_TASK] for start in range(0, len(items), _PLANS_A_TASK)]
         function = partial(plan_partition, only_committed=self._options.isolation == ISOLATIONS[1])
         plans: list[LandingPlan] = list(
-            on_spark(self._spark, tasks, Work(function, PLANS.pack, PLANS.unpack, self._place()))
+            on_spark(self._spark, tasks, Work(function, PLANS.pack, PLANS.unpack, Workplace.of(self._paths)))
         )
         gone = [gone_partition(name, known[name]) for name in sorted(known.keys() - logs) if not known[name].is_gone]
         return list(map(str, errors)), logs, len(logs) - len(news), [*plans, *gone]
-
-    def _place(self) -> Workplace:
-        return Workplace.of(self._paths)
 
     def _batch(self, accounts: Sequence[_Account], logs: Mapping[str, PartitionLog], unchanged: int) -> dict[str, Any]:
         """Land one batch; gives its row of ``runs``. _SourceChangedError: nothing of it counts."""
@@ -356,7 +354,7 @@ class Pipeline:
         return [LandTask(number, check=task) for number, task in enumerate([own, *partitions])]
 
     def _work(self, landing: Landing, tasks: Sequence[LandTask]) -> Iterator[Landed | Checked]:
-        work = Work(landing, LANDED.pack, LANDED.unpack, self._place())
+        work = Work(landing, LANDED.pack, LANDED.unpack, Workplace.of(self._paths))
         return on_spark(self._spark, [[task] for task in tasks], work)
 
     def _write_run(self, row: Mapping[str, Any], token: str) -> None:
