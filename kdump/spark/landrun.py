@@ -92,10 +92,14 @@ class _RunState:
     partitions: dict[str, Known] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: bytes) -> _RunState:
-        value = json.loads(data)
-        known = {directory: Known(**each) for directory, each in value.pop("partitions").items()}
-        return cls(**value, partitions=known)
+    def of(cls, data: bytes, path: str) -> _RunState:
+        """Raises KdumpError UNREADABLE; ``path``: of the file, for the message."""
+        try:
+            value = json.loads(data)
+            known = {directory: Known(**each) for directory, each in value.pop("partitions").items()}
+            return cls(**value, partitions=known)
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+            raise KdumpError(Codes.UNREADABLE, "is no checkpoint of a pipeline", path=path) from None
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self), separators=(",", ":")).encode()
@@ -198,18 +202,21 @@ class Pipeline:
 
     def _begun(self) -> _RunState:
         """The checkpoint, after what another run left unfinished was finished or removed."""
-        data = self._lake.read(_STATE)
-        state = _RunState(secrets.token_hex(8), 0, self._options.lasting) if data is None else _RunState.of(data)
+        state = self._read(_STATE) or _RunState(secrets.token_hex(8), 0, self._options.lasting)
         if state.options != self._options.lasting:
             raise ValueError(f"{self._lake.shown} was begun with other options: {json.dumps(state.options)}")
         self._state = state
-        staged = self._lake.read(_STAGED)
+        staged = self._read(_STAGED)
         if staged is not None:
             # It may even be complete, with files that are still to be removed.
-            self._finish(_RunState.of(staged))
+            self._finish(staged)
         elif self._lake.read(OPEN_BATCH) is not None:
             self._discard()
         return self._state
+
+    def _read(self, name: str) -> _RunState | None:
+        data = self._lake.read(name)
+        return None if data is None else _RunState.of(data, f"{self._lake.shown}/{name}")
 
     def _discard(self) -> None:
         """Remove all files of the batch that was begun last. Tasks that still run write nothing any more."""

@@ -90,8 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             try:
                 done = run(spark, sources, target, options=options)
                 status = done.status
-                for line in _report(done):
-                    print(line, flush=True)
+                _print_report(done)
                 for text in done.errors:
                     print(f"kdump: {text}", file=sys.stderr)
             except KdumpError as error:
@@ -165,6 +164,15 @@ def _time(text: str) -> int:
     if match is None or not int(match[1]):
         raise argparse.ArgumentTypeError(f"a time like 30s, 5m or 1h was expected, not '{text}'")
     return int(match[1]) * _SECONDS[match[2]]
+
+
+def _print_report(done: PipelineRun) -> None:
+    try:
+        for line in _report(done):
+            print(line, flush=True)
+    except BrokenPipeError:
+        # The reader has left, and the rows have landed. Nothing more goes into the pipe when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _report(done: PipelineRun) -> Iterator[str]:

@@ -509,6 +509,17 @@ def test_options_that_must_stay(land: Land, logs: Path) -> None:
     assert land(fail_on="error", batch_bytes=5).status == 0
 
 
+def test_a_damaged_checkpoint(land: Land, logs: Path, lake: Path) -> None:
+    append(logs / "t-0", 0, batches(0, 2))
+    land()
+    checkpoint = lake / "_checkpoint" / "state.json"
+    for text in ("junk", "[]", "{}", '{"partitions": 1}'):
+        checkpoint.write_text(text)
+        with pytest.raises(KdumpError, match="is no checkpoint of a pipeline") as told:
+            land()
+        assert told.value.path == str(checkpoint)
+
+
 def test_the_command(spark: SparkSession, logs: Path, lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     append(logs / "t-0", 0, batches(0, 10))
     assert main([str(logs), str(lake), "--partition-by", "none"]) == 0
