@@ -65,7 +65,7 @@ def recovery_text(recovery: Recovery) -> str:
         return f"fails, {recovery.failure.message}"
     if recovery.outcome is RecoveryOutcome.TRUNCATED:
         end = f"the log ends at {recovery.end:,} before offset {recovery.next_offset}"
-        return f"{recovery.bytes_cut:,} bytes are cut, {end}"
+        return f"{recovery.bytes_cut:,} {'byte is' if recovery.bytes_cut == 1 else 'bytes are'} cut, {end}"
     return "nothing is cut"
 
 

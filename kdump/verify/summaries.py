@@ -16,7 +16,9 @@ from kdump.verify.report import counts_text, finding_line, recovery_text
 from kdump.verify.summary import SegmentSummary
 
 _BESIDE_NAMES: Final = 40
-"""Columns of the table beside the names."""
+"""Columns of a terminal that the table takes beside the names."""
+_BESIDE_COUNTS: Final = 25
+"""The same without what a recovery does."""
 
 
 class TerminalSummary:
@@ -64,20 +66,25 @@ class TerminalSummary:
         from rich.table import Table
         from rich.text import Text
 
+        names = self._names()
+        longest = max(map(len, names))
+        # The line of each segment says it, too.
+        says_recovery = longest + _BESIDE_NAMES <= self._width
         grid = Table(pad_edge=False)
         # A name is never cut: its digits tell the segment.
-        grid.add_column("segment", no_wrap=True, overflow="ignore", min_width=max(map(len, self._names())))
+        grid.add_column("segment", no_wrap=True, overflow="ignore", min_width=longest)
         for name in ("errors", "warnings"):
             grid.add_column(name, justify="right", no_wrap=True)
-        grid.add_column("if recovered", overflow="fold")
-        for segment, name in zip(self._wrong, self._names(), strict=True):
+        if says_recovery:
+            grid.add_column("if recovered", overflow="fold")
+        for segment, name in zip(self._wrong, names, strict=True):
             errors, warnings = segment.counts[Severity.ERROR], segment.counts[Severity.WARNING]
-            recovered = "" if segment.recovery is None else recovery_text(segment.recovery)
-            cells = (name, str(errors or ""), str(warnings or ""), recovered)
+            cells = [name, str(errors or ""), str(warnings or "")]
+            if says_recovery:
+                cells.append("" if segment.recovery is None else recovery_text(segment.recovery))
             grid.add_row(*map(Text, cells), style="bold red" if errors else "yellow")
         text = io.StringIO()
-        # A narrow terminal breaks the line, which is better than a name without its end.
-        width = max(self._width, max(map(len, self._names())) + _BESIDE_NAMES)
+        width = max(self._width, longest + _BESIDE_COUNTS)
         Console(file=text, width=width, force_terminal=self._color, no_color=not self._color).print(grid)
         return text.getvalue()
 
