@@ -81,6 +81,7 @@ class OlderPrinter(TextPrinter):
         self._lines = lines
         self._continuity = continuity
         self._shows_entries = lines.batches_beside_records or not with_records
+        self._after_crc = lines.message.rpartition("{crc}")[2].replace("}}", "}")
         self._record_template = lines.record.partition("{headerKeys}")
         self._of_batch: tuple[object, dict[str, Any]] = (None, {})
         self._wrapper_of_base: tuple[Message | None, int] = (None, 0)
