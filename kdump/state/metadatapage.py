@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kdump.releases import NEWEST
+from kdump.kafka.image.metadataversion import level_name
 from kdump.state.metadatarows import Row, StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
 from kdump.stats.rowtable import table_parts
@@ -92,7 +92,9 @@ def _head(state: MetadataState) -> Iterable[str]:
     yield f"from {source}: {state.copy.log.directory}"
     level = image.metadata_version
     if level is not None:
-        yield f"metadata.version {level} ({NEWEST.levels[level]}), kraft.version {quorum.kraft_version}"
+        name = level_name(level)
+        named = "" if name is None else f" ({name})"
+        yield f"metadata.version {level}{named}, kraft.version {quorum.kraft_version}"
     if quorum.voters:
         yield f"voters {', '.join(str(voter['voterId']) for voter in quorum.voters)}"
     if image.next_producer_id >= 0:

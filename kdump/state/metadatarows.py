@@ -9,10 +9,9 @@ from typing import Any, Final
 from kdump.inputs import fits
 from kdump.kafka.image.cluster import SECURITY_PROTOCOLS, Registration
 from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage, QuotaEntity, Resource
-from kdump.kafka.image.metadataversion import FEATURE
+from kdump.kafka.image.metadataversion import FEATURE, level_name
 from kdump.kafka.image.partitions import LOST, MIGRATING, RECOVERY_STATES, UNASSIGNED, PartitionRegistration
 from kdump.kafka.image.topics import TopicImage
-from kdump.releases import NEWEST
 from kdump.state.secrets import redacted
 
 _RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
@@ -75,7 +74,7 @@ def image_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
     if selected.is_all:
         if image.metadata_version is not None:
             level = image.metadata_version
-            yield {"type": "feature", "name": FEATURE, "level": level, "version": NEWEST.levels[level]}
+            yield {"type": "feature", "name": FEATURE, "level": level, "version": level_name(level)}
         for name in sorted(image.features):
             yield {"type": "feature", "name": name, "level": image.features[name], "version": None}
     for broker in sorted(image.cluster.brokers):
