@@ -75,7 +75,7 @@ def _decoder(schemas: str | None, found: Input) -> RecordDecoder | None:
 def _place(found: Input, offset: int, console: Console) -> tuple[Input, int]:
     """The log and the position of an offset. Raises KdumpError."""
     from kdump.explain import WorldExplanation
-    from kdump.explain.offsets import place_of
+    from kdump.explain.locate import place_of
 
     def fail(error: KdumpError) -> None:
         raise error

@@ -49,7 +49,7 @@ def state(run: Run[StateArguments]) -> None:
     run.find_inputs(with_patterns=True)
     tell_brokers(given.paths, run.console)
     if (world := next((found.world for found in given.inputs if found.world is not None), None)) is not None:
-        from kdump.cli.otherworld import show_world
+        from kdump.cli.worldpaths import show_world
 
         show_world(run, world)
     elif given.history is not None and given.history.kind == "group":
@@ -109,7 +109,7 @@ class _StateRun:
 
     def changes(self) -> None:
         """What changed in the metadata of each cluster among the paths."""
-        from kdump.state.changepage import change_line
+        from kdump.state.metadatapage import change_line
 
         given, console = self._given, self._console
         if given.history is not None and given.history.kind == "subject":

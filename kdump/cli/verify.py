@@ -19,8 +19,7 @@ from kdump.verify.partition import Item, PartitionCheck
 from kdump.verify.report import JUnitReport, finding_json, github_error, github_line
 from kdump.verify.run import Judge, Verification
 from kdump.verify.segment import CheckOptions
-from kdump.verify.summaries import TerminalSummary
-from kdump.verify.textlines import TextLines
+from kdump.verify.textlines import TerminalSummary, TextLines
 
 if TYPE_CHECKING:
     from kdump.verify.sarif import SarifReport

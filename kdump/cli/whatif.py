@@ -108,7 +108,7 @@ class _Questions:
         )
 
     def _show(self, answer: Answer) -> None:
-        from kdump.stats.whatif.report import answer_json, answer_text
+        from kdump.stats.whatif.answer import answer_json, answer_text
 
         console = self._console
         self._write(

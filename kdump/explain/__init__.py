@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kdump.explain.entries import KINDS, entry_lines
+from kdump.explain.layout import colored, plain
 from kdump.explain.lines import Labelled, Labeller, Line, Statement, Tone
 from kdump.explain.locate import seekable
 from kdump.explain.log import log_lines
-from kdump.explain.render import colored, plain
 from kdump.explain.values import count, escaped
 from kdump.log.names import parse_file_name
 from kdump.log.source import Source

@@ -18,8 +18,7 @@ from kdump.stats.grouping import MOST_CONTENTS, OF_BATCHES, OTHER_NUMBERS, Assig
 from kdump.stats.keys import KeySketches
 from kdump.stats.numbers import GroupNumbers
 from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
-from kdump.stats.order import LogEnds, Runs, missing_offsets, steps_back
-from kdump.stats.places import LogPlace
+from kdump.stats.order import LogEnds, LogPlace, Runs, missing_offsets, steps_back
 from kdump.stats.producers import Producers
 from kdump.stats.sizes import Sizes
 from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts

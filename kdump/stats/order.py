@@ -18,8 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.stats.grouping import Assigned
-from kdump.stats.places import LogPlace
 from kdump.verify.table import UNKNOWN_OFFSET
+
+
+class LogPlace(NamedTuple):
+    """The place of a log in its partition.
+
+    ``directory``: of the partition; a stream is a directory of its own. ``base_offset``: of the segment's name, -1
+    without one. ``file``: its path.
+    """
+
+    directory: str
+    base_offset: int
+    file: str
 
 
 class Between(NamedTuple):

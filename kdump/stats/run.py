@@ -27,7 +27,7 @@ from kdump.stats.fold import LogPart, PartFold, StatsFold
 from kdump.stats.groupfigures import Damage, FiguresReport, report
 from kdump.stats.grouping import By, Key
 from kdump.stats.offsettimes import CurveStep
-from kdump.stats.places import LogPlace
+from kdump.stats.order import LogPlace
 from kdump.stats.reading import StatsReading, segment_reading
 from kdump.tasks.logs import LogFile
 from kdump.verify.gaps import NextSegment

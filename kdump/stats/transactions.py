@@ -23,7 +23,7 @@ from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.format.control import ABORT, COMMIT
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN, OUTCOMES
 from kdump.stats.grouping import Assigned
-from kdump.stats.places import LogPlace
+from kdump.stats.order import LogPlace
 from kdump.stats.tally import most_pending
 
 _OUTCOME_OF: Final = {COMMIT: COMMITTED, ABORT: ABORTED}

@@ -18,8 +18,7 @@ from kdump.log.resync import CheckedChunk
 from kdump.verify.contents import check_batch
 from kdump.verify.headers import check_header, suspect_headers
 from kdump.verify.legacycontents import LegacyContents, check_entry
-from kdump.verify.markers import check_marker
-from kdump.verify.table import BatchRow, control_batches, entry_of, row_at
+from kdump.verify.table import BatchRow, check_marker, control_batches, entry_of, row_at
 from kdump.wire.compression import DEFAULT_LIMIT
 
 Suspects: TypeAlias = Callable[[CheckedChunk, NDArray[np.void]], Iterator[int]]

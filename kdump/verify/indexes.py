@@ -9,8 +9,8 @@ by the time of the append (seen with 0.11.0.3 and 2.4.1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,13 @@ from kdump.codes import Codes, DamageError, Finding, Severity
 from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TXN_ENTRY_SIZE, parse_txn_index
 from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.names import Kind
-from kdump.verify.grouping import grouped
 from kdump.verify.indexcolumns import OFFSET_ENTRY, TIME_ENTRY, IndexBlock, IndexColumns, used_count
 from kdump.verify.indexedlog import Column, IndexedLog
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 
 _TXN_ENTRY: Final = np.dtype(
     {"names": ["producer", "offset"], "formats": [">i8"] * 2, "offsets": [2, 18], "itemsize": TXN_ENTRY_SIZE}
@@ -37,6 +41,32 @@ _FAR: Final = 16
 """An unconfirmed offset is believed up to this many offsets after a log, or this many times those in the log."""
 _USUAL_RECORD: Final = 16
 """Bytes. Hardly any log has smaller records, even compressed."""
+
+
+MOST_FINDINGS: Final = 8
+"""Findings per code and file; the last one counts the entries that are left."""
+
+
+def grouped(
+    numbers: Sequence[int] | NDArray[np.intp], entry_size: int, code: Codes, describe: Callable[[int], str]
+) -> Iterator[Finding]:
+    """A finding per entry for the first few, the last of which counts the others.
+
+    Args:
+        numbers: of the entries, rising.
+        entry_size: bytes of an entry.
+        code: what is wrong.
+        describe: returns what is wrong with the entry of a number.
+    """
+    for place, number in enumerate(numbers):
+        left = len(numbers) - place - 1
+        message = f"entry {number}: {describe(int(number))}"
+        position = int(number) * entry_size
+        if place == MOST_FINDINGS - 1 and left:
+            extent = (int(numbers[-1]) + 1) * entry_size - position
+            yield Finding(code, f"{message}; and {left} more entries", position, extent)
+            return
+        yield Finding(code, message, position, entry_size)
 
 
 def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:

@@ -32,8 +32,8 @@ from kdump.repair.plan.producersat import (
 )
 from kdump.repair.plan.recovery import Recovered, recover_log
 from kdump.repair.salvage.pieces import JudgedBefore, RepairedLog, SalvageOptions
+from kdump.verify.batchtable import ValidData, tail_end, valid_data
 from kdump.verify.siblings import refused_text_files
-from kdump.verify.validdata import ValidData, tail_end, valid_data
 
 if TYPE_CHECKING:
     from kdump.repair.salvage.replica import Replica

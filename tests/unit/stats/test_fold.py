@@ -18,7 +18,7 @@ from kdump.stats import tally
 from kdump.stats.fold import LogPart, StatsFold
 from kdump.stats.groupfigures import Damage, report
 from kdump.stats.grouping import By
-from kdump.stats.places import LogPlace
+from kdump.stats.order import LogPlace
 from kdump.stats.reading import StatsReading, segment_reading
 from kdump.stats.report import stats_row
 from kdump.stats.run import StatsOptions, fold_log

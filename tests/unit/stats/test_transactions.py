@@ -17,10 +17,9 @@ from kdump.format.control import ABORT, COMMIT
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats import tally
 from kdump.stats.grouping import Groups
-from kdump.stats.places import LogPlace
+from kdump.stats.order import LogPlace
 from kdump.stats.transactions import GroupOutcomes, TransactionRuns
-from kdump.verify.markers import NO_MARKER
-from kdump.verify.table import row_dtype
+from kdump.verify.table import NO_MARKER, row_dtype
 
 UNREADABLE = -2
 """A control batch without a marker that can be read."""

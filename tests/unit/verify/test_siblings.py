@@ -19,9 +19,8 @@ from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
 from kdump.releases import KAFKA_4_3
 from kdump.verify import indexcolumns
-from kdump.verify.grouping import MOST_FINDINGS
 from kdump.verify.indexedlog import IndexedLog
-from kdump.verify.indexes import check_offset_index, check_time_index
+from kdump.verify.indexes import MOST_FINDINGS, check_offset_index, check_time_index
 from kdump.verify.siblings import (
     EpochRange,
     LogSummary,
