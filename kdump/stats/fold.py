@@ -15,13 +15,12 @@ from kdump.limits import GROUPS, most
 from kdump.reading.outcomes import OPEN, OUTCOMES
 from kdump.stats.batchcounts import count_batches, timestamp_types
 from kdump.stats.grouping import MOST_CONTENTS, OF_BATCHES, OTHER_NUMBERS, Assigned, By, GroupFiles, Groups, Key
-from kdump.stats.keys import KeySketches
-from kdump.stats.numbers import GroupNumbers
+from kdump.stats.keys import KEY_CLASSES, KeySketches
 from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
 from kdump.stats.order import LogEnds, LogPlace, Runs, missing_offsets, steps_back
 from kdump.stats.producers import Producers
 from kdump.stats.sizes import Sizes
-from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
+from kdump.stats.tally import LEAST, MOST, Columns, GroupNumbers, Tally, group_counts
 from kdump.stats.timeline import Timeline
 from kdump.stats.transactions import GroupOutcomes, OutcomeAfter, TransactionRun, TransactionRuns
 from kdump.verify.table import NO_PRODUCER, joined
@@ -233,7 +232,7 @@ class StatsFold:
 
 FOLD_CLASSES: Final = (
     By, Columns, GroupFiles, GroupNumbers, Groups, KeySketches, OffsetTimes, Producers, LogEnds, LogPlace, Runs,
-    Sizes, StatsFold, Tally, Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES,
+    Sizes, StatsFold, Tally, Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES, *KEY_CLASSES,
 )  # fmt: skip
 """The classes inside of a fold, for those who send one to another process."""
 

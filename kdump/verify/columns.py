@@ -1,32 +1,26 @@
 """Finds the v2 batches of a chunk whose records are right, by columns. It only accepts.
 
 The rules are those of :mod:`kdump.verify.contents`. That module reads the other batches one by one: those that break a
-rule, those that ``fast`` does not decode, and large ones. Of a large one slices of some thousand records are read by
-columns. A slice in which a rule may be broken is read record by record, unless that rule was broken before: a batch has
-one finding per code. So a batch whose every record is wrong costs little more than a valid one.
+rule, those that ``fast`` does not decode, and large ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.codes import Codes
 from kdump.fast.blocks import BatchBlock, BlockReader, EntryRange
 from kdump.fast.headers import native_column
 from kdump.fast.ragged import copy_ranges
-from kdump.fast.records import RecordColumns, SlicedRecords
+from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import record_timestamps
-from kdump.format.batch import CONTROL, HEADER_SIZE, header_dtype
-from kdump.format.record import most_headers, read_body
+from kdump.format.batch import CONTROL, HEADER_SIZE
+from kdump.format.legacy import NO_TIMESTAMP
 from kdump.log.resync import CheckedChunk
-from kdump.verify.contents import NO_TIMESTAMP, BatchRecords
-from kdump.wire.checksum import Buffer
 
 
 class RecordChecks:
@@ -121,34 +115,3 @@ def _are_utf8(arena: NDArray[np.uint8], records: RecordColumns) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def see_slices(records: BatchRecords, body: Buffer, limit: int) -> int:
-    """Give ``records`` the records of ``body`` up to the first slice that the columnar decoder does not accept.
-
-    Returns where the next record, ``records.number``, begins in ``body``.
-    """
-    header = records.header
-    headers = np.array([tuple(header)], header_dtype())
-    arena = np.frombuffer(body, np.uint8)
-    for start, columns in SlicedRecords(arena, 0, arena.size, header.record_count, most_headers(limit)):
-        if not columns.accepted[0]:
-            return start
-        rows = columns.batch.size
-        rules = RecordRules.of(headers, arena, columns, after=records.previous_delta)
-        if _suspects(rules) <= records.found.keys():
-            records.pass_over(rows, int(columns.offset_delta[-1]), int(rules.latest[0]))
-        else:
-            for record in islice(read_body(header, body, limit, records.number, start), rows):
-                records.see(record)
-    return arena.size
-
-
-def _suspects(rules: RecordRules) -> set[Codes]:
-    """The codes that ``verify.contents`` may find in the records of one batch."""
-    held = {
-        Codes.OFFSET_DELTA: rules.deltas_rise,
-        Codes.MAX_TIMESTAMP: rules.timestamps_are_set,
-        Codes.HEADER_ENCODING: rules.keys_are_utf8,
-    }
-    return {code for code, holds in held.items() if not holds[0]}

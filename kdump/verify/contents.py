@@ -7,15 +7,18 @@ Source: docs/spec/formats.md#31-record; docs/spec/recovery.md#4-what-recovery-do
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from kdump.codes import Codes, DamageError, Finding
 from kdump.format import control
-from kdump.format.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, parse_header, wrap_int64
-from kdump.format.record import Record, batch_body, is_large, read_body
+from kdump.format.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, header_dtype, parse_header, wrap_int64
+from kdump.format.legacy import NO_TIMESTAMP
+from kdump.format.record import Record, batch_body, is_large, most_headers, read_body
 from kdump.wire.checksum import Buffer
 
-NO_TIMESTAMP: Final = -1
+if TYPE_CHECKING:
+    from kdump.verify.columns import RecordRules
 
 
 class BatchRecords:
@@ -132,8 +135,45 @@ def _see_all(records: BatchRecords, body: Buffer, limit: int) -> None:
     header = records.header
     position = 0
     if is_large(header.record_count, len(body)) and not records.is_kraft:
-        from kdump.verify.columns import see_slices
-
-        position = see_slices(records, body, limit)
+        position = _see_slices(records, body, limit)
     for record in read_body(header, body, limit, records.number, position):
         records.see(record)
+
+
+def _see_slices(records: BatchRecords, body: Buffer, limit: int) -> int:
+    """Give ``records`` the records of ``body`` up to the first slice that the columnar decoder does not accept.
+
+    A slice in which a rule may be broken is read record by record, unless that rule was broken before: a batch has one
+    finding per code. So a batch whose every record is wrong costs little more than a valid one.
+
+    Returns where the next record, ``records.number``, begins in ``body``.
+    """
+    import numpy as np
+
+    from kdump.fast.records import SlicedRecords
+    from kdump.verify.columns import RecordRules
+
+    header = records.header
+    headers = np.array([tuple(header)], header_dtype())
+    arena = np.frombuffer(body, np.uint8)
+    for start, columns in SlicedRecords(arena, 0, arena.size, header.record_count, most_headers(limit)):
+        if not columns.accepted[0]:
+            return start
+        rows = columns.batch.size
+        rules = RecordRules.of(headers, arena, columns, after=records.previous_delta)
+        if _suspects(rules) <= records.found.keys():
+            records.pass_over(rows, int(columns.offset_delta[-1]), int(rules.latest[0]))
+        else:
+            for record in islice(read_body(header, body, limit, records.number, start), rows):
+                records.see(record)
+    return arena.size
+
+
+def _suspects(rules: RecordRules) -> set[Codes]:
+    """The codes that ``verify.contents`` may find in the records of one batch."""
+    held = {
+        Codes.OFFSET_DELTA: rules.deltas_rise,
+        Codes.MAX_TIMESTAMP: rules.timestamps_are_set,
+        Codes.HEADER_ENCODING: rules.keys_are_utf8,
+    }
+    return {code for code, holds in held.items() if not holds[0]}

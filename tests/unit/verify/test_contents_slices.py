@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, Finding
-from kdump.verify import columns
+from kdump.verify import contents
 from kdump.verify.contents import check_batch
 from kdump.wire.compression import DEFAULT_LIMIT
 from tests.harness.batches import (
@@ -155,13 +155,13 @@ def test_a_rule_that_was_broken_is_not_asked_again(monkeypatch: pytest.MonkeyPat
     expected = findings(batch)
     sliced(monkeypatch, 100)
     read = []
-    one_by_one = columns.read_body
+    one_by_one = contents.read_body
 
     def counted(*arguments: object) -> object:
         read.append(arguments)
         return one_by_one(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(columns, "read_body", counted)
+    monkeypatch.setattr(contents, "read_body", counted)
     assert findings(batch) == expected
     assert [one.code for one in expected] == [Codes.OFFSET_DELTA]
     assert len(read) == 1
