@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kdump.codes import Codes, KdumpError
-from kdump.log.memory import MemorySource
-from kdump.log.source import Source
+from kdump.log.source import MemorySource, Source
 from kdump.log.walk import Stop, Walk
 
 _BLOCK = 1 << 20

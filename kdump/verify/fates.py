@@ -15,7 +15,7 @@ from kdump.kafka.image.replay import StatePoint, replay
 from kdump.kafka.startup.errors import StartFailureError
 from kdump.kafka.startup.fate import BrokerFolder, Fate, FolderFate, Placement, folder_fates
 from kdump.kafka.startup.logdirectory import STRAY, parse_folder, sort_folders
-from kdump.kafka.startup.topicid import read_topic_id
+from kdump.kafka.startup.textfiles import read_topic_id
 from kdump.log import files
 from kdump.log.opening import read_whole
 
