@@ -6,9 +6,10 @@ reused; messages may change, codes may not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, TypeAlias
 
 
 class Severity(Enum):
@@ -1401,6 +1402,10 @@ class KdumpError(Exception):
         where = "" if self.path is None else f"{self.path}: "
         at = "" if self.position is None else f"at {self.position}: "
         return f"{where}{at}{self.message}"
+
+
+OnError: TypeAlias = Callable[[KdumpError], None]
+"""Takes the error of one file, partition or directory. The work goes on with the others."""
 
 
 def _error(kind: type[KdumpError], code: Codes, message: str, path: str | None, position: int | None) -> KdumpError:

@@ -23,7 +23,7 @@ from kdump.cli.options.shared import (
     TierArguments,
     TopicArguments,
 )
-from kdump.codes import KdumpError
+from kdump.codes import OnError
 from kdump.inputs import Input, PartitionChoice, inputs_of
 from kdump.log import tiers
 from kdump.log.metering import metered
@@ -73,7 +73,7 @@ class Run(Generic[A]):
 
     def find_inputs(
         self,
-        on_error: Callable[[KdumpError], None] | None = None,
+        on_error: OnError | None = None,
         *,
         with_patterns: bool = False,
         apart: bool = False,

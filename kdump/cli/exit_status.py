@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kdump.codes import KdumpError
+    from kdump.codes import KdumpError, OnError
 
 CLEAN: Final = 0
 DAMAGE: Final = 1
@@ -22,7 +21,7 @@ class RunStatus:
         show: takes an error, for standard error.
     """
 
-    def __init__(self, show: Callable[[KdumpError], None]) -> None:
+    def __init__(self, show: OnError) -> None:
         self.damaged = False
         self.unreadable = False
         self._show = show

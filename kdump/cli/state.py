@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +13,7 @@ from kdump.cli.options.state import QUESTIONS, StateArguments
 from kdump.cli.params import NOW
 from kdump.cli.staterows import show_rows
 from kdump.cli.view_options import check_decoder
-from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.codes import Codes, Finding, KdumpError, OnError, Severity
 from kdump.inputs import fits
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
@@ -243,7 +243,7 @@ class _StateRun:
         if error.code is Codes.MISSING:
             self.status.fail(error)
 
-    def _logs(self, on_error: Callable[[KdumpError], None]) -> PartitionEntries:
+    def _logs(self, on_error: OnError) -> PartitionEntries:
         from kdump.verify.partitionentries import PartitionEntries
 
         def skip(path: str, finding: Finding) -> None:

@@ -28,7 +28,7 @@ from kdump.kafka.startup.loading import LoadSettings
 from kdump.kafka.startup.names import INDEX, file_name
 from kdump.kafka.startup.segment import StartSegment
 from kdump.kafka.startup.start import start
-from kdump.kafka.startup.topicid import check_topic_id
+from kdump.kafka.startup.textfiles import check_topic_id
 from kdump.log import files
 from kdump.log.names import CLEANER_STATES, Kind, base_of, is_uri, parse_file_name
 from kdump.log.opening import open_source

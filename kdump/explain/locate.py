@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.batch import CODEC_MASK, HEADER_SIZE, MAGIC_OFFSET, is_read_as_batch, parse_header
-from kdump.log.memory import MemorySource
 from kdump.log.names import base_of
 from kdump.log.opening import open_source
-from kdump.log.source import Source
+from kdump.log.source import MemorySource, Source
 from kdump.log.walk import Stop, Walk
 
 _BLOCK = 1 << 20

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.log.files import listing
 from kdump.log.named import errors_at
 from kdump.log.partition import is_log_directory
@@ -64,7 +64,7 @@ class Finished:
 
 
 def finish_repairs(
-    path: str, *, on_error: Callable[[KdumpError], None], force: bool = False, backup: str | None = None
+    path: str, *, on_error: OnError, force: bool = False, backup: str | None = None
 ) -> Iterator[Finished]:
     """Finish the repairs, and the undoing of repairs, that were begun below ``path``; what others left there goes.
 

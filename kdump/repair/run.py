@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.inputs import (
     Input,
     LogSegment,
@@ -172,7 +172,7 @@ class Repair(TakesLocks):
         self,
         options: RepairOptions,
         *,
-        on_error: Callable[[KdumpError], None],
+        on_error: OnError,
         opened: Callable[[str], Source] = open_source,
     ) -> None:
         self._options = options

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from kdump.codes import Codes, Finding, KdumpError
+from kdump.codes import Codes, Finding, KdumpError, OnError
 from kdump.fast.recordtable import RecordTable
 from kdump.inputs import Input, inputs_of
 from kdump.log import files
@@ -33,9 +33,7 @@ def schema_partitions(logs: PartitionEntries) -> list[Partition]:
     return sorted(found, key=lambda one: one.logs[0].context.topic != SCHEMAS_TOPIC)
 
 
-def schema_records(
-    logs: PartitionEntries, partition: Partition, on_error: Callable[[KdumpError], None]
-) -> Iterator[SchemaRecord]:
+def schema_records(logs: PartitionEntries, partition: Partition, on_error: OnError) -> Iterator[SchemaRecord]:
     """The records of a partition, in the order of its logs. The registries read those of open transactions, too."""
     for log in partition.logs:
         try:
@@ -171,5 +169,5 @@ def _fail(error: KdumpError) -> None:
     raise error
 
 
-def _entries(inputs: Sequence[Input], on_error: Callable[[KdumpError], None] = lambda error: None) -> PartitionEntries:
+def _entries(inputs: Sequence[Input], on_error: OnError = lambda error: None) -> PartitionEntries:
     return PartitionEntries(inputs, on_error=on_error)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from kdump.codes import KdumpError
+from kdump.codes import OnError
 from kdump.kafka.coordinators import DEFAULT_PARTITIONS
 from kdump.kafka.coordinatorstate import OFFSETS
 from kdump.kafka.image.names import TopicNames
@@ -34,7 +34,7 @@ def coordinator_rows(
     at: int | None,
     topics: KnownTopics,
     note: Callable[[str], None],
-    on_error: Callable[[KdumpError], None],
+    on_error: OnError,
 ) -> Iterator[tuple[str, Collection[Row]]]:
     """(type, rows) of groups and their committed offsets, of transactional ids, and of open transactions.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kdump.codes import KdumpError
+from kdump.codes import KdumpError, OnError
 from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG, CoordinatorState, Undecoded
 from kdump.kafka.transactionends import CoordinatedTransaction, EndingOf
 from kdump.payloads.topics import INTERNAL_TOPICS
@@ -35,7 +35,7 @@ class PartitionState:
 def coordinator_states(
     logs: PartitionEntries,
     at: int | None,
-    on_error: Callable[[KdumpError], None],
+    on_error: OnError,
     ending: Callable[[str], EndingOf] | None = None,
 ) -> Iterator[PartitionState]:
     """The state of each partition of a coordinator's topic at a time (ms since 1970); other topics are left out.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.format.checkpoint import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARK_CHECKPOINT,
@@ -212,7 +212,7 @@ class _StartTarget(NamedTuple):
 class _Nodes:
     """What stops whole nodes; what was found out of one log directory is known for the next ones."""
 
-    def __init__(self, fates: Fates, release: Release, on_error: Callable[[KdumpError], None]) -> None:
+    def __init__(self, fates: Fates, release: Release, on_error: OnError) -> None:
         self._fates = fates
         self._release = release
         self._on_error = on_error
@@ -260,7 +260,7 @@ def _died(task: Task, count: int, error: KdumpError) -> Iterator[KdumpError]:
 def start_all(
     inputs: Iterable[Input],
     options: StartOptions,
-    on_error: Callable[[KdumpError], None],
+    on_error: OnError,
     run: Runner = in_process,
     fates: Fates | None = None,
 ) -> Iterator[Item]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from kdump.codes import Codes, DamageError, Finding, KdumpError
+from kdump.codes import Codes, DamageError, Finding, KdumpError, OnError
 from kdump.log.context import FileContext
 from kdump.reading.printing import Emit
 from kdump.reading.selection import RowBudget
@@ -88,7 +88,7 @@ class PathDump:
         self._limit = limit
         self._titled: Table | None = None
 
-    def show(self, path: str, on_error: Callable[[KdumpError], None]) -> None:
+    def show(self, path: str, on_error: OnError) -> None:
         """See WorldPathDump."""
         try:
             found = data_sets([path], self._limit)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
-from kdump.kafka.startup.checkpointfile import checkpoint_words, quoted
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, NUMBER_FORMAT, StartFailureError
+from kdump.kafka.startup.textfiles import checkpoint_words, quoted
 from kdump.payloads.java import parse_int, parse_long
 
 _VERSION: Final = 0

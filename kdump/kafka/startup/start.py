@@ -7,21 +7,19 @@ LogManager.loadLog).
 from __future__ import annotations
 
 from kdump.codes import Codes, KdumpError
-from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.startup.byoffset import ByOffset
 from kdump.kafka.startup.clock import Clock
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.errors import KAFKA, StartFailureError
+from kdump.kafka.startup.loader import finish_swaps, load_segments, recover_log
 from kdump.kafka.startup.loading import Loading, LoadSettings
-from kdump.kafka.startup.names import INDEX_SUFFIXES, LOG, file_name, offset_of
+from kdump.kafka.startup.names import LOG, offset_of
 from kdump.kafka.startup.outcome import OpenTransaction, Served, Start, StartFailure, StartOutcome
 from kdump.kafka.startup.producers import ProducerManager
-from kdump.kafka.startup.recovery import recover_log
 from kdump.kafka.startup.segment import StartSegment
 from kdump.kafka.startup.splits import split_on_overflow
-from kdump.kafka.startup.swaps import finish_swaps
-from kdump.kafka.startup.topicid import check_topic_id
+from kdump.kafka.startup.textfiles import check_topic_id
 
 
 def start(directory: Directory, settings: LoadSettings) -> Start:
@@ -124,7 +122,7 @@ def _open(producers: ProducerManager) -> tuple[OpenTransaction, ...]:
 def _load(loading: Loading) -> Served:
     settings, producers = loading.settings, loading.producers
     finish_swaps(loading)
-    split_on_overflow(loading, _load_segments)
+    split_on_overflow(loading, load_segments)
     recovery_point, end = split_on_overflow(loading, recover_log)
     last = loading.last_segment
     last.index.grow()
@@ -164,30 +162,3 @@ def _batch_offset(loading: Loading, offset: int, end: int) -> int:
         if found is not None:
             return found.base_offset
     return end
-
-
-def _load_segments(loading: Loading) -> None:
-    """Open every .log by name, recover those whose index files are not right, and delete index files without a .log.
-
-    Source: docs/spec/startup.md#3-loading-the-segments (rules 7, 8 and 10; LogLoader.loadSegmentFiles).
-
-    Raises:
-        OffsetOverflowError: a segment would be split.
-        StartFailureError: a name without an offset; a segment that cannot be opened or recovered.
-    """
-    directory = loading.directory
-    loading.segments = ByOffset()
-    for name in directory.names():
-        if name not in directory:
-            continue
-        if name.endswith(INDEX_SUFFIXES):
-            if file_name(offset_of(name), LOG) not in directory:
-                directory.remove(name)
-        elif name.endswith(LOG):
-            segment = loading.open_segment(offset_of(name))
-            if segment.needs_recovery():
-                try:
-                    loading.recover_segment(segment)
-                except KafkaFailureError as error:
-                    raise StartFailureError.of(error) from None
-            loading.segments[segment.base_offset] = segment
