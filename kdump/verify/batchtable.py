@@ -13,7 +13,7 @@ from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC_OFFSET, parse_header
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
-from kdump.verify.indexedlog import IndexedLog
+from kdump.verify.indexedlog import IndexedLog, LogColumns
 from kdump.verify.segment import Rows
 from kdump.verify.siblings import EpochRange
 from kdump.verify.table import UNKNOWN_OFFSET, cleaned, first_offset, read_rows, row_at
@@ -67,9 +67,10 @@ class BatchTable:
         """The valid batches as the indexes see them; for the arguments see IndexedLog."""
         parts = [_sound(part) for part in self._parts]
         is_legacy = all((part["magic"] < 2).all() for part in parts)
-        return IndexedLog(
-            base_offset, size, _TableColumns(parts), sorted(gaps), is_legacy=is_legacy, next_base=next_base
-        )
+        names = ("position", "size", "base_offset", "last_offset", "max_timestamp")
+        position, sizes, *others = (_column(parts, name) for name in names)
+        columns = LogColumns(position, position + sizes, *others)
+        return IndexedLog(base_offset, size, columns, sorted(gaps), is_legacy=is_legacy, next_base=next_base)
 
     def was_cleaned(self, base_offset: int) -> bool:
         """Whether the log cleaner compacted the segment: some batch shows it, or a gap before the first batch."""
@@ -130,41 +131,9 @@ def read_table(source: Source) -> BatchTable:
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class _TableColumns:
-    """The columns of ``verify.indexedlog.IndexedBatches``. Whole rows are never joined: they would be there twice."""
-
-    parts: Sequence[Rows]
-
-    @property
-    def position(self) -> NDArray[np.int64]:
-        """See IndexedBatches."""
-        return self._column("position")
-
-    @property
-    def end(self) -> NDArray[np.int64]:
-        """See IndexedBatches."""
-        return self._column("position") + self._column("size")
-
-    @property
-    def base_offset(self) -> NDArray[np.int64]:
-        """See IndexedBatches."""
-        return self._column("base_offset")
-
-    @property
-    def last_offset(self) -> NDArray[np.int64]:
-        """See IndexedBatches."""
-        return self._column("last_offset")
-
-    @property
-    def max_timestamp(self) -> NDArray[np.int64]:
-        """See IndexedBatches."""
-        return self._column("max_timestamp")
-
-    def _column(self, name: str) -> NDArray[np.int64]:
-        if len(self.parts) == 1:
-            return self.parts[0][name]
-        return np.concatenate([np.empty(0, np.int64), *(part[name] for part in self.parts)])
+def _column(parts: Sequence[Rows], name: str) -> NDArray[np.int64]:
+    """A column of some tables. Whole rows are never joined: they would be there twice."""
+    return np.concatenate([np.empty(0, np.int64), *(part[name] for part in parts)])
 
 
 @dataclass(frozen=True, slots=True)

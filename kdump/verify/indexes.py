@@ -19,7 +19,7 @@ from kdump.codes import Codes, DamageError, Finding, Severity
 from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TXN_ENTRY_SIZE, parse_txn_index
 from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.names import Kind
-from kdump.verify.indexcolumns import OFFSET_ENTRY, TIME_ENTRY, IndexBlock, IndexColumns, used_count
+from kdump.verify.indexcolumns import OFFSET_ENTRY, TIME_ENTRY, IndexColumns, used_count
 from kdump.verify.indexedlog import Column, IndexedLog
 
 if TYPE_CHECKING:
@@ -76,8 +76,7 @@ def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:
     yield from _check_size(data, OFFSET_ENTRY_SIZE)
     entries = IndexColumns.of_file(Kind.INDEX, data, log.base_offset)
     is_indexed = np.zeros(log.position.size, np.bool_)
-    blocks = entries.blocks(before=(log.base_offset - 1, -1), after=log.size)
-    unordered, beyond, astray, later, wrong = _joined(_offset_masks(block, log, is_indexed) for block in blocks)
+    unordered, beyond, astray, later, wrong = _offset_masks(entries, log, is_indexed)
     yield from _findings(
         unordered,
         OFFSET_ENTRY_SIZE,
@@ -100,22 +99,25 @@ def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:
     yield from _sparse(is_indexed, log)
 
 
-def _offset_masks(block: IndexBlock, log: IndexedLog, is_indexed: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], ...]:
+def _offset_masks(
+    entries: IndexColumns, log: IndexedLog, is_indexed: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], ...]:
     """What there is to say of the entries of an .index; each of shape (entries,).
 
     They are out of order; they lead beyond the end of the log and name offsets there; they lead to no batch; they name
     the last offset of a later batch; they name an offset that is not of their batch. ``is_indexed``: the batches to
     which right entries lead are marked in it.
     """
-    offset, position = block.offset, block.other
-    unordered = (offset <= block.offset_before) | (position <= block.other_before)
+    offset, position = entries.offset, entries.other
+    offset_before, position_before = entries.before(log.base_offset - 1, -1)
+    unordered = (offset <= offset_before) | (position <= position_before)
     number, begins = log.batch_at(position)
     beyond = (position >= log.size) & (offset > log.end_offset)
     astray = ~begins & ~log.in_gap(position)
     if not log.position.size:
         return unordered, beyond, astray, begins, begins
     is_last = offset == log.last[number]
-    later = begins & (offset > log.last[number]) & _names_later_batch(block, log)
+    later = begins & (offset > log.last[number]) & _names_later_batch(entries, log)
     wrong = begins & ~is_last & ~later & ((offset != log.first[number]) & _is_no_first_offset(number, offset, log))
     wrong |= begins & (offset <= log.before[number])
     is_indexed[number[begins & ~wrong]] = True
@@ -133,12 +135,11 @@ def check_time_index(data: bytes, log: IndexedLog, *, is_closed: bool = False) -
     yield from _check_size(data, TIME_ENTRY_SIZE)
     entries = IndexColumns.of_file(Kind.TIME_INDEX, data, log.base_offset)
     largest = np.maximum.accumulate(log.max_timestamp)
-    blocks = entries.blocks(before=(log.base_offset, -1))
-    masks = _joined(_time_masks(block, log, largest) for block in blocks)
+    masks = _time_masks(entries, log, largest)
     if np.array(masks).any():
         yield from _time_findings(*masks, entries=entries, log=log, largest=largest)
     # 0 also without an entry: an entry of timestamp 0 for the first offset looks like the zeros after the entries.
-    if is_closed and log.position.size and (indexed := entries.largest_other()) < largest[-1]:
+    if is_closed and log.position.size and (indexed := int(entries.other.max(initial=0))) < largest[-1]:
         yield Finding(
             Codes.TIME_INDEX_SHORT,
             f"the last entry has timestamp {indexed}, the log {largest[-1]}",
@@ -185,14 +186,15 @@ def _time_findings(
         )
 
 
-def _time_masks(block: IndexBlock, log: IndexedLog, largest: Column) -> tuple[NDArray[np.bool_], ...]:
+def _time_masks(entries: IndexColumns, log: IndexedLog, largest: Column) -> tuple[NDArray[np.bool_], ...]:
     """What there is to say of the entries of a .timeindex; each of shape (entries,).
 
     They are out of order; they name offsets after the end of the log; they name offsets of no batch; they have the time
     of an append; they have a timestamp that is not of their batch. ``largest``: the largest timestamp up to each batch.
     """
-    offset, timestamp = block.offset, block.other
-    unordered = (timestamp <= block.other_before) | (offset < block.offset_before)
+    offset, timestamp = entries.offset, entries.other
+    offset_before, timestamp_before = entries.before(log.base_offset, -1)
+    unordered = (timestamp <= timestamp_before) | (offset < offset_before)
     number, held = log.batch_of(offset)
     beyond = offset > log.end_offset
     if not log.position.size:
@@ -238,26 +240,21 @@ def offset_index_end(entries: IndexColumns, log: IndexedLog) -> int | None:
     if not len(entries):
         return None
     has_batches = bool(log.position.size)
+    offset, position = entries.offset, entries.other
+    offset_before, position_before = entries.before((int(log.first[0]) if has_batches else log.base_offset) - 1, 0)
+    step, distance = offset - offset_before, position - position_before
+    is_right = (step > 0) & (distance > 0) & (distance <= LARGEST_ENTRY)
+    is_inside = np.zeros(offset.size, np.bool_)
     density = 1 / _USUAL_RECORD
-    order = np.argsort(log.position, kind="stable")
-    by_position = log.position[order]
     if has_batches:
         density = max((int(log.last[-1]) - int(log.first[0]) + 1) / int((log.end - log.position).sum()), density)
-
-    def is_right(block: IndexBlock) -> NDArray[np.bool_]:
-        offset, position = block.offset, block.other
-        step, distance = offset - block.offset_before, position - block.other_before
-        right = (step > 0) & (distance > 0) & (distance <= LARGEST_ENTRY)
-        is_inside = np.zeros(offset.size, np.bool_)
-        if has_batches:
-            place = np.searchsorted(by_position, position, side="right") - 1
-            number = order[np.maximum(place, 0)]
-            is_inside = (place >= 0) & (position < log.end[number])
-            right &= ~is_inside | ((position == log.position[number]) & (offset >= log.first[number]))
-        return right & (is_inside | (step <= _DENSER * density * distance))
-
-    before = (int(log.first[0]) if has_batches else log.base_offset) - 1, 0
-    return entries.entry(-1)[0] + 1 if entries.are_all(is_right, before=before) else None
+        order = np.argsort(log.position, kind="stable")
+        place = np.searchsorted(log.position[order], position, side="right") - 1
+        number = order[np.maximum(place, 0)]
+        is_inside = (place >= 0) & (position < log.end[number])
+        is_right &= ~is_inside | ((position == log.position[number]) & (offset >= log.first[number]))
+    is_right &= is_inside | (step <= _DENSER * density * distance)
+    return entries.entry(-1)[0] + 1 if is_right.all() else None
 
 
 def time_index_end(entries: IndexColumns, log: IndexedLog) -> int | None:
@@ -267,16 +264,14 @@ def time_index_end(entries: IndexColumns, log: IndexedLog) -> int | None:
     """
     if not len(entries):
         return None
-
-    def is_right(block: IndexBlock) -> NDArray[np.bool_]:
-        right = (block.other > block.other_before) & (block.offset >= block.offset_before)
-        number, held = log.batch_of(block.offset)
-        return right & ~(held & (log.max_timestamp[number] != block.other) if log.position.size else held)
-
     last_offset, _ = entries.entry(-1)
     if not is_near(last_offset, log.base_offset, log.end_offset + 1):
         return None
-    return last_offset + 1 if entries.are_all(is_right, before=(log.base_offset, -1)) else None
+    offset_before, timestamp_before = entries.before(log.base_offset, -1)
+    number, held = log.batch_of(entries.offset)
+    is_other = held & (log.max_timestamp[number] != entries.other) if log.position.size else held
+    is_right = (entries.other > timestamp_before) & (entries.offset >= offset_before) & ~is_other
+    return last_offset + 1 if is_right.all() else None
 
 
 def index_end(kind: Kind, data: bytes, log: IndexedLog) -> int | None:
@@ -322,12 +317,6 @@ def _txn_index_end(data: bytes, log: IndexedLog) -> int | None:
     return last_offset + 1 if entries else None
 
 
-def _joined(parts: Iterable[tuple[NDArray[np.bool_], ...]]) -> tuple[NDArray[np.bool_], ...]:
-    """The masks of all blocks."""
-    first, *others = parts
-    return tuple(np.concatenate(masks) for masks in zip(first, *others, strict=True)) if others else first
-
-
 def _believed(
     beyond: NDArray[np.bool_],
     entries: IndexColumns,
@@ -356,10 +345,11 @@ def _tail(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(np.logical_and.accumulate(mask[::-1])[::-1])
 
 
-def _names_later_batch(block: IndexBlock, log: IndexedLog) -> NDArray[np.bool_]:
+def _names_later_batch(entries: IndexColumns, log: IndexedLog) -> NDArray[np.bool_]:
     """Whether each offset is the last one of some batch before the position of the next entry."""
-    number, held = log.batch_of(block.offset)
-    return np.asarray(held & (log.last[number] == block.offset) & (log.position[number] < block.other_after))
+    number, held = log.batch_of(entries.offset)
+    is_before = log.position[number] < entries.other_after(log.size)
+    return np.asarray(held & (log.last[number] == entries.offset) & is_before)
 
 
 def _is_no_first_offset(number: Column, offset: Column, log: IndexedLog) -> NDArray[np.bool_]:
