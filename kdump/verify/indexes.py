@@ -10,7 +10,7 @@ by the time of the append (seen with 0.11.0.3 and 2.4.1).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from kdump.codes import Codes, DamageError, Finding, Severity
 from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TXN_ENTRY_SIZE, parse_txn_index
 from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.names import Kind
-from kdump.verify.indexcolumns import OFFSET_ENTRY, TIME_ENTRY, IndexColumns, used_count
 from kdump.verify.indexedlog import Column, IndexedLog
 
 if TYPE_CHECKING:
@@ -27,10 +26,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
+_TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 _TXN_ENTRY: Final = np.dtype(
     {"names": ["producer", "offset"], "formats": [">i8"] * 2, "offsets": [2, 18], "itemsize": TXN_ENTRY_SIZE}
 )
-_LAYOUTS: Final = {Kind.INDEX: OFFSET_ENTRY, Kind.TIME_INDEX: TIME_ENTRY, Kind.TXN_INDEX: _TXN_ENTRY}
+_LAYOUTS: Final = {Kind.INDEX: _OFFSET_ENTRY, Kind.TIME_INDEX: _TIME_ENTRY, Kind.TXN_INDEX: _TXN_ENTRY}
+_OTHERS: Final = {Kind.INDEX: "position", Kind.TIME_INDEX: "timestamp"}
 _LEAST_SPARSE: Final = 16 << 20
 """More bytes without an entry than any broker leaves: far above index.interval.bytes and the size of a fetch."""
 _SPARSE_FACTOR: Final = 16
@@ -67,6 +69,63 @@ def grouped(
             yield Finding(code, f"{message}; and {left} more entries", position, extent)
             return
         yield Finding(code, message, position, entry_size)
+
+
+class IndexColumns:
+    """The entries of an .index or a .timeindex; the columns have the shape (entries,).
+
+    Args:
+        offset: of each entry, any integers; relative to the base offset.
+        other: the position in the log (.index) or the timestamp (.timeindex) of each.
+        base_offset: 0 where the offsets are not relative.
+    """
+
+    def __init__(self, offset: NDArray[Any], other: NDArray[Any], base_offset: int = 0) -> None:
+        self._relative = offset
+        self._base_offset = base_offset
+        self.offset: Column = offset.astype(np.int64) + np.array([base_offset])
+        self.other: Column = other.astype(np.int64)
+
+    @classmethod
+    def of_file(cls, kind: Kind, data: bytes, base_offset: int) -> IndexColumns:
+        """The entries of an index file (INDEX or TIME_INDEX) up to the zeros after them.
+
+        A running or killed broker leaves such zeros.
+        """
+        layout = _LAYOUTS[kind]
+        entries = np.frombuffer(data, layout, used_count(data, layout.itemsize))
+        return cls(entries["offset"], entries[_OTHERS[kind]], base_offset)
+
+    def __len__(self) -> int:
+        return self.offset.size
+
+    def entry(self, number: int) -> tuple[int, int]:
+        """The offset, and the position or timestamp, of an entry."""
+        return int(self.offset[number]), int(self.other[number])
+
+    def largest_offset(self, first: int = 0) -> int:
+        """The largest offset from the entry ``first`` on, base - 1 without one."""
+        return self._base_offset + int(self._relative[first:].max(initial=-1))
+
+    def before(self, offset: int, other: int) -> tuple[Column, Column]:
+        """The offset and the position or timestamp before each entry; before the first one these."""
+        return _shifted(offset, self.offset), _shifted(other, self.other)
+
+    def other_after(self, last: int) -> Column:
+        """The position or timestamp after each entry; after the last one ``last``."""
+        return _shifted(last, self.other[::-1])[::-1]
+
+
+def _shifted(first: int, column: Column) -> Column:
+    """A value, and after it the column without its last one."""
+    return np.append(np.array([first], np.int64), column)[: column.size]
+
+
+def used_count(data: bytes, entry_size: int) -> int:
+    """The number of whole entries up to the zeros at the end."""
+    whole = len(data) - len(data) % entry_size
+    used = len((data if whole == len(data) else data[:whole]).rstrip(b"\0"))
+    return -(-used // entry_size)
 
 
 def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:
@@ -284,7 +343,7 @@ def index_end(kind: Kind, data: bytes, log: IndexedLog) -> int | None:
     if kind is Kind.TXN_INDEX:
         return _txn_index_end(data, log)
     entries = IndexColumns.of_file(kind, data, log.base_offset)
-    if len(entries) < len(data) // _ENTRY_SIZES[kind] and not log.ends_in_damage:
+    if len(entries) < len(data) // _LAYOUTS[kind].itemsize and not log.ends_in_damage:
         return None
     return offset_index_end(entries, log) if kind is Kind.INDEX else time_index_end(entries, log)
 
@@ -297,9 +356,6 @@ def indexed_end(kind: Kind, data: bytes, base_offset: int) -> int:
         except DamageError:
             return base_offset
     return IndexColumns.of_file(kind, data, base_offset).largest_offset() + 1
-
-
-_ENTRY_SIZES: Final = {Kind.INDEX: OFFSET_ENTRY_SIZE, Kind.TIME_INDEX: TIME_ENTRY_SIZE}
 
 
 def _txn_index_end(data: bytes, log: IndexedLog) -> int | None:

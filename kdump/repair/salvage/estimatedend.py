@@ -17,9 +17,8 @@ from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.inventory import Inventory, examine
 from kdump.repair.salvage.siblingcontext import NearestLog, SiblingContext, valid_rows
 from kdump.repair.salvage.table import BatchArrays, index_columns
-from kdump.verify.indexcolumns import IndexColumns
 from kdump.verify.indexedlog import IndexedLog, LogColumns
-from kdump.verify.indexes import offset_index_end, time_index_end
+from kdump.verify.indexes import IndexColumns, offset_index_end, time_index_end
 from kdump.verify.table import BatchRow, cleaned, first_offset
 
 _LONGEST_BATCH = 1 << 20
