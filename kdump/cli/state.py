@@ -19,8 +19,9 @@ from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
 from kdump.payloads.choice import DecoderChoice
 from kdump.rows.scalarlines import json_line
+from kdump.rows.schema import Row
 from kdump.state.changes import NO_CHANGE, ChangeSelection, write_changes
-from kdump.state.metadatarows import Row, StateSelection, image_rows
+from kdump.state.metadatarows import StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
 from kdump.system.units import counted
 from kdump.verify.metadatalog import replay_findings

@@ -14,7 +14,7 @@ from kdump.cli.report_place import check_report_place
 from kdump.codes import Codes, Finding, KdumpError, OnError, Severity
 from kdump.inputs import Input
 from kdump.log.files import strip_credentials
-from kdump.system.files import NewFile, publish
+from kdump.system.files import whole_file
 from kdump.verify.partition import Item, PartitionCheck
 from kdump.verify.report import JUnitReport, finding_json, github_error, github_line
 from kdump.verify.run import Judge, Verification
@@ -126,18 +126,11 @@ def _write_manifest(path: str, inputs: Sequence[Input], fail: OnError) -> None:
     from kdump.diff.manifest import manifest_lines
 
     try:
-        file = NewFile(path)
+        with whole_file(path) as file:
+            for line in manifest_lines(inputs, fail, own=(path, file.temporary)):
+                file.write(line.encode("utf-8", "surrogateescape"))
     except OSError as error:
         fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))
-        return
-    try:
-        for line in manifest_lines(inputs, fail, own=(path, file.temporary)):
-            file.write(line.encode("utf-8", "surrogateescape"))
-        publish([file.finish()])
-    except OSError as error:
-        fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))
-    finally:
-        file.discard()
 
 
 def _engine(given: VerifyArguments, inputs: Sequence[Input], console: Console) -> Engine:

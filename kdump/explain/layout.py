@@ -220,11 +220,6 @@ def colored(lines: Iterable[Line], width: int) -> str:
     return out.getvalue()
 
 
-def rich_lines(lines: Iterable[Line], width: int) -> list[Text]:
-    """The rows as rich texts, for a console of the caller."""
-    return [_text(row) for row in rows(lines, width)]
-
-
 def _text(row: list[StyledText]) -> Text:
     from rich.text import Text
 

@@ -14,6 +14,7 @@ from kdump.kafka.image.partitions import LOST, MIGRATING, RECOVERY_STATES, UNASS
 from kdump.kafka.image.topics import TopicImage
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.releases import NEWEST
+from kdump.rows.schema import Row
 
 _RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
 _PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
@@ -23,8 +24,6 @@ _OPERATIONS: Final = (
 )  # fmt: skip
 _PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
 _DIRECTORIES: Final = {MIGRATING: "MIGRATING", UNASSIGNED: "UNASSIGNED", LOST: "LOST"}
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
