@@ -19,7 +19,8 @@ from kdump.repair.salvage import siblingcontext
 from kdump.repair.salvage.pieces import PieceOrigin, RepairedLog
 from kdump.repair.salvage.salvage import SalvageOptions, salvage
 from kdump.repair.salvage.siblingcontext import SiblingContext
-from tests.harness.checked import MemorySource, check
+from tests.harness.checked import check
+from tests.harness.memory import MemorySource
 
 PATH = "memory"
 
