@@ -20,9 +20,7 @@ from kdump.log.files import listing
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.named import errors_at, is_stream
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
-from kdump.log.opening import open_source
 from kdump.log.partition import is_log_directory, segments_after
-from kdump.log.source import Source
 from kdump.repair.account import account, json_account
 from kdump.repair.apply.copies import CopyWriter, Staging, account_name
 from kdump.repair.apply.inplace import prepare
@@ -164,7 +162,6 @@ class Repair(TakesLocks):
 
     Args:
         options: what is asked for.
-        opened: opens a log.
         on_error: takes what is wrong with one partition of several.
     """
 
@@ -173,11 +170,9 @@ class Repair(TakesLocks):
         options: RepairOptions,
         *,
         on_error: Callable[[KdumpError], None],
-        opened: Callable[[str], Source] = open_source,
     ) -> None:
         self._options = options
         self._mode = options.mode or RepairMode.LIKE_BROKER
-        self._open = opened
         self._on_error = on_error
         self._written: set[str] | None = set() if options.overwrites else None
         """Copies that were made. None: copies replace nothing, so none of them either."""
@@ -319,7 +314,7 @@ class Repair(TakesLocks):
             ending = ending_beside(directory, *map(os.path.dirname, map(absolute_path, replicas)))
             is_asked = not self._options.decides_transactions
             salvaging = replace(self._options.salvaging, replicas=replicas, ending=ending if is_asked else None)
-        return Planner(self._mode, self._options.settings, self._open, salvaging=salvaging, copies=copies)
+        return Planner(self._mode, self._options.settings, salvaging=salvaging, copies=copies)
 
     def _replicas(self, target: str) -> tuple[str, ...]:
         if is_metadata(os.path.join(target, "0.log") if os.path.isdir(target) else target):

@@ -35,7 +35,7 @@ from kdump.repair.apply import disk
 from kdump.repair.apply.journal import pieces_of
 from kdump.repair.apply.preparation import Preparation
 from kdump.repair.plan.indexes import has_txn_index
-from kdump.repair.plan.producersat import ProducersAt, WatchedProducers, producers_at, producers_in_snapshot
+from kdump.repair.plan.producersat import ProducersAt, ProducersFromFiles, WatchedProducers, producers_in_snapshot
 from kdump.repair.plan.recovery import Recovered, recover_log, start_sha256
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.repair.salvage.placeholders import end_marker
@@ -258,7 +258,7 @@ class PartitionMaker:
 
     def _first_producers(self) -> ProducersAt:
         if self._has_source_snapshots:
-            return producers_at(self._plan.segments[0].path)
+            return ProducersFromFiles().at(self._plan.segments[0].path)
         return ProducersAt(WatchedProducers(base_of(self._made.logs[0])), is_known=True)
 
     @property

@@ -48,8 +48,8 @@ class ProducerHistory:
     with, the producers after the segment before are handed on. Else they are read from the files before.
     """
 
-    def __init__(self, settings: RepairSettings, opened: Callable[[str], Source]) -> None:
-        self._files = ProducersFromFiles(opened)
+    def __init__(self, settings: RepairSettings) -> None:
+        self._files = ProducersFromFiles()
         self._next: ProducersAt | None = None
         self._is_first = settings.first_segment
         self._is_changed = False
@@ -93,7 +93,6 @@ class Planner:
     Args:
         mode: what is asked for. INDEXES rebuilds every index file that is not as recovery would make it.
         settings: what is assumed of the segments.
-        opened: opens a log.
         salvaging: how logs are salvaged; None: they are not.
         copies: writes what recovery keeps, while it is read; the plan then tells what was done.
     """
@@ -102,14 +101,12 @@ class Planner:
         self,
         mode: RepairMode,
         settings: RepairSettings,
-        opened: Callable[[str], Source] = open_source,
         *,
         salvaging: SalvageOptions | None = None,
         copies: LogCopies | None = None,
     ) -> None:
         self._mode = mode
         self._settings = settings
-        self._open = opened
         self._salvaging = salvaging
         self._replicas: Sequence[Replica] = ()
         self._neighbours: Neighbours | None = None
@@ -134,7 +131,7 @@ class Planner:
         self._neighbours = None
         missing = missing_segments(target, segments, self._replicas) if is_whole and self._replicas else []
         missing += [path for path in segments if self._replicas and not os.path.lexists(path)]
-        history = ProducerHistory(self._settings, self._open)
+        history = ProducerHistory(self._settings)
         plans: list[SegmentPlan] = []
         is_after_cut = False
         end = 0
@@ -163,7 +160,7 @@ class Planner:
         if self._salvaging is not None and self._salvaging.replicas:
             from kdump.repair.salvage.replica import Replica
 
-            self._replicas = [Replica(path, self._salvaging.limit) for path in self._salvaging.replicas]
+            self._replicas = list(map(Replica, self._salvaging.replicas))
 
     @staticmethod
     def _is_to_be_made(plan: SegmentPlan, before: Sequence[SegmentPlan]) -> bool:
@@ -242,9 +239,10 @@ class Planner:
             *(log, repaired, frozenset[Kind](), False),
         )
 
-    def _opened(self, path: str, fingerprint: FileFingerprint) -> Source:
+    @staticmethod
+    def _opened(path: str, fingerprint: FileFingerprint) -> Source:
         """A log; a missing one has no bytes."""
-        return self._open(path) if fingerprint.is_there else ContentSource(path, Content.of_bytes(b""))
+        return open_source(path) if fingerprint.is_there else ContentSource(path, Content.of_bytes(b""))
 
     @staticmethod
     def _like(path: str, fingerprint: FileFingerprint, salvaged: RepairedLog | None) -> tuple[str, int]:
@@ -299,7 +297,7 @@ class Planner:
         """What recovery makes of a log that salvage changed."""
         if salvaged is None or salvaged.is_copy_of(path, fingerprint.size, base_offset):
             return None
-        with ContentSource(path, salvaged.content, opened=self._open) as source:
+        with ContentSource(path, salvaged.content) as source:
             return self._recover_log(source, salvaged.base_offset, producers.copy())
 
     def _recover(self, source: Source, base_offset: int, producers: ProducersAt, *, is_wanted: bool) -> Recovered:

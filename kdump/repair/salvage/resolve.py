@@ -25,7 +25,7 @@ from kdump.reading.transactionevidence import SegmentIndex, TransactionEvidence,
 from kdump.reading.transactionremains import LostOffsets
 from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.entry import Entry
-from kdump.repair.salvage.later import ENDLESS, LaterTransactions, abort_markers
+from kdump.repair.salvage.later import ENDLESS, abort_markers
 from kdump.repair.salvage.pieces import JudgedBefore, SalvageOptions, TouchedTransaction, TxnOutcome, TxnPolicy
 from kdump.repair.salvage.placeholders import marker
 from kdump.repair.salvage.siblingcontext import SiblingContext
@@ -223,9 +223,8 @@ def gather(followed: TouchedTransactions, table: BatchArrays, around: SiblingCon
     open_before = set(around.producers.ongoing.values()) if index else set()
     if index and (is_compacted or followed.agrees(index, base_offset, around.next_base, base_offset, open_before)):
         indexes.append(SegmentIndex(index, base_offset, min(end, max(around.flushed, index[-1].last_offset + 1))))
-    later = around.later or LaterTransactions(around.following)
-    indexes += followed.see_later(later, len(around.following))
-    return TransactionEvidence(indexes, map(later.snapshot, around.snapshots), is_compacted=is_compacted)
+    indexes += followed.see_later(around.later.segments(around.following))
+    return TransactionEvidence(indexes, map(around.later.snapshot, around.snapshots), is_compacted=is_compacted)
 
 
 def _valid_index(
