@@ -281,7 +281,7 @@ class PartitionMaker:
 
     def _note_log(self, name: str, recovered: Recovered) -> None:
         made = self._made
-        self._preparation.made(name, recovered.read.sha256)
+        self._preparation.made(name, recovered.sha256)
         files = recovered.index_files(has_txn_index=False)
         self._epochs_found += recovered.recovery.leader_epochs
         source = self._taken_over.get(name)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import Codes, KdumpError
-from kdump.diff.alignment import aligned, are_same
+from kdump.diff.table import aligned, are_same
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.inputs import PathDirectory
 from kdump.log.names import Kind, parse_file_name
