@@ -25,7 +25,7 @@ from kdump.log.walk import Walk
 from kdump.reading.transactionremains import LostOffsets, RemainingMarker, TransactionFollower
 from kdump.repair.plan.recovery import start_sha256
 from kdump.repair.salvage import later
-from kdump.repair.salvage.later import END_TXN, LaterTransactions
+from kdump.repair.salvage.later import END_TXN, LaterSegments
 from kdump.repair.salvage.resolve import _FreeOffsets
 from kdump.repair.salvage.transactions import TouchedTransactions
 from kdump.verify.segment import SegmentReading
@@ -98,7 +98,7 @@ def test_what_is_kept_of_later_segments(seed: int, monkeypatch: pytest.MonkeyPat
         ]
 
     monkeypatch.setattr(later, "_rows_and_gaps", rows_and_gaps)
-    known = LaterTransactions([str(number) for number in range(len(segments))])
+    known = LaterSegments()
     for first in sorted(chance.choices(range(1, len(segments) + 1), k=5)):
         found, expected = (TouchedTransactions(ProducerStates(), {}, 0, [(0, 0)]) for _ in range(2))
         for producer_id in range(chance.randrange(4)):
@@ -109,7 +109,7 @@ def test_what_is_kept_of_later_segments(seed: int, monkeypatch: pytest.MonkeyPat
                     gap = LostOffsets(100 * first - 8 + producer_id, 100 * first - 8 + producer_id, 1)
                     followed.gap(gap)
         expected.open = {number: stretch for number, stretch in expected.open.items() if stretch.gaps}
-        found.see_later(known, len(segments) - first)
+        found.see_later(known.segments([str(number) for number in range(first, len(segments))]))
         for segment in segments[first:]:
             if expected.open:
                 stepped(expected, segment)

@@ -14,7 +14,13 @@ from kdump.codes import Codes, KdumpError, OnError
 from kdump.format.checkpoint import META_PROPERTIES, MetaProperties, parse_meta_properties
 from kdump.kafka.image.metadatalog import MetadataLog, UnreadableBatchError
 from kdump.log import files
-from kdump.log.names import CLUSTER_METADATA, METADATA_DIRECTORY, SNAPSHOT_NAME, parse_file_name, parse_partition_directory
+from kdump.log.names import (
+    CLUSTER_METADATA,
+    METADATA_DIRECTORY,
+    SNAPSHOT_NAME,
+    parse_file_name,
+    parse_partition_directory,
+)
 from kdump.log.opening import read_whole
 
 
