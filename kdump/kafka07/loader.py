@@ -11,13 +11,22 @@ from typing import Final
 from kdump.codes import Codes, DamageError
 from kdump.kafka.failures import FailureKind
 from kdump.kafka.recover import Cut, CutReason, Recovery, RecoveryFailure, RecoveryOutcome
-from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.errors import ILLEGAL_STATE, NUMBER_FORMAT, STRING_INDEX, StartFailureError
-from kdump.kafka.startup.outcome import RecoveredSegment, Served, Start, StartFailure, StartOutcome
+from kdump.kafka.startup.outcome import (
+    ILLEGAL_STATE,
+    NUMBER_FORMAT,
+    STRING_INDEX,
+    RecoveredSegment,
+    Served,
+    Start,
+    StartFailure,
+    StartFailureError,
+    StartOutcome,
+)
 from kdump.kafka07.message import parse_message
 from kdump.kafka07.names import SUFFIX
 from kdump.kafka07.walk import Walk07
+from kdump.log.content import Content
 from kdump.log.source import Source
 from kdump.log.walk import Stop
 from kdump.payloads.java import parse_int, parse_long

@@ -8,13 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from kdump.kafka.startup.content import ContentSource
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import Directory, LoadSettings
 from kdump.kafka.startup.outcome import Start
 from kdump.kafka07.loader import folder_failure, start_07
 from kdump.kafka07.names import TITLE, is_log
 from kdump.kafka07.verify import count_entries
+from kdump.log.content import ContentSource
 from kdump.verify.startcheck import LossReason, LostRange, Obstacle, StartCheck, started_files
 
 

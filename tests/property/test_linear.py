@@ -16,7 +16,7 @@ import pytest
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.format import control
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.startup.content import Content, ContentPiece, ContentSource
+from kdump.log.content import Content, ContentPiece, ContentSource
 from kdump.log.gaps import Gap as Bytes
 from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
