@@ -12,8 +12,8 @@ from kdump.diff.copies import LoadedCopy
 from kdump.diff.manifest import RANGE_OFFSETS, CopyManifest, ListedFile, ListedPartition, files_below, ranges_of
 from kdump.diff.places import CopyPlace
 from kdump.kafka.image.names import TopicNames
-from kdump.kafka.startup.content import Content, sha256
 from kdump.log import files
+from kdump.log.content import Content, sha256
 
 
 class FileDifference(NamedTuple):

@@ -24,8 +24,8 @@ from kdump.diff.contents import stored_batches
 from kdump.diff.copies import CopySummary, LoadedCopy, load
 from kdump.diff.places import PartitionName, copies_of
 from kdump.inputs import Input, PathDirectory, WorldLog
-from kdump.kafka.startup.content import Content, sha256
 from kdump.log import files
+from kdump.log.content import Content, sha256
 from kdump.log.lines import lines_of
 from kdump.log.opening import open_source
 from kdump.rows.scalarlines import json_text

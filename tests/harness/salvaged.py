@@ -13,7 +13,7 @@ import pytest
 from kdump.codes import Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome, recover
-from kdump.kafka.startup.content import ContentSource
+from kdump.log.content import ContentSource
 from kdump.log.walk import Walk
 from kdump.repair.salvage import siblingcontext
 from kdump.repair.salvage.pieces import PieceOrigin, RepairedLog

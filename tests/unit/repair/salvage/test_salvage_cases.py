@@ -13,7 +13,7 @@ import pytest
 from kdump.format import legacy
 from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.format.record import read_records
-from kdump.kafka.startup.content import ContentSource
+from kdump.log.content import ContentSource
 from kdump.log.opening import open_source
 from kdump.repair.salvage.replica import Replica
 from kdump.repair.salvage.salvage import SalvageOptions, salvage
