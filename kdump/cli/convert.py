@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from kdump.cli.command import Run, command
-from kdump.cli.common import has_pyarrow
 from kdump.cli.console import Console
 from kdump.cli.conversion import check_level, conversion_of
 from kdump.cli.engine import Engine, choose_engine
@@ -27,9 +26,6 @@ from kdump.inputs import input_of
 from kdump.payloads.choice import DecoderChoice
 from kdump.verify.report import finding_json
 from kdump.worlds import world_of_store
-
-if TYPE_CHECKING:
-    from kdump.rows.arrowparts import Reshape
 
 _WHAT_HELPS: Final = (
     "kdump verify says what is damaged, kdump repair saves what is valid, --skip-damaged leaves the damage out"
@@ -64,8 +60,7 @@ def convert(run: Run[ConvertArguments]) -> None:
     """
     given, status = run.given, run.status
     check_level(given)
-    if given.form == "parquet" and not has_pyarrow("--to parquet"):
-        status.add(unreadable=True)
+    if given.form == "parquet" and not run.has_pyarrow("--to parquet"):
         return
     source = input_of(given.source, given.world)
     given.inputs = [source]
@@ -113,24 +108,21 @@ def _plan(run: Run[ConvertArguments], conversion: Conversion) -> Sequence[Job]:
     given, destination = run.given, run.given.destination
     (found,) = given.inputs
     if given.form is not None:
-        return _exports(given, destination, conversion, run.console.note)
+        return _exports(run, destination, conversion)
     if given.input_form is not None:
         return plan_import(found, destination, conversion)
     return plan_conversion(found, destination, conversion, world=given.world, maps_offsets=given.offset_map)
 
 
-def _exports(
-    given: ConvertArguments, destination: str, conversion: Conversion, note: Callable[[str], None]
-) -> list[ExportJob]:
+def _exports(run: Run[ConvertArguments], destination: str, conversion: Conversion) -> list[ExportJob]:
     """The files for other tools. Raises as ``plan_export``, or KdumpError where schemas cannot be read."""
+    from kdump.cli.schemas import flattened_topics, with_schemas
+
+    given = run.given
     assert given.form is not None
     decoding = DecoderChoice()
     if given.schemas is not None:
-        from kdump.schemas.choice import with_schemas
-
-        decoding = with_schemas(decoding, given.schemas, lambda: given.inputs)
-    if given.flatten and decoding.schemas is None:
-        raise click.UsageError("--flatten goes with --schemas")
+        decoding = with_schemas(decoding, given, given.schemas)
     return plan_export(
         given.inputs[0],
         destination,
@@ -139,24 +131,8 @@ def _exports(
         is_safe=given.csv_safe,
         world=given.world,
         decoding=decoding,
-        reshape=_reshape(given, decoding, note),
+        reshape=flattened_topics(run, decoding) if given.flatten else lambda topic: None,
     )
-
-
-def _reshape(
-    given: ConvertArguments, decoding: DecoderChoice, note: Callable[[str], None]
-) -> Callable[[str | None], Reshape | None]:
-    """By its topic, what makes columns of the decoded contents of a log."""
-    if not given.flatten or decoding.schemas is None:
-        return lambda topic: None
-    from kdump.schemas.flatten import flattened_topics, flattening
-
-    found = flattening(decoding.schemas, given.inputs, lambda error: None)
-    by_topic = dict(flattened_topics(found))
-    for topic, one in by_topic.items():
-        for text in one.notes():
-            note(f"{topic}: {text}")
-    return lambda topic: by_topic.get(topic or "", found._replace(used=()))
 
 
 def _engine(run: Run[ConvertArguments], count: int) -> Engine:
@@ -244,7 +220,7 @@ def _to_stdout(run: Run[ConvertArguments], conversion: Conversion) -> None:
     given, console, status = run.given, run.console, run.status
     assert given.form is not None
     try:
-        jobs = _exports(given, "", conversion, console.note)
+        jobs = _exports(run, "", conversion)
     except KdumpError as error:
         status.fail(error)
         return

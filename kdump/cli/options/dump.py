@@ -28,6 +28,7 @@ from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE
 from kdump.inputs import is_text_file
 from kdump.log.named import reads_once
 from kdump.log.names import is_uri
+from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.reading.selection import HeaderFilter, Range
 from kdump.releases import DIALECTS, NEWEST
@@ -219,6 +220,8 @@ class DumpArguments(
         Conflict(*_DECODERS, excludes=("--batches",), message="decoders show records, they do not go with --batches"),
     )
 
+    decoding = DecoderChoice()
+    """How keys and values are decoded, once the command has looked for schemas."""
     paths: tuple[str, ...] = argument("PATH...", many=True, type=PATH)
     all_files: bool = option(
         OptionGroup.READ,
