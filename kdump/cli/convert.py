@@ -10,10 +10,8 @@ from typing import Final
 import click
 
 from kdump.cli.command import Run, command
-from kdump.cli.console import Console
 from kdump.cli.conversion import check_level, conversion_of
 from kdump.cli.engine import Engine, choose_engine
-from kdump.cli.exit_status import RunStatus
 from kdump.cli.options.convert import CONVERSIONS, TO_STDOUT, ConvertArguments
 from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Codes, Finding, KdumpError
@@ -68,7 +66,7 @@ def convert(run: Run[ConvertArguments]) -> None:
         with unwound():
             _extract(run, source.path)
         return
-    conversion = conversion_of(given, given.inputs, run.console.note)
+    conversion = conversion_of(given, given.inputs, run.console)
     conversion = replace(conversion, skip_damaged=given.skip_damaged)
     if given.destination == TO_STDOUT:
         _engine(run, 1)
@@ -158,10 +156,9 @@ def _run(run: Run[ConvertArguments], jobs: Sequence[Job], engine: Engine) -> Non
             if given.verbose:
                 console.note(f"{result.source}: read, {len(result.losses)} kinds of losses")
             if result.error is not None:
-                _refuse(result, result.error, console, status, is_text=is_text, is_left_out=given.skip_damaged)
+                _refuse(run, result, result.error)
                 return
-            for text in loss_lines(result) if is_text else loss_rows(result):
-                run.write(text)
+            run.write_all(loss_lines(result) if is_text else loss_rows(result))
         if given.strict and any(result.losses for result in results):
             console.note("nothing was written: something would be lost (--strict)")
             status.add(damaged=True)
@@ -171,7 +168,11 @@ def _run(run: Run[ConvertArguments], jobs: Sequence[Job], engine: Engine) -> Non
             console.out.flush()
         outputs.publish()
     for result in results:
-        _say_done(result, console, is_text=is_text)
+        for finding in result.findings:
+            _show_finding(run, finding, result, "left out")
+        for note in result.notes:
+            console.note(f"{result.source}: {note}")
+        run.write_all(converted_lines(result) if is_text else (*marker_rows(result), converted_row(result)))
         status.add(damaged=bool(result.findings))
 
 
@@ -184,35 +185,24 @@ def _results(source: str, jobs: Sequence[Job], engine: Engine) -> Generator[Segm
     return run_jobs(jobs, engine.run, source)
 
 
-def _say_done(result: SegmentResult, console: Console, *, is_text: bool) -> None:
-    for finding in result.findings:
-        _show_finding(finding, result, "left out", console, is_text=is_text)
-    for note in result.notes:
-        console.note(f"{result.source}: {note}")
-    for text in converted_lines(result) if is_text else (*marker_rows(result), converted_row(result)):
-        console.out.write(text.encode("utf-8", "surrogateescape"))
-
-
-def _refuse(
-    result: SegmentResult, error: KdumpError, console: Console, status: RunStatus, *, is_text: bool, is_left_out: bool
-) -> None:
-    """Nothing is written: report why, and what helps. ``is_left_out``: damage is no reason to refuse."""
-    damage = [] if is_left_out else result.findings
+def _refuse(run: Run[ConvertArguments], result: SegmentResult, error: KdumpError) -> None:
+    """Nothing is written: report why, and what helps. Damage that is left out is no reason to refuse."""
+    damage = [] if run.given.skip_damaged else result.findings
     for finding in damage:
-        _show_finding(finding, result, "damaged", console, is_text=is_text)
+        _show_finding(run, finding, result, "damaged")
     is_input = error.code in INPUT_CODES
     if not damage:
-        status.fail(error, is_damage=not is_input)
+        run.status.fail(error, is_damage=not is_input)
     else:
-        console.note(f"{result.source}: nothing was written; {_WHAT_HELPS}")
-        status.add(damaged=not is_input, unreadable=is_input)
+        run.console.note(f"{result.source}: nothing was written; {_WHAT_HELPS}")
+        run.status.add(damaged=not is_input, unreadable=is_input)
 
 
-def _show_finding(finding: Finding, result: SegmentResult, what: str, console: Console, *, is_text: bool) -> None:
+def _show_finding(run: Run[ConvertArguments], finding: Finding, result: SegmentResult, what: str) -> None:
     code = finding.code.value
-    console.note(f"{result.source}: {what}: {code.code} {code.name} {finding}")
-    if not is_text:
-        console.out.write(finding_json(replace(finding, path=result.source)).encode("utf-8", "surrogateescape"))
+    run.console.note(f"{result.source}: {what}: {code.code} {code.name} {finding}")
+    if run.given.output != "text" and run.given.destination != TO_STDOUT:
+        run.write(finding_json(replace(finding, path=result.source)))
 
 
 def _to_stdout(run: Run[ConvertArguments], conversion: Conversion) -> None:
@@ -228,7 +218,7 @@ def _to_stdout(run: Run[ConvertArguments], conversion: Conversion) -> None:
         result = export_text(job, console.out.write, has_title=number == 0)
         console.out.flush()
         for finding in result.findings:
-            _show_finding(finding, result, "left out" if given.skip_damaged else "damaged", console, is_text=True)
+            _show_finding(run, finding, result, "left out" if given.skip_damaged else "damaged")
             status.add(damaged=True)
         if result.error is not None and result.findings and not given.skip_damaged:
             console.note(f"{result.source}: the output ends there; {_WHAT_HELPS}")

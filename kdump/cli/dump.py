@@ -123,9 +123,9 @@ def _times(given: DumpArguments, console: Console) -> Range | None:
     """The range of ``--time``. UsageError where it has no day, and the logs do not tell it."""
     if not isinstance(given.times, ClockRange):
         return given.times
-    from kdump.cli.logday import on_day_of_logs
+    from kdump.cli.logday import on_day_of_logs  # rarely needed
 
-    return on_day_of_logs(given.times, given.inputs, console.note)
+    return on_day_of_logs(given.times, given.inputs, console)
 
 
 def _session(given: DumpArguments, console: Console) -> Session | None:

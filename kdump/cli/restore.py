@@ -161,7 +161,7 @@ def _show_plan(run: Run[RestoreArguments]) -> None:
 def _restore(run: Run[RestoreArguments], destination: str) -> None:
     """Restore what is named. Raises click.UsageError."""
     given, console, status = run.given, run.console, run.status
-    conversion = conversion_of(given, run.find_inputs(), console.note)
+    conversion = conversion_of(given, run.find_inputs(), console)
     words = [one.rpartition("=") for one in (given.open_transactions or "").split(",")]
     needs_markers = any(word in ("abort", "refuse") for _, _, word in words)
     if needs_markers and not (conversion.keeps_markers or conversion.read_committed):

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from kdump.cli.command import Run, command
-from kdump.cli.html_page import write_file
 from kdump.cli.options.serve import ServeArguments
-from kdump.cli.report_place import check_report_place
+from kdump.cli.report_files import check_report_place, write_file
 from kdump.codes import Codes, KdumpError
 
 _REPORT_BEGINS: Final = b'{"type":"finding"'

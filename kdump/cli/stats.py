@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from kdump.cli.command import Run, command
 from kdump.cli.console import Console
 from kdump.cli.engine import choose_engine, tell_brokers
-from kdump.cli.html_page import HtmlPage
 from kdump.cli.options.stats import StatsArguments
+from kdump.cli.report_files import HtmlPage
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.system.units import counted
 

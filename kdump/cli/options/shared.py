@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Final
 
 import click
 
+from kdump.cli.about import show_version
 from kdump.cli.conflicts import Conflict
-from kdump.cli.options.declaring import PATH, Arguments, OptionGroup, either, option, show_version
+from kdump.cli.options.declaring import PATH, Arguments, OptionGroup, either, option
 from kdump.cli.params import CLOCK_TIMES, MASTER, SETTING, TIME_BOUND, OutputFormat
 from kdump.inputs import PartitionChoice
 from kdump.log import tiers
