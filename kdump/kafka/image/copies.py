@@ -6,11 +6,11 @@ Source: docs/spec/metadata.md#rule-3-what-is-committed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.format.checkpoint import META_PROPERTIES, MetaProperties, parse_meta_properties
 from kdump.kafka.image.metadatalog import MetadataLog, UnreadableBatchError
 from kdump.log import files
@@ -50,7 +50,7 @@ def read_properties(directory: str) -> MetaProperties | None:
         return None
 
 
-def find_copies(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> list[MetadataCopy]:
+def find_copies(paths: Iterable[str], on_error: OnError) -> list[MetadataCopy]:
     """The metadata logs that paths name: their directories, files in them, and log directories that hold one."""
     found: dict[str, MetadataLog] = {}
     for path in paths:

@@ -15,7 +15,7 @@ from kdump.format.checkpoint import META_PROPERTIES, QUORUM_STATE, is_uuid, pars
 from kdump.kafka.image.faults import Grade
 from kdump.kafka.image.metadatalog import MetadataLog
 from kdump.kafka.image.replay import StatePoint, replay
-from kdump.kafka.startup.errors import (
+from kdump.kafka.startup.outcome import (
     ILLEGAL_ARGUMENT,
     ILLEGAL_STATE,
     NULL_POINTER,
