@@ -18,7 +18,7 @@ from kdump.format.message import record_schemas
 from kdump.format.messagereader import UNKNOWN_TAGS, unknown_tag_numbers
 from kdump.kafka.image.books import BOOKED, ControllerBooks
 from kdump.kafka.image.faults import Fault, Grade, ReplayError
-from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance
+from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance, newer_codes
 from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError, snapshot_batches
 from kdump.kafka.image.metadataversion import FEATURE, is_newer_level
 from kdump.kafka.image.quorum import Quorum
@@ -213,6 +213,8 @@ class ImageLoader:
             yield f"version {message.version} of {message.schema.name}"
         for tag in unknown_tag_numbers(values):
             yield f"tag {tag} of {message.schema.name}"
+        for code in newer_codes(message.record_type, values):
+            yield f"{code} of {message.schema.name}"
         if message.record_type == _FEATURE_LEVEL:
             name, level = str(values["name"]), values["featureLevel"]
             assert isinstance(level, int)

@@ -17,7 +17,7 @@ from kdump.state.metadatacommands import metadata_commands
 from kdump.state.metadatarows import StateSelection, image_rows
 from tests.harness.messages import write_message
 
-FEATURE_LEVEL, TOPIC, PARTITION, UNREGISTER = 12, 2, 3, 1
+FEATURE_LEVEL, TOPIC, PARTITION, UNREGISTER, CONFIG, ACL = 12, 2, 3, 1, 4, 18
 TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
 LAST = max(record_schemas("cluster-metadata", "metadata"))
 """The highest type of a record that kdump knows."""
@@ -127,3 +127,17 @@ def test_a_control_record(kind: int) -> None:
     assert found.image.provenance.offset == 0
     with pytest.raises(UnreadableBatchError, match="unknown control record type"):
         ImageLoader(release=NEWEST).load(batch)
+
+
+def test_codes_that_no_release_knows() -> None:
+    """They are UNKNOWN in the image, as in Kafka's."""
+    names = {"resourceType": 99, "patternType": 3, "operation": 16, "permissionType": 3}
+    acl = {"id": TOPIC_ID, "resourceName": "r", "principal": "User:a", "host": "*"}
+    config = {"resourceType": 64, "resourceName": "r", "name": "x", "value": "y"}
+    found = loaded(record(ACL, acl | names), record(CONFIG, config))
+    of_acl = [newer(f"{what} of AccessControlEntryRecord") for what in ("resourceType 99", "operation 16")]
+    assert told(found) == [*of_acl, newer("resourceType 64 of ConfigRecord")]
+    assert found.image.acls[TOPIC_ID]["operation"] == 0
+    assert found.image.configs == {(0, "r"): {"x": "y"}}
+    assert not loaded(record(ACL, acl | names | {"resourceType": 7, "operation": 15})).faults
+    assert not loaded(record(CONFIG, config | {"resourceType": 32, "name": "share.auto.offset.reset"})).faults
