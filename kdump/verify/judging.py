@@ -44,7 +44,8 @@ class DistributedCheck:
         judge: says of groups, made ``absolute``, what is to be said: (number, items). The numbers rise. The items of a
             group are made when they are asked for.
         fallback: checks in this process what nobody else reads: a stream, a new partition, what is left out.
-        leaves_out: which groups are for ``fallback``.
+        leaves_small: groups of small logs are for ``fallback``: they cost less to read here than to take from another
+            process.
     """
 
     def __init__(
@@ -53,13 +54,13 @@ class DistributedCheck:
         judge: Callable[[Sequence[Group]], Iterator[tuple[int, Iterable[Judgement]]]],
         fallback: Judge,
         *,
-        leaves_out: Callable[[Group], bool] = lambda group: False,
+        leaves_small: bool = False,
     ) -> None:
         self._fallback = fallback
         # What is given twice is judged once.
         groups = [group for found in inputs for group in Group.all_of(found)]
         self._asked = Counter(map(_name, groups))
-        self._groups = [group for group in dict.fromkeys(groups) if not leaves_out(group)]
+        self._groups = [group for group in dict.fromkeys(groups) if not (leaves_small and has_small_logs(group))]
         self._numbers = {_name(group): number for number, group in enumerate(self._groups)}
         self._coming = judge(self._groups)
         self._judged: dict[int, list[Judgement]] = {}
@@ -113,12 +114,11 @@ def pooled_judge(
         pieces = run(plan_readings(groups, min_tasks=min_tasks), reading_work(options))
         return judged_groups(absolute(groups), pieces, options)
 
-    leaves_out = (lambda group: False) if takes_small else has_small_logs
-    return DistributedCheck(inputs, judged, PartitionCheck(options), leaves_out=leaves_out)
+    return DistributedCheck(inputs, judged, PartitionCheck(options), leaves_small=not takes_small)
 
 
 def has_small_logs(group: Group) -> bool:
-    """Whether a group is a partition whose logs cost less to read here than to take from another process."""
+    """Whether a group is a partition of small logs."""
     if group.folder is None:
         return False
     try:
