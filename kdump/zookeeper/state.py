@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from kdump.codes import Finding
 from kdump.state.coordinators import lag
 from kdump.state.worldstate import Reaches
-from kdump.stats.rowtable import table_parts
+from kdump.stats.rowtable import table_parts, titled
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
 from kdump.zookeeper.changes import change_rows, change_text
@@ -18,37 +18,23 @@ from kdump.zookeeper.kafkanodes import kafka_rows
 from kdump.zookeeper.restore import RestoredTree, last_zxid_at, restore, tree_at
 from kdump.zookeeper.verify import restored_findings
 
-
-def _titles(*names: str) -> dict[str, str]:
-    """Columns that have the names of the members."""
-    return {name: name for name in names}
-
-
-_COLUMNS: Final = {
-    "path": "path",
-    "data": "data",
-    "version": "version",
-    "modified": "modified",
-    "mzxid": "mzxid",
-    "ephemeralOwner": "owner",
-    "numChildren": "children",
-}
+_COLUMNS: Final = titled("path, data, version, modified, mzxid, ephemeralOwner=owner, numChildren=children")
 _KAFKA: Final[dict[str, tuple[str, dict[str, str]]]] = {
-    "cluster": ("cluster", {"clusterId": "id", "root": "root"}),
-    "broker": ("brokers", _titles("id", "host", "port", "endpoints", "rack", "root")),
-    "controller": ("controller", _titles("id", "epoch", "root")),
-    "topic": ("topics", _titles("name", "partitions", "topicId", "root")),
-    "partition": ("partitions", _titles("topic", "partition", "leader", "replicas", "isr", "leaderEpoch", "root")),
-    "config": ("configs", _titles("resourceType", "resourceName", "name", "value", "client", "root")),
+    "cluster": ("cluster", titled("clusterId=id, root")),
+    "broker": ("brokers", titled("id, host, port, endpoints, rack, root")),
+    "controller": ("controller", titled("id, epoch, root")),
+    "topic": ("topics", titled("name, partitions, topicId, root")),
+    "partition": ("partitions", titled("topic, partition, leader, replicas, isr, leaderEpoch, root")),
+    "config": ("configs", titled("resourceType, resourceName, name, value, client, root")),
     "acl": (
         "ACLs",
-        _titles("resourceType", "resourceName", "principal", "operation", "permissionType", "host", "patternType"),
+        titled("resourceType, resourceName, principal, operation, permissionType, host, patternType"),
     ),
-    "consumer": ("consumers", _titles("group", "id", "pattern", "subscription", "root")),
-    "owner": ("owners of partitions", _titles("group", "topic", "partition", "owner", "root")),
+    "consumer": ("consumers", titled("group, id, pattern, subscription, root")),
+    "owner": ("owners of partitions", titled("group, topic, partition, owner, root")),
     "offset": (
         "offsets of groups",
-        _titles("group", "topic", "partition", "offset", "timestamp", "lag", "root"),
+        titled("group, topic, partition, offset, timestamp, lag, root"),
     ),
 }
 """Headings and columns of what Kafka keeps, by the type of the rows, in the order of the page."""
