@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import weakref
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -17,8 +15,8 @@ from kdump.inputs import resolve
 from kdump.tasks.pool import ProcessPool
 from kdump.tasks.work import in_process
 from kdump.verify import judging, readings
-from kdump.verify.judging import DistributedCheck, has_small_logs, pooled_judge
-from kdump.verify.partition import Judgement, PartitionCheck
+from kdump.verify.judging import has_small_logs, pooled_judge
+from kdump.verify.partition import PartitionCheck
 from kdump.verify.readings import Group, ReadingEnd, reading_work
 from kdump.verify.report import summary_line
 from kdump.verify.run import Judge, Verification
@@ -145,23 +143,3 @@ def test_options_that_exclude_it(tmp_path: Path) -> None:
         assert kdump("verify", *words, NAME, cwd=tmp_path).returncode == USAGE
     (tmp_path / NAME).write_bytes(BATCH + DAMAGED_BATCH)
     assert kdump("verify", "-j", "2", "-", cwd=tmp_path, stdin=BATCH + DAMAGED_BATCH).returncode == DAMAGE
-
-
-@pytest.mark.parametrize("times", [1, 2])
-def test_items_are_kept_for_a_path_that_is_given_again(logs: Path, times: int) -> None:
-    """There may be a finding for each batch, so they are not kept for nothing."""
-    path = str(logs / "v2-txn-0")
-    alive: list[weakref.ref[KdumpError]] = []
-
-    def items() -> Iterator[Judgement]:
-        for number in range(100):
-            error = KdumpError(Codes.UNREADABLE, str(number))
-            alive.append(weakref.ref(error))
-            yield error
-
-    check = DistributedCheck([resolve(path)] * times, lambda groups: iter([(0, items())]), PartitionCheck())
-    group = Group.all_of(resolve(path))[0]
-    held = [sum(one() is not None for one in alive) for _ in check.segments(group.segments, group.folder)]
-    assert held[-1] == (100 if times == 2 else 1)
-    for _ in range(1, times):
-        assert len(list(check.segments(group.segments, group.folder))) == 100
