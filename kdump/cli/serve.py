@@ -9,7 +9,7 @@ from typing import Final
 
 from kdump.cli.command import Run, command
 from kdump.cli.options.serve import ServeArguments
-from kdump.cli.report_place import check_report_place
+from kdump.cli.report_files import check_report_place
 from kdump.codes import Codes, KdumpError
 from kdump.system.files import whole_file
 

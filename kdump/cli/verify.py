@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from kdump.cli.command import Run, command
 from kdump.cli.console import Console
 from kdump.cli.engine import Engine, choose_engine, tell_brokers
-from kdump.cli.html_page import HtmlPage
 from kdump.cli.options.verify import VerifyArguments
-from kdump.cli.report_place import check_report_place
+from kdump.cli.report_files import HtmlPage, check_report_place
 from kdump.codes import Codes, Finding, KdumpError, OnError, Severity
 from kdump.inputs import Input
 from kdump.log.files import strip_credentials

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from kdump.codes import DamageError
 from kdump.dump.text.options import TextOptions
-from kdump.kafka.startup.content import Content, ContentSource
 from kdump.kafka07 import rows
 from kdump.kafka07.frame import Frame, RecordSet, read_all, read_frames
 from kdump.kafka07.resync import Walk07
 from kdump.kafka07.rows import FRAME
 from kdump.kafka07.text import TextPrinter07
 from kdump.kafka07.view import LogView07
+from kdump.log.content import Content, ContentSource
 from kdump.log.context import FileContext, as_text
 from kdump.log.opening import open_source
 from kdump.reading.printing import Emit, Printer, TextBytes

@@ -9,14 +9,22 @@ import os
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from kdump.kafka.startup.content import Content, ContentSource
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.errors import ILLEGAL_STATE, NUMBER_FORMAT, STRING_INDEX, StartFailureError
-from kdump.kafka.startup.loading import LoadSettings
-from kdump.kafka.startup.outcome import RecoveredSegment, Served, Start, StartFailure, StartOutcome
+from kdump.kafka.startup.directory import Directory, LoadSettings
+from kdump.kafka.startup.outcome import (
+    ILLEGAL_STATE,
+    NUMBER_FORMAT,
+    STRING_INDEX,
+    RecoveredSegment,
+    Served,
+    Start,
+    StartFailure,
+    StartFailureError,
+    StartOutcome,
+)
 from kdump.kafka07.names import SUFFIX, TITLE, is_log
 from kdump.kafka07.recovery import recover_07
 from kdump.kafka07.verify import count_entries
+from kdump.log.content import Content, ContentSource
 from kdump.payloads.java import parse_int, parse_long
 from kdump.verify.startcheck import LossReason, LostRange, Obstacle, StartCheck, started_files
 

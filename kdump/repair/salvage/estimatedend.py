@@ -68,7 +68,7 @@ def _was_compacted(good: BatchArrays, base_offset: int, around: SiblingContext) 
     too; for these the log directory tells it, or the next segment that is not empty.
     """
     if not len(good):
-        return around.was_cleaned or _is_compacted(around.log_after())
+        return around.was_cleaned or _is_compacted(around.log_after)
     if _has_gaps(good, base_offset):
         return True
     return any(cleaned(rows, wrappers=True).any() for rows in valid_rows((*around.before[-1:], *around.following[:1])))
