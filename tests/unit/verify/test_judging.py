@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from kdump.cli import engine
-from kdump.cli.main import cli
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.inputs import resolve
 from kdump.tasks.pool import ProcessPool
@@ -21,10 +18,9 @@ from kdump.verify.readings import Group, ReadingEnd, reading_work
 from kdump.verify.report import summary_line
 from kdump.verify.run import Judge, Verification
 from kdump.verify.segment import CheckOptions
-from kdump.verify.startups import StartOptions, start_all
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import FIXTURES
-from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, USAGE, kdump
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +39,6 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "elsewhere-0" / NAME).symlink_to("/etc/hostname")
     (root / "recovery-point-offset-checkpoint").write_text("0\n1\nv2-txn 0 99999999\n")
     return root
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small logs are work for a pool too."""
-    monkeypatch.setattr(engine, "LEAST_FOR_POOL", 0)
-    monkeypatch.setattr(judging, "SMALL_LOG", -1)
 
 
 def said(judge: Judge, *paths: Path) -> tuple[list[str], list[str]]:
@@ -114,26 +103,6 @@ def test_who_dies_names_the_file_and_the_others_are_read(logs: Path) -> None:
     assert [str(item) for _, item in items if isinstance(item, KdumpError)] == [f"{groups[0].segments[1]}: was killed"]
     # No other file of the group is left out: those without pieces are read by the judge.
     assert {number for number, _ in items} == {0}
-
-
-def test_starts(logs: Path) -> None:
-    errors: list[KdumpError] = []
-    options = StartOptions(is_clean=False)
-    expected = list(start_all([resolve(str(logs))], options, errors.append))
-    for jobs in (2, 7):
-        assert list(start_all([resolve(str(logs))], options, errors.append, ProcessPool(jobs))) == expected
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("output", ["text", "jsonl", "junit"])
-@pytest.mark.slow
-def test_the_command(logs: Path, capfdbinary: pytest.CaptureFixture[bytes], output: str) -> None:
-    run = partial(cli.main, standalone_mode=False)
-    outputs = []
-    for words in ([], ["-j", "1"], ["-j", "3"]):
-        assert run(["verify", "--output", output, *words, str(logs)]) in (DAMAGE, UNREADABLE)
-        outputs.append(capfdbinary.readouterr())
-    assert outputs[0] == outputs[1] == outputs[2]
 
 
 def test_options_that_exclude_it(tmp_path: Path) -> None:
