@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -69,14 +67,6 @@ def rows_of(data: bytes, columns: RecordColumns) -> list[list[Row] | None]:
 @given(st.lists(ROWS, max_size=6), st.integers(0, 2))
 def test_well_formed_batches_are_accepted(batches: list[list[Row]], padding: int) -> None:
     bodies = [b"".join(encode(row, padding) for row in rows) for rows in batches]
-    assert rows_of(*decode(bodies, [len(rows) for rows in batches])) == batches
-
-
-@given(st.lists(ROWS, min_size=1, max_size=6), st.randoms(use_true_random=False))
-@pytest.mark.slow
-def test_many_lanes_walk_in_lockstep(kinds: list[list[Row]], random: Random) -> None:
-    batches = random.choices(kinds, k=100)
-    bodies = [b"".join(map(encode, rows)) for rows in batches]
     assert rows_of(*decode(bodies, [len(rows) for rows in batches])) == batches
 
 
