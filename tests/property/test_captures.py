@@ -45,6 +45,7 @@ from tests.harness.scanned import (
 )
 
 pytest.importorskip("pandas")
+csv.field_size_limit(1 << 30)
 
 
 def check_scans(path: str, expected: list[Row], batches: list[Row], form: Form) -> None:
