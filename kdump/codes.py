@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Severity(Enum):
@@ -1404,8 +1407,17 @@ class KdumpError(Exception):
         return f"{where}{at}{self.message}"
 
 
-OnError: TypeAlias = Callable[[KdumpError], None]
-"""Takes the error of one file, partition or directory. The work goes on with the others."""
+OnError: TypeAlias = "Callable[[KdumpError], None]"
+"""Takes errors of single files: the others follow."""
+
+
+def ignore_error(error: KdumpError) -> None:
+    """An ``OnError``: nobody wants to know."""
+
+
+def raise_error(error: KdumpError) -> NoReturn:
+    """An ``OnError``: the first error ends the call."""
+    raise error
 
 
 def _error(kind: type[KdumpError], code: Codes, message: str, path: str | None, position: int | None) -> KdumpError:

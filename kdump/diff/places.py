@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from kdump.codes import Codes, KdumpError, OnError
 from kdump.format.checkpoint import CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT
 from kdump.inputs import Input, LogSegment, OtherFile, PathDirectory, WorldLog
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import LoadSettings
 from kdump.kafka.startup.logdirectory import DELETE, FUTURE, STRAY, LogDirectory, read_log_directory
 from kdump.log import files
 from kdump.log.names import (

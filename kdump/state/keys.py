@@ -45,8 +45,7 @@ def key_rows(
         except KdumpError as error:
             on_error(error.located(log.context.file))
     decoder = decoders.decoder(context.topic)
-    for key in sorted(state.keys()):
-        stored = state.newest(key)
+    for key, stored in sorted(state.newest.items()):
         if stored.value is None:
             continue
         shown_key, shown_value = _decoded(decoder, key, stored.value)

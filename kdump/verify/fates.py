@@ -12,9 +12,9 @@ from kdump.kafka.image.copies import MetadataCopy, find_copies, newest, read_pro
 from kdump.kafka.image.image import TOPIC_RESOURCE, MetadataImage
 from kdump.kafka.image.names import TopicNames
 from kdump.kafka.image.replay import StatePoint, replay
-from kdump.kafka.startup.errors import StartFailureError
 from kdump.kafka.startup.fate import BrokerFolder, Fate, FolderFate, Placement, folder_fates
 from kdump.kafka.startup.logdirectory import STRAY, parse_folder, sort_folders
+from kdump.kafka.startup.outcome import StartFailureError
 from kdump.kafka.startup.textfiles import read_topic_id
 from kdump.log import files
 from kdump.log.opening import read_whole

@@ -19,10 +19,7 @@ from kdump.format.checkpoint import (
 )
 from kdump.inputs import Input, PathDirectory, Stream
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
-from kdump.kafka.startup.content import Content
-from kdump.kafka.startup.directory import Directory, FileAction
-from kdump.kafka.startup.errors import ILLEGAL_STATE, KAFKA, KAFKA_STORAGE
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import Directory, FileAction, LoadSettings
 from kdump.kafka.startup.logdirectory import (
     LogDirectory,
     Partition,
@@ -34,6 +31,9 @@ from kdump.kafka.startup.logdirectory import (
 )
 from kdump.kafka.startup.node import node_refusals
 from kdump.kafka.startup.outcome import (
+    ILLEGAL_STATE,
+    KAFKA,
+    KAFKA_STORAGE,
     OpenTransaction,
     RecoveredSegment,
     RemovalReason,
@@ -43,6 +43,7 @@ from kdump.kafka.startup.outcome import (
     StartOutcome,
 )
 from kdump.log import files
+from kdump.log.content import Content
 from kdump.log.listing import ListingEntry
 from kdump.log.lock import is_held
 from kdump.log.names import CLUSTER_METADATA, no_partition_name

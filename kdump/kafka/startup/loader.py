@@ -1,21 +1,93 @@
-"""The steps of LogLoader: what a cleaner or a split left is finished, segments are opened, and the log is recovered.
+"""What the steps of a start share, and the steps of LogLoader.
+
+What a cleaner or a split left is finished, segments are opened, and the log is recovered.
 
 Source: docs/spec/startup.md, rules 3 to 18.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from kdump.kafka.failures import KafkaFailureError
-from kdump.kafka.startup.byoffset import ByOffset
-from kdump.kafka.startup.errors import StartFailureError
-from kdump.kafka.startup.loading import Loading
-from kdump.kafka.startup.names import CLEANED, DELETED, INDEX_SUFFIXES, KRAFT_DELETED, LOG, SWAP, file_name, offset_of
-from kdump.kafka.startup.outcome import RecoveredSegment, RemovalReason
+from kdump.kafka.startup.directory import Directory, LoadSettings
+from kdump.kafka.startup.names import (
+    CLEANED,
+    DELETED,
+    INDEX_SUFFIXES,
+    KRAFT_DELETED,
+    LOG,
+    SWAP,
+    covering,
+    file_name,
+    offset_of,
+)
+from kdump.kafka.startup.outcome import RecoveredSegment, RemovalReason, StartFailureError
+from kdump.kafka.startup.producers import ProducerManager
 from kdump.kafka.startup.segment import StartSegment
+from kdump.kafka.startup.textfiles import LeaderEpochs
 
 _LONG_MAX: Final = 2**63 - 1
+
+
+class Loading:
+    """The state of one start.
+
+    Raises:
+        StartFailureError: leader-epoch-checkpoint or the name of a snapshot is refused.
+    """
+
+    def __init__(self, directory: Directory, settings: LoadSettings) -> None:
+        self.directory = directory
+        self.settings = settings
+        self.segments: dict[int, StartSegment] = {}
+        """By base offset, in any order."""
+        self.deleted_later: list[str] = []
+        self.recovered: list[RecoveredSegment] = []
+        self.removed: dict[int, RemovalReason] = {}
+        self.epochs = LeaderEpochs(directory)
+        self.producers = ProducerManager(directory, settings)
+
+    @property
+    def last_segment(self) -> StartSegment:
+        """The segment with the highest base offset."""
+        return self.segments[max(self.segments)]
+
+    def open_segment(self, base_offset: int, suffix: str = "") -> StartSegment:
+        """Open a segment; see StartSegment."""
+        return StartSegment(self.directory, base_offset, self.settings, suffix)
+
+    def recover_segment(self, segment: StartSegment) -> int:
+        """Recover one segment after those loaded so far; returns the bytes cut.
+
+        Raises:
+            OffsetOverflowError: it would be split.
+            KafkaFailureError: its recovery fails.
+            StartFailureError: a segment before it cannot be applied.
+        """
+        producers = ProducerManager(self.directory, self.settings)
+        producers.rebuild(self.segments, self.settings.log_start_offset, segment.base_offset, is_clean=False)
+        result = segment.recover(producers.states, self.epochs)
+        producers.take_snapshot()
+        self.recovered.append(RecoveredSegment(segment.base_offset, result.bytes_cut, result.next_offset))
+        return result.bytes_cut
+
+    def remove_segments(self, bases: Iterable[int], reason: RemovalReason) -> None:
+        """Remove segments; their files are renamed, and deleted later."""
+        for base in bases:
+            self.removed[base] = reason
+            self.delete_later(self.segments.pop(base).rename("", DELETED))
+
+    def remove_snapshot(self, base: int) -> None:
+        """Remove a snapshot that was known at the start; its file is renamed, and deleted later."""
+        name = self.producers.rename_snapshot(base, DELETED)
+        if name is not None:
+            self.deleted_later.append(name)
+
+    def delete_later(self, names: Iterable[str]) -> None:
+        """Rename those of the files that are there; they are deleted later."""
+        self.deleted_later += [name for name in names if name in self.directory]
 
 
 def finish_swaps(loading: Loading) -> None:
@@ -88,7 +160,7 @@ def load_segments(loading: Loading) -> None:
         StartFailureError: a name without an offset; a segment that cannot be opened or recovered.
     """
     directory = loading.directory
-    loading.segments = ByOffset()
+    loading.segments = {}
     for name in directory.names():
         if name not in directory:
             continue
@@ -121,7 +193,7 @@ def recover_log(loading: Loading) -> tuple[int, int]:
     if loading.segments:
         end = loading.last_segment.next_offset()
         if end < settings.log_start_offset:
-            loading.remove_segments(list(loading.segments), RemovalReason.LOG_START)
+            loading.remove_segments(sorted(loading.segments), RemovalReason.LOG_START)
             loading.epochs.clear()
             loading.producers.truncate_fully(settings.log_start_offset)
             end = None
@@ -152,7 +224,7 @@ def _unflushed(loading: Loading) -> list[int]:
     point = loading.settings.recovery_point
     if point == _LONG_MAX:
         return []
-    return loading.segments.covering(point)
+    return covering(loading.segments, point)
 
 
 def _recover(loading: Loading, segment: StartSegment) -> int:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kdump.fast import blocks
 from kdump.format import record as format_record
 from kdump.inputs import resolve
-from kdump.kafka.coordinatorstate import OFFSETS, CoordinatorState, Undecoded
+from kdump.kafka.coordinatorstate import OFFSETS, CoordinatorState
 from kdump.payloads.internal import DecodedMessage
 from kdump.verify.coordinators import coordinator_states
 from kdump.verify.partitionentries import PartitionEntries
@@ -116,7 +116,7 @@ def test_decoded_messages_are_not_kept(tmp_path: Path) -> None:
     """While the rows are made, one key and one value are decoded, however many there are."""
     records = [replace(commit(f"group-{number}"), offset_delta=number) for number in range(20)]
     path = write(tmp_path, "__consumer_offsets-0", v2_batch(records))
-    state = CoordinatorState(OFFSETS, None, Undecoded())
+    state = CoordinatorState(OFFSETS, None)
     logs = PartitionEntries([resolve(str(path))], on_error=lambda error: None)
     for entries in logs.of(logs.partitions[0].logs[0]):
         state.update(entries)
