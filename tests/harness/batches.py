@@ -130,6 +130,18 @@ def sized(data: bytes | None) -> bytes:
     return struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data
 
 
+def entries(log: bytes) -> list[bytes]:
+    """The whole entries at the start of ``log``."""
+    found, position = [], 0
+    while position + 12 <= len(log):
+        end = position + 12 + struct.unpack_from(">i", log, position + 8)[0]
+        if not position + 26 <= end <= len(log):
+            break
+        found.append(bytes(log[position:end]))
+        position = end
+    return found
+
+
 def compress(codec: int, data: bytes, magic: int = 2) -> bytes:
     """``data`` in the container that Kafka's writers use for ``codec``."""
     if codec == NONE:

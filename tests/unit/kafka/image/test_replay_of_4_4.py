@@ -15,9 +15,8 @@ from kdump.kafka.image.replay import StatePoint, replay
 from kdump.releases import KAFKA_4_3, NEWEST
 from kdump.verify.metadatalog import check_metadata_log
 from tests.harness.archives import case_files
-from tests.harness.batches import v2_batch
+from tests.harness.batches import entries, v2_batch
 from tests.harness.captures import Captures
-from tests.harness.conversions import entries
 from tests.harness.examples import sparse
 from tests.harness.fast_reference import Row
 from tests.harness.messages import write_message

@@ -15,7 +15,8 @@ from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.format.record import read_records
 from kdump.repair.salvage.siblingcontext import sibling_context
 from tests.harness.archives import case_files, repair_logs
-from tests.harness.salvaged import entries, mend
+from tests.harness.batches import entries
+from tests.harness.salvaged import mend
 
 UNDAMAGED_LOST = ("rightcrc_lastOffsetDelta_+1",)
 """A damaged batch lays claim, under a right CRC, to offsets of the next one, which has fewer records."""

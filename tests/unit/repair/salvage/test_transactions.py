@@ -15,8 +15,8 @@ from kdump.kafka.producers import ProducerStates
 from kdump.repair.salvage.later import ENDLESS
 from kdump.repair.salvage.pieces import JudgedBefore, PieceOrigin, TxnOutcome, TxnPolicy
 from kdump.repair.salvage.siblingcontext import SiblingContext
-from tests.harness.batches import ABORT, COMMIT, NOW, TRANSACTIONAL, marker, plain_rows, v2_batch
-from tests.harness.salvaged import Mended, entries, mend
+from tests.harness.batches import ABORT, COMMIT, NOW, TRANSACTIONAL, entries, marker, plain_rows, v2_batch
+from tests.harness.salvaged import Mended, mend
 
 HOLE = b"\x55" * 150
 COORDINATOR = 9
