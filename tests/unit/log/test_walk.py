@@ -52,6 +52,7 @@ def test_some_entries_of_a_chunk() -> None:
     assert list(chunk.entries(1)) == [(62, 125), (125, 189)]
     assert list(chunk.entries(1, 2)) == [(62, 125)]
     assert list(chunk.entries(0, 0)) == list(chunk.entries(3)) == []
+    assert [chunk.bounds(1, last) for last in (1, 3, 9)] == [[62], [62, 125, 189], [62, 125, 189]]
 
 
 def batch_of(size: int) -> bytes:
