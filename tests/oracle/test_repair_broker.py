@@ -13,10 +13,10 @@ from kdump.releases import KAFKA_4_3
 from kdump.repair.apply.manifest import HOME
 from kdump.repair.begun import undo_repair
 from kdump.repair.plan.plan import RepairMode
+from tests.harness.batches import entries
 from tests.harness.captures import FIXTURES
 from tests.harness.cli_runs import CLEAN, kdump
 from tests.harness.killedrepairs import DAMAGED, MARKER, manifests, repair
-from tests.harness.salvaged import entries
 from tests.oracle.kraft import Cluster
 from tests.oracle.toolchain import MODELLED, ToolchainMissingError
 
