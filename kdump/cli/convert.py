@@ -21,7 +21,16 @@ from kdump.codes import INPUT_CODES, Codes, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, export_text
 from kdump.convert.report import converted_lines, converted_row, loss_lines, loss_rows, marker_rows
-from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_in_order
+from kdump.convert.run import (
+    DestinationError,
+    Job,
+    Outputs,
+    plan_conversion,
+    plan_export,
+    plan_import,
+    run_in_order,
+    run_jobs,
+)
 from kdump.convert.segment import SegmentResult
 from kdump.inputs import input_of
 from kdump.payloads.choice import DecoderChoice
@@ -203,8 +212,6 @@ def _results(source: str, jobs: Sequence[Job], engine: Engine) -> Generator[Segm
     """Of all jobs, in their order as they come."""
     if engine.spark is None and engine.pool is None:
         return run_in_order(jobs)
-    from kdump.convert.tasks import run_jobs
-
     return run_jobs(jobs, engine.run, source)
 
 

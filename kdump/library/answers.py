@@ -128,7 +128,6 @@ def repair_plan(
         ValueError: there is no such mode.
         KdumpError: the path cannot be read, or a repair is refused.
     """
-    from kdump.repair.account import repair_row
     from kdump.repair.plan.plan import RepairMode, RepairSettings
     from kdump.repair.run import Repair, Repaired, RepairOptions
     from kdump.repair.salvage.pieces import SalvageOptions
@@ -144,7 +143,7 @@ def repair_plan(
             if not isinstance(repaired, Repaired):
                 what = f"a log of {repaired.title}, of which there is no plan as a row: kdump repair shows it"
                 raise KdumpError(Codes.REPAIR_REFUSED, what, path=given.path)
-            found.append(AnswerRow(repair_row(repaired)))
+            found.append(AnswerRow(repaired.row()))
         return found
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
-from kdump.convert.losses import Losses
+from kdump.convert.conversion import Losses
 from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.convert.run import plan_conversion
 from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment

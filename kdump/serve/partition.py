@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from kdump.codes import Finding, KdumpError
 from kdump.format.batch import MAGIC, MAGIC_OFFSET, NO_SEQUENCE, BatchHeader, write_batch
-from kdump.format.checkpoint import EpochEntry, parse_leader_epoch_checkpoint
+from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry, parse_leader_epoch_checkpoint
 from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, parse_offset_index, parse_time_index, used_entries
 from kdump.format.snapshot import parse_snapshot
 from kdump.kafka.remotesegments import remote_ranges
@@ -344,7 +344,7 @@ class ServedPartition:
             if self._epochs is None:
                 self._epochs = []
                 with suppress(KdumpError):
-                    data = read_whole(os.path.join(self.directory, "leader-epoch-checkpoint"))
+                    data = read_whole(os.path.join(self.directory, LEADER_EPOCH_CHECKPOINT))
                     self._epochs = sorted(parse_leader_epoch_checkpoint(data))
             return self._epochs
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TextIO
 
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.inputs import Input, inputs_of
-from kdump.log.context import FileContext
 from kdump.serve.groupanswers import groups_in_logs
 from kdump.serve.groups import KnownGroup
 from kdump.serve.server import KafkaServer, Safety
 from kdump.serve.view import View
+from kdump.verify.report import finding_json
 
 _MOST_ERRORS: Final = 1000
 """Lines about what cannot be read; a client may ask for it again and again."""
@@ -124,23 +123,8 @@ class Service:
         with self._lock:
             self._tell(f"{path}: {finding.code.value.code} {finding.skipped}; left out")
             if self._report is not None:
-                row = {"type": "finding", **FileContext.of(path).columns(), **_columns(finding)}
-                self._report.write(json.dumps(row, separators=(",", ":")) + "\n")
+                self._report.write(finding_json(replace(finding, path=path)))
                 self._report.flush()
-
-
-def _columns(finding: Finding) -> dict[str, object]:
-    return {
-        "code": finding.code.value.code,
-        "name": finding.code.value.name,
-        "severity": finding.severity.value,
-        "position": finding.position,
-        "length": finding.length,
-        "firstOffset": finding.first_offset,
-        "lastOffset": finding.last_offset,
-        "continueAt": finding.continue_at,
-        "message": finding.message,
-    }
 
 
 @contextmanager

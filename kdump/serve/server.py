@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kdump.codes import Codes, KdumpError
-from kdump.serve.cluster import Address, Cluster
+from kdump.serve.cluster import REFUSED, Address, Cluster, refused
 from kdump.serve.groupanswers import GroupAnswers
 from kdump.serve.groups import GroupCoordinator, KnownGroup
 from kdump.serve.reading import Reading, Sent
-from kdump.serve.refusals import REFUSED, refused
 from kdump.serve.view import View
 from kdump.serve.wire import (
     API_VERSIONS,
@@ -248,14 +247,11 @@ class _Session:
 
     def _answer(self, size: int) -> None:
         """Answer a request of this size. Nothing of the response stays while the next request is waited for."""
-        sent = Sent()
-        sent.then(lambda: self._server.release(size))
-        try:
+        with Sent() as sent:
+            sent.callback(self._server.release, size)
             parts = self._respond(self._receive(size, _SLOW if self._is_known else self._login_time()), sent)
             sent.wait()
             self._send(parts)
-        finally:
-            sent.done()
 
     def _respond(self, data: bytes, sent: Sent) -> Sequence[Buffer]:
         """The response to a request. A few are worked on at a time, so that what they take of the memory is bounded."""

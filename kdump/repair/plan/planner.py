@@ -171,14 +171,16 @@ class Planner:
         *,
         is_closed: bool,
         is_after_cut: bool,
+        rolled: RepairedLog | None = None,
     ) -> Iterator[SegmentPlan]:
         """The plan for a log, and for those that are missing after it (``RepairedLog.rolls``).
 
         ``missing``: known paths of logs that are not there; ``path`` may be one of them. ``judged``: see
-        SiblingContext.
+        SiblingContext. ``rolled``: what a segment gets that has no file yet.
         """
         base_offset = base_offset_of(path)
-        fingerprint = FileFingerprint.of_log(path) if path in missing else FileFingerprint.of(path)
+        is_there = rolled is None and path not in missing
+        fingerprint = FileFingerprint.of(path) if is_there else FileFingerprint.of_log(path)
         producers = history.at(path, base_offset)
         before = producers.copy()
         with self._opened(path, fingerprint) as source:
@@ -193,7 +195,7 @@ class Planner:
             last = recovery.next_offset - 1 if good_after.last_offset is None else good_after.last_offset
             tail = tail_end(source, recovery.end, recovery.next_offset, good_after.first_offset)
             ends = (recovery.next_offset, tail.torn, last + 1)
-            whole = self._salvage(source, before, end_before, missing, judged)
+            whole = rolled or self._salvage(source, before, end_before, missing, judged)
             salvaged, *further = (None,) if whole is None else whole.segments()
             repaired = self._recover_salvaged(path, fingerprint, base_offset, salvaged, before)
             left = self._leaves(recovered, repaired)
@@ -214,23 +216,13 @@ class Planner:
             *(salvaged, repaired, rebuilt, is_after_cut),
         )
         for log in filter(None, further):
-            yield self._further_segment(log_path(os.path.dirname(path), log.base_offset), log, history)
-
-    def _further_segment(self, path: str, log: RepairedLog, history: ProducerHistory) -> SegmentPlan:
-        """The plan for a segment that has no file yet."""
-        fingerprint = FileFingerprint.of_log(path)
-        producers = history.at(path, log.base_offset)
-        before = producers.copy()
-        with self._opened(path, fingerprint) as source:
-            recovered = self._recover(source, log.base_offset, producers).without_indexes()
-        repaired = self._recover_salvaged(path, fingerprint, log.base_offset, log, before)
-        left = self._leaves(recovered, repaired)
-        history.hand_on(left, is_known=producers.is_known, is_changed=not log.is_as_it_was)
-        like, modified = self._like(path, fingerprint, log)
-        return SegmentPlan(
-            *(path, log.base_offset, fingerprint, like, modified, before, recovered, ValidData(), log.base_offset),
-            *(log, repaired, frozenset[Kind](), False),
-        )
+            further_path = log_path(os.path.dirname(path), log.base_offset)
+            yield from self._segment(
+                *(further_path, history, end_before, missing, judged),
+                is_closed=is_closed,
+                is_after_cut=False,
+                rolled=log,
+            )
 
     @staticmethod
     def _opened(path: str, fingerprint: FileFingerprint) -> Source:

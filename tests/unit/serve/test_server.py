@@ -16,7 +16,7 @@ from kdump import testing
 from kdump.codes import KdumpError
 from kdump.format.message import request_schemas
 from kdump.inputs import inputs_of
-from kdump.serve.refusals import REASON, REFUSED
+from kdump.serve.cluster import REASON, REFUSED
 from kdump.serve.run import ServeOptions, Service
 from kdump.serve.server import Safety
 from kdump.serve.wire import apis

@@ -27,7 +27,7 @@ def write(directory: Path, count: int = 5) -> Path:
 def view(*paths: Path, until_time: int | None = None) -> tuple[View, list[KdumpError]]:
     errors: list[KdumpError] = []
     inputs = inputs_of(paths, errors.append)
-    return View(inputs, on_error=errors.append, on_damage=lambda *_: None, until_time=until_time), errors
+    return View(inputs, on_error=errors.append, on_damage=lambda *_: None, until={}, until_time=until_time), errors
 
 
 def test_partitions_of_a_log_directory(tmp_path: Path) -> None:
