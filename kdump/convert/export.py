@@ -243,7 +243,7 @@ def _steps(
         _view_options(job, result, followed),
         # In a log of another world several messages may have one offset.
         observer=order if job.world is None else None,
-        on_finding=_Damage(job, source, result).see,
+        on_finding=partial(_see_damage, job, source, result),
     )
     for _ in view.steps():
         yield
@@ -285,22 +285,17 @@ def _view_options(job: ExportJob, result: SegmentResult, followed: TransactionRe
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Damage:
-    """Takes the findings of a view. The bytes of a gap at the end of the file tell what it is."""
+def _see_damage(job: ExportJob, source: Source, result: SegmentResult, finding: Finding) -> None:
+    """Note a finding of a view. The bytes of a gap at the end of the file tell what it is.
 
-    job: ExportJob
-    source: Source
-    result: SegmentResult
-
-    def see(self, finding: Finding) -> None:
-        """Raise DamageError for damage that must not be left out."""
-        if finding.code is Codes.FOREIGN_FILE:
-            # A finding that is no damage cannot be left out.
-            raise KdumpError(finding.code, finding.message, path=self.job.source)
-        found = [finding]
-        if finding.length is not None:
-            gap = Gap(finding.position, finding.length, finding.code, finding.first_offset, finding.last_offset)
-            found = list(GapChecks(self.source, NextSegment()).see_gap(gap))
-        self.result.findings += (finding for finding in found if finding.severity is Severity.ERROR)
-        self.result.check(self.result.findings, self.job.conversion)
+    Raises DamageError for damage that must not be left out.
+    """
+    if finding.code is Codes.FOREIGN_FILE:
+        # A finding that is no damage cannot be left out.
+        raise KdumpError(finding.code, finding.message, path=job.source)
+    found = [finding]
+    if finding.length is not None:
+        gap = Gap(finding.position, finding.length, finding.code, finding.first_offset, finding.last_offset)
+        found = list(GapChecks(source, NextSegment()).see_gap(gap))
+    result.findings += (finding for finding in found if finding.severity is Severity.ERROR)
+    result.check(result.findings, job.conversion)

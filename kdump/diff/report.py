@@ -13,7 +13,8 @@ from kdump.diff.comparison import CopyDifference, DifferenceKind
 from kdump.diff.copies import CopySummary
 from kdump.diff.losses import CopyTruncation
 from kdump.diff.places import PartitionName
-from kdump.diff.run import PartitionReport, ReportedRecord
+from kdump.diff.run import PartitionReport
+from kdump.diff.shown import RecordDifference
 from kdump.kafka.image.partitions import NO_LEADER
 from kdump.log.names import partition_of_file
 from kdump.rows.scalarlines import json_text, plain
@@ -120,13 +121,13 @@ def _expected_members(report: PartitionReport) -> dict[str, Any]:
     }
 
 
-def record_row(record: ReportedRecord) -> Row:
+def record_row(record: RecordDifference) -> Row:
     """A record in which copies differ, with what each of them holds; null where it holds nothing."""
     return {
         "type": "record",
         **_place(record.name),
-        "offset": record.found.offset,
-        "kind": record.found.kind.word,
+        "offset": record.offset,
+        "kind": record.kind.word,
         "copies": record.copies,
         "records": [
             None
@@ -138,7 +139,7 @@ def record_row(record: ReportedRecord) -> Row:
                 "partitionLeaderEpoch": one.leader_epoch,
                 "isControl": one.is_control,
             }
-            for one in record.found.records
+            for one in record.records
         ],
     }
 
@@ -222,14 +223,14 @@ class Totals:
         return f"{count:,} partitions: {told}\n"
 
 
-def record_text(record: ReportedRecord) -> str:
+def record_text(record: RecordDifference) -> str:
     """A record in which copies differ: a line for each of them."""
     name = "partition" if record.name is None else f"{record.name[0]}-{record.name[1]}"
-    lines = [f"{escaped(name)}: offset {record.found.offset}, {record.found.kind.word}\n"]
+    lines = [f"{escaped(name)}: offset {record.offset}, {record.kind.word}\n"]
     width = max(map(len, record.copies))
-    there = [one for one in record.found.records if one is not None]
+    there = [one for one in record.records if one is not None]
     keys, values = (iter(_cells(parts)) for parts in ([one.key for one in there], [one.value for one in there]))
-    for path, one in zip(record.copies, record.found.records, strict=True):
+    for path, one in zip(record.copies, record.records, strict=True):
         held = "no record"
         if one is not None:
             held = f"epoch {one.leader_epoch}  time {one.timestamp}  key {next(keys)}  value {next(values)}"

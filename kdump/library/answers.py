@@ -231,14 +231,14 @@ def differences(
         KdumpError: a path or a copy cannot be read.
     """
     from kdump.diff.against import FileDifference
-    from kdump.diff.contents import ContentOptions
+    from kdump.diff.contents import DiffOptions
     from kdump.diff.report import file_row, record_row, report_rows
-    from kdump.diff.run import DiffOptions, PartitionReport, diff
+    from kdump.diff.run import PartitionReport, diff
 
     if len(paths) < _FEWEST:
         raise ValueError("two paths or more are compared")
     rows: list[Row] = []
-    options = DiffOptions(ContentOptions(max_decompressed_size, content), records)
+    options = DiffOptions(max_decompressed_size, content, records)
     for item in diff(named_inputs(paths, with_patterns=True), options, fail):
         if isinstance(item, PartitionReport):
             rows += report_rows(item)

@@ -12,8 +12,8 @@ from threading import BoundedSemaphore, Lock
 from typing import Any, Final
 
 from kdump.codes import KdumpError
-from kdump.serve.partition import Fetched, OutOfRangeError, ServedPartition
-from kdump.serve.segment import Timed
+from kdump.serve.partition import OutOfRangeError, ServedPartition
+from kdump.serve.segment import SoundRun, Timed
 from kdump.serve.view import View
 from kdump.serve.wire import Error, Request
 
@@ -200,22 +200,22 @@ class Reading:
             "highWatermark": partition.end_offset,
             "lastStableOffset": partition.last_stable_offset,
             "logStartOffset": partition.log_start,
-            "records": found.stretch.data,
-            "hasZstd": found.stretch.has_zstd,
+            "records": found.data,
+            "hasZstd": found.has_zstd,
         }
         if committed:
             answer["abortedTransactions"] = [
                 {"producerId": producer, "firstOffset": offset} for producer, offset in found.aborted
             ]
-        return len(found.stretch.data)
+        return len(found.data)
 
     def _batches(
         self, partition: ServedPartition, offset: int, size: int, sent: Sent, *, committed: bool, first: bool
-    ) -> Fetched:
+    ) -> SoundRun:
         """The batches from an offset on. A batch that is larger than all may take is sent to one client at a time."""
         found = partition.fetch(offset, size, committed=committed, at_least_one=False)
         limit = partition.last_stable_offset if committed else partition.end_offset
-        if found.stretch.data or not first or offset >= limit or not self._large.acquire(timeout=_LONGEST_WAIT):
+        if found.data or not first or offset >= limit or not self._large.acquire(timeout=_LONGEST_WAIT):
             return found
         sent.callback(self._large.release)
         return partition.fetch(offset, size, committed=committed, at_least_one=True)

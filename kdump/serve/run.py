@@ -14,7 +14,7 @@ from kdump.codes import Codes, Finding, KdumpError
 from kdump.inputs import Input, inputs_of
 from kdump.serve.groupanswers import groups_in_logs
 from kdump.serve.groups import KnownGroup
-from kdump.serve.server import KafkaServer, Safety
+from kdump.serve.server import KafkaServer
 from kdump.serve.view import View
 from kdump.verify.report import finding_json
 
@@ -27,12 +27,14 @@ class ServeOptions:
     """What is served, and to whom.
 
     ``until``: where the view of a partition ends, by topic and partition. ``until_time``: ms since 1970.
+    ``tls``: None: plain connections. ``users``: passwords by name; None: no login.
     ``with_group_offsets``: groups begin with the offsets in the logs. ``report``: the file that takes damage as JSON.
     """
 
     host: str = "127.0.0.1"
     port: int = 0
-    safety: Safety = field(default_factory=Safety)
+    tls: ssl.SSLContext | None = None
+    users: Mapping[str, str] | None = None
     until: Mapping[tuple[str, int], int] = field(default_factory=dict)
     until_time: int | None = None
     with_group_offsets: bool = True
@@ -77,7 +79,11 @@ class Service:
             if self.view.partition(topic, number) is None:
                 raise KdumpError(Codes.NO_SEGMENTS, f"--until-offset {topic}-{number}: no such partition is served")
         server = KafkaServer(
-            self.view, self._groups if options.with_group_offsets else dict, self._show_error, options.safety
+            self.view,
+            self._groups if options.with_group_offsets else dict,
+            self._show_error,
+            tls=options.tls,
+            users=options.users,
         )
         try:
             address = server.listen(options.host, options.port)

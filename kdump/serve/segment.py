@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -110,7 +110,7 @@ class SoundRun(NamedTuple):
     """Sound entries that lie side by side, and the offsets that they cover: ``first_offset`` to below ``end_offset``.
 
     ``has_zstd``: one of them is compressed with zstd, for which a client needs Fetch 10. ``position``: in the file,
-    after them.
+    after them. ``aborted``: (producer id, first offset) of the aborted transactions in them, if that was asked.
     """
 
     data: memoryview
@@ -118,6 +118,7 @@ class SoundRun(NamedTuple):
     end_offset: int
     has_zstd: bool
     position: int
+    aborted: Sequence[tuple[int, int]] = ()
 
 
 class Segment:

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from kdump.codes import Codes, KdumpError
@@ -54,14 +53,6 @@ _WAITING: Final = frozenset({"JoinGroup", "SyncGroup"})
 """Requests that wait for other members of a group."""
 
 
-@dataclass(frozen=True)
-class Safety:
-    """What keeps strangers away. ``tls``: None: plain connections. ``users``: passwords by name; none: no login."""
-
-    tls: ssl.SSLContext | None = None
-    users: Mapping[str, str] | None = None
-
-
 class _ClosedError(Exception):
     """The connection is over."""
 
@@ -73,7 +64,8 @@ class KafkaServer:
         view: the topics.
         load: gives the groups in the logs.
         on_error: takes what cannot be read; may be called by several threads.
-        safety: what keeps strangers away.
+        tls: what keeps strangers away; None: plain connections.
+        users: passwords by name; None: no login.
     """
 
     def __init__(
@@ -81,9 +73,12 @@ class KafkaServer:
         view: View,
         load: Callable[[], Mapping[str, KnownGroup]],
         on_error: Callable[[KdumpError], None],
-        safety: Safety,
+        *,
+        tls: ssl.SSLContext | None,
+        users: Mapping[str, str] | None,
     ) -> None:
-        self._safety = safety
+        self._tls = tls
+        self._users = users
         self._on_error = on_error
         self._cluster = Cluster(view)
         self._reading = Reading(view, on_error)
@@ -151,10 +146,10 @@ class KafkaServer:
         with suppress(OSError, ValueError, _ClosedError, RequestError):
             plain.settimeout(_SLOW)
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self._safety.tls is not None:
-                connection = self._safety.tls.wrap_socket(plain, server_side=True)
+            if self._tls is not None:
+                connection = self._tls.wrap_socket(plain, server_side=True)
             try:
-                _Session(self, connection, host, self._safety.users).run()
+                _Session(self, connection, host, self._users).run()
             except (OSError, _ClosedError, RequestError):
                 raise
             except Exception as error:

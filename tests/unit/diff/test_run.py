@@ -7,9 +7,11 @@ from pathlib import Path
 
 from kdump.codes import Codes, KdumpError
 from kdump.diff.comparison import DifferenceKind
+from kdump.diff.contents import DiffOptions
 from kdump.diff.manifest import manifest_lines
 from kdump.diff.places import copies_of, matched
-from kdump.diff.run import _RESULT, DiffOptions, PartitionReport, PartitionTask, ReportedRecord, diff
+from kdump.diff.run import _RESULT, PartitionReport, PartitionTask, diff
+from kdump.diff.shown import RecordDifference
 from kdump.inputs import resolve
 from tests.harness.replicas import MadeBatch, fail, make_copy, make_log_directory
 
@@ -22,7 +24,7 @@ def test_results_travel_as_plain_data(tmp_path: Path) -> None:
     paths = [make_copy(tmp_path / name / "t-0", [row(0, 5, value=name.encode())]) for name in "ab"]
     (partition,) = matched([copies_of(resolve(str(path)), fail) for path in paths])
     items = list(PartitionTask(partition, DiffOptions(with_records=True)).run())
-    assert [type(item) for item in items] == [PartitionReport] + [ReportedRecord] * 10
+    assert [type(item) for item in items] == [PartitionReport] + [RecordDifference] * 10
     assert [_RESULT.unpack(_RESULT.pack(item)) for item in items] == items
 
 
