@@ -6,9 +6,13 @@ reused; messages may change, codes may not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Severity(Enum):
@@ -1401,6 +1405,19 @@ class KdumpError(Exception):
         where = "" if self.path is None else f"{self.path}: "
         at = "" if self.position is None else f"at {self.position}: "
         return f"{where}{at}{self.message}"
+
+
+OnError: TypeAlias = "Callable[[KdumpError], None]"
+"""Takes errors of single files: the others follow."""
+
+
+def ignore_error(error: KdumpError) -> None:
+    """An ``OnError``: nobody wants to know."""
+
+
+def raise_error(error: KdumpError) -> NoReturn:
+    """An ``OnError``: the first error ends the call."""
+    raise error
 
 
 def _error(kind: type[KdumpError], code: Codes, message: str, path: str | None, position: int | None) -> KdumpError:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.diff.comparison import CopyDifference, DifferenceKind
 from kdump.diff.copies import LoadedCopy
 from kdump.diff.manifest import RANGE_OFFSETS, CopyManifest, ListedFile, ListedPartition, files_below, ranges_of
 from kdump.diff.places import CopyPlace
 from kdump.kafka.image.names import TopicNames
-from kdump.kafka.startup.content import Content, sha256
 from kdump.log import files
+from kdump.log.content import Content, sha256
 
 
 class FileDifference(NamedTuple):
@@ -99,9 +99,7 @@ def against(listed: ListedPartition, number: int, copy: LoadedCopy, own: int) ->
         yield CopyDifference(DifferenceKind.CHANGED, lowest, highest, (number, own), message)
 
 
-def changed_files(
-    manifest: CopyManifest, root: str, directory: str, on_error: Callable[[KdumpError], None]
-) -> Iterator[FileDifference]:
+def changed_files(manifest: CopyManifest, root: str, directory: str, on_error: OnError) -> Iterator[FileDifference]:
     """The files of a PATH that are not what a manifest says of them.
 
     Args:

@@ -20,16 +20,14 @@ from kdump.diff.table import CopyTable, Opener, TableSegment, read_table
 from kdump.format.batch import CONTROL, MAGIC, MAX_INT32
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.fetcher import FetchedBatches, ReplicaLog
-from kdump.kafka.startup.content import Content
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.epochs import LeaderEpochs
-from kdump.kafka.startup.errors import StartFailureError
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import Directory, LoadSettings
 from kdump.kafka.startup.names import INDEX, file_name
+from kdump.kafka.startup.outcome import StartFailureError
 from kdump.kafka.startup.segment import StartSegment
 from kdump.kafka.startup.start import start
-from kdump.kafka.startup.topicid import check_topic_id
+from kdump.kafka.startup.textfiles import LeaderEpochs, check_topic_id
 from kdump.log import files
+from kdump.log.content import Content
 from kdump.log.names import CLEANER_STATES, Kind, base_of, is_uri, parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.siblings import parse_leader_epochs

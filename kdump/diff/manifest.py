@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -19,13 +19,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kdump import __version__
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.diff.contents import stored_batches
 from kdump.diff.copies import CopySummary, LoadedCopy, load
 from kdump.diff.places import PartitionName, copies_of
 from kdump.inputs import Input, PathDirectory, WorldLog
-from kdump.kafka.startup.content import Content, sha256
 from kdump.log import files
+from kdump.log.content import Content, sha256
 from kdump.log.lines import lines_of
 from kdump.log.opening import open_source
 from kdump.rows.scalarlines import json_text
@@ -87,9 +87,7 @@ def is_manifest(found: Input) -> bool:
         return False
 
 
-def manifest_lines(
-    inputs: Iterable[Input], on_error: Callable[[KdumpError], None], *, own: Iterable[str] = ()
-) -> Iterator[str]:
+def manifest_lines(inputs: Iterable[Input], on_error: OnError, *, own: Iterable[str] = ()) -> Iterator[str]:
     """The lines of a manifest of what some PATHs hold.
 
     Args:
@@ -207,7 +205,7 @@ def files_below(root: str, left_out: Iterable[str]) -> Iterator[str]:
         folders += [os.path.join(folder, entry.name) for entry in reversed(entries) if entry.is_directory]
 
 
-def _file_lines(path: str, on_error: Callable[[KdumpError], None]) -> Iterator[str]:
+def _file_lines(path: str, on_error: OnError) -> Iterator[str]:
     try:
         size = files.size(path)
         digest = sha256(Content.of_file(path, size))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.diff.against import FileDifference, against, below, changed_files, listed_for, roots_of
 from kdump.diff.comparison import Comparison, CopyDifference, DifferenceKind
 from kdump.diff.contents import DiffOptions, StoredRecord
@@ -123,7 +123,7 @@ class PartitionTask(NamedTuple):
 def diff(
     inputs: Sequence[Input],
     options: DiffOptions,
-    on_error: Callable[[KdumpError], None],
+    on_error: OnError,
     run: Runner = in_process,
 ) -> Iterator[PartitionReport | RecordDifference | FileDifference]:
     """Compare what the PATHs hold.
@@ -172,7 +172,7 @@ def _changed_files(
     manifest: CopyManifest,
     roots: Mapping[str, str] | None,
     found: Sequence[PathCopies],
-    on_error: Callable[[KdumpError], None],
+    on_error: OnError,
 ) -> Iterator[FileDifference]:
     if roots is None:
         message = f"made of {len(manifest.roots)} PATHs: give as many, or the partitions are compared and no files"
@@ -206,9 +206,7 @@ def _with_manifest(
     return found
 
 
-def _chosen(
-    tasks: list[PartitionTask], choice: PartitionChoice, on_error: Callable[[KdumpError], None]
-) -> list[PartitionTask]:
+def _chosen(tasks: list[PartitionTask], choice: PartitionChoice, on_error: OnError) -> list[PartitionTask]:
     """The tasks for the partitions that are wanted."""
     if choice.is_all:
         return tasks

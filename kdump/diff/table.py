@@ -24,7 +24,7 @@ from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
 from kdump.verify.gaps import GapChecks, NextSegment
-from kdump.verify.table import UNKNOWN_OFFSET, cleaned, entry_of, read_rows, row_at
+from kdump.verify.table import UNKNOWN_OFFSET, cleaned, read_rows
 
 _FROM_VERIFY: Final = (
     "position", "base_offset", "last_offset", "producer_id", "size", "leader_epoch", "record_count", "marker_type",
@@ -222,20 +222,8 @@ def _read_segment(reading: _TableReading, source: Source, number: int, following
             continue
         rows = read_rows(item, is_after_gap=False)
         reading.add(rows, number)
-        yield from _damaged(checks, item, rows)
+        yield from checks.see_chunk(item, rows)
     yield from checks.finish()
-
-
-def _damaged(checks: GapChecks, chunk: CheckedChunk, rows: Rows) -> Iterator[Finding]:
-    """Show the entries of a chunk to the checks: those with wrong CRCs, and the valid ones between them."""
-    begin = 0
-    for number in [*chunk.damaged, len(rows)]:
-        if begin < number:
-            yield from checks.see_valid(row_at(rows, begin), int(rows["last_offset"][number - 1]))
-        if number < len(rows):
-            row = row_at(rows, number)
-            yield from checks.see_damaged(row, entry_of(chunk, row))
-        begin = number + 1
 
 
 def _located(finding: Finding, path: str, lost_from: int) -> Finding:

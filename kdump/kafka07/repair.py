@@ -14,12 +14,13 @@ from typing import Any, Final
 
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.recover import Recovery, RecoveryOutcome
-from kdump.kafka.startup.content import Content, ContentSource, sha256
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.outcome import StartFailure
-from kdump.kafka07.loader import not_recovered_07, recover_07, start_07
 from kdump.kafka07.names import TITLE, base_of, is_log
+from kdump.kafka07.recovery import not_recovered_07, recover_07
+from kdump.kafka07.start import start_07
 from kdump.kafka07.verify import count_entries, is_last_log
+from kdump.log.content import Content, ContentSource, sha256
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.opening import open_source
 from kdump.repair.account import named

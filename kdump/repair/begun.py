@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.log.files import listing
 from kdump.log.named import errors_at
 from kdump.log.partition import is_log_directory
@@ -55,7 +55,7 @@ def _locked_repair(path: str, *, force: bool, backup: str | None) -> Iterator[tu
 
 
 def finish_repairs(
-    path: str, *, on_error: Callable[[KdumpError], None], force: bool = False, backup: str | None = None
+    path: str, *, on_error: OnError, force: bool = False, backup: str | None = None
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Finish the repairs, and the undoing of repairs, that were begun below ``path``; what others left there goes.
 

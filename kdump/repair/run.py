@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.inputs import (
     Input,
     LogSegment,
@@ -199,7 +199,7 @@ class Repair(LockHolder):
         self,
         options: RepairOptions,
         *,
-        on_error: Callable[[KdumpError], None],
+        on_error: OnError,
     ) -> None:
         self._options = options
         self._mode = options.mode or RepairMode.LIKE_BROKER

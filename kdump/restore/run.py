@@ -24,10 +24,9 @@ from kdump.format.checkpoint import (
     RECOVERY_POINT_CHECKPOINT,
     parse_offset_checkpoint,
 )
-from kdump.kafka.startup.content import Content
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import Directory, LoadSettings
 from kdump.kafka.startup.outcome import StartOutcome
+from kdump.log.content import Content
 from kdump.log.files import listing
 from kdump.log.named import errors_at
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name

@@ -6,12 +6,12 @@ Source: Kafka's KafkaApis and ReplicaManager (fetchOffset, readFromLog), FetchSe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from threading import BoundedSemaphore, Lock
 from typing import Any, Final
 
-from kdump.codes import KdumpError
+from kdump.codes import KdumpError, OnError
 from kdump.serve.partition import OutOfRangeError, ServedPartition
 from kdump.serve.segment import SoundRun, Timed
 from kdump.serve.view import View
@@ -55,7 +55,7 @@ class Reading:
         on_error: takes what cannot be read.
     """
 
-    def __init__(self, view: View, on_error: Callable[[KdumpError], None]) -> None:
+    def __init__(self, view: View, on_error: OnError) -> None:
         self._view = view
         self._on_error = on_error
         self._lock = Lock()

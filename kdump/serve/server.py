@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.serve.cluster import REFUSED, Address, Cluster, refused
 from kdump.serve.groupanswers import GroupAnswers
 from kdump.serve.groups import GroupCoordinator, KnownGroup
@@ -72,7 +72,7 @@ class KafkaServer:
         self,
         view: View,
         load: Callable[[], Mapping[str, KnownGroup]],
-        on_error: Callable[[KdumpError], None],
+        on_error: OnError,
         *,
         tls: ssl.SSLContext | None,
         users: Mapping[str, str] | None,

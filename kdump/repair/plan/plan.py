@@ -21,7 +21,7 @@ from kdump.repair.plan.location import PartitionLocation, is_metadata
 from kdump.repair.plan.producersat import ProducersAt
 from kdump.repair.plan.recovery import Recovered
 from kdump.repair.salvage.pieces import PieceOrigin, RepairedLog, TouchedTransaction, TxnPolicy
-from kdump.verify.validdata import ValidData
+from kdump.verify.batchtable import ValidData
 
 
 class RepairMode(Enum):

@@ -11,7 +11,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.kafka.recover import RecoveryOutcome
-from kdump.kafka.startup.content import Content, ContentSource
+from kdump.log.content import Content, ContentSource
 from kdump.log.files import file_names
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import INDEX_KINDS, Kind, parse_file_name
@@ -32,8 +32,8 @@ from kdump.repair.plan.producersat import (
 )
 from kdump.repair.plan.recovery import Recovered, recover_log
 from kdump.repair.salvage.pieces import JudgedBefore, RepairedLog, SalvageOptions
+from kdump.verify.batchtable import ValidData, tail_end, valid_data
 from kdump.verify.siblings import refused_text_files
-from kdump.verify.validdata import ValidData, tail_end, valid_data
 
 if TYPE_CHECKING:
     from kdump.repair.salvage.replica import Replica

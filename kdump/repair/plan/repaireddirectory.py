@@ -13,8 +13,8 @@ from enum import Enum, auto
 from functools import cached_property
 
 from kdump.codes import Codes, KdumpError
-from kdump.kafka.startup.content import Content, ContentSource
 from kdump.kafka.startup.directory import Directory
+from kdump.log.content import Content, ContentSource
 from kdump.log.names import INDEX_KINDS, Kind, sibling
 from kdump.log.partition import segments_after
 from kdump.repair.plan.indexes import has_indexes, has_txn_index

@@ -13,12 +13,12 @@ from kdump.format.checkpoint import LOG_START_CHECKPOINT, OFFSET_CHECKPOINTS, RE
 from kdump.format.snapshot import parse_snapshot
 from kdump.inputs import PathDirectory, log_paths
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.loading import LoadSettings as StartSettings
+from kdump.kafka.startup.directory import LoadSettings as StartSettings
 from kdump.kafka.startup.names import CLEANED, SNAPSHOT, SWAP, file_name
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.kafka.startup.start import producers_at_end
+from kdump.log.content import Content
 from kdump.log.names import is_uri
 from kdump.log.opening import read_whole
 from kdump.log.partition import segments_after

@@ -22,6 +22,7 @@ from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
 from kdump.repair.salvage.table import BatchArrays
 from kdump.verify.entries import EntryChecks
+from kdump.verify.headers import check_headers
 from kdump.verify.table import BatchRow, control_batches, entry_of, read_rows, row_at, row_dtype
 
 _NEVER_WRONG: Final = frozenset({Codes.MAGIC, Codes.PAYLOAD_TOO_LARGE})
@@ -88,7 +89,7 @@ def take_inventory(source: Source, *, deep: bool = True) -> Inventory:
         parts.append(rows)
         count += rows.size
     rows = np.concatenate(parts) if parts else np.empty(0, row_dtype())
-    for finding in checks.check_headers(rows):
+    for finding in check_headers(rows):
         if _is_fault(finding):
             faults.setdefault(int(np.searchsorted(rows["position"], finding.position)), finding.message)
     is_good = rows["is_valid"].copy()
@@ -128,5 +129,5 @@ def examine(entry: memoryview, position: int) -> tuple[BatchRow, str | None]:
     checks = EntryChecks()
     # The checks fill in what only the records of an entry tell.
     found = list(checks.check(chunk, rows, in_columns=False))
-    errors = (one.message for one in (*checks.check_headers(rows), *found) if one.severity is Severity.ERROR)
+    errors = (one.message for one in (*check_headers(rows), *found) if one.severity is Severity.ERROR)
     return row_at(rows, 0), next(errors, None)

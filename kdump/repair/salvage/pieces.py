@@ -12,8 +12,8 @@ from enum import Enum
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from kdump.kafka.startup.content import Content, ContentPiece
 from kdump.kafka.transactionends import EndingOf, not_at_hand
+from kdump.log.content import Content, ContentPiece
 
 
 class PieceOrigin(Enum):

@@ -16,8 +16,8 @@ from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.format.snapshot import ProducerEntry
 from kdump.inputs import PathDirectory, log_paths, resolve
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.startup.content import sha256
 from kdump.kafka.startup.names import CLEANED, LOG, SWAP
+from kdump.log.content import sha256
 from kdump.repair import run as engine
 from kdump.repair.begun import undo_repair
 from kdump.repair.plan import starts

@@ -13,13 +13,14 @@ import pytest
 from kdump.format import legacy
 from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.format.record import read_records
-from kdump.kafka.startup.content import ContentSource
+from kdump.log.content import ContentSource
 from kdump.log.opening import open_source
 from kdump.repair.salvage.replica import Replica
 from kdump.repair.salvage.salvage import SalvageOptions, salvage
 from kdump.repair.salvage.siblingcontext import sibling_context
 from tests.harness.archives import case_files, repair_logs
-from tests.harness.salvaged import MemorySource, check_result, entries, mend
+from tests.harness.memory import MemorySource
+from tests.harness.salvaged import check_result, entries, mend
 
 UNDAMAGED_LOST = ("rightcrc_lastOffsetDelta_+1",)
 """A damaged batch lays claim, under a right CRC, to offsets of the next one, which has fewer records."""
