@@ -19,8 +19,7 @@ from kdump.codes import Codes, DamageError
 from kdump.convert.batches import encode_batch, write_batches, write_large_batch
 from kdump.convert.conversion import Conversion, Losses, LossKind, refuse_too_large
 from kdump.convert.offsetmap import OffsetMap
-from kdump.convert.selected import Selected, select, select_large, selected_groups, selected_pieces
-from kdump.convert.slices import SliceTransactions
+from kdump.convert.slices import Selected, SliceTransactions, select, select_large, selected_groups, selected_pieces
 from kdump.fast.encoded import EncodedEntries
 from kdump.fast.entries import Entries, LargeEntry
 from kdump.fast.headers import native_column

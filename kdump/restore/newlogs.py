@@ -34,7 +34,7 @@ from kdump.reading.transactionreader import TransactionReader
 from kdump.repair.apply import disk
 from kdump.repair.apply.journal import pieces_of
 from kdump.repair.apply.preparation import Preparation
-from kdump.repair.plan.indexes import has_txn_index
+from kdump.repair.plan.beside import has_txn_index
 from kdump.repair.plan.producersat import ProducersAt, ProducersFromFiles, WatchedProducers, producers_in_snapshot
 from kdump.repair.plan.recovery import Recovered, recover_log, start_sha256
 from kdump.repair.salvage.pieces import TxnPolicy

@@ -19,9 +19,8 @@ from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
 from kdump.log.siblings import read_own_checkpoint
 from kdump.log.source import Source
-from kdump.repair.plan.indexes import differing, has_indexes, has_txn_index
+from kdump.repair.plan.beside import differing, has_indexes, has_txn_index, unfit_indexes, unfit_snapshots
 from kdump.repair.plan.location import PartitionLocation, is_metadata
-from kdump.repair.plan.others import unfit_snapshots
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, RepairSettings, SegmentPlan
 from kdump.repair.plan.producersat import (
     ProducersAt,
@@ -296,8 +295,6 @@ class Planner:
         is_cut = recovered.recovery.outcome is RecoveryOutcome.TRUNCATED
         if is_cut or self._mode is RepairMode.INDEXES or self._all_indexes or not unlike:
             return unlike
-        from kdump.repair.plan.indexes import unfit_indexes
-
         # A valid index of a running broker differs from the one that recovery makes.
         aborted = None if recovered.keeps_txn_index else _aborted(recovered)
         return unfit_indexes(source, base_offset_of(path), unlike, is_closed=is_closed, aborted=aborted)
