@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kdump.codes import DamageError
 from kdump.diff.copies import LoadedCopy
-from kdump.diff.table import CopyTable, Opener, Rows
+from kdump.diff.table import CopyTable, Rows
 from kdump.fast.blocks import BatchBlock, BlockReader, EntryRange
 from kdump.fast.hashing import digest_ranges, hash_ranges
 from kdump.fast.headers import native_column, read_headers
@@ -117,9 +117,7 @@ class StoredRecord(NamedTuple):
     is_control: bool
 
 
-def read_digests(
-    table: CopyTable, numbers: NDArray[np.int64], opened: Opener, options: DiffOptions
-) -> Iterator[RecordDigests]:
+def read_digests(table: CopyTable, numbers: NDArray[np.int64], options: DiffOptions) -> Iterator[RecordDigests]:
     """The records of the rows with these numbers, in the order of the rows, some thousands at a time.
 
     Each part is in the order of its offsets. One part may begin before the end of the part before it: where entries
@@ -131,7 +129,7 @@ def read_digests(
     reader = BlockReader(options.limit, with_records=True, only_valid=True)
     parts: list[RecordDigests] = []
     count = 0
-    for stored in stored_batches(table, numbers, opened):
+    for stored in stored_batches(table, numbers):
         for part in _digests(stored, reader, options):
             parts.append(part)
             count += part.offset.size
@@ -142,13 +140,13 @@ def read_digests(
         yield _joined(parts)
 
 
-def read_stored(table: CopyTable, numbers: NDArray[np.int64], opened: Opener, limit: int) -> Iterator[StoredRecord]:
+def read_stored(table: CopyTable, numbers: NDArray[np.int64], limit: int) -> Iterator[StoredRecord]:
     """The records of the rows with these numbers, one by one; those of a batch that cannot be read are left out.
 
     Raises:
         KdumpError: a log cannot be opened or read.
     """
-    for stored in stored_batches(table, numbers, opened):
+    for stored in stored_batches(table, numbers):
         for number, (start, end) in zip(stored.numbers.tolist(), pairwise(stored.bounds), strict=True):
             row = table.rows[number]
             entry = stored.data[start:end]
@@ -184,7 +182,7 @@ class CopyContents:
         table = self.copy.table
         kept: list[RecordDigests] | None = []
         count = 0
-        for part in read_digests(table, table.order[rows[table.order]], self.copy.opened, self.options):
+        for part in read_digests(table, table.order[rows[table.order]], self.options):
             count += part.offset.size
             if count > _MOST_KEPT:
                 kept = None
@@ -228,7 +226,7 @@ class StoredBatches:
     bounds: list[int]
 
 
-def stored_batches(table: CopyTable, numbers: NDArray[np.int64], opened: Opener) -> Iterator[StoredBatches]:
+def stored_batches(table: CopyTable, numbers: NDArray[np.int64]) -> Iterator[StoredBatches]:
     """The batches with these numbers, some at a time. It takes least time where the numbers rise."""
     rows = table.rows[numbers]
     ends = rows["position"] + rows["size"]
@@ -236,7 +234,7 @@ def stored_batches(table: CopyTable, numbers: NDArray[np.int64], opened: Opener)
     goes_on = (segments[1:] == segments[:-1]) & (rows["position"][1:] > rows["position"][:-1])
     bounds = [0, *(np.flatnonzero(~goes_on) + 1).tolist(), numbers.size]
     for first, last in pairwise(bounds if numbers.size else []):
-        with opened(int(segments[first])) as source:
+        with table.segments[int(segments[first])].open() as source:
             for part in _side_by_side(rows["position"], ends, first, last):
                 start, end = int(rows["position"][part.start]), int(ends[part.stop - 1])
                 source.stop = end

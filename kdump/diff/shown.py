@@ -97,5 +97,5 @@ def _records(comparison: Comparison, number: int, ranges: _Ranges) -> Iterator[t
     is_there = at < last.size
     is_there[is_there] = first[at[is_there]] <= table.last[is_there]
     rows = np.flatnonzero(is_there & table.rows["is_valid"])
-    for record in read_stored(table, rows, copy.opened, comparison.options.limit):
+    for record in read_stored(table, rows, comparison.options.limit):
         yield record, number

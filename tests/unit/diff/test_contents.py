@@ -23,7 +23,7 @@ def digests(folder: Path, *entries: bytes, only_content: bool = False, limit: in
     path.write_bytes(b"".join(entries))
     copy = loaded(path)
     numbers = np.arange(copy.table.rows.size)
-    parts = list(read_digests(copy.table, numbers, copy.opened, DiffOptions(limit, only_content)))
+    parts = list(read_digests(copy.table, numbers, DiffOptions(limit, only_content)))
     return RecordDigests(*(np.concatenate(several) for several in zip(*parts, strict=True)))
 
 
@@ -119,7 +119,7 @@ def test_stored_records(tmp_path: Path) -> None:
     foreign = v2_batch(body=b"nonsense", base_offset=2, record_count=3)
     path.write_bytes(v2_batch(ROWS[:2], partition_leader_epoch=3) + foreign)
     copy = loaded(path)
-    found = list(read_stored(copy.table, np.arange(2), copy.opened, 1 << 20))
+    found = list(read_stored(copy.table, np.arange(2), 1 << 20))
     assert [(one.offset, one.key, one.value, one.leader_epoch) for one in found] == [
         (0, b"key-0", b"A" * 10, 3),
         (1, b"key-1", b"B" * 10, 3),
@@ -169,7 +169,7 @@ def test_large_batches_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.Mon
         path = tmp_path / f"{0:020}.log"
         path.write_bytes(entry)
         copy = loaded(path)
-        parts = list(read_digests(copy.table, np.arange(1), copy.opened, DiffOptions()))
+        parts = list(read_digests(copy.table, np.arange(1), DiffOptions()))
         assert sum(part.offset.size for part in parts) == count
         assert [part.is_readable.all() for part in parts] == [count > 1] * len(parts)
         assert (len(parts) > 1) == (count > 1)

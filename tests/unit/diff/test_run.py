@@ -74,7 +74,7 @@ def test_each_copy_is_compared_with_what_the_manifest_says_of_it(tmp_path: Path)
         make_copy(folder / "t-0", [row(*bases)])
     paths = [str(tmp_path / "n1"), str(tmp_path / "n2")]
     manifest = tmp_path / "manifest"
-    manifest.write_text("".join(manifest_lines([*map(resolve, paths)], fail)))
+    manifest.write_text("".join(manifest_lines([*map(resolve, paths)], fail, ())))
 
     def changed(*given: str) -> list[tuple[str, ...]]:
         items = list(diff([*map(resolve, [str(manifest), *given])], DiffOptions(), fail))
@@ -109,7 +109,7 @@ def test_each_copy_is_compared_with_what_the_manifest_says_of_it(tmp_path: Path)
 def test_a_manifest_of_too_many_copies_of_a_partition(tmp_path: Path) -> None:
     """A copy would be read for each line of its partition."""
     one = make_copy(tmp_path / "a" / "t-0", [row(0)])
-    head, *lines = "".join(manifest_lines([resolve(str(one))], fail)).splitlines(keepends=True)
+    head, *lines = "".join(manifest_lines([resolve(str(one))], fail, ())).splitlines(keepends=True)
     partition = next(line for line in lines if '"partition"' in line)
     manifest = tmp_path / "manifest"
     for count, codes in ((64, []), (65, [Codes.MANIFEST])):
