@@ -247,7 +247,7 @@ def _ends(plan: PartitionPlan) -> tuple[int, int]:
 def _known_producers(plan: PartitionPlan, end_offset: int | None) -> dict[int, ProducerStates]:
     """The producers by offset, where they are known for certain."""
     known: dict[int, ProducerStates] = {
-        segment.base_offset: segment.producers.states for segment in plan.segments if segment.producers.is_known
+        segment.base_offset: segment.producers for segment in plan.segments if segment.producers.is_known
     }
     last = plan.segments[-1]
     is_good = last.recovered.recovery.outcome is RecoveryOutcome.UNCHANGED and not plan.changes_log(last)
@@ -269,7 +269,7 @@ def _new_snapshots(plan: PartitionPlan, files: PartitionFiles) -> dict[str, byte
     for segment in plan.segments:
         states, name = segment.producers, os.path.basename(sibling(segment.path, Kind.SNAPSHOT))
         is_there = any(offset == segment.base_offset for offset, _ in files.snapshots)
-        is_taken = bool(files.snapshots or states.states.by_id)
+        is_taken = bool(files.snapshots or states.by_id)
         if segment.is_missing and segment.base_offset and is_taken and states.is_known and not is_there:
-            written[name] = states.states.snapshot()
+            written[name] = states.snapshot()
     return written

@@ -25,7 +25,6 @@ from kdump.repair.plan.plan import PartitionPlan, RepairMode, RepairSettings, Se
 from kdump.repair.plan.producersat import (
     ProducersAt,
     ProducersFromFiles,
-    WatchedProducers,
     base_offset_of,
     producers_in_snapshot,
 )
@@ -57,13 +56,13 @@ class ProducerHistory:
         """At the base offset of the segment ``path``."""
         found, self._next = self._next, None
         if found is None and self._is_first:
-            found = ProducersAt(WatchedProducers(base_offset), is_known=True)
+            found = ProducersAt(base_offset, is_known=True)
         self._is_first = False
         if found is None:
             return self._files.at(path)
         states = None if self._is_changed else producers_in_snapshot(path)
         # The plan keeps those of the segment before.
-        return found.copy() if states is None else ProducersAt(states, is_known=True)
+        return found.copy() if states is None else states
 
     def hand_on(self, recovered: Recovered, *, is_known: bool, is_changed: bool) -> None:
         """The producers after a segment, or after its good part.
@@ -76,7 +75,8 @@ class ProducerHistory:
         self._is_changed |= is_changed
         outcome = recovered.recovery.outcome
         if outcome is not RecoveryOutcome.FAILED:
-            self._next = ProducersAt(recovered.producers, is_known and outcome is RecoveryOutcome.UNCHANGED)
+            self._next = recovered.producers
+            self._next.is_known = is_known and outcome is RecoveryOutcome.UNCHANGED
 
 
 class Planner:
@@ -266,7 +266,7 @@ class Planner:
             self._neighbours = Neighbours(source.path, missing)
         is_partition = bool(self._replicas)
         around = sibling_context(
-            source.path, producers.states, end_before, judged, neighbours=self._neighbours, is_partition=is_partition
+            source.path, producers, end_before, judged, neighbours=self._neighbours, is_partition=is_partition
         )
         return salvage(source, around, options, self._replicas)
 
