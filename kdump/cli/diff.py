@@ -15,7 +15,6 @@ from kdump.diff.against import FileDifference
 from kdump.diff.contents import DiffOptions
 from kdump.diff.report import (
     Totals,
-    file_finding,
     file_row,
     file_text,
     findings_of,
@@ -82,7 +81,7 @@ class _DiffRun:
                 self._add(item)
                 pieces = self._page(item)
             elif isinstance(item, FileDifference):
-                self._add_finding(file_finding(item))
+                self._add_finding(item.finding)
                 pieces = self._file(item)
             else:
                 pieces = iter([json_line(record_row(item)) if given.output == "jsonl" else record_text(item)])
@@ -115,7 +114,7 @@ class _DiffRun:
         if self._given.output == "jsonl":
             yield json_line(file_row(found))
         elif self._given.output == "table":
-            yield file_text(found, color=self._console.color)
+            yield file_text(found.finding, color=self._console.color)
 
     def _fail(self, error: KdumpError) -> None:
         self._junit.add_error(error)

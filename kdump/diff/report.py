@@ -146,29 +146,26 @@ def record_row(record: RecordDifference) -> Row:
 
 def file_row(found: FileDifference) -> Row:
     """A file that is not what a manifest says, as a difference."""
+    finding, path = found.finding, found.finding.path or ""
     return {
         "type": "difference",
-        **_place(partition_of_file(found.path)),
+        **_place(partition_of_file(path)),
         "kind": "file",
-        "code": found.code.value.code,
-        "severity": found.code.value.severity.value,
+        "code": finding.code.value.code,
+        "severity": finding.severity.value,
         "explained": False,
         "firstOffset": None,
         "lastOffset": None,
         "copies": [found.root],
-        "message": f"{found.path}: {found.message}",
+        "message": f"{path}: {finding.message}",
     }
 
 
-def file_text(found: FileDifference, *, color: bool) -> str:
-    """The finding as a line for people."""
-    code = found.code.value
-    return f"{escaped(found.path)}: {_severity(code.severity, color=color)} {code.code} {code.name} {found.message}\n"
-
-
-def file_finding(found: FileDifference) -> Finding:
-    """The difference as a finding of its file."""
-    return Finding(found.code, found.message, 0, path=found.path)
+def file_text(finding: Finding, *, color: bool) -> str:
+    """The finding of a file as a line for people."""
+    code = finding.code.value
+    severity = _severity(finding.severity, color=color)
+    return f"{escaped(finding.path or '')}: {severity} {code.code} {code.name} {finding.message}\n"
 
 
 def findings_of(report: PartitionReport) -> Iterator[Finding]:
