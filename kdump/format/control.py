@@ -63,12 +63,12 @@ def parse_end_txn(value: bytes | None) -> int:
     return int(coordinator_epoch)
 
 
-def schema_of(control_type: int) -> Schema | None:
-    """The schema of a KRaft control record's value, None for other types."""
+def schema_of(control_type: int, release: str | None = None) -> Schema | None:
+    """The schema of a KRaft control record's value, None for other types. ``release``: see ``message.schemas``."""
     from kdump.format.message import schemas  # not needed by logs without KRaft's records
 
     name = _SCHEMAS.get(control_type)
-    return None if name is None else schemas()[name]
+    return None if name is None else (schemas(release) if release else schemas())[name]
 
 
 def parse_kraft(schema: Schema, value: bytes | None) -> dict[str, Value]:

@@ -19,6 +19,7 @@ from kdump.format.batch import CODEC_NAMES, NO_TIMESTAMP_TYPE, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
 from kdump.format.record import Record
 from kdump.reading.printing import BlockPrinter, TextBytes, header_keys
+from kdump.releases import KAFKA_4_3
 from kdump.wire.compression import DEFAULT_LIMIT, NONE
 
 if TYPE_CHECKING:
@@ -54,8 +55,14 @@ class DialectLines(NamedTuple):
     """Below 2: there are no batches, and a message or wrapper has the line of a record."""
 
 
-class OlderPrinter(TextPrinter):
-    """The printer of one log.
+class Printer43(TextPrinter):
+    """The printer of 4.3.1 for one log: other lines are those of the newest."""
+
+    _release = KAFKA_4_3.name
+
+
+class OlderPrinter(Printer43):
+    """The printer of one log, before 4.3.
 
     Args:
         version: of Kafka.
@@ -246,7 +253,7 @@ class OlderPrinter(TextPrinter):
     def _control(self, record: Record) -> str:
         kind = control.parse_type(record.key)
         if kind in (control.ABORT, control.COMMIT) or kind in self._lines.kraft_as_json:
-            return newest.control_text(record.key, record.value)
+            return newest.control_text(record.key, record.value, self._release)
         return f" controlType: {self._lines.kraft_names.get(kind, 'UNKNOWN')}({kind})"
 
     def _plain(self, key: bytes | None, value: bytes | None, *, is_alone: bool) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Codes, DamageError
-from kdump.dump.dialects.lines import DialectLines, OlderPrinter
+from kdump.dump.dialects.lines import DialectLines, OlderPrinter, Printer43
 from kdump.dump.text.dialect import Dialect
 from kdump.dump.text.offsets import LaterContinuity, OffsetContinuity
 from kdump.dump.text.options import TextOptions
@@ -58,6 +58,17 @@ class Kafka43(Dialect):
 
     version = KAFKA_4_3.name
     release = KAFKA_4_3
+
+    def printer(
+        self,
+        options: TextOptions,
+        decoding: TextDecoding | None,
+        continuity: OffsetContinuity | None,
+        *,
+        with_records: bool,
+    ) -> Printer[str, TextBytes]:
+        """See Dialect."""
+        return Printer43(options, decoding)
 
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
         """See Dialect."""

@@ -84,15 +84,29 @@ def legacy_batch_line(entry: Message, position: int, is_valid: bool) -> str:
     )
 
 
-def record_line(header: BatchHeader, item: Record, options: TextOptions, decoding: TextDecoding | None = None) -> str:
-    """A record of a v2 batch; ``decoding``: of keys and values. DamageError where the Java tool stops."""
+def record_line(
+    header: BatchHeader,
+    item: Record,
+    options: TextOptions,
+    decoding: TextDecoding | None = None,
+    release: str | None = None,
+) -> str:
+    """A record of a v2 batch. DamageError where the Java tool stops.
+
+    Args:
+        header: of its batch.
+        item: the record.
+        options: what DumpLogSegments was asked for.
+        decoding: of keys and values.
+        release: see ``control_text``.
+    """
     metadata = "" if options.skip_record_metadata else _record_metadata(item, header.timestamp_type)
     contents = ""
     if not header.is_control:
         if options.print_data_log:
             contents = _contents(item, options, decoding)
     elif not options.skip_record_metadata:
-        contents = control_text(item.key, item.value)
+        contents = control_text(item.key, item.value, release)
     return _line(metadata, contents)
 
 
@@ -151,13 +165,13 @@ def contents_text(key: str | None, payload: str | None) -> str:
     return ("" if key is None else f" key: {key}") + ("" if payload is None else f" payload: {payload}")
 
 
-def control_text(key: bytes | None, value: bytes | None) -> str:
-    """What a control record adds to its line. DamageError where the Java tool stops."""
+def control_text(key: bytes | None, value: bytes | None, release: str | None = None) -> str:
+    """What a control record adds to its line. DamageError where the Java tool of ``release`` (4.3) stops."""
     control_type = control.parse_type(key)
     if control_type in (control.ABORT, control.COMMIT):
         name = "ABORT" if control_type == control.ABORT else "COMMIT"
         return f" endTxnMarker: {name} coordinatorEpoch: {control.parse_end_txn(value)}"
-    schema = control.schema_of(control_type)
+    schema = control.schema_of(control_type, release)
     if schema is None:
         return f" controlType: UNKNOWN({control_type})"
     from kdump.payloads.message_json import known_version, message_json  # not needed by logs without KRaft's records

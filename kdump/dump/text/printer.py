@@ -25,6 +25,8 @@ class TextPrinter(TextRows):
 
     _after_crc = ""
     """What comes after the CRC of a message."""
+    _release: str | None = None
+    """Whose control records of KRaft it knows; None: those of the newest."""
 
     def __init__(self, options: TextOptions, decoding: TextDecoding | None = None) -> None:
         self._options = options
@@ -36,7 +38,7 @@ class TextPrinter(TextRows):
 
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> str:
         """See Printer."""
-        return lines.record_line(header, record, self._options, self._decoding)
+        return lines.record_line(header, record, self._options, self._decoding, self._release)
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> str:
         """See Printer."""
