@@ -188,12 +188,10 @@ class UnfitSnapshot:
     """A producer snapshot that does not fit the log.
 
     Attributes:
-        offset: of its name.
         finding: what verify says of it, with its path.
         data: what it is to hold, None: it goes, and a broker that needs it makes it again.
     """
 
-    offset: int
     finding: Finding
     data: bytes | None
 
