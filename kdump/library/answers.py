@@ -269,11 +269,11 @@ def _coordinators(
 ) -> Iterator[tuple[str, list[AnswerRow]]]:
     """The rows of each type: groups, committed offsets, transactional ids, open transactions."""
     from kdump.kafka.image.names import TopicNames
-    from kdump.state.coordinators import KnownTopics, coordinator_rows
+    from kdump.state.coordinators import coordinator_rows
     from kdump.verify.partitionentries import PartitionEntries
 
     # A path may hold a metadata log and nothing else.
     logs = PartitionEntries(inputs, on_error=fail if is_alone else lambda error: None, limit=limit)
-    topics = KnownTopics(TopicNames([one.path for one in inputs]), transaction_partitions)
-    for kind, found in coordinator_rows(logs, at, topics, lambda note: None, fail):
+    names = TopicNames([one.path for one in inputs])
+    for kind, found in coordinator_rows(logs, at, names, transaction_partitions, note=lambda note: None, on_error=fail):
         yield kind, [AnswerRow({"type": kind, **row}) for row in found]

@@ -49,8 +49,6 @@ def files(folder: Path) -> dict[str, bytes]:
     "settings",
     [
         {"to_magic": 1, "codec": GZIP},
-        {"codec": GZIP},
-        {"renumber": 5},
         {"split_bytes": 3000},
         {"offsets": Range(10, 40), "keep_open": True},
     ],
