@@ -90,11 +90,6 @@ def test_a_log_directory(home: Path, source: str) -> None:
     )
 
 
-def test_a_partition(home: Path) -> None:
-    assert convert(home, "data/t-0", "-o", "new", "--to-magic", "1")[0] == CLEAN
-    assert files(home / "new") == sorted(trio(f"{0:020}") + trio(f"{50:020}"))
-
-
 def test_a_link_before_the_directory_above_the_target(home: Path) -> None:
     (home / "a" / "b").mkdir(parents=True)
     (home / "link").symlink_to("a/b")
@@ -411,16 +406,6 @@ def test_an_index_file_that_is_there_is_not_replaced(home: Path, name: str) -> N
     status, _, err = convert(home, NAME, "-o", "new", "--to-magic", "1")
     assert (status, err) == (DAMAGE, f"kdump: new/{name}: is there already; --overwrite replaces it\n")
     assert tree(home / "new") == {name: b"mine"}
-
-
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_files_for_other_tools_replace_nothing(home: Path, form: str) -> None:
-    target = home / f"rows.{form}"
-    target.write_bytes(b"mine")
-    assert convert(home, NAME, "-o", target.name, "--to", form)[0] == DAMAGE
-    assert target.read_bytes() == b"mine"
-    assert convert(home, NAME, "-o", target.name, "--to", form, "--overwrite")[0] == CLEAN
-    assert target.read_bytes() != b"mine"
 
 
 def test_segments_that_are_split_off_replace_nothing(home: Path) -> None:
