@@ -168,8 +168,9 @@ def test_nothing_in_a_log_directory_stops_its_broker(tmp_path: Path) -> None:
     repair(taken, RepairMode.SALVAGE)
     (manifest,) = manifests(taken)
     shutil.copytree(taken, cluster.logs, dirs_exist_ok=True)
-    with pytest.raises(AssertionError, match=r"\.kdump"), cluster.broker():
+    with pytest.raises(AssertionError), cluster.broker():
         pass
+    assert any(HOME in line for line in cluster.said)
     undo_repair(str(cluster.logs / manifest.relative_to(taken)))
     assert not (cluster.logs / HOME).exists()
     with cluster.broker():

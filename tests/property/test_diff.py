@@ -9,8 +9,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.diff.contents import DiffOptions
 from kdump.diff.report import report_rows
-from kdump.diff.run import DiffOptions, PartitionReport, diff
+from kdump.diff.run import PartitionReport, diff
 from kdump.inputs import resolve
 from tests.harness.batches import entries
 from tests.harness.examples import examples

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes
-from kdump.convert.losses import LossKind
+from kdump.convert.conversion import LossKind
 from kdump.format.batch import parse_header
 from kdump.format.index import parse_txn_index
 from kdump.kafka.producers import ProducerStates
