@@ -27,7 +27,6 @@ from kdump.codes import Finding, OnError, Severity
 from kdump.inputs import Input, PartitionChoice, inputs_of
 from kdump.log import tiers
 from kdump.log.metering import metered
-from kdump.system.priority import be_idle
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -69,6 +68,8 @@ class Run(Generic[A]):
     def _read_gently(self, given: ReadingArguments) -> None:
         """Keep to ``--rate`` and ``--idle``, and show the progress, until the command ends."""
         if given.idle:
+            from kdump.system.processes import be_idle
+
             try:
                 be_idle()
             except OSError as error:

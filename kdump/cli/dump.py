@@ -19,7 +19,7 @@ from kdump.cli.options.dump import DumpArguments
 from kdump.codes import KdumpError
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import Target, bytes_of, listed_targets, target_by_java_name, targets_of
+from kdump.dump.targets import Target, bytes_of, followed, listed_targets, target_by_java_name, targets_of
 from kdump.dump.text.dialect import NEWEST_DIALECT, Dialect, TooNewError
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
@@ -161,8 +161,6 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
         if given.files is not None:
             _dump_names(run, given, dump_one)
         elif follow:
-            from kdump.dump.follow import followed
-
             try:
                 for target in followed(given.inputs[0], partial(_before_wait, console)):
                     dump_one(target)

@@ -60,7 +60,7 @@ class ExportJob:
     """By the name of the source."""
     decoding: DecoderChoice = field(default_factory=DecoderChoice)
     reshape: Reshape | None = None
-    """Of Parquet: makes other columns; see ``rows.parquet``."""
+    """Of Parquet: makes other columns; see ``rows.tablefiles``."""
 
     @property
     def table(self) -> Table:
@@ -172,10 +172,10 @@ def _to_text(
 
 def _to_parquet(job: ExportJob, path: str, result: SegmentResult, followed: TransactionReader) -> None:
     from kdump.rows.arrow import ArrowPrinter
-    from kdump.rows.parquet import ParquetRecords, row_schema
+    from kdump.rows.tablefiles import ParquetRecords, export_schema
 
     order, undecoded = _order(job), _Undecoded()
-    schema = row_schema(job.table)
+    schema = export_schema(job.table)
     with open_source(job.source) as source, ParquetRecords(path, schema, job.reshape) as records:
         outcomes = _outcomes(job, source, followed)
         counts = OutcomeCounts(outcomes)

@@ -38,14 +38,15 @@ from kdump.log.context import FileContext
 from kdump.log.files import strip_credentials
 from kdump.log.tiers import Tier
 from kdump.payloads.choice import DecoderChoice
-from kdump.payloads.decoded import PayloadError, RecordDecoder
+from kdump.payloads.decoded import RecordDecoder
 from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import RowsT
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Selection
 from kdump.reading.view import ViewOptions
 from kdump.rows.logs import table_of
-from kdump.rows.schema import Row, Table
+from kdump.rows.scalar import OnUndecoded
+from kdump.rows.schema import Table
 from kdump.rows.tables import BATCH, RECORD, RECORD_DECODED
 from kdump.schemas.topic import with_schemas
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -302,7 +303,7 @@ class Scan:
             target: Target,
             outcomes: Outcomes,
             decoder: RecordDecoder | None,
-            on_undecoded: Callable[[Row, PayloadError], None],
+            on_undecoded: OnUndecoded,
         ) -> ObjectPrinter:
             return ObjectPrinter(
                 table_of(target.world, RECORD_DECODED if with_records else BATCH),

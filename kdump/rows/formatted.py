@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from kdump.log.context import FileContext
-from kdump.rows.printers import SingleRows
+from kdump.rows.printers import Lines
 from kdump.rows.schema import Column, ColumnType, Row, Table
 from kdump.rows.tables import RECORD, RECORD_DECODED
 
@@ -69,7 +69,7 @@ def _verbs(table: Table, null: str) -> dict[str, _Part]:
     }
 
 
-class FormatLines(SingleRows):
+class FormatLines(Lines):
     """Rows of records, written by a format string.
 
     Args:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Final, Generic, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias
 
 from kdump.codes import Codes, DamageError
 from kdump.format import control
@@ -23,6 +23,11 @@ from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import WRONG_CRC, WRONG_MESSAGE_CRC, AnyRecord, RowT
 from kdump.rows.schema import Row, Table
 
+if TYPE_CHECKING:
+    from kdump.rows.columnar import OnMalformed
+
+OnUndecoded: TypeAlias = Callable[[Row, PayloadError], None]
+"""Takes the row of a record whose key or value does not decode, and the reason."""
 _CONTROL_TYPES: Final = {
     control.ABORT: "ABORT",
     control.COMMIT: "COMMIT",
@@ -173,7 +178,7 @@ class ValuePrinter(TablePrinter[RowT]):
         decoder: of keys and values, for RECORD_DECODED; None: nothing is decoded.
         on_malformed: takes the position of an entry whose rows are not valid (a wrong CRC, a control record that cannot
             be read), and what is wrong as a code and in words, before they are emitted. False leaves such rows out.
-        on_undecoded: takes the row of a record whose key or value does not decode, and the reason.
+        on_undecoded: see OnUndecoded.
     """
 
     def __init__(
@@ -183,8 +188,8 @@ class ValuePrinter(TablePrinter[RowT]):
         *,
         outcomes: Outcomes | None = None,
         decoder: RecordDecoder | None = None,
-        on_malformed: Callable[[int, Codes, str], bool] = lambda position, code, what: True,
-        on_undecoded: Callable[[Row, PayloadError], None] = lambda row, error: None,
+        on_malformed: OnMalformed = lambda position, code, what: True,
+        on_undecoded: OnUndecoded = lambda row, error: None,
     ) -> None:
         super().__init__(table, outcomes)
         self.context = context

@@ -61,9 +61,9 @@ class Kafka43(Dialect):
 
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
         """See Dialect."""
-        from kdump.dump.dialects.decoders import decoder_4_3
+        from kdump.dump.dialects.decoders import older_decoder
 
-        return decoder_4_3(decoder, goes_on=goes_on)
+        return older_decoder(self.version, decoder, goes_on=goes_on)
 
 
 class Kafka41(Kafka43):
@@ -87,12 +87,6 @@ class Kafka41(Kafka43):
     ) -> Printer[str, TextBytes]:
         """See Dialect."""
         return OlderPrinter(self.version, self.lines, options, decoding, continuity, with_records=with_records)
-
-    def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
-        """See Dialect."""
-        from kdump.dump.dialects.decoders import decoder_4_1
-
-        return decoder_4_1(decoder, goes_on=goes_on)
 
     def producer_line(self, entry: ProducerEntry) -> str:
         """See Dialect; a space stands at the end of short lines."""
@@ -121,12 +115,6 @@ class Kafka39(Kafka41):
     lines = Kafka41.lines._replace(
         kraft_as_json=_KRAFT - {control.LEADER_CHANGE}, kraft_names={control.LEADER_CHANGE: "LEADER_CHANGE"}
     )
-
-    def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
-        """See Dialect."""
-        from kdump.dump.dialects.decoders import decoder_3_9
-
-        return decoder_3_9(decoder, goes_on=goes_on)
 
     def snapshot_complaint(self, path: str, error: DamageError) -> str:
         """See Dialect."""
@@ -164,12 +152,6 @@ class Kafka28(Kafka39):
         kraft_as_json=frozenset(),
         kraft_names={2: "QUORUM_REASSIGNMENT", 3: "LEADER_CHANGE"},
     )
-
-    def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
-        """See Dialect."""
-        from kdump.dump.dialects.decoders import decoder_2_8
-
-        return decoder_2_8(decoder)
 
     def producer_line(self, entry: ProducerEntry) -> str:
         """See Dialect."""
@@ -223,12 +205,6 @@ class Kafka11(Kafka28):
         key_needs_value=True,
         kraft_names={},
     )
-
-    def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
-        """See Dialect."""
-        from kdump.dump.dialects.decoders import decoder_1_1
-
-        return decoder_1_1(decoder)
 
     def index(self) -> type[DumpedIndex]:
         """See Dialect."""
@@ -295,12 +271,6 @@ class Kafka010(Kafka10):
 
         return Index010
 
-    def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
-        """See Dialect."""
-        from kdump.dump.dialects.decoders import decoder_0_10
-
-        return decoder_0_10(decoder)
-
 
 class Kafka08(Kafka010):
     """0.8.2.2."""
@@ -331,12 +301,6 @@ class Kafka08(Kafka010):
         from kdump.dump.dialects.indexes import Index08
 
         return Index08
-
-    def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
-        """See Dialect."""
-        from kdump.dump.dialects.decoders import own_decoder
-
-        return own_decoder(decoder)
 
 
 def _sequence_before(sequence: int, delta: int) -> int:

@@ -12,7 +12,7 @@ from kdump.codes import Codes, DamageError
 from kdump.dump.text.remotemetadata import RefusedError, remote_metadata_text
 from kdump.format.legacy import ContentSizeError, Message
 from kdump.format.record import Headers
-from kdump.payloads.decoded import DecodeErrorKind, PayloadError, RecordDecoder, RecordPart
+from kdump.payloads.decoded import DecodeErrorKind, PayloadError, RecordDecoder, RecordPart, Undecoded
 from kdump.payloads.internal import (
     CoordinatorDecoder,
     DecodedMessage,
@@ -36,10 +36,6 @@ class LineContents(NamedTuple):
     payload: str | None
     problems: tuple[PayloadError, ...] = ()
     """Why parts of it do not decode."""
-
-
-Report = Callable[[int, PayloadError], None]
-"""Takes the offset of a record of which something does not decode, and why."""
 
 
 class ContentsDecoder(Protocol):
@@ -67,7 +63,7 @@ class TextDecoding(NamedTuple):
     """How the contents of a log's records are made, and who takes the reasons of what does not decode."""
 
     decoder: ContentsDecoder
-    report: Report
+    report: Undecoded
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> LineContents:
         """The contents of the next record. Its problems are reported."""

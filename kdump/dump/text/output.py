@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
-from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
+from kdump.dump.output import DumpOutput, OutputMaker
 from kdump.dump.targets import Target
 from kdump.dump.text.dialect import NEWEST_DIALECT, Dialect
 from kdump.dump.text.offsets import OffsetContinuity
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kdump.dump.text.decoders import TextDecoding
     from kdump.dump.text.indexes import DumpedIndex
     from kdump.format.index import AbortedTxn
+    from kdump.payloads.decoded import Undecoded
     from kdump.reading.outcomes import Outcomes
 
 _Read = TypeVar("_Read")
