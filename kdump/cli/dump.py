@@ -16,7 +16,7 @@ from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine import choose_engine
 from kdump.cli.java_options import JavaOptionsCommand, asked_dialect, decoder
 from kdump.cli.options.dump import DumpArguments
-from kdump.codes import KdumpError
+from kdump.codes import KdumpError, ignore_error
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
 from kdump.dump.targets import Target, bytes_of, followed, listed_targets, target_by_java_name, targets_of
@@ -181,7 +181,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
     if given.tail is not None:
         # Rows are counted first, which bounds the memory for any rows and any format.
         counted = RowBudget(skip=_COUNT_ONLY)
-        execute(lambda text: None, Reporter(lambda error: None, lambda line: None), counted)
+        execute(lambda text: None, Reporter(ignore_error, lambda line: None), counted)
         # No end is set: after the last row there may be damage.
         budget = RowBudget(max(0, counted.seen - given.tail), _COUNT_ONLY)
     if given.files is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kdump.cli.command import Run, command
@@ -10,7 +10,7 @@ from kdump.cli.console import Console
 from kdump.cli.engine import Engine, choose_engine, tell_brokers
 from kdump.cli.options.verify import VerifyArguments
 from kdump.cli.report_files import HtmlPage, check_report_place
-from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.codes import Codes, Finding, KdumpError, OnError, Severity
 from kdump.inputs import Input
 from kdump.log.files import strip_credentials
 from kdump.system.files import NewFile, publish
@@ -121,7 +121,7 @@ def _write_page(run: Run[VerifyArguments], page: HtmlPage) -> None:
         run.status.fail(error)
 
 
-def _write_manifest(path: str, inputs: Sequence[Input], fail: Callable[[KdumpError], None]) -> None:
+def _write_manifest(path: str, inputs: Sequence[Input], fail: OnError) -> None:
     """Write what the PATHs hold to a file, which appears whole or not at all."""
     from kdump.diff.manifest import manifest_lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from kdump.codes import KdumpError
+from kdump.codes import OnError
 from kdump.log.context import FileContext
 from kdump.reading.printing import Emit
 from kdump.reading.selection import RowBudget
@@ -16,7 +16,7 @@ from kdump.rows.schema import Table
 class WorldPathDump(Protocol):
     """A dump of PATHs of another world."""
 
-    def show(self, path: str, on_error: Callable[[KdumpError], None]) -> None:
+    def show(self, path: str, on_error: OnError) -> None:
         """Show what a PATH means. ``on_error`` takes what is wrong with a file; the others follow."""
 
 

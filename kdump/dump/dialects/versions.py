@@ -6,15 +6,16 @@ Source: docs/spec/dump-output.md#11-differences-between-tool-versions, and the t
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
+from itertools import cycle
 from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Codes, DamageError
 from kdump.dump.dialects.lines import DialectLines, OlderPrinter
 from kdump.dump.text.dialect import Dialect
-from kdump.dump.text.offsets import LaterContinuity, OffsetContinuity
 from kdump.dump.text.options import TextOptions
-from kdump.dump.text.reports import Pairs
+from kdump.dump.text.reports import LaterContinuity, OffsetContinuity, Pairs
 from kdump.format import control
 from kdump.log.names import Kind
 from kdump.log.opening import read_whole
@@ -51,6 +52,21 @@ _RECORD_2_8 = (
     "lastSequence: {lastSequence} producerEpoch: {producerEpoch} partitionLeaderEpoch: {partitionLeaderEpoch} "
     "batchSize: {batchSize} magic: {batchMagic} compressType: {batchCodec} position: {position}"
 )
+
+
+_SNAPSHOT_HEAD: Final = (("version", "h"), ("crc", "I"))
+_SNAPSHOT_ENTRY: Final = (
+    ("producer_id", "q"),
+    ("epoch", "h"),
+    ("last_sequence", "i"),
+    ("last_offset", "q"),
+    ("offset_delta", "i"),
+    ("timestamp", "q"),
+    ("coordinator_epoch", "i"),
+    ("current_txn_first_offset", "q"),
+)
+_COUNT: Final = struct.Struct(">i")
+_ENDED: Final = "java.nio.BufferUnderflowException"
 
 
 class Kafka43(Dialect):
@@ -120,9 +136,7 @@ class Kafka39(Kafka41):
         """See Dialect."""
         if error.code is not Codes.SNAPSHOT_SCHEMA:
             return error.message
-        from kdump.dump.dialects.snapshots import schema_complaint
-
-        return schema_complaint(read_whole(path))
+        return _schema_complaint(read_whole(path))
 
 
 class Kafka28(Kafka39):
@@ -306,6 +320,45 @@ class Kafka08(Kafka010):
 def _sequence_before(sequence: int, delta: int) -> int:
     """The difference as an int of Java."""
     return (sequence - delta + 2**31) % 2**32 - 2**31
+
+
+def _schema_complaint(data: bytes) -> str:
+    """What the tools from 1.1 to 3.9 say of a snapshot that does not fit its schema.
+
+    These are the words for the first field that does not fit, or else for the version, which is looked at last.
+    Source: ``ProducerStateManager.readSnapshot`` of these versions (``org.apache.kafka.common.protocol.types``).
+    """
+    position = 0
+    for name, code in _SNAPSHOT_HEAD:
+        position += struct.calcsize(f">{code}")
+        if position > len(data):
+            return _failed(name, _ENDED)
+    trouble = _entries_trouble(data[position:])
+    if trouble is not None:
+        return _failed("producer_entries", trouble)
+    return f"Snapshot contained an unknown file version {int.from_bytes(data[:2], 'big', signed=True)}"
+
+
+def _entries_trouble(data: bytes) -> str | None:
+    if len(data) < _COUNT.size:
+        return _ENDED
+    (count,) = _COUNT.unpack_from(data)
+    left = len(data) - _COUNT.size
+    if count < 0:
+        return f"Array size {count} cannot be negative"
+    if count > left:
+        return f"Error reading array of size {count}, only {left} bytes available"
+    fields = cycle(_SNAPSHOT_ENTRY)
+    for _ in range(count * len(_SNAPSHOT_ENTRY)):
+        name, code = next(fields)
+        left -= struct.calcsize(f">{code}")
+        if left < 0:
+            return f"Error reading field '{name}': {_ENDED}"
+    return None
+
+
+def _failed(name: str, trouble: str) -> str:
+    return f"Snapshot failed schema validation: Error reading field '{name}': {trouble}"
 
 
 DIALECTS: Final[dict[str, Dialect]] = {

@@ -18,9 +18,8 @@ from kdump.codes import Codes, DamageError, Finding, KdumpError
 from kdump.dump.output import DumpOutput, OutputMaker
 from kdump.dump.targets import Target
 from kdump.dump.text.dialect import NEWEST_DIALECT, Dialect
-from kdump.dump.text.offsets import OffsetContinuity
 from kdump.dump.text.options import TextOptions
-from kdump.dump.text.reports import Reports
+from kdump.dump.text.reports import OffsetContinuity, Reports
 from kdump.format.batch import LENGTH_OFFSET, LOG_OVERHEAD
 from kdump.log import files
 from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, last_name, sibling
