@@ -274,7 +274,7 @@ def _coordinators(
     from kdump.verify.partitionentries import PartitionEntries
 
     # A path may hold a metadata log and nothing else.
-    logs = PartitionEntries(inputs, on_error=fail if is_alone else ignore_error, limit=limit)
+    logs = PartitionEntries(inputs, on_error=raise_error if is_alone else ignore_error, limit=limit)
     topics = KnownTopics(TopicNames([one.path for one in inputs]), transaction_partitions)
     for kind, found in coordinator_rows(logs, at, topics, lambda note: None, raise_error):
         yield kind, [AnswerRow({"type": kind, **row}) for row in found]
