@@ -32,18 +32,7 @@ _WHAT_HELPS: Final = (
 
 @command(
     ConvertArguments,
-    most_used=(
-        "-o",
-        "--to-magic",
-        "--codec",
-        "--to",
-        "--from",
-        "--offset",
-        "--time",
-        "--overwrite",
-        "--skip-damaged",
-        "-j",
-    ),
+    most_used="-o --to-magic --codec --to --from --offset --time --overwrite --skip-damaged -j",
     examples="""\
   kdump convert X.log -o old/ --to-magic 1           as an old consumer would get it
   kdump convert orders-0 -o archive --codec zstd     recompress a partition

@@ -45,21 +45,8 @@ _COUNT_ONLY = 1 << 62
     DumpArguments,
     kind=JavaOptionsCommand,
     most_used=(
-        "--topic",
-        "--print-data-log",
-        "--output",
-        "--fields",
-        "--decode",
-        "--schemas",
-        "--offset",
-        "--time",
-        "--key",
-        "--value",
-        "-n",
-        "--tail",
-        "-f",
-        "--resync",
-        "--explain",
+        "--topic --print-data-log --output --fields --decode --schemas --offset --time --key --value -n "
+        "--tail -f --resync --explain"
     ),
     examples="""\
   kdump dump 00000000000000000000.log                  the batches of one segment

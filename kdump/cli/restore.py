@@ -58,17 +58,8 @@ def is_converted(conversion: Conversion) -> bool:
 @command(
     RestoreArguments,
     most_used=(
-        "-o",
-        "--topic",
-        "--partition",
-        "--topic-id",
-        "--metadata",
-        "--from-log-dir",
-        "--open-transactions",
-        "--forget-producers",
-        "--link",
-        "--overwrite",
-        "--output",
+        "-o --topic --partition --topic-id --metadata --from-log-dir --open-transactions --forget-producers "
+        "--link --overwrite --output"
     ),
     examples="""\
   kdump restore /backup/kafka                       what is left, and how to bring it back

@@ -26,7 +26,7 @@ from kdump.verify.metadatalog import replay_findings
 
 @command(
     StateArguments,
-    most_used=("--topic", "--at", "--at-offset", "--between", "--history", "--broker", "--output"),
+    most_used="--topic --at --at-offset --between --history --broker --output",
     examples="""\
   kdump state __cluster_metadata-0              what the cluster knows
   kdump state --at -1h __consumer_offsets-*     what was committed an hour ago
