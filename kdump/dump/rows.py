@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from kdump.log.opening import read_whole
 from kdump.reading.printing import TextBytes
 from kdump.rows.filetables import INDEX, PRODUCER, TIME_INDEX, TXN_INDEX, text_file_rows
 from kdump.rows.logs import table_of
-from kdump.rows.printers import Decoding, Lines, RowPrinter
+from kdump.rows.printers import Decoding, Lines, LinesOf, RowPrinter
 from kdump.rows.schema import Row, Table
 from kdump.rows.tables import BATCH
 
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 class RowOptions:
     """Which rows are shown, and how they are written."""
 
-    lines: Callable[[FileContext], Lines]
-    """Makes the writer of a file's rows."""
+    lines: LinesOf
     table: Table = BATCH
     """Of logs: BATCH, RECORD, RECORD_DECODED or RECORD_METADATA."""
     fields: tuple[str, ...] | None = None

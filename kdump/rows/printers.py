@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from kdump.codes import Finding
 from kdump.format.legacy import LegacyRecord
@@ -55,6 +55,10 @@ class Lines(ABC):
     ) -> BlockPrinter[TextBytes] | None:
         """The columnar form, None where there is none."""
         return None
+
+
+LinesOf: TypeAlias = Callable[[FileContext], Lines]
+"""Makes the writer of a file's rows."""
 
 
 class RowLines(Lines):

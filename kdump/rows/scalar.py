@@ -89,41 +89,10 @@ class OneRow(NamedTuple):
     txn_state: str | None = None
 
 
-def batch_row(table: Table, header: BatchHeader, position: int, is_valid: bool) -> Row:
-    """The row of a v2 batch, from its header."""
-    return table.row(OneRow(header, position, is_valid))
-
-
-def legacy_row(table: Table, entry: Message, position: int, is_valid: bool, record: LegacyRecord | None = None) -> Row:
+def _legacy_row(table: Table, entry: Message, position: int, is_valid: bool, record: LegacyRecord | None = None) -> Row:
     """The row of a legacy entry, or of a record of it. DamageError when the record is malformed."""
     of = MessageRow(entry, record)
     return table.row(OneRow(of, position, is_valid, of, Control(problem=None if is_valid else WRONG_MESSAGE_CRC)))
-
-
-class RecordRows:
-    """Makes rows of the records of v2 batches. Values that the records of a batch share are made once."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self._of: tuple[BatchHeader | None, int] = (None, 0)
-        self._common: Row = {}
-
-    def row(
-        self, header: BatchHeader, position: int, is_valid: bool, record: Record, txn_state: str | None = None
-    ) -> Row:
-        """The row of a record. ``problem`` says where a control record does not decode."""
-        if header.is_control:
-            # The columns of these are shared by the records of other batches only.
-            return self._table.row(OneRow(header, position, is_valid, record, _control(record, is_valid), txn_state))
-        of = OneRow(header, position, is_valid, record)
-        if self._of[0] is not header or self._of[1] != position:
-            self._of = header, position
-            whole = of._replace(control=Control(problem=None if is_valid else WRONG_CRC), txn_state=txn_state)
-            self._common = {name: get(whole) for name, get in self._table.shared}
-        row = self._common.copy()
-        for name, get in self._table.own:
-            row[name] = get(of)
-        return row
 
 
 class TablePrinter(ABC, Generic[RowT]):
@@ -138,7 +107,9 @@ class TablePrinter(ABC, Generic[RowT]):
         self.table = table
         self.outcomes = outcomes
         self._with_records = table.type == "record"
-        self._records = RecordRows(table)
+        self._batch: tuple[BatchHeader | None, int] = (None, 0)
+        self._shared: Row = {}
+        """Of the records of that batch."""
         self._is_entry_valid = True
 
     @abstractmethod
@@ -147,24 +118,41 @@ class TablePrinter(ABC, Generic[RowT]):
 
     def batch(self, header: BatchHeader, position: int, is_valid: bool) -> RowT:
         """See Printer."""
-        row = None if self._with_records else batch_row(self.table, header, position, is_valid)
+        row = None if self._with_records else self.table.row(OneRow(header, position, is_valid))
         return self.made(row, is_entry_valid=is_valid)
 
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> RowT:
         """See Printer."""
         state = None if self.outcomes is None else self.outcomes.state(header)
-        return self.made(self._records.row(header, position, is_valid, record, state), is_entry_valid=is_valid)
+        return self.made(self._record_row(header, position, is_valid, record, state), is_entry_valid=is_valid)
+
+    def _record_row(
+        self, header: BatchHeader, position: int, is_valid: bool, record: Record, txn_state: str | None
+    ) -> Row:
+        """Values that the records of a batch share are made once. ``problem``: a control record does not decode."""
+        if header.is_control:
+            # The columns of these are shared by the records of other batches only.
+            return self.table.row(OneRow(header, position, is_valid, record, _control(record, is_valid), txn_state))
+        of = OneRow(header, position, is_valid, record)
+        if self._batch[0] is not header or self._batch[1] != position:
+            self._batch = header, position
+            whole = of._replace(control=Control(problem=None if is_valid else WRONG_CRC), txn_state=txn_state)
+            self._shared = {name: get(whole) for name, get in self.table.shared}
+        row = self._shared.copy()
+        for name, get in self.table.own:
+            row[name] = get(of)
+        return row
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> RowT:
         """See Printer."""
         self._is_entry_valid = is_valid
-        row = None if self._with_records else legacy_row(self.table, entry, position, is_valid)
+        row = None if self._with_records else _legacy_row(self.table, entry, position, is_valid)
         return self.made(row, is_entry_valid=is_valid)
 
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> RowT:
         """See Printer."""
         # ``isValid`` of the row is that of the record's own CRC; the wrapper may have another.
-        row = legacy_row(self.table, entry, position, is_valid, record)
+        row = _legacy_row(self.table, entry, position, is_valid, record)
         return self.made(row, is_entry_valid=self._is_entry_valid)
 
 

@@ -41,7 +41,7 @@ from kdump.spark.readfindings import FindingTask, SizedGroup
 from kdump.spark.sessions import translated_errors
 from kdump.spark.tasks import on_spark
 from kdump.system.paths import absolute_path
-from kdump.tasks.logs import OPEN_COST, TASK_BYTES, Wanted, packed
+from kdump.tasks.logs import Wanted, packed
 from kdump.tasks.work import Work, Workplace
 from kdump.verify.readings import Group
 
@@ -281,7 +281,7 @@ class Pipeline:
             for account in accounts:
                 account.is_held = bool(errors.get(as_text(account.plan.directory)))
         ranges = [each for account in accounts if not account.is_held for each in account.ranges]
-        tasks = packed(ranges, task_bytes=TASK_BYTES, open_cost=OPEN_COST)
+        tasks = packed(ranges)
         lands = [LandTask(_FIRST_LAND + number, tuple(task)) for number, task in enumerate(tasks)]
         done = list(self._work(landing, [*checks, *lands]))
         checked += (each for each in done if isinstance(each, Checked))
@@ -357,7 +357,7 @@ class Pipeline:
         stores = tuple(files.with_credentials(path) for path in self._paths)
         inputs = inputs_of(self._given, ignore_error, with_patterns=True)
         own = FindingTask(stores, inputs=tuple(inputs))
-        tasks = packed(groups, task_bytes=TASK_BYTES, open_cost=OPEN_COST)
+        tasks = packed(groups)
         partitions = [FindingTask(stores, tuple(sized.group for sized in task)) for task in tasks]
         return [LandTask(number, check=task) for number, task in enumerate([own, *partitions])]
 
