@@ -1,8 +1,8 @@
 """Words that people type before they read any help, and what works in their place.
 
 ``words.txt`` has them. An unknown option is looked for there first, then among the options of other commands, then by
-its spelling; so is an unknown command. No hint is better than a wrong one. ``tests/cli/test_words.py`` holds all answers
-against the real commands and options.
+its spelling; so is an unknown command. No hint is better than a wrong one. ``tests/cli/test_words.py`` holds all
+answers against the real commands and options.
 """
 
 from __future__ import annotations
