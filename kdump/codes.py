@@ -6,6 +6,7 @@ reused; messages may change, codes may not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias

@@ -68,7 +68,7 @@ def dump(run: Run[DumpArguments]) -> None:
         _explain(run, given.explain)
         return
     if given.files is None and (world := world_of_path(strip_credentials(given.paths[0]))) is not None:
-        from kdump.cli.otherworld import dump_world
+        from kdump.cli.worldpaths import dump_world
 
         dump_world(run, world)
         return

@@ -42,6 +42,7 @@ def show_explanation(
     run: Run[ExplainArguments] | Run[DumpArguments], found: Input, position: int, frame: str | None = None
 ) -> None:
     """Print the explanation of a position; ``frame``: as of --frame. Raises KdumpError where it cannot be read."""
+    from kdump.explain import explain as lines_about
     from kdump.explain import report
 
     world = found.world
@@ -53,11 +54,9 @@ def show_explanation(
         what = f"a file of {found.world.title} is not explained: kdump dump shows it"
         raise KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=found.path)
     with open_source(found.path) as source:
-        width, limit = max(80, min(run.console.width, 120)), run.given.max_decompressed_size
-        color, decoder = run.console.color, _decoder(run.given, found)
-        explained = report(
-            source, position, limit=limit, world=world, frame=frame, width=width, color=color, decoder=decoder
-        )
+        limit, decoder = run.given.max_decompressed_size, _decoder(run.given, found)
+        lines = lines_about(source, position, limit=limit, world=world, frame=frame, decoder=decoder)
+        explained = report(lines, width=max(80, min(run.console.width, 120)), color=run.console.color)
     run.write(explained.text)
     run.status.add(damaged=explained.is_damaged)
 
@@ -75,7 +74,7 @@ def _decoder(given: ExplainArguments | DumpArguments, found: Input) -> RecordDec
 def _place(found: Input, offset: int, console: Console) -> tuple[Input, int]:
     """The log and the position of an offset. Raises KdumpError."""
     from kdump.explain import WorldExplanation
-    from kdump.explain.offsets import place_of
+    from kdump.explain.locate import place_of
 
     path = found.path
     if isinstance(found, PathDirectory):

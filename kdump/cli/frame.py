@@ -10,7 +10,7 @@ from kdump.cli.options.dump import DumpArguments
 from kdump.codes import INPUT_CODES, KdumpError
 from kdump.dump.output import DumpOptions
 from kdump.dump.text.options import TextOptions
-from kdump.kafka07.framedump import FrameOptions, FrameRun
+from kdump.kafka07.framedump import FrameRun
 from kdump.log.files import strip_credentials
 from kdump.reading.selection import RowBudget
 from kdump.rows.tables import BATCH
@@ -26,9 +26,15 @@ def dump_frames(run: Run[DumpArguments], options: DumpOptions, text: TextOptions
     table = BATCH if text is not None else view_options.table(given, options.view.selection)
     fields = None if text is not None else view_options.fields(given, table)
     lines = view_options.lines(given, fields, width=console.width, color=console.color)
-    frame_options = FrameOptions(given.frame or "", options.view, text, table, lines)
     frames = FrameRun(
-        frame_options, console.out.write, console.reporter(verbose=given.verbose), RowBudget(take=given.take)
+        given.frame or "",
+        console.out.write,
+        console.reporter(verbose=given.verbose),
+        RowBudget(take=given.take),
+        view=options.view,
+        text=text,
+        table=table,
+        lines=lines,
     )
     for path in map(strip_credentials, given.paths):
         try:

@@ -10,7 +10,7 @@ from typing import Final
 
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.log.names import LOCK_FILE, TEXT_FILES, parse_file_name
-from kdump.system.files import NewFile, publish
+from kdump.system.files import whole_file
 from kdump.verify.summary import SegmentSummary
 
 _MOST_FINDINGS: Final = 20_000
@@ -65,7 +65,8 @@ class HtmlPage:
     def write(self, text: str) -> None:
         """Put the file in its place. KdumpError UNWRITABLE when that fails."""
         try:
-            write_file(self._target, text.encode("utf-8", "replace"), is_stream=self._is_stream)
+            with open(self._target, "ab") if self._is_stream else whole_file(self._target) as file:
+                file.write(text.encode("utf-8", "replace"))
         except OSError as error:
             raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=self._path) from error
 
@@ -75,21 +76,6 @@ def _is_stream(path: str) -> bool:
     if not os.path.exists(path):
         return False
     return not os.path.isfile(path) or os.path.samestat(os.stat(path), os.fstat(_STDOUT))
-
-
-def write_file(path: str, data: bytes, *, is_stream: bool) -> None:
-    """A file that appears whole; a stream is written to."""
-    if is_stream:
-        with open(path, "ab") as stream:
-            stream.write(data)
-        return
-    file = NewFile(path)
-    try:
-        file.write(data)
-        publish([file.finish()])
-    except BaseException:
-        file.discard()
-        raise
 
 
 def check_report_place(path: str, beginning: bytes) -> None:

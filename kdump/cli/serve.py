@@ -9,8 +9,9 @@ from typing import Final
 
 from kdump.cli.command import Run, command
 from kdump.cli.options.serve import ServeArguments
-from kdump.cli.report_files import check_report_place, write_file
+from kdump.cli.report_files import check_report_place
 from kdump.codes import Codes, KdumpError
+from kdump.system.files import whole_file
 
 _REPORT_BEGINS: Final = b'{"type":"finding"'
 _MOST_PASSWORD: Final = 1 << 16
@@ -88,6 +89,7 @@ def _write_ready(path: str, address: str) -> None:
     """Raises KdumpError UNWRITABLE."""
     check_report_place(path, b"")
     try:
-        write_file(os.path.realpath(path), f"{address}\n".encode(), is_stream=False)
+        with whole_file(os.path.realpath(path)) as file:
+            file.write(f"{address}\n".encode())
     except OSError as error:
         raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path) from error

@@ -18,8 +18,9 @@ from kdump.inputs import fits
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
 from kdump.payloads.choice import DecoderChoice
+from kdump.rows.schema import Row
 from kdump.state.changes import NO_CHANGE, ChangeSelection, write_changes
-from kdump.state.metadatarows import Row, StateSelection, image_rows
+from kdump.state.metadatarows import StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
 from kdump.verify.metadatalog import replay_findings
 
@@ -44,7 +45,7 @@ def state(run: Run[StateArguments]) -> None:
     run.find_inputs(with_patterns=True)
     tell_brokers(given.paths, run.console)
     if (world := next((found.world for found in given.inputs if found.world is not None), None)) is not None:
-        from kdump.cli.otherworld import show_world
+        from kdump.cli.worldpaths import show_world
 
         show_world(run, world)
     elif given.history is not None and given.history.kind == "group":
@@ -104,7 +105,7 @@ class _StateRun:
 
     def changes(self) -> None:
         """What changed in the metadata of each cluster among the paths."""
-        from kdump.state.changepage import change_line
+        from kdump.state.metadatapage import change_line
 
         given, console = self._given, self._console
         if given.history is not None and given.history.kind == "subject":

@@ -96,7 +96,7 @@ class _Questions:
         return None if image is None or known is None else TopicSettings(image, known.node_id)
 
     def _show(self, answer: Answer) -> None:
-        from kdump.stats.whatif.report import answer_json, answer_text
+        from kdump.stats.whatif.answer import answer_json, answer_text
 
         console = self._console
         self._run.write(

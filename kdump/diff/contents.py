@@ -9,7 +9,7 @@ Source: docs/spec/replicas.md#3-where-a-follower-truncates.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Final, NamedTuple
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import DamageError
+from kdump.diff.copies import LoadedCopy
 from kdump.diff.table import CopyTable, Opener, Rows
 from kdump.fast.blocks import BatchBlock, BlockReader, EntryRange
 from kdump.fast.hashing import digest_ranges, hash_ranges
@@ -35,6 +36,8 @@ _TOGETHER: Final = 1 << 16
 """Records whose digests are made at the same time: each takes 300 bytes then."""
 _HELD_PIECES: Final = 4
 """Pieces of a batch that are kept until all of it was read once. A larger one is read twice."""
+_MOST_KEPT: Final = 1 << 18
+"""Records of a copy that are kept: each takes 70 bytes."""
 _UNREADABLE: Final = (0x756E7265, 0x61646162)
 """The digest of a batch that cannot be read."""
 _HEADER_SEED: Final = 0x1F83D9ABFB41BD6B
@@ -53,8 +56,7 @@ class ContentOptions(NamedTuple):
     only_content: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RecordDigests:
+class RecordDigests(NamedTuple):
     """Records in the order of their offsets; every array has shape (records,), but for the digests.
 
     Attributes:
@@ -82,17 +84,7 @@ class RecordDigests:
 
     def take(self, records: NDArray[np.int64] | NDArray[np.bool_] | slice) -> RecordDigests:
         """Some of them."""
-        return RecordDigests(
-            self.offset[records],
-            self.row[records],
-            self.digest[records],
-            self.content[records],
-            self.magic[records],
-            self.key[records],
-            self.has_key[records],
-            self.has_value[records],
-            self.is_readable[records],
-        )
+        return RecordDigests._make(column[records] for column in self)
 
 
 def same_records(ours: RecordDigests, theirs: RecordDigests, options: ContentOptions) -> NDArray[np.bool_]:
@@ -164,6 +156,62 @@ def read_stored(table: CopyTable, numbers: NDArray[np.int64], opened: Opener, li
                     yield StoredRecord(record.offset, record.timestamp, record.key, record.value, epoch, is_control)
             except DamageError:
                 continue
+
+
+class CopyContents:
+    """A copy and its records. The last ones that were read are kept, if they are not many."""
+
+    def __init__(self, copy: LoadedCopy, options: ContentOptions) -> None:
+        self.copy = copy
+        self.options = options
+        self._kept_rows = np.zeros(copy.table.rows.size, np.bool_)
+        self._kept: list[RecordDigests] = []
+
+    def records(self, rows: NDArray[np.bool_]) -> Iterator[RecordDigests]:
+        """The records of the rows, shape (rows of the table,), by the last offsets of the rows, some at a time.
+
+        See ``read_digests``.
+
+        Raises:
+            KdumpError: a log cannot be read.
+        """
+        if not (rows & ~self._kept_rows).any():
+            yield from [part.take(rows[part.row]) for part in self._kept]
+            return
+        table = self.copy.table
+        kept: list[RecordDigests] | None = []
+        count = 0
+        for part in read_digests(table, table.order[rows[table.order]], self.copy.opened, self.options):
+            count += part.offset.size
+            if count > _MOST_KEPT:
+                kept = None
+            elif kept is not None:
+                kept.append(part)
+            yield part
+        if kept is not None:
+            self._kept_rows, self._kept = rows.copy(), kept
+
+    def rising(self, rows: NDArray[np.bool_], late: Callable[[RecordDigests], None]) -> Iterator[RecordDigests]:
+        """As ``records``, and the offsets rise from record to record.
+
+        Args:
+            rows: as in ``records``.
+            late: takes the others: another record has their offset or a later one already, or their batch does not
+                claim their offset.
+        """
+        table = self.copy.table
+        reached = -(2**63)
+        for part in self.records(rows):
+            inside = (part.offset >= table.first[part.row]) & (part.offset <= table.last[part.row])
+            highest = np.maximum.accumulate(np.where(inside, part.offset, reached))
+            before = np.concatenate(([reached], highest[:-1]))
+            rises = inside & (part.offset > np.maximum(before, reached))
+            if not rises.all():
+                late(part.take(~rises))
+            risen = part if rises.all() else part.take(rises)
+            if risen.offset.size:
+                reached = int(risen.offset[-1])
+                yield risen
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,15 +403,7 @@ def _unreadable(row: int, offset: int) -> RecordDigests:
 
 
 def _joined(parts: list[RecordDigests]) -> RecordDigests:
-    columns = zip(*(_columns(part) for part in parts), strict=True)
-    joined = RecordDigests(*(np.concatenate(several) for several in columns))
+    joined = RecordDigests._make(np.concatenate(several) for several in zip(*parts, strict=True))
     if (joined.offset[1:] >= joined.offset[:-1]).all():
         return joined
     return joined.take(np.argsort(joined.offset, kind="stable"))
-
-
-def _columns(part: RecordDigests) -> tuple[NDArray[np.generic], ...]:
-    return (
-        part.offset, part.row, part.digest, part.content, part.magic, part.key, part.has_key, part.has_value,
-        part.is_readable,
-    )  # fmt: skip

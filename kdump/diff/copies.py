@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,16 +20,14 @@ from kdump.diff.table import CopyTable, Opener, TableSegment, read_table
 from kdump.format.batch import CONTROL, MAGIC, MAX_INT32
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.fetcher import FetchedBatches, ReplicaLog
-from kdump.kafka.startup.content import Content
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.epochs import LeaderEpochs
-from kdump.kafka.startup.errors import StartFailureError
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import Directory, LoadSettings
 from kdump.kafka.startup.names import INDEX, file_name
+from kdump.kafka.startup.outcome import StartFailureError
 from kdump.kafka.startup.segment import StartSegment
 from kdump.kafka.startup.start import start
-from kdump.kafka.startup.topicid import check_topic_id
+from kdump.kafka.startup.textfiles import LeaderEpochs, check_topic_id
 from kdump.log import files
+from kdump.log.content import Content
 from kdump.log.names import CLEANER_STATES, Kind, base_of, is_uri, parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.siblings import parse_leader_epochs
@@ -38,6 +36,27 @@ from kdump.worlds import world_of_log
 
 _TORN: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT, Codes.TRAILING_BYTES, Codes.ZERO_TAIL, Codes.ZERO_FILL})
 """What an unclean stop leaves at the end of a log."""
+
+
+class CopySummary(NamedTuple):
+    """A copy, as it is shown; see ``LoadedCopy``."""
+
+    path: str
+    directory: str
+    log_start: int
+    log_end: int
+    high_watermark: int
+    epochs: tuple[tuple[int, int], ...]
+    topic_id: str | None
+    cluster_id: str | None
+    node_id: int | None
+    is_damaged: bool = False
+    is_future: bool = False
+
+    @property
+    def node(self) -> tuple[str | None, int | None] | None:
+        """Whose it is; None where nothing tells."""
+        return None if self.node_id is None else (self.cluster_id, self.node_id)
 
 
 @dataclass(frozen=True)
@@ -72,6 +91,17 @@ class LoadedCopy:
     def path(self) -> str:
         """The PATH that holds it."""
         return self.place.path
+
+    @property
+    def summary(self) -> CopySummary:
+        """What is shown of it."""
+        place = self.place
+        return CopySummary(
+            *(place.path, place.directory, self.log_start, self.log_end, self.high_watermark, self.epochs),
+            *(place.topic_id, place.cluster_id, place.node_id),
+            bool(self.damage) or self.failure is not None,
+            place.is_future,
+        )
 
     @cached_property
     def replica(self) -> ReplicaLog:

@@ -6,16 +6,16 @@ Source: docs/spec/replicas.md#1-what-belongs-to-a-copy.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Final, NamedTuple
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.format.checkpoint import CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT
 from kdump.inputs import Input, LogSegment, OtherFile, PathDirectory, WorldLog
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import LoadSettings
 from kdump.kafka.startup.logdirectory import DELETE, FUTURE, STRAY, LogDirectory, read_log_directory
 from kdump.log import files
 from kdump.log.names import (
@@ -100,7 +100,7 @@ class PartitionCopies(NamedTuple):
     absent: tuple[str, ...]
 
 
-def copies_of(found: Input, on_error: Callable[[KdumpError], None]) -> PathCopies:
+def copies_of(found: Input, on_error: OnError) -> PathCopies:
     """The copies that a PATH holds.
 
     Args:
@@ -164,7 +164,7 @@ def _are_joined(one: PathCopies, other: PathCopies) -> bool:
     return not held[0] & held[1]
 
 
-def _of_directory(directory: PathDirectory, on_error: Callable[[KdumpError], None]) -> PathCopies:
+def _of_directory(directory: PathDirectory, on_error: OnError) -> PathCopies:
     path = directory.path
     entries = files.listing(path)
     if directory.is_partition(entries):

@@ -10,9 +10,10 @@ from typing import Any
 from kdump.codes import Finding, Severity
 from kdump.diff.against import FileDifference
 from kdump.diff.comparison import CopyDifference, DifferenceKind
+from kdump.diff.copies import CopySummary
 from kdump.diff.losses import CopyTruncation
 from kdump.diff.places import PartitionName
-from kdump.diff.run import CopySummary, PartitionReport, ReportedRecord
+from kdump.diff.run import PartitionReport, ReportedRecord
 from kdump.kafka.image.partitions import NO_LEADER
 from kdump.log.names import partition_of_file
 from kdump.rows.scalarlines import json_text, plain

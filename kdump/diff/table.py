@@ -1,5 +1,8 @@
 """The batch table of a copy: one row an entry, over all of its segments, from headers alone, and what is damaged.
 
+Two tables are aligned by offset. Followers copy a leader's batches byte for byte, so the CRCs tell which entries are
+the same. Source: docs/spec/replicas.md#5-what-differs-between-healthy-replicas.
+
 A row is small, as there is one for each batch of three copies or more in memory at a time.
 """
 
@@ -16,13 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import Codes, Finding
-from kdump.diff.alignment import rises
 from kdump.format.batch import CODEC_MASK, CONTROL, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC, MAGIC_OFFSET
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
 from kdump.verify.gaps import GapChecks, NextSegment
-from kdump.verify.table import UNKNOWN_OFFSET, cleaned, entry_of, read_rows, row_at
+from kdump.verify.table import UNKNOWN_OFFSET, cleaned, read_rows
 
 _FROM_VERIFY: Final = (
     "position", "base_offset", "last_offset", "producer_id", "size", "leader_epoch", "record_count", "marker_type",
@@ -36,6 +38,8 @@ _FIRST_BATCHES: Final = 8
 _SMALL: Final = 4096
 """Bytes of a batch, on average of the first ones, below which it is read whole."""
 
+Offsets = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 Rows = NDArray[np.void]
 """Shape (entries,), of ``row_dtype``."""
 Opener = Callable[[int], Source]
@@ -218,20 +222,8 @@ def _read_segment(reading: _TableReading, source: Source, number: int, following
             continue
         rows = read_rows(item, is_after_gap=False)
         reading.add(rows, number)
-        yield from _damaged(checks, item, rows)
+        yield from checks.see_chunk(item, rows)
     yield from checks.finish()
-
-
-def _damaged(checks: GapChecks, chunk: CheckedChunk, rows: Rows) -> Iterator[Finding]:
-    """Show the entries of a chunk to the checks: those with wrong CRCs, and the valid ones between them."""
-    begin = 0
-    for number in [*chunk.damaged, len(rows)]:
-        if begin < number:
-            yield from checks.see_valid(row_at(rows, begin), int(rows["last_offset"][number - 1]))
-        if number < len(rows):
-            row = row_at(rows, number)
-            yield from checks.see_damaged(row, entry_of(chunk, row))
-        begin = number + 1
 
 
 def _located(finding: Finding, path: str, lost_from: int) -> Finding:
@@ -290,3 +282,39 @@ def _header_rows(source: Source) -> Rows | None:
     rows["position"] = positions
     rows["size"] = np.diff(rows["position"], append=size)
     return rows
+
+
+def aligned(ours: Offsets, theirs: Offsets) -> tuple[Offsets, Offsets]:
+    """Numbers of the entries of two logs that end at the same offset, in the order of these offsets.
+
+    The last offset is known of every entry, also of a legacy wrapper that was not looked into.
+
+    Args:
+        ours: last offsets of the entries of one log, shape (entries,).
+        theirs: those of the other one.
+    """
+    if not (ours.size and theirs.size):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    # Where the logs are equal these are, but for where they begin. Sorting takes longer.
+    lower = max(int(ours[0]), int(theirs[0]))
+    shifts = [int(np.searchsorted(last, lower)) for last in (ours, theirs)]
+    count = min(ours.size - shifts[0], theirs.size - shifts[1])
+    mine, their = (last[shift : shift + count] for last, shift in zip((ours, theirs), shifts, strict=True))
+    if np.array_equal(mine, their) and rises(ours) and rises(theirs):
+        return np.arange(count) + shifts[0], np.arange(count) + shifts[1]
+    _, mine, their = np.intersect1d(ours, theirs, return_indices=True)
+    return mine, their
+
+
+def are_same(ours: Rows, theirs: Rows) -> Mask:
+    """Which aligned rows are the same entry, leader epochs aside; shape (rows,).
+
+    Both have the columns ``crc``, ``size`` and ``magic``. The CRCs must be right in both.
+    """
+    same: Mask = (ours["crc"] == theirs["crc"]) & (ours["size"] == theirs["size"]) & (ours["magic"] == theirs["magic"])
+    return same
+
+
+def rises(last: Offsets) -> bool:
+    """The last offsets rise from entry to entry, as they do in a log without damage."""
+    return bool((last[1:] > last[:-1]).all())

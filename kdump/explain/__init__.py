@@ -1,18 +1,18 @@
 """A position in a file as labelled bytes: ``kdump dump --explain POSITION FILE``.
 
-Commands call ``report``. ``explain`` yields the lines that ``report`` renders.
+``explain`` yields lines, ``report`` renders them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kdump.explain.entries import KINDS, entry_lines
+from kdump.explain.layout import colored, plain
 from kdump.explain.lines import Labelled, Labeller, Line, Statement, Tone
 from kdump.explain.locate import seekable
 from kdump.explain.log import log_lines
-from kdump.explain.render import colored, plain
 from kdump.explain.values import count, escaped
 from kdump.log.names import parse_file_name
 from kdump.log.source import Source
@@ -55,39 +55,17 @@ class Explanation(NamedTuple):
     is_damaged: bool
 
 
-def report(
-    source: Source,
-    position: int,
-    *,
-    base_offset: int | None = None,
-    limit: int = DEFAULT_LIMIT,
-    world: World | None = None,
-    frame: str | None = None,
-    width: int = 100,
-    color: bool = False,
-    decoder: RecordDecoder | None = None,
-) -> Explanation:
-    """Explain ``position`` of a file.
+def report(lines: Iterable[Line], *, width: int = 100, color: bool = False) -> Explanation:
+    """The lines as text. Raises as ``explain``.
 
     Args:
-        source: the file; a stream is read into memory.
-        position: a file position, at least 0.
-        base_offset: as for ``explain``.
-        limit: most bytes to which a batch may decompress, and that a stream may have.
-        world: as for ``explain``.
-        frame: as for ``explain``.
+        lines: of ``explain``.
         width: columns of the text, at least 80.
         color: ANSI colours by meaning. The contents of the file are escaped either way.
-        decoder: as for ``explain``.
-
-    Raises:
-        KdumpError: UNREADABLE.
     """
-    lines = list(
-        explain(source, position, base_offset=base_offset, limit=limit, world=world, frame=frame, decoder=decoder)
-    )
-    text = colored(lines, width) if color else plain(lines, width)
-    return Explanation(text, any(is_damage(line) for line in lines))
+    known = list(lines)
+    text = colored(known, width) if color else plain(known, width)
+    return Explanation(text, any(map(is_damage, known)))
 
 
 def explain(

@@ -128,8 +128,8 @@ def repair_plan(
         ValueError: there is no such mode.
         KdumpError: the path cannot be read, or a repair is refused.
     """
+    from kdump.repair.account import repair_row
     from kdump.repair.plan.plan import RepairMode, RepairSettings
-    from kdump.repair.resultrow import repair_row
     from kdump.repair.run import Repair, Repaired, RepairOptions
     from kdump.repair.salvage.pieces import SalvageOptions
 

@@ -5,12 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, SegmentPlan
 from kdump.repair.salvage.pieces import LogPiece, PieceOrigin
-from kdump.rows.schema import camel_case
+from kdump.repair.startreport import starts_members
+from kdump.rows.schema import Row, camel_case
 from kdump.wire.jsontext import json_blocks
+
+if TYPE_CHECKING:
+    from kdump.repair.run import Repaired
+
+
+def repair_row(repaired: Repaired) -> Row:
+    """What came of a repair, or would come of it, as a row."""
+    plan = repaired.plan
+    return {
+        "type": "repair",
+        "path": plan.target,
+        "way": plan.mode.value,
+        "isDamaged": plan.is_damaged,
+        "isDone": repaired.is_done,
+        "written": repaired.written,
+        "manifest": repaired.manifest,
+        "unfinished": [begun.path for begun in repaired.unfinished],
+        "losses": losses(plan),
+        "left": [
+            {"path": finding.path, "code": finding.code.value.code, "message": str(finding)} for finding in plan.left
+        ],
+        "snapshots": [
+            {
+                "path": snapshot.finding.path,
+                "action": "remove" if snapshot.data is None else "rebuild",
+                "code": snapshot.finding.code.value.code,
+                "message": snapshot.finding.message,
+            }
+            for snapshot in plan.unfit_snapshots
+        ],
+        "starts": None if repaired.starts is None else starts_members(repaired.starts),
+        "logs": account(plan),
+    }
 
 
 def account(plan: PartitionPlan) -> list[dict[str, Any]]:
@@ -35,7 +69,7 @@ def _like_broker(segment: SegmentPlan) -> dict[str, Any]:
     recovery, good_after = segment.recovered.recovery, segment.good_after
     end = 0 if segment.is_after_cut else recovery.end
     first_lost = segment.base_offset if segment.is_after_cut else recovery.next_offset
-    members = _head(segment, segment.base_offset, "" if segment.is_after_cut else segment.recovered.read.kept_sha256)
+    members = _head(segment, segment.base_offset, "" if segment.is_after_cut else segment.recovered.kept_sha256)
     if recovery.failure is not None and not segment.is_after_cut:
         kind = recovery.failure.kind
         members["sha256After"] = None
@@ -61,7 +95,7 @@ def _salvaged(segment: SegmentPlan) -> dict[str, Any]:
     log = segment.salvaged
     assert log is not None
     repaired = segment.repaired or segment.recovered
-    members = _head(segment, log.base_offset, repaired.read.sha256)
+    members = _head(segment, log.base_offset, repaired.sha256)
     members["pieces"] = list(map(_piece, log.pieces))
     members["endFrom"] = log.end_from
     for name in ("dropped", "lost", "restored", "transactions", "not_taken"):
@@ -73,7 +107,7 @@ def _head(segment: SegmentPlan, base_offset: int, sha256_after: str) -> dict[str
     return {
         "path": segment.path,
         "baseOffset": base_offset,
-        "sha256Before": None if segment.is_missing else segment.recovered.read.sha256,
+        "sha256Before": None if segment.is_missing else segment.recovered.sha256,
         "sha256After": sha256_after or None,
     }
 

@@ -35,7 +35,7 @@ from kdump.repair.apply import disk
 from kdump.repair.apply.journal import pieces_of
 from kdump.repair.apply.preparation import Preparation
 from kdump.repair.plan.indexes import has_txn_index
-from kdump.repair.plan.producersat import ProducersAt, WatchedProducers, producers_at, producers_in_snapshot
+from kdump.repair.plan.producersat import ProducersAt, ProducersFromFiles, WatchedProducers, producers_in_snapshot
 from kdump.repair.plan.recovery import Recovered, recover_log, start_sha256
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.repair.salvage.placeholders import end_marker
@@ -258,7 +258,7 @@ class PartitionMaker:
 
     def _first_producers(self) -> ProducersAt:
         if self._has_source_snapshots:
-            return producers_at(self._plan.segments[0].path)
+            return ProducersFromFiles().at(self._plan.segments[0].path)
         return ProducersAt(WatchedProducers(base_of(self._made.logs[0])), is_known=True)
 
     @property
@@ -281,7 +281,7 @@ class PartitionMaker:
 
     def _note_log(self, name: str, recovered: Recovered) -> None:
         made = self._made
-        self._preparation.made(name, recovered.read.sha256)
+        self._preparation.made(name, recovered.sha256)
         files = recovered.index_files(has_txn_index=False)
         self._epochs_found += recovered.recovery.leader_epochs
         source = self._taken_over.get(name)

@@ -24,10 +24,9 @@ from kdump.format.checkpoint import (
     RECOVERY_POINT_CHECKPOINT,
     parse_offset_checkpoint,
 )
-from kdump.kafka.startup.content import Content
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import Directory, LoadSettings
 from kdump.kafka.startup.outcome import StartOutcome
+from kdump.log.content import Content
 from kdump.log.files import listing
 from kdump.log.named import errors_at
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name
@@ -45,7 +44,7 @@ from kdump.repair.plan.location import PartitionLocation, place_of
 from kdump.repair.plan.plan import LineChange
 from kdump.repair.refusals import (
     GOES_ON,
-    TakesLocks,
+    LockHolder,
     check_place,
     refuse_backup,
     refuse_checkpoint,
@@ -91,8 +90,8 @@ class RestoredPartition:
     start: StartCheck | None = None
 
 
-class Restore(TakesLocks):
-    """One run; see TakesLocks.
+class Restore(LockHolder):
+    """One run; see LockHolder.
 
     Args:
         log_directory: of the target; made if it is missing.
@@ -197,7 +196,7 @@ class Restore(TakesLocks):
     def _take_lock(self, place: PartitionLocation) -> None:
         """Raises KdumpError LOCK_HELD. Of a partition in no log directory nothing is locked until it is there."""
         if place.log_directory is not None or os.path.isdir(place.directory):
-            self._locks.take(place)
+            self.take_lock(place)
 
     def _go_on(self, begun: Unfinished) -> Manifest:
         """Finish what was begun, a restore or the undo of one."""

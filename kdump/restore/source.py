@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import Codes, Finding, KdumpError
-from kdump.diff.alignment import rises
 from kdump.diff.places import CopyPlace, PartitionName, copies_of
-from kdump.diff.table import CopyTable, Rows, TableSegment, read_table
+from kdump.diff.table import CopyTable, Rows, TableSegment, read_table, rises
 from kdump.format.batch import HEADER_SIZE, MAGIC, parse_header
 from kdump.inputs import Input, PathDirectory
 from kdump.kafka.retention import RetainedSegment, largest_timestamp

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from threading import BoundedSemaphore, Lock
 from typing import Any, Final, NamedTuple
 
-from kdump.codes import KdumpError
+from kdump.codes import KdumpError, OnError
 from kdump.serve.partition import Fetched, OutOfRangeError, ServedPartition
 from kdump.serve.segment import Timed
 from kdump.serve.view import View
@@ -77,7 +77,7 @@ class Reading:
         on_error: takes what cannot be read.
     """
 
-    def __init__(self, view: View, on_error: Callable[[KdumpError], None]) -> None:
+    def __init__(self, view: View, on_error: OnError) -> None:
         self._view = view
         self._on_error = on_error
         self._lock = Lock()

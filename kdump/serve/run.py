@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TextIO
 
-from kdump.codes import Codes, Finding, KdumpError
+from kdump.codes import Codes, Finding, KdumpError, OnError
 from kdump.inputs import Input, inputs_of
 from kdump.log.context import FileContext
 from kdump.serve.groupanswers import groups_in_logs
@@ -57,7 +57,7 @@ class Service:
         self,
         inputs: Iterable[Input],
         options: ServeOptions,
-        on_error: Callable[[KdumpError], None],
+        on_error: OnError,
         tell: Callable[[str], None],
     ) -> None:
         self._on_error = on_error

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.serve.cluster import Address, Cluster
 from kdump.serve.groupanswers import GroupAnswers
 from kdump.serve.groups import GroupCoordinator, KnownGroup
@@ -81,7 +81,7 @@ class KafkaServer:
         self,
         view: View,
         load: Callable[[], Mapping[str, KnownGroup]],
-        on_error: Callable[[KdumpError], None],
+        on_error: OnError,
         safety: Safety,
     ) -> None:
         self._safety = safety

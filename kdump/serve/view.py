@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from kdump.codes import Codes, Finding, KdumpError
+from kdump.codes import Codes, Finding, KdumpError, OnError
 from kdump.format.checkpoint import parse_meta_properties, parse_offset_checkpoint, parse_partition_metadata
 from kdump.inputs import Input, LogSegment, OtherFile, PathDirectory, file_by_name
 from kdump.log import files
@@ -59,7 +59,7 @@ class View:
         self,
         inputs: Iterable[Input],
         *,
-        on_error: Callable[[KdumpError], None],
+        on_error: OnError,
         on_damage: Callable[[str, Finding], None],
         until: Mapping[tuple[str, int], int] | None = None,
         until_time: int | None = None,
@@ -122,9 +122,7 @@ class View:
         return self._log_starts[above].get((topic, number), 0)
 
 
-def _partitions(
-    given: Input, on_error: Callable[[KdumpError], None]
-) -> Iterable[tuple[str, Sequence[LogSegment], bool]]:
+def _partitions(given: Input, on_error: OnError) -> Iterable[tuple[str, Sequence[LogSegment], bool]]:
     """(directory, logs, whether the user named it) of the partitions that a PATH stands for."""
     if isinstance(given, PathDirectory):
         for folder in given.partitions(on_error):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from kdump.releases import NEWEST
-from kdump.state.metadatarows import Row, StateSelection, image_rows
+from kdump.rows.schema import Row
+from kdump.state.metadatarows import StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
 from kdump.stats.rowtable import table_parts
 from kdump.system.blocks import escaped
@@ -151,3 +153,41 @@ def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
         case "config":
             shown["resourceName"] = row["resourceName"] or "(default)"
     return shown
+
+
+def change_line(row: Row) -> str:
+    """A change in one line: time, offset, leader epoch of the controllers, of what, what, from what to what."""
+    head = f"{time_text(row['timestamp'])}  offset {row['offset']}  epoch {row['epoch']}"
+    parts = [head, *_subject(row), row["change"]]
+    text = quota_text if row["change"] == "quota" else _value
+    if row["before"] is not None:
+        parts.append(f"{text(row['before'])} ->")
+    if row["after"] is not None:
+        parts.append(text(row["after"]))
+    elif row["before"] is not None:
+        parts.append("nothing")
+    return escaped("  ".join([parts[0], " ".join(parts[1:])])) + "\n"
+
+
+def _subject(row: Row) -> list[str]:
+    if row["partition"] is not None:
+        return [f"{row['topic'] or row['topicId']}-{row['partition']}"]
+    if row["resourceName"] is not None:
+        if row["change"] == "quota":
+            return [f"{quota_owner(row['resourceName'])} {row['name']}"]
+        kind = "" if row["resourceType"] is None else f"{row['resourceType']} "
+        resource = row["resourceName"] or "(default)"
+        return [f"{kind}{resource} {row['name'] or ''}".strip()]
+    if row["topic"] is not None:
+        return [f"{row['topic']} ({row['topicId']})" if row["topicId"] else row["topic"]]
+    if row["broker"] is not None:
+        return [str(row["broker"])]
+    return [] if row["name"] is None else [row["name"]]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_value(item)}" for name, item in value.items())
+    if isinstance(value, list):
+        return "[" + ", ".join(map(str, value)) + "]"
+    return value if isinstance(value, str) else json.dumps(value)

@@ -12,8 +12,9 @@ from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataIm
 from kdump.kafka.image.metadataversion import FEATURE
 from kdump.kafka.image.partitions import LOST, MIGRATING, RECOVERY_STATES, UNASSIGNED, PartitionRegistration
 from kdump.kafka.image.topics import TopicImage
+from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.releases import NEWEST
-from kdump.state.secrets import redacted
+from kdump.rows.schema import Row
 
 _RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
 _PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
@@ -23,8 +24,6 @@ _OPERATIONS: Final = (
 )  # fmt: skip
 _PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
 _DIRECTORIES: Final = {MIGRATING: "MIGRATING", UNASSIGNED: "UNASSIGNED", LOST: "LOST"}
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +67,25 @@ class StateSelection:
         if RESOURCE_TYPES[kind] == "TOPIC":
             return fits(name, self.topics)
         return RESOURCE_TYPES[kind] == "BROKER" and (not name or name in map(str, self.brokers)) and bool(self.brokers)
+
+
+_SECRET_MEMBERS: Final = {
+    "UserScramCredentialRecord": ("salt", "storedKey", "serverKey"),
+    "DelegationTokenRecord": ("tokenId",),
+    "RemoveDelegationTokenRecord": ("tokenId",),
+}
+"""Members by the type of record."""
+
+
+def redacted(record: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a record without its secrets."""
+    shown = dict(values)
+    for name in _SECRET_MEMBERS.get(record, ()):
+        if name in shown:
+            shown[name] = REDACTED
+    if record == "ConfigRecord" and shown["value"] is not None and is_secret_config(shown["name"]):
+        shown["value"] = REDACTED
+    return shown
 
 
 def image_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:

@@ -12,7 +12,7 @@ from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.source import Source
 from kdump.stats.fold import FOLD_CLASSES, StatsFold
-from kdump.stats.run import StatsOptions, StatsRun, fold_log, log_reading, part_of
+from kdump.stats.run import StatsOptions, StatsReading, StatsRun, fold_log, part_of
 from kdump.tasks.logs import TASK_BYTES, LogFile, log_files, packed_in_order
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, in_process
@@ -91,7 +91,7 @@ def _read_and_fold(task: ReadingTask, options: StatsOptions) -> Iterator[Reading
     fold, log = options.fold(), task.log
 
     def look(source: Source, following: NextSegment) -> SeenSegment:
-        return log_reading(source, following, part_of(log, fold), options)
+        return StatsReading(source, following, part_of(log, fold), options)
 
     return read_pieces(task, options.checks, look, lambda: FoldedLog(log.path, fold))
 

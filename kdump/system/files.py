@@ -97,6 +97,17 @@ class NewFile:
         discard([Staged(self.temporary, self.path)])
 
 
+@contextlib.contextmanager
+def whole_file(path: str) -> Iterator[NewFile]:
+    """A file that appears when the block ends: whole, or not at all. Raises OSError."""
+    file = NewFile(path)
+    try:
+        yield file
+        publish([file.finish()])
+    finally:
+        file.discard()
+
+
 def publish(files: Iterable[Staged], removed: Iterable[str] = ()) -> None:
     """Put finished files in their places, over what is there, and remove ``removed``: all or nothing.
 

@@ -1,7 +1,7 @@
 """Finds the v2 batches of a chunk whose records are right, by columns. It only accepts.
 
 The rules are those of :mod:`kdump.verify.contents`. That module reads the other batches one by one: those that break a
-rule, those that ``fast`` does not decode, and large ones. Of large ones ``verify.slices`` accepts slices of records.
+rule, those that ``fast`` does not decode, and large ones.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kdump.fast.ragged import copy_ranges
 from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import record_timestamps
 from kdump.format.batch import CONTROL, HEADER_SIZE
+from kdump.format.legacy import NO_TIMESTAMP
 from kdump.log.resync import CheckedChunk
-from kdump.verify.batchrecords import NO_TIMESTAMP
 
 
 class RecordChecks:

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from kdump.codes import Finding
-from kdump.state.groups import lag
-from kdump.state.otherworld import Reaches
+from kdump.state.coordinators import lag
+from kdump.state.worldstate import Reaches
 from kdump.stats.rowtable import table_parts
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
+from kdump.zookeeper.changes import change_rows, change_text
 from kdump.zookeeper.datafiles import DataSet, data_sets
 from kdump.zookeeper.kafkanodes import kafka_rows
-from kdump.zookeeper.nodechanges import change_rows, change_text
 from kdump.zookeeper.restore import RestoredTree, last_zxid_at, restore, tree_at
 from kdump.zookeeper.verify import restored_findings
 
@@ -117,7 +117,7 @@ class ServerTree(NamedTuple):
             "transactions": found.replayed,
             "failure": found.failure,
         }
-        for session, timeout in found.tree.sessions.items():
+        for session, timeout in sorted(found.tree.sessions.items()):
             yield {"type": "session", "session": session, "timeout": timeout}
         yield from _with_lag(kafka_rows(found.tree, show_secrets=show_secrets), reaches)
         for node in self.records(show_secrets=show_secrets):

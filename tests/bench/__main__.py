@@ -1,12 +1,11 @@
-"""``python -m tests.bench [ROUNDS]``: speed against the Java tool, memory, and the split of kdump's time."""
+"""``python -m tests.bench [ROUNDS]``: speed against the Java tool and other peers, and memory."""
 
 from __future__ import annotations
 
 import sys
 
 from tests.bench.conversions import conversion_lines
-from tests.bench.stats import stats_lines
-from tests.bench.tables import decoder_lines, memory_lines, speed_lines, split_lines
+from tests.bench.tables import decoder_lines, memory_lines, speed_lines, stats_lines
 from tests.oracle.toolchain import ToolchainMissingError
 
 
@@ -16,7 +15,6 @@ def main(rounds: int) -> None:
         speed_lines(rounds=rounds),
         decoder_lines(rounds),
         memory_lines(),
-        split_lines(),
         conversion_lines(rounds=rounds),
         stats_lines(rounds=rounds),
     ):

@@ -17,6 +17,7 @@ from statistics import median
 
 from tests.bench.cases import BIG, CACHE, COMPRESSED, FIVE, Segment
 from tests.bench.measure import COMPILED, ROOT
+from tests.bench.pairs import kdump
 from tests.oracle.toolchain import WRITER_RELEASE, java_command
 
 _OUT = CACHE / "convert"
@@ -101,8 +102,8 @@ def conversion_lines(comparisons: tuple[Comparison, ...] = COMPARISONS, rounds: 
     yield f"{'convert':24}{'kdump s':>9}{'peer s':>9}{'ratio':>7}{'goal':>6}"
     for comparison in comparisons:
         path = str(comparison.segment.path())
-        kdump = [sys.executable, "-m", "kdump", "convert", path, *comparison.words, "-o", str(_OUT / "kdump")]
-        pairs = [(_seconds(kdump), comparison.peer(path)) for _ in range(rounds)]
+        own = kdump("convert", path, *comparison.words, "-o", _OUT / "kdump")
+        pairs = [(_seconds(own), comparison.peer(path)) for _ in range(rounds)]
         walls = [median(side) for side in zip(*pairs, strict=True)]
         ratio = median(ours / theirs for ours, theirs in pairs)
         yield f"{comparison.name:24}{walls[0]:9.2f}{walls[1]:9.2f}{ratio:7.2f}{comparison.goal:6.2f}"

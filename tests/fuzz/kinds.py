@@ -112,7 +112,7 @@ def _check_entries(case: Case, folder: Path) -> list[Fault]:
 def _explain(path: str, where: float, faults: list[Fault]) -> None:
     with open_source(path) as source:
         position = int(where * ((source.size or 0) + 20))
-        bounded("explain", lambda: explain.report(source, position), faults)
+        bounded("explain", lambda: explain.report(explain.explain(source, position)), faults)
 
 
 # Keys and values of internal topics.

@@ -16,7 +16,7 @@ def lines_of(data: bytes, position: int = 0, name: str = NAME) -> list[Line]:
 
 
 def text_of(data: bytes, position: int = 0, name: str = NAME) -> str:
-    return report(MemorySource(name, data), position).text
+    return report(explain(MemorySource(name, data), position)).text
 
 
 def statements(lines: Iterable[Line], tone: Tone) -> list[str]:

@@ -22,7 +22,7 @@ from kdump.diff.places import copies_of
 from kdump.format.batch import HEADER_SIZE
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.inputs import resolve
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import LoadSettings
 from kdump.log.walk import Walk
 from tests.harness.checked import MemorySource
 from tests.harness.replicas import Truth, fail

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from kdump.kafka.startup.content import ContentSource
+from kdump.log.content import ContentSource
 from kdump.log.opening import open_source
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.repair.salvage.salvage import SalvageOptions, salvage

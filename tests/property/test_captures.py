@@ -5,6 +5,7 @@ What the rows hold is compared with the real tool in ``tests/unit/dump/test_rows
 
 from __future__ import annotations
 
+import csv
 import io
 from functools import partial
 from itertools import pairwise
@@ -19,7 +20,7 @@ import kdump
 from kdump import testing
 from kdump.inputs import inputs_of
 from kdump.rows.arrow import arrow_schema
-from kdump.rows.tables import BATCH, RECORD
+from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
 from kdump.spark.readrecords import ArrowOptions, read_logs
 from kdump.stats.grouping import By
 from kdump.stats.report import stats_row
@@ -28,6 +29,8 @@ from tests.harness import arrowrows
 from tests.harness.captures import Captures, names_with_logs, partition_cases
 from tests.harness.cli_runs import kdump as command
 from tests.harness.plain_figures import figures_of, outcomes, plain_figures, report_of, shown
+from tests.harness.plainoutput import csv_cell
+from tests.harness.row_runs import BOTH_PATHS, run_rows
 from tests.harness.scanned import (
     FORMS,
     Form,
@@ -78,6 +81,22 @@ def check_scans(path: str, expected: list[Row], batches: list[Row], form: Form) 
             form(kdump.scan(path))
 
 
+def check_lines(paths: list[Path]) -> None:
+    """Both decode paths write the same lines, CSV says what they say, and without contents the rest is as with them."""
+    found = {}
+    for table in (BATCH, RECORD, RECORD_METADATA):
+        alone, many = (run_rows(paths, table, path=path) for path in BOTH_PATHS)
+        assert alone == many, table.type
+        found[table] = many.rows
+        text = run_rows(paths, table, syntax="csv", path=BOTH_PATHS[1]).output.decode()
+        head, *lines = csv.reader(io.StringIO(text, newline=""))
+        assert tuple(head) == table.names
+        assert lines == [[csv_cell(value) for value in row.values()] for row in many.rows]
+    for row, full in zip(found[RECORD_METADATA], found[RECORD], strict=True):
+        assert row.pop("headerKeys") == [key for key, _ in full["headers"]]
+        assert row == {name: full[name] for name in row}
+
+
 def table_of(form: str, data: bytes) -> pa.Table:
     return pa.ipc.open_stream(data).read_all() if form == "arrow" else pq.read_table(io.BytesIO(data))
 
@@ -125,6 +144,7 @@ def test_rows(captures: Captures, partition: str, tmp_path: Path) -> None:
     check_tables(path, "records", records)
     check_tables(path, "batches", batches)
     check_spark(path)
+    check_lines([one for one in captures.segment_files(partition) if one.suffix in (".log", ".checkpoint")])
     for log in sorted(folder.glob("*.log")):
         check_written_again(log, tmp_path)
 

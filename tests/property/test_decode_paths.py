@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -49,7 +50,7 @@ ENTRIES = st.one_of(
         v2_batch,
         ROWS,
         codec=st.sampled_from((NONE, *CODECS)),
-        attributes=st.sampled_from((0, LOG_APPEND_TIME, 0x10, 0x7F80)),
+        attributes=st.sampled_from((0, LOG_APPEND_TIME, 0x10, 0x20, 0x40, 0x7F80)),
         base_offset=st.integers(0, 50) | INT64,
         base_timestamp=st.integers(0, 10**13) | INT64,
         base_sequence=st.just(-1) | INT32,
@@ -86,19 +87,26 @@ def test_paths_agree(
     assert outcome(path, options, DecodePath.SCALAR) == outcome(path, options, DecodePath.COLUMNAR)
 
 
-@given(st.lists(ENTRIES, max_size=8), st.none() | st.randoms(use_true_random=False), st.booleans())
-@examples(60)
-def test_rows_agree(tmp_path: Path, entries: list[bytes], damage: Random | None, resync: bool) -> None:
+@given(st.lists(ENTRIES, max_size=8), st.none() | st.randoms(use_true_random=False), st.booleans(), st.data())
+@examples(160)
+def test_rows_agree(
+    tmp_path: Path, entries: list[bytes], damage: Random | None, resync: bool, draw: st.DataObject
+) -> None:
     """Messages of magic 0 and 1 fill columns as batches do, with what is wrong with them."""
     data = bytearray(b"".join(entries))
     if damage and data:
         data[damage.randrange(len(data))] ^= 1 << damage.randrange(8)
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(data)
-    view = ViewOptions(resync=resync)
-    for table in (RECORD, RECORD_METADATA, BATCH):
-        alone, many = (run_rows([path], table, path=decode_path, view=view) for decode_path in BOTH_PATHS)
-        assert alone == many
+    table = draw.draw(st.sampled_from((RECORD, RECORD_METADATA, BATCH)))
+    fields = draw.draw(st.none() | st.lists(st.sampled_from(table.names), min_size=1, max_size=6).map(tuple))
+    options: Any = {
+        "syntax": draw.draw(st.sampled_from(("jsonl", "csv"))),
+        "fields": fields,
+        "view": ViewOptions(resync=resync),
+    }
+    alone, many = (run_rows([path], table, path=decode_path, **options) for decode_path in BOTH_PATHS)
+    assert alone == many
 
 
 @given(st.lists(ENTRIES, max_size=6), st.none() | st.randoms(use_true_random=False), st.sampled_from(OPTIONS[1:4]))

@@ -13,8 +13,8 @@ from kdump.diff.report import report_rows
 from kdump.diff.run import DiffOptions, PartitionReport, diff
 from kdump.inputs import resolve
 from kdump.log.walk import Walk
-from tests.harness.checked import MemorySource
 from tests.harness.examples import examples
+from tests.harness.memory import MemorySource
 from tests.harness.random_partitions import Partition, partition
 from tests.harness.replicas import compared, told
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import DamageError
-from kdump.explain import is_damage, report
+from kdump.explain import explain, is_damage, report
 from kdump.explain.lines import Space, Tone
 from kdump.format.batch import HEADER_SIZE, parse_header
 from kdump.format.record import read_records
@@ -60,7 +60,7 @@ def test_flipped_bytes_anywhere(rows: list[Row], codec: int, data: st.DataObject
     for _ in range(data.draw(st.integers(1, 4))):
         log[data.draw(st.integers(0, len(log) - 1))] ^= data.draw(st.integers(1, 255))
     log = log[: data.draw(st.integers(1, len(log)))]
-    result = report(MemorySource("0.log", bytes(log)), data.draw(st.integers(0, len(log) + 3)))
+    result = report(explain(MemorySource("0.log", bytes(log)), data.draw(st.integers(0, len(log) + 3))))
     assert result.text.isprintable() or set(filter(lambda sign: not sign.isprintable(), result.text)) == {"\n"}
 
 

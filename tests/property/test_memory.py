@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, DamageError
-from kdump.dump.text.decoders import TextDecoding, contents_decoder
 from kdump.fast import records as fast_records
 from kdump.fast.legacymessages import read_messages
 from kdump.fast.records import SlicedRecords, decode_records
@@ -25,7 +24,6 @@ from kdump.format.batch import parse_header
 from kdump.format.legacy import parse_message
 from kdump.format.legacy import read_records as read_legacy
 from kdump.format.record import in_pieces, most_headers, read_records
-from kdump.payloads.registry import PlainRecordDecoder
 from kdump.wire.compression import decompress
 from tests.harness.batches import (
     GZIP,
@@ -60,14 +58,6 @@ ROWS = st.lists(
     max_size=12,
 )
 QUIET = examples(50)
-DECODINGS = [
-    None,
-    *(
-        TextDecoding(contents_decoder(PlainRecordDecoder.of(*names)), lambda offset, problem: None)
-        for names in [("none", "none"), ("text", "int32"), (None, "hex")]
-    ),
-]
-"""Bytes as they are, as text, or of which most do not decode."""
 
 
 SIZED = zstandard.ZstdCompressor().compress
@@ -146,15 +136,6 @@ def test_a_record_has_a_bound_of_headers() -> None:
         list(read_records(parse_header(batch), batch, 51199))
     assert caught.value.code is Codes.PAYLOAD_TOO_LARGE
     assert "1,100 headers are more than 1,099" in str(caught.value)
-
-
-VALUES = st.recursive(
-    st.none() | ANY_BYTES | st.text(max_size=12) | st.integers(),
-    lambda inner: (
-        st.lists(inner, max_size=12) | st.dictionaries(st.sampled_from(["base64", *"abcdefgh"]), inner, max_size=9)
-    ),
-    max_leaves=40,
-)
 
 
 @given(ROWS, st.integers(1, 4), st.integers(1, 40), st.data())

@@ -17,7 +17,6 @@ import pytest
 from kdump.cli import engine
 from kdump.cli.main import cli
 from tests.harness.captures import FIXTURES, Captures
-from tests.harness.forgedlogs import FORGED, forged_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,22 +97,6 @@ def test_stats(run: Run, captures: Captures, tmp_path: Path, by: str) -> None:
         assert run(*words, "--engine", "spark", *paths) == (out, with_engine(errors), status)
         assert out
         assert status == 3
-
-
-def test_forged_logs(run: Run, tmp_path: Path) -> None:
-    """Their .index leads into payload that looks like batches of the log."""
-    for number, kind in enumerate(FORGED):
-        forged_log(kind, tmp_path / f"t-{number}" / f"{0:020}.log")
-    for words in (
-        ("dump", "--output", "jsonl", "--records", "--resync"),
-        ("dump", "--output", "jsonl"),
-        ("stats", "--output", "jsonl"),
-        ("verify", "--output", "jsonl"),
-    ):
-        out, errors, status = run(*words, "--engine", "local", str(tmp_path))
-        spark_out, spark_errors, spark_status = run(*words, "--engine", "spark", str(tmp_path))
-        assert (spark_errors, spark_status) == (with_engine(errors), status)
-        assert spark_out == out
 
 
 def test_many_bytes_choose_spark(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,7 +110,11 @@ class ImageLoader:
         return self._began if self._transaction in _OPEN else None
 
     def load_snapshot(self, snapshot: SnapshotFile) -> None:
-        """Start from a snapshot. Raises UnreadableBatchError, and ReplayError where a node refuses it."""
+        """Start from a snapshot. Raises UnreadableBatchError, and ReplayError where a node refuses it.
+
+        The records of a bootstrap are not in the image: the first leader of all writes its own into the log
+        (docs/spec/metadata.md#rule-2-the-order-of-loading).
+        """
         self._snapshot = snapshot.name
         timestamp = -1
         number = 0
@@ -119,7 +123,9 @@ class ImageLoader:
                 timestamp = max(timestamp, self._control(batch))
                 continue
             for _, value in batch.records:
-                self._replay(batch, number, self._decoded(batch, number, value))
+                message = self._decoded(batch, number, value)
+                if not snapshot.is_bootstrap:
+                    self._replay(batch, number, message)
                 number += 1
         self._delta.topics.finish_snapshot()
         self._delta.apply(Provenance(snapshot.end_offset - 1, snapshot.epoch, timestamp))

@@ -4,79 +4,49 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 from kdump.codes import Codes, KdumpError
-from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.names import INDEX_KINDS, Kind, parse_file_name, sibling
 from kdump.log.partition import log_directory_above
 from kdump.repair.apply import disk
-from kdump.repair.plan.recovery import Recovered
 from kdump.repair.plan.repaireddirectory import RepairedDirectory, index_files
 from kdump.system.files import like_of
 from kdump.system.paths import name_with, normal_path, physical
 
 
-class CopyWriter:
-    """Writes the files of a repaired directory into a staging directory, log by log.
+def write_logs(directory: RepairedDirectory, staging: Staging) -> None:
+    """Write the logs of a repaired directory with the index files that a broker's recovery builds.
 
-    Files get the mode of the files that they come from, and their owner if the system allows it.
+    Files get the mode of the files that they come from, and their owner if the system allows it. A copy has no state
+    suffix.
     """
-
-    def __init__(self, staging: Staging) -> None:
-        self._staging = staging
-
-    def write_log(
-        self,
-        path: str,
-        recover: Callable[[Callable[[memoryview], None]], Recovered],
-        *,
-        name: str | None = None,
-        like: str | None = None,
-        modified: int | None = None,
-    ) -> Recovered:
-        """Write what a broker's recovery keeps of a log, and the index files that it builds.
-
-        Args:
-            path: of the log.
-            recover: runs the recovery, and gives the bytes that it reads to its argument.
-            name: of the copy, which has no state suffix; None: that of the log.
-            like: the file whose owner and mode the copy gets; None: the log.
-            modified: the time of the copy's last change (ns); None: that of the log.
-        """
-        parsed = parse_file_name(name or path)
+    for segment in directory.segments:
+        plan, parsed = segment.plan, parse_file_name(segment.name)
         assert parsed is not None
-        name = f"{parsed.stem}{parsed.kind.value}"
-        status = like_of(like or path)
-        with self._staging.file(name, status) as copy:
-            recovered = recover(copy.write)
-            if recovered.recovery.outcome is RecoveryOutcome.FAILED:
-                return recovered
-            modified = status.st_mtime_ns if modified is None else modified
-            copy.finish(size=recovered.recovery.end, modified=modified)
-        for kind, content in index_files(path, recovered).items():
+        if segment.log is None:
+            continue
+        name, status = f"{parsed.stem}{parsed.kind.value}", like_of(plan.like)
+        with staging.file(name, status) as copy:
+            recovered = segment.recover(copy.write, digests=False)
+            copy.finish(size=recovered.recovery.end, modified=plan.modified)
+        for kind, content in index_files(plan.path, recovered).items():
             origin = content.pieces[0].path
-            self._staging.write(sibling(name, kind), content.read(), status if origin is None else like_of(origin))
-        return recovered
+            staging.write(sibling(name, kind), content.read(), status if origin is None else like_of(origin))
+        plan.fingerprint.check(plan.path)
 
-    def write_salvaged(self, directory: RepairedDirectory) -> None:
-        """Write all logs as salvage leaves them."""
-        for segment in directory.segments:
-            plan = segment.plan
-            self.write_log(plan.path, segment.recover, name=segment.name, like=plan.like, modified=plan.modified)
-            plan.fingerprint.check(plan.path)
 
-    def write_others(self, directory: RepairedDirectory) -> None:
-        """Write the files that belong to no single segment."""
-        plan = directory.plan
-        for name, content in directory.copied_others.items():
-            path = os.path.join(plan.place.directory, name)
-            is_there = os.path.lexists(path)
-            status = like_of(path if is_there else plan.segments[0].like)
-            self._staging.write(name, content.read(), status, status.st_mtime_ns if is_there else None)
+def write_others(directory: RepairedDirectory, staging: Staging) -> None:
+    """Write the files of a repaired directory that belong to no single segment."""
+    plan = directory.plan
+    for name, content in directory.copied_others.items():
+        path = os.path.join(plan.place.directory, name)
+        is_there = os.path.lexists(path)
+        status = like_of(path if is_there else plan.segments[0].like)
+        staging.write(name, content.read(), status, status.st_mtime_ns if is_there else None)
 
 
 def account_name(target: str) -> str:

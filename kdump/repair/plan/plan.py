@@ -21,7 +21,7 @@ from kdump.repair.plan.location import PartitionLocation, is_metadata
 from kdump.repair.plan.producersat import ProducersAt
 from kdump.repair.plan.recovery import Recovered
 from kdump.repair.salvage.pieces import PieceOrigin, RepairedLog, TouchedTransaction, TxnPolicy
-from kdump.verify.validdata import ValidData
+from kdump.verify.batchtable import ValidData
 
 
 class RepairMode(Enum):
@@ -208,6 +208,7 @@ class PartitionPlan:
     """A partition, or one segment of it.
 
     ``mode``: the mode that is asked for. ``target``: the PATH. ``is_whole``: it is the directory of the partition.
+    ``settings``: what was assumed.
     ``left``: text files that a broker refuses. No repair changes them, because nothing tells what they should hold.
     ``unfit_snapshots``: see ``others.unfit_snapshots``.
     """
@@ -217,6 +218,7 @@ class PartitionPlan:
     place: PartitionLocation
     is_whole: bool
     segments: tuple[SegmentPlan, ...]
+    settings: RepairSettings
     left: tuple[Finding, ...] = ()
     unfit_snapshots: tuple[UnfitSnapshot, ...] = ()
 

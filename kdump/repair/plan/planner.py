@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.kafka.recover import RecoveryOutcome
-from kdump.kafka.startup.content import Content, ContentSource
+from kdump.log.content import Content, ContentSource
 from kdump.log.files import file_names
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import INDEX_KINDS, Kind, parse_file_name
@@ -32,8 +32,8 @@ from kdump.repair.plan.producersat import (
 )
 from kdump.repair.plan.recovery import Recovered, recover_log
 from kdump.repair.salvage.pieces import JudgedBefore, RepairedLog, SalvageOptions
+from kdump.verify.batchtable import ValidData, tail_end, valid_data
 from kdump.verify.siblings import refused_text_files
-from kdump.verify.validdata import ValidData, tail_end, valid_data
 
 if TYPE_CHECKING:
     from kdump.repair.salvage.replica import Replica
@@ -48,8 +48,8 @@ class ProducerHistory:
     with, the producers after the segment before are handed on. Else they are read from the files before.
     """
 
-    def __init__(self, settings: RepairSettings, opened: Callable[[str], Source]) -> None:
-        self._files = ProducersFromFiles(opened)
+    def __init__(self, settings: RepairSettings) -> None:
+        self._files = ProducersFromFiles()
         self._next: ProducersAt | None = None
         self._is_first = settings.first_segment
         self._is_changed = False
@@ -80,40 +80,30 @@ class ProducerHistory:
             self._next = ProducersAt(recovered.producers, is_known and outcome is RecoveryOutcome.UNCHANGED)
 
 
-class LogCopies(Protocol):
-    """Takes a copy of each log while it is read."""
-
-    def write_log(self, path: str, recover: Callable[[Callable[[memoryview], None]], Recovered]) -> Recovered:
-        """Write what recovery keeps of the log ``path``; ``recover`` runs it and gives the bytes to its argument."""
-
-
 class Planner:
     """Reads segments and plans their repair.
 
     Args:
         mode: what is asked for. INDEXES rebuilds every index file that is not as recovery would make it.
         settings: what is assumed of the segments.
-        opened: opens a log.
         salvaging: how logs are salvaged; None: they are not.
-        copies: writes what recovery keeps, while it is read; the plan then tells what was done.
+        all_indexes: copies are written, which get new index files in place of those that only differ.
     """
 
     def __init__(
         self,
         mode: RepairMode,
         settings: RepairSettings,
-        opened: Callable[[str], Source] = open_source,
         *,
         salvaging: SalvageOptions | None = None,
-        copies: LogCopies | None = None,
+        all_indexes: bool = False,
     ) -> None:
         self._mode = mode
         self._settings = settings
-        self._open = opened
         self._salvaging = salvaging
         self._replicas: Sequence[Replica] = ()
         self._neighbours: Neighbours | None = None
-        self._copies = copies
+        self._all_indexes = all_indexes
 
     def partition(
         self, target: str, segments: Sequence[str], place: PartitionLocation, *, is_whole: bool
@@ -134,7 +124,7 @@ class Planner:
         self._neighbours = None
         missing = missing_segments(target, segments, self._replicas) if is_whole and self._replicas else []
         missing += [path for path in segments if self._replicas and not os.path.lexists(path)]
-        history = ProducerHistory(self._settings, self._open)
+        history = ProducerHistory(self._settings)
         plans: list[SegmentPlan] = []
         is_after_cut = False
         end = 0
@@ -153,7 +143,7 @@ class Planner:
         if not plans:
             raise KdumpError(Codes.NO_SEGMENTS, "no segment files, and no copy has what is missing", path=target)
         refused = tuple(refused_text_files(target)) if is_whole else ()
-        whole = PartitionPlan(self._mode, target, place, is_whole, tuple(plans), refused)
+        whole = PartitionPlan(self._mode, target, place, is_whole, tuple(plans), self._settings, refused)
         # Nothing else of a plan needs the producers after a segment, and a partition may have a million.
         kept = tuple(segment.without_producers_after() for segment in plans)
         return replace(whole, segments=kept, unfit_snapshots=unfit_snapshots(whole))
@@ -163,7 +153,7 @@ class Planner:
         if self._salvaging is not None and self._salvaging.replicas:
             from kdump.repair.salvage.replica import Replica
 
-            self._replicas = [Replica(path, self._salvaging.limit) for path in self._salvaging.replicas]
+            self._replicas = list(map(Replica, self._salvaging.replicas))
 
     @staticmethod
     def _is_to_be_made(plan: SegmentPlan, before: Sequence[SegmentPlan]) -> bool:
@@ -192,7 +182,7 @@ class Planner:
         producers = history.at(path, base_offset)
         before = producers.copy()
         with self._opened(path, fingerprint) as source:
-            recovered = self._recover(source, base_offset, producers, is_wanted=not is_after_cut)
+            recovered = self._recover(source, base_offset, producers)
             recovery = recovered.recovery
             if fingerprint.size and not recovery.end:
                 _refuse_foreign(source)
@@ -232,7 +222,7 @@ class Planner:
         producers = history.at(path, log.base_offset)
         before = producers.copy()
         with self._opened(path, fingerprint) as source:
-            recovered = self._recover_log(source, log.base_offset, producers).without_indexes()
+            recovered = self._recover(source, log.base_offset, producers).without_indexes()
         repaired = self._recover_salvaged(path, fingerprint, log.base_offset, log, before)
         left = self._leaves(recovered, repaired)
         history.hand_on(left, is_known=producers.is_known, is_changed=not log.is_as_it_was)
@@ -242,9 +232,10 @@ class Planner:
             *(log, repaired, frozenset[Kind](), False),
         )
 
-    def _opened(self, path: str, fingerprint: FileFingerprint) -> Source:
+    @staticmethod
+    def _opened(path: str, fingerprint: FileFingerprint) -> Source:
         """A log; a missing one has no bytes."""
-        return self._open(path) if fingerprint.is_there else ContentSource(path, Content.of_bytes(b""))
+        return open_source(path) if fingerprint.is_there else ContentSource(path, Content.of_bytes(b""))
 
     @staticmethod
     def _like(path: str, fingerprint: FileFingerprint, salvaged: RepairedLog | None) -> tuple[str, int]:
@@ -299,30 +290,19 @@ class Planner:
         """What recovery makes of a log that salvage changed."""
         if salvaged is None or salvaged.is_copy_of(path, fingerprint.size, base_offset):
             return None
-        with ContentSource(path, salvaged.content, opened=self._open) as source:
-            return self._recover_log(source, salvaged.base_offset, producers.copy())
+        with ContentSource(path, salvaged.content) as source:
+            return self._recover(source, salvaged.base_offset, producers.copy())
 
-    def _recover(self, source: Source, base_offset: int, producers: ProducersAt, *, is_wanted: bool) -> Recovered:
-        if self._copies is None or not is_wanted:
-            return self._recover_log(source, base_offset, producers)
-        return self._copies.write_log(source.path, lambda copy: self._recover_log(source, base_offset, producers, copy))
-
-    def _recover_log(
-        self,
-        source: Source,
-        base_offset: int,
-        producers: ProducersAt,
-        copy: Callable[[memoryview], None] | None = None,
-    ) -> Recovered:
+    def _recover(self, source: Source, base_offset: int, producers: ProducersAt) -> Recovered:
         interval, digests = self._settings.index_interval, self._settings.digests
-        return recover_log(source, base_offset, producers, index_interval=interval, copy=copy, digests=digests)
+        return recover_log(source, base_offset, producers, index_interval=interval, digests=digests)
 
     def _unlike(self, source: Source, recovered: Recovered, *, is_closed: bool) -> set[Kind]:
         """The index files that are to be written."""
         path = source.path
         unlike = set(differing(path, recovered.index_files(has_txn_index=has_txn_index(path))))
         is_cut = recovered.recovery.outcome is RecoveryOutcome.TRUNCATED
-        if is_cut or self._mode is RepairMode.INDEXES or self._copies is not None or not unlike:
+        if is_cut or self._mode is RepairMode.INDEXES or self._all_indexes or not unlike:
             return unlike
         from kdump.repair.plan.indexes import unfit_indexes
 

@@ -9,7 +9,6 @@ brokers take them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -71,22 +70,13 @@ class ProducersAt:
         return ProducersAt(self.states.copy(), self.is_known)
 
 
-def producers_at(path: str) -> ProducersAt:
-    """The producers at the base offset of the segment ``path``, a .log; the files around it are read."""
-    return ProducersFromFiles().at(path)
-
-
 class ProducersFromFiles:
     """The producers at segments of one partition, from the files before each of them.
 
     Segments are asked for in the order of their offsets. So what was read for one is not read again for the next.
-
-    Args:
-        opened: opens a log.
     """
 
-    def __init__(self, opened: Callable[[str], Source] = open_source) -> None:
-        self._opened = opened
+    def __init__(self) -> None:
         self._segments: list[str] = []
         self._numbers: dict[str, int] = {}
         # The states at the base offset of the segment with this number, and what was read for them.
@@ -113,7 +103,7 @@ class ProducersFromFiles:
                 self._has_start = base_offset_of(self._segments[0]) == 0
                 self._states = WatchedProducers(0 if self._has_start else _NOWHERE)
         if self._is_good:
-            self._is_good = _replay(self._states, self._segments[self._number : number], base_offset, self._opened)
+            self._is_good = _replay(self._states, self._segments[self._number : number], base_offset)
         self._number = number
         states = self._states.copy()
         states.has_unbegun_marker = self._states.has_unbegun_marker
@@ -147,12 +137,12 @@ def producers_in_snapshot(path: str) -> WatchedProducers | None:
     return WatchedProducers.from_snapshot(snapshot_entries(data), offset)
 
 
-def _replay(states: WatchedProducers, segments: list[str], end: int, opened: Callable[[str], Source]) -> bool:
+def _replay(states: WatchedProducers, segments: list[str], end: int) -> bool:
     """Add the batches of the segments; False if one of them is damaged, or does not reach the next."""
     bases = [*map(base_offset_of, segments), end]
     for number, segment in enumerate(segments):
         try:
-            with opened(segment) as source:
+            with open_source(segment) as source:
                 next_offset = _replay_segment(states, source, bases[number])
         except KdumpError:
             return False

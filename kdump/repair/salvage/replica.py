@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import Codes, KdumpError
-from kdump.diff.alignment import aligned, are_same
+from kdump.diff.table import aligned, are_same
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.inputs import PathDirectory
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.siblings import read_own_checkpoint, read_topic_id
-from kdump.log.source import Source
 from kdump.repair.salvage.choice import heaviest_chain
 from kdump.repair.salvage.entry import Entry
 from kdump.repair.salvage.inventory import take_inventory
@@ -36,7 +35,6 @@ from kdump.repair.salvage.pieces import NotTaken, PieceOrigin
 from kdump.repair.salvage.siblingcontext import SiblingContext
 from kdump.repair.salvage.table import BatchArrays, Column
 from kdump.verify.table import cleaned, row_at, row_dtype
-from kdump.wire.compression import DEFAULT_LIMIT
 
 _LAST: Final = 2**63 - 1
 _ANOTHER_TOPIC: Final = "its partition.metadata names another topic id"
@@ -98,17 +96,13 @@ class Replica:
 
     Args:
         path: its directory, or one of its logs.
-        limit: most bytes that one batch may decompress to.
-        opened: opens a log.
 
     Raises:
         KdumpError: the directory cannot be read, or holds no segment.
     """
 
-    def __init__(self, path: str, limit: int = DEFAULT_LIMIT, opened: Callable[[str], Source] = open_source) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self._limit = limit
-        self._open = opened
         self._directory = path if os.path.isdir(path) else os.path.dirname(path)
         self._segments: list[tuple[int, str]] = []
         self._read: dict[int, _ReplicaSegment] = {}
@@ -205,8 +199,8 @@ class Replica:
     def _segment(self, number: int) -> _ReplicaSegment:
         if number not in self._read:
             base, path = self._segments[number]
-            with self._open(path) as source:
-                found = take_inventory(source, limit=self._limit)
+            with open_source(path) as source:
+                found = take_inventory(source)
                 size = source.size or 0
             good = found.table.part(found.is_good & (found.table.rows["magic"] <= 2))
             self._read[number] = _ReplicaSegment(path, base, size, good)

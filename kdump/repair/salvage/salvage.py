@@ -67,10 +67,7 @@ _REASON_TEXT: Final = {
 
 
 def salvage(
-    source: Source,
-    around: SiblingContext,
-    options: SalvageOptions | None = None,
-    replicas: Sequence[Replica] | None = None,
+    source: Source, around: SiblingContext, options: SalvageOptions, replicas: Sequence[Replica] = ()
 ) -> RepairedLog:
     """Make a log of the good batches of a damaged one.
 
@@ -78,17 +75,13 @@ def salvage(
         source: the log, a regular file; empty for one that is not there.
         around: the files around it.
         options: see SalvageOptions.
-        replicas: those of the options, opened already.
+        replicas: those of the options, opened.
 
     Raises:
-        KdumpError: a replica cannot be read.
         ValueError: the source is a stream.
     """
     if source.size is None:
         raise ValueError("salvage reads files, not streams")
-    options = options or SalvageOptions()
-    if replicas is None:
-        replicas = [Replica(path, options.limit) for path in options.replicas]
     return _Salvage(source, around, options, replicas).result()
 
 
@@ -105,9 +98,9 @@ class _Salvage:
         self._not_taken: set[NotTaken] = set()
         self._end_from: str | None = None
         self._correctable = 0
-        self._inventory = take_inventory(source, deep=options.deep, limit=options.limit)
+        self._inventory = take_inventory(source, deep=options.deep)
         if not options.deep:
-            look_into_wrappers(source, self._inventory, around, options.limit)
+            look_into_wrappers(source, self._inventory, around)
         # Batches whose header is restored before anything is chosen. The inventory has the new values.
         self._restored: dict[int, Entry] = {}
         self._reason = np.zeros(len(self._inventory.table), np.uint8)
@@ -202,7 +195,7 @@ class _Salvage:
 
     def _fill_rooms(self, rooms: Iterable[Room], used: NDArray[np.bool_]) -> None:
         """Take in what can be restored in the gaps of the chain."""
-        reader = GapReader(self._source, self._inventory, correct=self._options.correct, limit=self._options.limit)
+        reader = GapReader(self._source, self._inventory, correct=self._options.correct)
         chain = self._draft.table
         seen: set[tuple[int, ...]] = set()
         for room in rooms:
@@ -266,7 +259,7 @@ class _Salvage:
 
     @cached_property
     def _neighbours(self) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        return _rows(self._around.log_before()), _rows(self._around.log_after())
+        return _rows(self._around.log_before), _rows(self._around.log_after)
 
     def _rolls(self) -> Iterator[int]:
         """Where further segments begin, of what replicas gave after the last batch of the log.
@@ -444,10 +437,10 @@ class _Salvage:
 
     def _nearest_rows(self) -> Iterator[NDArray[np.void]]:
         """The batches that tell the format at the beginning of the log, the best first; other segments if need be."""
-        yield _rows(self._around.log_before())[-1:]
+        yield _rows(self._around.log_before)[-1:]
         yield self._draft.table.rows
         yield self._inventory.table.rows
-        yield _rows(self._around.log_after())
+        yield _rows(self._around.log_after)
 
     def _hold(self, losses: Iterable[Lost]) -> None:
         """Put empty batches over what is lost."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +24,7 @@ def digests(folder: Path, *entries: bytes, only_content: bool = False, limit: in
     copy = loaded(path)
     numbers = np.arange(copy.table.rows.size)
     parts = list(read_digests(copy.table, numbers, copy.opened, ContentOptions(limit, only_content)))
-    columns = ([getattr(part, one.name) for part in parts] for one in fields(RecordDigests))
-    return RecordDigests(*(np.concatenate(several) for several in columns))
+    return RecordDigests(*(np.concatenate(several) for several in zip(*parts, strict=True)))
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -32,12 +32,8 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
         (str(file), file.stat().st_size, hashlib.sha256(file.read_bytes()).hexdigest()) for file in copy.iterdir()
     }
     (partition,) = found.partitions
-    assert (partition.path, partition.name, partition.log_end, tuple(partition.epochs)) == (
-        str(copy),
-        ("t", 0),
-        10,
-        ((0, 0), (2, 5)),
-    )
+    said = partition.copy
+    assert (said.directory, partition.name, said.log_end, said.epochs) == (str(copy), ("t", 0), 10, ((0, 0), (2, 5)))
     (digests,) = partition.ranges
     whole = b"".join(batch.data() for batch in row(0, 5))
     assert digests == (0, 9, 2, 10, hashlib.sha256(whole).hexdigest())

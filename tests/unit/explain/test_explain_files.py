@@ -25,7 +25,7 @@ LOG = b"".join(BATCHES)
 def test_empty_and_beyond() -> None:
     assert "The file is empty." in text_of(b"", 0)
     assert "Byte 5 is beyond the end: the file has 5 bytes, 0 to 4." in text_of(bytes(5), 5)
-    assert not report(MemorySource("0.log", b""), 0).is_damaged
+    assert not report(explain(MemorySource("0.log", b""), 0)).is_damaged
     with pytest.raises(ValueError, match="-1"):
         list(explain(MemorySource("0.log", b"x"), -1))
 
@@ -44,12 +44,12 @@ def test_a_file_and_a_pipe_give_the_same(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     path.write_bytes(LOG)
     with open_source(str(path)) as source:
-        from_file = report(source, 100).text
+        from_file = report(explain(source, 100)).text
     reader, writer = os.pipe()
     os.write(writer, LOG)
     os.close(writer)
     with StreamSource(str(path), reader, owned=True) as stream:
-        assert report(stream, 100).text == from_file
+        assert report(explain(stream, 100)).text == from_file
 
 
 def test_a_stream_over_the_limit() -> None:
@@ -57,7 +57,7 @@ def test_a_stream_over_the_limit() -> None:
     os.write(writer, LOG)
     os.close(writer)
     with StreamSource("-", reader, owned=True) as stream, pytest.raises(KdumpError, match="over 100 bytes"):
-        report(stream, 0, limit=100)
+        report(explain(stream, 0, limit=100))
 
 
 def test_a_decompressed_size_over_the_limit() -> None:

@@ -19,31 +19,15 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import CutReason, Recovery, RecoveryOutcome, recover
 from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.log.opening import open_source
-from kdump.log.source import Source
 from kdump.reading.view import DecodePath
 from tests.harness import batches
 from tests.harness.archives import case_files
 from tests.harness.captures import FIXTURES
 from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
+from tests.harness.memory import MemorySource
 
 PATHS = (DecodePath.SCALAR, DecodePath.COLUMNAR)
-
-
-class MemorySource(Source):
-    """A log in memory."""
-
-    def __init__(self, data: bytes, size: int | None = None) -> None:
-        super().__init__("memory", len(data) if size is None else size)
-        self._data = data
-
-    def read_into(self, view: memoryview, position: int) -> int:
-        piece = self._data[position : position + len(view)]
-        view[: len(piece)] = piece
-        return len(piece)
-
-    def close(self) -> None:
-        pass
 
 
 def recovered(

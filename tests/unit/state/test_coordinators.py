@@ -13,8 +13,7 @@ import pytest
 from kdump.codes import KdumpError
 from kdump.inputs import resolve
 from kdump.kafka.image.names import TopicNames
-from kdump.state.coordinators import KnownTopics, coordinator_rows
-from kdump.state.groups import abort_command
+from kdump.state.coordinators import KnownTopics, abort_command, coordinator_rows
 from kdump.stats.reach import PartitionReach, offset_rows
 from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, v2_batch

@@ -43,8 +43,8 @@ KAFKA_OUTCOMES = {
 Verified = tuple[list[Finding], list[SegmentSummary]]
 
 
-def checking(options: CheckOptions | None = None, **arguments: Any) -> Verification:
-    return Verification(PartitionCheck(options, **arguments))
+def checking(options: CheckOptions | None = None) -> Verification:
+    return Verification(PartitionCheck(options))
 
 
 def verified(path: str | Path, verification: Verification | None = None) -> Verified:
@@ -212,7 +212,9 @@ def test_quick_decodes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_quick_reads_every_byte_once() -> None:
     path = str(SEGMENTS / "v2-txn-0" / NAME)
     counts: list[int] = []
-    verified(path, checking(QUICK, opened=lambda name: CountingSource(name, counts.append)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kdump.verify.partition.open_source", lambda name: CountingSource(name, counts.append))
+        verified(path, checking(QUICK))
     assert sum(counts) == os.path.getsize(path)
 
 

@@ -18,10 +18,8 @@ from kdump.format.index import AbortedTxn, txn_entries
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.producers import ProducerStates
 from kdump.releases import KAFKA_4_3
-from kdump.verify import indexcolumns
-from kdump.verify.grouping import MOST_FINDINGS
-from kdump.verify.indexedlog import IndexedLog
-from kdump.verify.indexes import check_offset_index, check_time_index
+from kdump.verify.indexedlog import IndexedLog, LogColumns
+from kdump.verify.indexes import MOST_FINDINGS, check_offset_index, check_time_index
 from kdump.verify.siblings import (
     EpochRange,
     LogSummary,
@@ -36,7 +34,7 @@ from kdump.verify.siblings import (
 )
 from kdump.verify.table import UNKNOWN_OFFSET
 from tests.harness.captures import Captures
-from tests.harness.log_columns import Columns, columns, read_columns, view
+from tests.harness.log_columns import columns, read_columns, view
 
 BASE = 100
 SIZE = 1000
@@ -435,7 +433,7 @@ def check_partition(directory: Path) -> list[Finding]:
     return findings
 
 
-def replay(path: Path, states: ProducerStates) -> tuple[Columns, list[AbortedTxn]]:
+def replay(path: Path, states: ProducerStates) -> tuple[LogColumns, list[AbortedTxn]]:
     """Bring ``states`` to the end of a log."""
     data = path.read_bytes()
     own = read_columns(data)[0]
@@ -530,19 +528,3 @@ def test_a_log_cut_between_batches(captures: Captures, tmp_path: Path) -> None:
     errors = {finding.code for finding in check_partition(tmp_path) if finding.severity is Severity.ERROR}
     assert errors == {Codes.INDEX_BEYOND_LOG, Codes.SNAPSHOT_BEYOND_LOG}
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-def test_entries_on_both_sides_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    offsets = [(BASE + 9 + 10 * number, number * SIZE) for number in range(1, 20)]
-    times = [(50 + number, BASE + 9 + 10 * number) for number in range(20)]
-    for odd in range(1, 19):
-        swapped = [*offsets[: odd - 1], offsets[odd], offsets[odd - 1], *offsets[odd + 1 :]]
-        later = [*times[: odd - 1], times[odd], times[odd - 1], *times[odd + 1 :]]
-        cases = [(check_offset_index, index(*swapped)), (check_time_index, time_index(*later))]
-        cases += [(check_offset_index, index(*offsets)), (check_time_index, time_index(*times))]
-        for check, data in cases:
-            whole = list(check(data, log()))
-            for size in (1, 2, 3, 7):
-                with monkeypatch.context() as patch:
-                    patch.setattr(indexcolumns, "BLOCK_ENTRIES", size)
-                    assert list(check(data, log())) == whole

@@ -14,15 +14,13 @@ from hypothesis import strategies as st
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.snapshot import parse_snapshot
-from kdump.kafka.startup import content as contents
-from kdump.kafka.startup.content import Content, ContentPiece, ContentSource, sha256
-from kdump.kafka.startup.directory import Directory, FileAction
-from kdump.kafka.startup.errors import StartFailureError
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import Directory, FileAction, LoadSettings
 from kdump.kafka.startup.names import file_name, offset_of
-from kdump.kafka.startup.outcome import Start, StartOutcome
+from kdump.kafka.startup.outcome import Start, StartFailureError, StartOutcome
 from kdump.kafka.startup.segment import StartSegment
 from kdump.kafka.startup.start import start
+from kdump.log import content as contents
+from kdump.log.content import Content, ContentPiece, ContentSource, sha256
 from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.verify.startcheck import LossReason, check_start

@@ -13,12 +13,14 @@ import pytest
 from kdump.format import legacy
 from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.format.record import read_records
-from kdump.kafka.startup.content import ContentSource
+from kdump.log.content import ContentSource
 from kdump.log.opening import open_source
+from kdump.repair.salvage.replica import Replica
 from kdump.repair.salvage.salvage import SalvageOptions, salvage
 from kdump.repair.salvage.siblingcontext import sibling_context
 from tests.harness.archives import case_files, repair_logs
-from tests.harness.salvaged import MemorySource, check_result, entries, mend
+from tests.harness.memory import MemorySource
+from tests.harness.salvaged import check_result, entries, mend
 
 UNDAMAGED_LOST = ("rightcrc_lastOffsetDelta_+1",)
 """A damaged batch lays claim, under a right CRC, to offsets of the next one, which has fewer records."""
@@ -60,7 +62,7 @@ def test_undamaged_records_survive(tmp_path: Path) -> None:
         path = unpacked(case, directory)
         damaged = path.read_bytes()
         with open_source(str(path)) as source:
-            log = salvage(source, sibling_context(str(path)))
+            log = salvage(source, sibling_context(str(path)), SalvageOptions())
         data = ContentSource("mended", log.content).read(0, log.size)
         have = {record for entry in entries(data) for record in records(entry)}
         wanted = [entry for entry in entries(bases()[case["base"]]) if entry in damaged]
@@ -107,7 +109,7 @@ def test_a_replica_makes_a_log_whole(tmp_path: Path) -> None:
         path.write_bytes(base)
         damaged = case_files("repair")[f"repair/mutants/{case['id']}/{case['name']}.log"]
         around = sibling_context(f"/nowhere/{case['name']}.log")
-        log = salvage(MemorySource(damaged), around, SalvageOptions(replicas=(str(path),)))
+        log = salvage(MemorySource(damaged), around, SalvageOptions(), [Replica(str(path))])
         mended = ContentSource("mended", log.content, opened=lambda name, data=damaged: _source(name, data))
         assert mended.read(0, log.size) == base, (case["id"], case["mutation"])
         done += 1

@@ -8,13 +8,13 @@ from kdump.cli.options.state import StateArguments
 from kdump.cli.params import NOW
 from kdump.cli.staterows import show_rows
 from kdump.codes import DamageError, KdumpError
-from kdump.dump.otherworld import WorldDump
+from kdump.dump.worlddump import WorldDump
 from kdump.inputs import Input
 from kdump.log.files import strip_credentials
 from kdump.reading.selection import RowBudget
 from kdump.rows.scalarlines import json_line
 from kdump.state.changes import NO_CHANGE
-from kdump.state.otherworld import Reaches, WorldPlace, WorldState, WorldStates
+from kdump.state.worldstate import Reaches, WorldPlace, WorldState, WorldStates
 from kdump.system.units import counted
 from kdump.worlds import World
 

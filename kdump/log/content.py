@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
-from kdump.codes import KdumpError
+from kdump.codes import Codes, KdumpError
 from kdump.log.opening import check_holes, check_size, open_source
-from kdump.log.piecewise import PiecewiseSource
 from kdump.log.source import Source
 
 _BLOCK: Final = 1 << 20
@@ -93,8 +94,8 @@ class Content:
         return Content((*self.pieces, *other.pieces), self.size + other.size)
 
 
-class ContentSource(PiecewiseSource[ContentPiece]):
-    """Reads a content.
+class ContentSource(Source):
+    """Reads a content. Files are opened when they are needed and stay open until ``close``.
 
     Args:
         path: what errors name.
@@ -110,11 +111,77 @@ class ContentSource(PiecewiseSource[ContentPiece]):
         on_read: Callable[[int], None] = lambda count: None,
         opened: Callable[[str], Source] = open_source,
     ) -> None:
-        super().__init__(path, content.pieces, opened)
+        self._starts = list(accumulate((piece.length for piece in content.pieces), initial=0))
+        super().__init__(path, self._starts[-1])
+        self._pieces = content.pieces
         self._on_read = on_read
+        self._open = opened
+        self._sources: dict[str, Source] = {}
 
-    def _was_read(self, view: memoryview, piece: ContentPiece, start: int) -> None:
+    def read_into(self, view: memoryview, position: int) -> int:
+        """See Source."""
+        filled = 0
+        number = bisect_right(self._starts, position) - 1
+        while filled < len(view) and number < len(self._pieces):
+            start = position + filled - self._starts[number]
+            length = min(len(view) - filled, self._pieces[number].length - start)
+            self._read_piece(view[filled : filled + length], self._pieces[number], start)
+            filled += length
+            number += 1
+        return filled
+
+    @property
+    def stored(self) -> int | None:
+        """See Source. Of several pieces of a sparse file each counts as if it were the one that is stored."""
+        return sum(map(self._stored_of, self._pieces))
+
+    def data_from(self, position: int) -> int:
+        """See Source."""
+        number = bisect_right(self._starts, position) - 1
+        while number < len(self._pieces):
+            piece, first = self._pieces[number], self._starts[number]
+            if piece.path is None:
+                at = position if position - first < len(piece.data) else first + piece.length
+            else:
+                shift = first - piece.position
+                at = self._source_of(piece.path).data_from(position - shift) + shift
+            if at < first + piece.length:
+                return at
+            number += 1
+            position = first + piece.length
+        return position
+
+    def close(self) -> None:
+        """See Source."""
+        for source in self._sources.values():
+            source.close()
+        self._sources.clear()
+
+    def _stored_of(self, piece: ContentPiece) -> int:
+        if piece.path is None:
+            return len(piece.data)
+        stored = self._source_of(piece.path).stored
+        return piece.length if stored is None else min(piece.length, stored)
+
+    def _read_piece(self, view: memoryview, piece: ContentPiece, start: int) -> None:
+        """Fill ``view`` with the bytes of a piece from its byte ``start`` on."""
+        if piece.path is None:
+            data = piece.data[start : start + len(view)]
+            view[: len(data)] = data
+            for at in range(len(data), len(view), len(_ZEROS)):
+                end = min(at + len(_ZEROS), len(view))
+                view[at:end] = _ZEROS[: end - at]
+            return
+        position = piece.position + start
+        if self._source_of(piece.path).read_into(view, position) < len(view):
+            raise KdumpError(Codes.CHANGED_WHILE_READ, "has become shorter", path=piece.path, position=position)
         self._on_read(len(view))
+
+    def _source_of(self, path: str) -> Source:
+        source = self._sources.get(path)
+        if source is None:
+            source = self._sources[path] = self._open(path)
+        return source
 
 
 def _open_for_digest(path: str) -> Source:
@@ -133,17 +200,8 @@ def sha256(content: Content) -> str:
     digest = hashlib.sha256()
     buffer = memoryview(bytearray(min(_BLOCK, content.size)))
     with ContentSource("", content, opened=_open_for_digest) as source:
-        start = 0
-        for piece in content.pieces:
-            end = start + piece.length
-            if piece.path is None:
-                digest.update(piece.data[:])
-                for at in range(len(piece.data), piece.length, _BLOCK):
-                    digest.update(memoryview(_ZEROS)[: piece.length - at])
-            else:
-                for position in range(start, end, _BLOCK):
-                    view = buffer[: end - position]
-                    source.read_into(view, position)
-                    digest.update(view)
-            start = end
+        for position in range(0, content.size, _BLOCK):
+            view = buffer[: content.size - position]
+            source.read_into(view, position)
+            digest.update(view)
     return digest.hexdigest()
