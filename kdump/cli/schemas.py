@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.cli.options.stats import StatsArguments
     from kdump.payloads.choice import DecoderChoice
     from kdump.rows.arrowparts import Reshape
-    from kdump.rows.schema import Row
+    from kdump.rows.columns import Row
     from kdump.verify.partitionentries import Partition, PartitionEntries
 
 

@@ -18,7 +18,7 @@ from kdump.inputs import fits
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
 from kdump.payloads.choice import DecoderChoice
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.state.changes import NO_CHANGE, ChangeSelection, write_changes
 from kdump.state.metadatarows import StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of

@@ -14,8 +14,8 @@ from kdump.cli.options.dump import DumpArguments
 from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
+from kdump.rows.columns import Column, ColumnType, Table
 from kdump.rows.filetables import CHECKPOINT, EPOCH, PROPERTY
-from kdump.rows.schema import Column, ColumnType, Table
 from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
 
 if TYPE_CHECKING:

@@ -26,10 +26,10 @@ from kdump.reading.printing import Emit
 from kdump.reading.selection import Selection
 from kdump.reading.transactionreader import TransactionReader
 from kdump.reading.view import ViewOptions
+from kdump.rows.columns import Table
 from kdump.rows.logs import table_of, view_of
 from kdump.rows.printers import Decoding, RowLines, RowPrinter
 from kdump.rows.scalarlines import Output
-from kdump.rows.schema import Table
 from kdump.rows.tables import RECORD, RECORD_DECODED
 from kdump.system.blocks import BlockWriter
 from kdump.system.files import NewFile, status_of

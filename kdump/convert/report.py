@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from kdump.convert.segment import SegmentResult
 from kdump.log.context import FileContext
+from kdump.rows.columns import Table
 from kdump.rows.filetables import CONVERTED, LOSS, MARKER
 from kdump.rows.scalarlines import json_line
-from kdump.rows.schema import Table
 from kdump.system.blocks import escaped
 
 

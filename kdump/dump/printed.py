@@ -13,9 +13,9 @@ from kdump.dump.targets import Target
 from kdump.log.context import FileContext
 from kdump.payloads.decoded import PayloadError, RecordDecoder, Undecoded
 from kdump.reading.printing import Printer, RowsT, RowT
+from kdump.rows.columns import Row, Table
 from kdump.rows.logs import table_of
 from kdump.rows.scalar import OnUndecoded
-from kdump.rows.schema import Row, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,10 +17,10 @@ from kdump.log.context import FileContext
 from kdump.log.names import Kind
 from kdump.log.opening import read_whole
 from kdump.reading.printing import TextBytes
+from kdump.rows.columns import Row, Table
 from kdump.rows.filetables import INDEX, PRODUCER, TIME_INDEX, TXN_INDEX, text_file_rows
 from kdump.rows.logs import table_of
 from kdump.rows.printers import Decoding, Lines, LinesOf, RowPrinter
-from kdump.rows.schema import Row, Table
 from kdump.rows.tables import BATCH
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from kdump.codes import OnError
 from kdump.log.context import FileContext
 from kdump.reading.printing import Emit
 from kdump.reading.selection import RowBudget
+from kdump.rows.columns import Table
 from kdump.rows.printers import Lines
-from kdump.rows.schema import Table
 
 
 class WorldPathDump(Protocol):

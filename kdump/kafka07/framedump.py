@@ -24,8 +24,8 @@ from kdump.reading.printing import Emit, Printer, TextBytes
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
 from kdump.reading.view import ViewOptions
+from kdump.rows.columns import Row, Table
 from kdump.rows.printers import Lines, RowPrinter
-from kdump.rows.schema import Row, Table
 
 
 class FrameRun:

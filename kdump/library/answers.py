@@ -12,7 +12,7 @@ from kdump.library.answerrows import AnswerRow, ClusterState, Differences
 from kdump.library.arguments import Paths, Time, check_choice, milliseconds, named_inputs
 from kdump.library.logfindings import LogFinding
 from kdump.releases import NEWEST, RELEASES
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.wire.compression import DEFAULT_LIMIT
 
 By = Literal[

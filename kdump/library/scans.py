@@ -44,9 +44,9 @@ from kdump.reading.printing import RowsT
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Selection
 from kdump.reading.view import ViewOptions
+from kdump.rows.columns import Table
 from kdump.rows.logs import table_of
 from kdump.rows.scalar import OnUndecoded
-from kdump.rows.schema import Table
 from kdump.rows.tables import BATCH, RECORD, RECORD_DECODED
 from kdump.schemas.topic import with_schemas
 from kdump.wire.compression import DEFAULT_LIMIT

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, SegmentPlan
 from kdump.repair.salvage.pieces import LogPiece, PieceOrigin
 from kdump.repair.startreport import starts_members
-from kdump.rows.schema import Row, camel_case
+from kdump.rows.columns import Row, camel_case
 from kdump.wire.jsontext import json_blocks
 
 if TYPE_CHECKING:

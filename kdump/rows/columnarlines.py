@@ -25,8 +25,8 @@ from kdump.payloads.decoded import RecordDecoder
 from kdump.reading.jointrows import JointBlock
 from kdump.reading.printing import BatchRun, TextBytes
 from kdump.rows.columnar import Choices, Constant, HeaderLists, JsonTexts, ManyRows, Numbers, Strings, Value
+from kdump.rows.columns import Table
 from kdump.rows.scalarlines import Output
-from kdump.rows.schema import Table
 from kdump.rows.tables import BATCH, RECORD
 
 _BLOCK_ROWS: Final = 4096

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import ABORTED
+from kdump.rows.columns import Column, ColumnType, Meaning, Row, Table
 from kdump.rows.printers import Lines
 from kdump.rows.scalarlines import plain
-from kdump.rows.schema import Column, ColumnType, Meaning, Row, Table
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
 

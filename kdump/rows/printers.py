@@ -11,10 +11,10 @@ from kdump.format.legacy import LegacyRecord
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, TextBytes, TextRows
+from kdump.rows.columns import Row, Table
 from kdump.rows.filetables import finding_row
 from kdump.rows.scalar import TablePrinter, add_decoded
 from kdump.rows.scalarlines import Output, csv_line, json_line
-from kdump.rows.schema import Row, Table
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,7 +21,7 @@ from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.payloads.message_json import json_value, known_version, message_json
 from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import WRONG_CRC, WRONG_MESSAGE_CRC, AnyRecord, RowT
-from kdump.rows.schema import Row, Table
+from kdump.rows.columns import Row, Table
 
 if TYPE_CHECKING:
     from kdump.rows.columnar import OnMalformed

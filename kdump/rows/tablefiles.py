@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from kdump.rows.arrow import KAFKA_SOURCE, ArrowRows, row_schema
 from kdump.rows.arrowparts import ArrowParts, Reshape, RowGroup
-from kdump.rows.schema import Table
+from kdump.rows.columns import Table
 
 TableForm = Literal["arrow", "parquet"]
 _IS_CONTROL: Final = "isControl"

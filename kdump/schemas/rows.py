@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from kdump.reading.selection import Range
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.schemas.registry import (
     DEFAULT_COMPATIBILITY,
     DEFAULT_CONTEXT,

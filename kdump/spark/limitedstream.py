@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from kdump.rows.schema import Table
+from kdump.rows.columns import Table
 from kdump.spark.options import SourceOptions
 from kdump.spark.partitions import PartitionLog
 from kdump.spark.positions import UNLIMITED, StreamTracker, status

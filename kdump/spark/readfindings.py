@@ -15,8 +15,8 @@ from kdump.inputs import Input, inputs_of
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.rows.arrow import row_batch
+from kdump.rows.columns import Row
 from kdump.rows.filetables import finding_row
-from kdump.rows.schema import Row
 from kdump.tasks.logs import NO_LOG_CODES, OPEN_COST, Wanted, packed
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, Judgement, PartitionCheck, base_offset_of, end_offset_of

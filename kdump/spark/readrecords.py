@@ -20,8 +20,8 @@ from kdump.reading.view import ViewOptions
 from kdump.rows.arrow import ArrowPrinter, arrow_schema, row_batch
 from kdump.rows.arrowparts import ArrowParts
 from kdump.rows.columnar import OnMalformed
+from kdump.rows.columns import Table
 from kdump.rows.logs import table_of, view_of
-from kdump.rows.schema import Table
 from kdump.rows.tables import RECORD, RECORD_DECODED
 from kdump.spark.byteranges import ByteRange
 from kdump.tasks.logs import LogFile, Wanted

@@ -15,9 +15,9 @@ from pyspark.sql.types import StructType
 from kdump.codes import raise_error
 from kdump.inputs import inputs_of
 from kdump.rows.arrow import arrow_schema
+from kdump.rows.columns import Table
 from kdump.rows.filetables import FINDING
 from kdump.rows.logs import table_of
-from kdump.rows.schema import Table
 from kdump.rows.tables import BATCH, RECORD
 from kdump.spark.filters import Pushed
 from kdump.spark.options import (

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from kdump.codes import Codes, KdumpError, raise_error
 from kdump.reading.selection import Range
 from kdump.reading.transactionreader import TransactionReader
-from kdump.rows.schema import Table
+from kdump.rows.columns import Table
 from kdump.spark.byteranges import ByteRange, byte_ranges_between
 from kdump.spark.options import EARLIEST, LATEST, SourceOptions
 from kdump.spark.partitions import PartitionLog, list_partitions

@@ -12,7 +12,7 @@ from kdump.inputs import inputs_of
 from kdump.log.context import FileContext
 from kdump.reading.selection import Range
 from kdump.rows.arrow import arrow_schema
-from kdump.rows.schema import Table
+from kdump.rows.columns import Table
 from kdump.rows.tables import BATCH, RECORD
 from kdump.spark.readrecords import ArrowOptions, Mode, read_logs
 from kdump.tasks.logs import LogFile, Wanted, log_files, plan
