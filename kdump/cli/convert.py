@@ -10,10 +10,9 @@ from typing import Final
 import click
 
 from kdump.cli.command import Run, command
-from kdump.cli.conversion import check_level, conversion_of
+from kdump.cli.conversion import check_level, conversion_of, unwound
 from kdump.cli.engine import Engine, choose_engine
 from kdump.cli.options.convert import CONVERSIONS, TO_STDOUT, ConvertArguments
-from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Codes, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, export_text
