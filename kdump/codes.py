@@ -782,7 +782,9 @@ class Codes(Enum):
         "written by a newer Kafka than kdump knows",
         "A level, a type of record, a version, a tagged field or a config is in no release of Kafka that this kdump "
         "knows (kdump --version names the newest). That is no damage. It is told once for each kind, and stays as it "
-        "is stored. The metadata image does without it. A broker of a release that does not know it may stop.",
+        "is stored. The metadata image has levels, configs and the fields that are known, and does without records "
+        "that do not decode: what does not apply after one of them may need it, and is no error. A broker of a release "
+        "that does not know it may stop.",
         Severity.INFO,
     )
     STRAY = Code(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Final
@@ -16,11 +16,24 @@ from kdump.cli.options.convert import CONVERSIONS, TO_STDOUT, ConvertArguments
 from kdump.codes import INPUT_CODES, Codes, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, export_text
-from kdump.convert.report import converted_lines, converted_row, loss_lines, loss_rows, marker_rows
-from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_in_order
+from kdump.convert.run import (
+    DestinationError,
+    Job,
+    Outputs,
+    plan_conversion,
+    plan_export,
+    plan_import,
+    run_in_order,
+    run_jobs,
+)
 from kdump.convert.segment import SegmentResult
 from kdump.inputs import input_of
+from kdump.log.context import FileContext
 from kdump.payloads.choice import DecoderChoice
+from kdump.rows.columns import Table
+from kdump.rows.filetables import CONVERTED, LOSS, MARKER
+from kdump.rows.scalarlines import json_line
+from kdump.system.blocks import escaped
 from kdump.verify.report import finding_json
 from kdump.worlds import world_of_store
 
@@ -146,7 +159,7 @@ def _run(run: Run[ConvertArguments], jobs: Sequence[Job], engine: Engine) -> Non
             if result.error is not None:
                 _refuse(run, result, result.error)
                 return
-            run.write_all(loss_lines(result) if is_text else loss_rows(result))
+            run.write_all(_loss_lines(result) if is_text else _loss_rows(result))
         if given.strict and any(result.losses for result in results):
             console.note("nothing was written: something would be lost (--strict)")
             status.add(damaged=True)
@@ -160,7 +173,7 @@ def _run(run: Run[ConvertArguments], jobs: Sequence[Job], engine: Engine) -> Non
             _show_finding(run, finding, result, "left out")
         for note in result.notes:
             console.note(f"{result.source}: {note}")
-        run.write_all(converted_lines(result) if is_text else (*marker_rows(result), converted_row(result)))
+        run.write_all(_converted_lines(result) if is_text else (*_marker_rows(result), _converted_row(result)))
         status.add(damaged=bool(result.findings))
 
 
@@ -168,8 +181,6 @@ def _results(source: str, jobs: Sequence[Job], engine: Engine) -> Generator[Segm
     """Of all jobs, in their order as they come."""
     if engine.spark is None and engine.pool is None:
         return run_in_order(jobs)
-    from kdump.convert.tasks import run_jobs
-
     return run_jobs(jobs, engine.run, source)
 
 
@@ -214,3 +225,43 @@ def _to_stdout(run: Run[ConvertArguments], conversion: Conversion) -> None:
             status.fail(result.error, is_damage=result.error.code not in INPUT_CODES)
         for note in result.notes:
             console.note(f"{result.source}: {note}")
+
+
+def _loss_lines(result: SegmentResult) -> Iterator[str]:
+    """What a segment loses: a line per kind."""
+    for loss, count in sorted(result.losses.items(), key=lambda item: item[0].label):
+        yield f"{escaped(result.source)}: {count:,} {loss.unit} {loss.sentence}\n"
+
+
+def _loss_rows(result: SegmentResult) -> Iterator[str]:
+    """What a segment loses, as rows of LOSS."""
+    for loss, count in sorted(result.losses.items(), key=lambda item: item[0].label):
+        yield _row(LOSS, result.source, loss.label, count, loss.unit)
+
+
+def _marker_rows(result: SegmentResult) -> Iterator[str]:
+    """The transaction markers that were added to the requested part, as rows of MARKER."""
+    for marker in result.markers:
+        yield _row(MARKER, result.source, marker.offset, marker.producer_id, marker.producer_epoch, marker.control_type)
+
+
+def _converted_lines(result: SegmentResult) -> Iterator[str]:
+    """The files that a segment became."""
+    records = "" if result.records is None else f"{result.records:,} records, "
+    if result.left_out:
+        records += f"{result.left_out:,} of aborted transactions left out, "
+    for segment in result.segments:
+        yield f"{escaped(result.source)} -> {escaped(segment.path)}: {records}{segment.size:,} bytes\n"
+        records = ""
+
+
+def _converted_row(result: SegmentResult) -> str:
+    """The files that a segment became, as a row of CONVERTED."""
+    target = FileContext.of(result.segments[0].path).file if result.segments else None
+    size = sum(segment.size for segment in result.segments)
+    return _row(CONVERTED, result.source, target, len(result.segments), size, result.records)
+
+
+def _row(table: Table, path: str, *values: object) -> str:
+    file = FileContext.of(path).columns().values()
+    return json_line(dict(zip(table.names, (table.type, *file, *values), strict=True)))

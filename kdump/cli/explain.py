@@ -43,7 +43,8 @@ def show_explanation(
 ) -> None:
     """Print the explanation of a position; ``frame``: as of --frame. Raises KdumpError where it cannot be read."""
     from kdump.explain import explain as lines_about
-    from kdump.explain import report
+    from kdump.explain import is_damage
+    from kdump.explain.layout import report
 
     world = found.world
     if frame is not None:
@@ -55,10 +56,9 @@ def show_explanation(
         raise KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=found.path)
     with open_source(found.path) as source:
         limit, decoder = run.given.max_decompressed_size, _decoder(run.given, found)
-        lines = lines_about(source, position, limit=limit, world=world, frame=frame, decoder=decoder)
-        explained = report(lines, width=max(80, min(run.console.width, 120)), color=run.console.color)
-    run.write(explained.text)
-    run.status.add(damaged=explained.is_damaged)
+        lines = list(lines_about(source, position, limit=limit, world=world, frame=frame, decoder=decoder))
+    run.write(report(lines, width=min(run.console.width, 120), color=run.console.color))
+    run.status.add(damaged=any(map(is_damage, lines)))
 
 
 def _decoder(given: ExplainArguments | DumpArguments, found: Input) -> RecordDecoder | None:
@@ -96,7 +96,7 @@ def _place(found: Input, offset: int, console: Console) -> tuple[Input, int]:
         explanation: WorldExplanation = world.answer("explain")
         path, position = explanation.place_of(segments, offset)
         return resolve(path, world), position
-    place = place_of(segments, offset)
-    if place.first_offset > offset:
-        console.note(f"{place.path}: offset {offset} is not there; the next entry begins with {place.first_offset}")
-    return resolve(place.path), place.position
+    path, position, first_offset = place_of(segments, offset)
+    if first_offset > offset:
+        console.note(f"{path}: offset {offset} is not there; the next entry begins with {first_offset}")
+    return resolve(path), position

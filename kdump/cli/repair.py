@@ -14,7 +14,6 @@ from kdump.codes import REFUSALS, KdumpError
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.log.named import note_named
 from kdump.releases import RELEASES
-from kdump.repair.account import repair_row
 from kdump.repair.apply.manifest import Manifest, undo_command
 from kdump.repair.apply.undo import MarkerFate, Undone
 from kdump.repair.begun import finish_repairs, undo_repair
@@ -141,7 +140,7 @@ def _shown(
         lines = repair_lines(repaired, color=console.color)
         yield from map(str.encode, _once(lines, repaired.plan.place, told))
     else:
-        yield from json_blocks(repair_row(repaired))
+        yield from json_blocks(repaired.row())
 
 
 def _options(given: RepairArguments) -> RepairOptions:

@@ -42,7 +42,6 @@ def serve(run: Run[ServeArguments]) -> None:
 def _serve(run: Run[ServeArguments]) -> None:
     """Serve until an interrupt. Raises KdumpError."""
     from kdump.serve.run import ServeOptions, Service, tls_context
-    from kdump.serve.server import Safety
 
     given = run.given
     tls: ssl.SSLContext | None = None
@@ -55,7 +54,8 @@ def _serve(run: Run[ServeArguments]) -> None:
     options = ServeOptions(
         host,
         port,
-        Safety(tls, users or None),
+        tls,
+        users or None,
         dict(given.until_offsets),
         given.until,
         given.group_offsets != "none",

@@ -19,7 +19,7 @@ from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
 from kdump.payloads.choice import DecoderChoice
 from kdump.rows.columns import Row
-from kdump.state.changes import NO_CHANGE, ChangeSelection, write_changes
+from kdump.state.changes import NO_CHANGE, write_changes
 from kdump.state.metadatarows import StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
 from kdump.verify.metadatalog import replay_findings
@@ -110,13 +110,13 @@ class _StateRun:
         given, console = self._given, self._console
         if given.history is not None and given.history.kind == "subject":
             return
-        chosen = ChangeSelection.of(self._selection, given.history)
+        chosen = self._selection if given.history is None else self._selection.of_history(*given.history)
         is_json = given.output == "jsonl"
         is_any = False
 
         def show(row: Row) -> None:
             nonlocal is_any
-            if chosen.has(row):
+            if chosen.has_change(row):
                 is_any = True
                 if is_json:
                     self._run.write_rows([row])
@@ -134,19 +134,21 @@ class _StateRun:
                 console.note(note)
             for finding in replay_findings(replayed):
                 self._run.show_finding(finding)
-        if self._is_something_there and not is_any and chosen != ChangeSelection():
+        if self._is_something_there and not is_any and not (chosen.is_all and chosen.partition is None):
             console.note(NO_CHANGE)
 
     def coordinators(self, at: int) -> None:
         """Groups, committed offsets, transactional ids and open transactions of what is among the paths."""
         from kdump.kafka.image.names import TopicNames
-        from kdump.state.coordinators import KnownTopics, coordinator_rows
+        from kdump.state.coordinators import coordinator_rows
 
         on_error = self._fail_if_missing if self._is_something_there else self.status.fail
         logs = self._run.partition_entries(on_error)
         moment = None if at == NOW else at
-        topics = KnownTopics(TopicNames(self._given.paths), self._coordinators)
-        for kind, rows in coordinator_rows(logs, moment, topics, self._console.note, self.status.fail):
+        names, count = TopicNames(self._given.paths), self._coordinators
+        for kind, rows in coordinator_rows(
+            logs, moment, names, count, note=self._console.note, on_error=self.status.fail
+        ):
             self._is_something_there = True
             self._show(kind, rows)
 

@@ -126,7 +126,7 @@ def _write_manifest(path: str, inputs: Sequence[Input], fail: OnError) -> None:
 
     try:
         with whole_file(path) as file:
-            for line in manifest_lines(inputs, fail, own=(path, file.temporary)):
+            for line in manifest_lines(inputs, fail, (path, file.temporary)):
                 file.write(line.encode("utf-8", "surrogateescape"))
     except OSError as error:
         fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kdump.codes import Codes, KdumpError, OnError
+from kdump.codes import Codes, Finding, KdumpError, OnError
 from kdump.diff.comparison import CopyDifference, DifferenceKind
 from kdump.diff.copies import LoadedCopy
 from kdump.diff.manifest import RANGE_OFFSETS, CopyManifest, ListedFile, ListedPartition, files_below, ranges_of
@@ -17,12 +17,10 @@ from kdump.log.content import Content, sha256
 
 
 class FileDifference(NamedTuple):
-    """A file that is not what a manifest says. ``root``: the PATH; ``path``: where the file is, or should be."""
+    """A file that is not what a manifest says. ``root``: the PATH; ``finding``: with where it is, or should be."""
 
-    code: Codes
     root: str
-    path: str
-    message: str
+    finding: Finding
 
 
 def roots_of(manifest: CopyManifest, paths: Sequence[str]) -> dict[str, str] | None:
@@ -118,21 +116,18 @@ def changed_files(manifest: CopyManifest, root: str, directory: str, on_error: O
             listed.setdefault(place, []).append(one)
     present = {below(path, directory) or "": path for path in files_below(directory, [manifest.path])}
     for name in sorted(listed.keys() | present.keys()):
-        if name not in present:
-            yield FileDifference(Codes.MANIFEST_FILE, directory, os.path.join(directory, name), "the file is gone")
-        elif name not in listed:
-            yield FileDifference(
-                Codes.MANIFEST_NEW_FILE, directory, present[name], "the manifest does not know this file"
-            )
-        else:
+        path, code = present.get(name, os.path.join(directory, name)), Codes.MANIFEST_FILE
+        message: str | None = "the file is gone"
+        if name not in listed:
+            code, message = Codes.MANIFEST_NEW_FILE, "the manifest does not know this file"
+        elif name in present:
             try:
-                changes = (_change(one, present[name]) for one in dict.fromkeys(listed[name]))
-                message = next(filter(None, changes), None)
+                message = next(filter(None, (_change(one, path) for one in dict.fromkeys(listed[name]))), None)
             except KdumpError as error:
-                on_error(error.located(present[name]))
+                on_error(error.located(path))
                 continue
-            if message is not None:
-                yield FileDifference(Codes.MANIFEST_FILE, directory, present[name], message)
+        if message is not None:
+            yield FileDifference(directory, Finding(code, message, 0, path=path))
 
 
 def _change(listed: ListedFile, path: str) -> str | None:

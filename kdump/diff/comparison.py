@@ -15,7 +15,7 @@ import numpy as np
 
 from kdump.codes import Codes, Severity
 from kdump.diff.cleaning import CleanedCopy, cleaned_last, is_compacted
-from kdump.diff.contents import ContentOptions, CopyContents
+from kdump.diff.contents import CopyContents, DiffOptions
 from kdump.diff.copies import LoadedCopy
 from kdump.diff.pairs import CopyPair, Held, Intervals, Stretch
 from kdump.kafka.image.names import TopicNames
@@ -90,7 +90,7 @@ class Comparison:
         options: how records are compared.
     """
 
-    def __init__(self, copies: Sequence[LoadedCopy], options: ContentOptions) -> None:
+    def __init__(self, copies: Sequence[LoadedCopy], options: DiffOptions) -> None:
         self.copies = tuple(copies)
         self.options = options
         self._contents = [CopyContents(copy, options) for copy in copies]

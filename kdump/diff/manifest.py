@@ -87,7 +87,7 @@ def is_manifest(found: Input) -> bool:
         return False
 
 
-def manifest_lines(inputs: Iterable[Input], on_error: OnError, *, own: Iterable[str] = ()) -> Iterator[str]:
+def manifest_lines(inputs: Iterable[Input], on_error: OnError, own: Iterable[str]) -> Iterator[str]:
     """The lines of a manifest of what some PATHs hold.
 
     Args:
@@ -174,7 +174,7 @@ def ranges_of(copy: LoadedCopy, first: int, end: int) -> Iterator[RangeDigest]:
         span = int(table.first[rows].min()), int(table.last[rows].max())
         return RangeDigest(*span, rows.size, records, digest.hexdigest())
 
-    for stored in stored_batches(table, numbers, copy.opened):
+    for stored in stored_batches(table, numbers):
         places = place[stored.numbers]
         cuts = [0, *(np.flatnonzero(places[1:] != places[:-1]) + 1).tolist(), places.size]
         for begin, stop in pairwise(cuts):

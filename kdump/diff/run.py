@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 from kdump.codes import Codes, KdumpError, OnError
 from kdump.diff.against import FileDifference, against, below, changed_files, listed_for, roots_of
 from kdump.diff.comparison import Comparison, CopyDifference, DifferenceKind
-from kdump.diff.contents import ContentOptions, StoredRecord
+from kdump.diff.contents import DiffOptions, StoredRecord
 from kdump.diff.copies import CopySummary, LoadedCopy, load
 from kdump.diff.election import Clusters, Election
 from kdump.diff.losses import (
@@ -33,14 +33,6 @@ _MOST_LISTED: Final = 64
 """What a manifest says of this many copies of a partition is compared with one copy, which is read for each."""
 
 
-class DiffOptions(NamedTuple):
-    """What is compared and shown."""
-
-    contents: ContentOptions = ContentOptions()
-    with_records: bool = False
-    choice: PartitionChoice = PartitionChoice()
-
-
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
     """The comparison of one partition. ``common``: what all copies may hold; ``equal_to``: up to there it is equal.
@@ -59,19 +51,11 @@ class PartitionReport:
     expected: ExpectedLeader | None = None
 
 
-class ReportedRecord(NamedTuple):
-    """A record in which the copies of a partition differ; ``copies``: their PATHs."""
-
-    name: PartitionName | None
-    copies: tuple[str, ...]
-    found: RecordDifference
-
-
-DiffItem: TypeAlias = PartitionReport | ReportedRecord | KdumpError
+DiffItem: TypeAlias = PartitionReport | RecordDifference | KdumpError
 _RESULT = PlainData(
     (
         CopySummary, CopyTruncation, CopyDifference, DifferenceKind, Election, ExpectedLeader, PartitionReport,
-        Recommendation, RecordDifference, ReportedRecord, StoredRecord,
+        Recommendation, RecordDifference, StoredRecord,
     )
 )  # fmt: skip
 
@@ -100,7 +84,7 @@ class PartitionTask(NamedTuple):
                 yield error.located(place.directory)
         if not loaded and not self.listed:
             return
-        comparison = Comparison(loaded, self.options.contents)
+        comparison = Comparison(loaded, self.options)
         try:
             yield from self._compared(comparison)
         except KdumpError as error:
@@ -133,8 +117,7 @@ class PartitionTask(NamedTuple):
         )
         if self.options.with_records:
             paths = tuple(copy.path for copy in copies)
-            for record in shown_records(comparison, differences):
-                yield ReportedRecord(self.partition.name, paths, record)
+            yield from shown_records(comparison, differences, self.partition.name, paths)
 
 
 def diff(
@@ -142,7 +125,7 @@ def diff(
     options: DiffOptions,
     on_error: OnError,
     run: Runner = in_process,
-) -> Iterator[PartitionReport | ReportedRecord | FileDifference]:
+) -> Iterator[PartitionReport | RecordDifference | FileDifference]:
     """Compare what the PATHs hold.
 
     Args:

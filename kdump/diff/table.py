@@ -8,7 +8,7 @@ A row is small, as there is one for each batch of three copies or more in memory
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from kdump.codes import Codes, Finding
 from kdump.format.batch import CODEC_MASK, CONTROL, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC, MAGIC_OFFSET
+from kdump.log.content import Content, ContentSource
 from kdump.log.gaps import Gap
+from kdump.log.opening import open_source
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
 from kdump.verify.gaps import GapChecks, NextSegment
@@ -42,8 +44,6 @@ Offsets = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.void]
 """Shape (entries,), of ``row_dtype``."""
-Opener = Callable[[int], Source]
-"""Opens the log of a segment, by its number in the table."""
 
 
 @cache
@@ -58,11 +58,19 @@ def row_dtype() -> np.dtype[np.void]:
 
 @dataclass(frozen=True, slots=True)
 class TableSegment:
-    """A segment of a copy: its base offset, its path, bytes that count of it."""
+    """A segment of a copy: its base offset, its path, bytes that count of it.
+
+    ``content``: what a start makes of it; None: the file itself.
+    """
 
     base_offset: int
     path: str
     size: int
+    content: Content | None = None
+
+    def open(self) -> Source:
+        """The log. Raises KdumpError where it cannot be opened."""
+        return open_source(self.path) if self.content is None else ContentSource(self.path, self.content)
 
 
 @dataclass(frozen=True)
@@ -181,21 +189,19 @@ class _TableReading:
         self.count += len(rows)
 
 
-def read_table(segments: Iterable[TableSegment], opened: Opener, headers_only: Callable[[str], bool]) -> CopyTable:
+def read_table(segments: Iterable[TableSegment], *, headers_only: bool = False) -> CopyTable:
     """Read all entries of a copy once.
 
     Args:
         segments: in the order of their offsets.
-        opened: opens one of them.
-        headers_only: of which paths the headers are to be read, and the payloads passed over.
+        headers_only: the headers are to be read, and the payloads passed over.
 
     Raises:
         KdumpError: a log cannot be opened.
     """
     known = tuple(segments)
     reading = _TableReading()
-    remote = [number for number, segment in enumerate(known) if segment.size and headers_only(segment.path)]
-    headers = _read_headers(remote, opened)
+    headers = _read_headers(known) if headers_only else {}
     for number, segment in enumerate(known):
         if not segment.size:
             continue
@@ -204,7 +210,7 @@ def read_table(segments: Iterable[TableSegment], opened: Opener, headers_only: C
             reading.add(found, number)
             continue
         next_base = known[number + 1].base_offset if number + 1 < len(known) else None
-        with opened(number) as source:
+        with segment.open() as source:
             for finding in _read_segment(reading, source, number, NextSegment((), next_base)):
                 lost_from = segment.base_offset if finding.first_offset is None else finding.first_offset
                 reading.damage.append(_located(finding, segment.path, lost_from))
@@ -236,15 +242,14 @@ def _located(finding: Finding, path: str, lost_from: int) -> Finding:
     return replace(finding, path=path, first_offset=first, last_offset=last)
 
 
-def _read_headers(numbers: Sequence[int], opened: Opener) -> dict[int, Rows | None]:
-    """What ``_header_rows`` gives of some segments; several are asked for at the same time."""
-    if not numbers:
-        return {}
+def _read_headers(segments: Sequence[TableSegment]) -> dict[int, Rows | None]:
+    """What ``_header_rows`` gives of the segments by number; several are asked for at the same time."""
 
     def read(number: int) -> Rows | None:
-        with opened(number) as source:
+        with segments[number].open() as source:
             return _header_rows(source)
 
+    numbers = [number for number, segment in enumerate(segments) if segment.size]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         # A thread begins without the rate that holds here.
         running = [threads.submit(copy_context().run, read, number) for number in numbers]

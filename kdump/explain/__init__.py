@@ -1,15 +1,14 @@
 """A position in a file as labelled bytes: ``kdump dump --explain POSITION FILE``.
 
-``explain`` yields lines, ``report`` renders them.
+``explain`` yields lines, ``layout.report`` renders them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kdump.explain.entries import KINDS, entry_lines
-from kdump.explain.layout import colored, plain
 from kdump.explain.lines import Labelled, Labeller, Line, Statement, Tone
 from kdump.explain.locate import seekable
 from kdump.explain.log import log_lines
@@ -48,31 +47,10 @@ class WorldExplanation(Protocol):
         """
 
 
-class Explanation(NamedTuple):
-    """A whole explanation as text, and whether it shows damage."""
-
-    text: str
-    is_damaged: bool
-
-
-def report(lines: Iterable[Line], *, width: int = 100, color: bool = False) -> Explanation:
-    """The lines as text. Raises as ``explain``.
-
-    Args:
-        lines: of ``explain``.
-        width: columns of the text, at least 80.
-        color: ANSI colours by meaning. The contents of the file are escaped either way.
-    """
-    known = list(lines)
-    text = colored(known, width) if color else plain(known, width)
-    return Explanation(text, any(map(is_damage, known)))
-
-
 def explain(
     source: Source,
     position: int,
     *,
-    base_offset: int | None = None,
     limit: int = DEFAULT_LIMIT,
     world: World | None = None,
     frame: str | None = None,
@@ -83,7 +61,6 @@ def explain(
     Args:
         source: the file. Its name tells its kind; a file that is no index and no snapshot counts as a log.
         position: a file position, at least 0.
-        base_offset: of the segment, for the relative offsets of an index; None: the one in the file's name.
         limit: most bytes to which a batch may decompress, and that a stream may have.
         world: whose file it is; None: that of its name.
         frame: the file holds saved requests of the world of this kind, or responses to them; None: it is no such file.
@@ -115,8 +92,7 @@ def explain(
         else:
             yield from explanation.frame_lines(frame, source, position, limit)
     elif name is not None and name.kind in KINDS:
-        offset = name.base_offset if base_offset is None else base_offset
-        yield from entry_lines(source, name.kind, position, size, offset)
+        yield from entry_lines(source, name.kind, position, size, name.base_offset)
     elif (foreign := _foreign(source)) is not None:
         yield Statement(Tone.DAMAGE, f"The file is {escaped(foreign.message(source.path))}")
         data = memoryview(source.read(position, _RAW_SHOWN))

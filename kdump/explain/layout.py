@@ -204,13 +204,16 @@ _COLORS: Final = {
 }
 
 
-def plain(lines: Iterable[Line], width: int) -> str:
-    """The explanation for pipes and files: no escape sequences, a line end after every line."""
-    return "".join("".join(piece.text for piece in row) + "\n" for row in rows(lines, width))
+def report(lines: Iterable[Line], *, width: int = 100, color: bool = False) -> str:
+    """An explanation as text.
 
-
-def colored(lines: Iterable[Line], width: int) -> str:
-    """The explanation with ANSI colours by meaning; the text equals the plain one."""
+    Args:
+        lines: of ``explain``. Raises as that.
+        width: columns of the text, at least NARROWEST.
+        color: ANSI colours by meaning. The contents of the file are escaped either way.
+    """
+    if not color:
+        return "".join("".join(piece.text for piece in row) + "\n" for row in rows(lines, width))
     from rich.console import Console
 
     out = StringIO()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.batch import CODEC_MASK, HEADER_SIZE, MAGIC_OFFSET, is_read_as_batch, parse_header
@@ -100,17 +99,10 @@ def seekable(source: Source, limit: int) -> Source:
     return MemorySource(source.path, b"".join(parts))
 
 
-class OffsetPlace(NamedTuple):
-    """Where an entry begins that holds an offset."""
+def place_of(segments: Sequence[str], offset: int) -> tuple[str, int, int]:
+    """The path, the position and the first offset of the first entry whose last offset is not below ``offset``.
 
-    path: str
-    position: int
-    first_offset: int
-    """Above the offset that was asked for if that one is missing, as after compaction."""
-
-
-def place_of(segments: Sequence[str], offset: int) -> OffsetPlace:
-    """The first entry whose last offset is not below ``offset``.
+    Its first offset is above the one that was asked for if that is missing, as after compaction.
 
     Args:
         segments: the .log files of one partition, in offset order.
@@ -132,5 +124,5 @@ def place_of(segments: Sequence[str], offset: int) -> OffsetPlace:
                     base = min(following, last)
                 following = last + 1
                 if last >= offset:
-                    return OffsetPlace(path, entry.position, base)
+                    return path, entry.position, base
     raise KdumpError(Codes.MISSING, f"no entry has offset {offset} or a later one", path=segments[-1])

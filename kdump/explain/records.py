@@ -11,7 +11,7 @@ from typing import Final
 
 from kdump.codes import DamageError
 from kdump.explain import kafka_says
-from kdump.explain.lines import Labelled, Labeller, Line, Statement, StuckError, Tone
+from kdump.explain.lines import Labelled, Labeller, Layout, Line, Statement, StuckError, Tone, fixed_fields
 from kdump.explain.recordfields import RecordField, RecordStarts, record_fields, survey_records
 from kdump.explain.selection import How, select
 from kdump.explain.values import count as counted
@@ -283,13 +283,12 @@ def _control_verdict(key: bytes | None, value: bytes | None) -> Iterator[Line]:
 
 
 def _integers(
-    labeller: Labeller, start: int, end: int, prefix: str, layout: tuple[tuple[str, int], ...], *, note: str = ""
+    labeller: Labeller, start: int, end: int, prefix: str, layout: Layout, *, note: str = ""
 ) -> Iterator[Line]:
-    for name, size in layout:
-        if end - start < size:
-            break
-        number = int.from_bytes(labeller.data[start : start + size], "big", signed=True)
-        yield labeller.field(start, start + size, f"{prefix}.{name}", str(number), note if name == "type" else "")
-        start += size
+    for field in fixed_fields(labeller.data[:end], layout, start):
+        if not field.cut:
+            start = field.end
+            shown = note if field.name == "type" else ""
+            yield labeller.field(field.start, start, f"{prefix}.{field.name}", field.value, shown)
     if start < end:
         yield labeller.field(start, end, f"{prefix} (rest)", "", "ignored")

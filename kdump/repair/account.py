@@ -5,46 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, SegmentPlan
 from kdump.repair.salvage.pieces import LogPiece, PieceOrigin
-from kdump.repair.startreport import starts_members
-from kdump.rows.columns import Row, camel_case
+from kdump.rows.columns import camel_case
 from kdump.wire.jsontext import json_blocks
-
-if TYPE_CHECKING:
-    from kdump.repair.run import Repaired
-
-
-def repair_row(repaired: Repaired) -> Row:
-    """What came of a repair, or would come of it, as a row."""
-    plan = repaired.plan
-    return {
-        "type": "repair",
-        "path": plan.target,
-        "way": plan.mode.value,
-        "isDamaged": plan.is_damaged,
-        "isDone": repaired.is_done,
-        "written": repaired.written,
-        "manifest": repaired.manifest,
-        "unfinished": [begun.path for begun in repaired.unfinished],
-        "losses": losses(plan),
-        "left": [
-            {"path": finding.path, "code": finding.code.value.code, "message": str(finding)} for finding in plan.left
-        ],
-        "snapshots": [
-            {
-                "path": snapshot.finding.path,
-                "action": "remove" if snapshot.data is None else "rebuild",
-                "code": snapshot.finding.code.value.code,
-                "message": snapshot.finding.message,
-            }
-            for snapshot in plan.unfit_snapshots
-        ],
-        "starts": None if repaired.starts is None else starts_members(repaired.starts),
-        "logs": account(plan),
-    }
 
 
 def account(plan: PartitionPlan) -> list[dict[str, Any]]:

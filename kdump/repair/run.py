@@ -21,7 +21,7 @@ from kdump.log.fingerprint import FileFingerprint
 from kdump.log.named import errors_at, is_stream
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.partition import is_log_directory, segments_after
-from kdump.repair.account import account, json_account
+from kdump.repair.account import account, json_account, losses
 from kdump.repair.apply.copies import Staging, account_name, write_logs, write_others
 from kdump.repair.apply.inplace import prepare
 from kdump.repair.apply.journal import Unfinished, clear_unprepared, unfinished
@@ -47,7 +47,8 @@ from kdump.repair.refusals import (
     refused,
 )
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
-from kdump.repair.startreport import worse_start
+from kdump.repair.startreport import starts_members, worse_start
+from kdump.rows.columns import Row
 from kdump.system.paths import absolute_path
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, Task, task_of, tasks_of
@@ -112,6 +113,36 @@ class Repaired:
         if self.plan.mode is RepairMode.INDEXES and self.plan.is_damaged:
             return True
         return self.plan.has_changes and not self.is_done
+
+    def row(self) -> Row:
+        """What came of it, or would come of it, as a row."""
+        plan = self.plan
+        return {
+            "type": "repair",
+            "path": plan.target,
+            "way": plan.mode.value,
+            "isDamaged": plan.is_damaged,
+            "isDone": self.is_done,
+            "written": self.written,
+            "manifest": self.manifest,
+            "unfinished": [begun.path for begun in self.unfinished],
+            "losses": losses(plan),
+            "left": [
+                {"path": finding.path, "code": finding.code.value.code, "message": str(finding)}
+                for finding in plan.left
+            ],
+            "snapshots": [
+                {
+                    "path": snapshot.finding.path,
+                    "action": "remove" if snapshot.data is None else "rebuild",
+                    "code": snapshot.finding.code.value.code,
+                    "message": snapshot.finding.message,
+                }
+                for snapshot in plan.unfit_snapshots
+            ],
+            "starts": None if self.starts is None else starts_members(self.starts),
+            "logs": account(plan),
+        }
 
 
 class WorldRepaired(Protocol):

@@ -52,7 +52,7 @@ from kdump.repair.refusals import (
     refuse_special,
     refused,
 )
-from kdump.restore.earlier import WAY, Earlier, account_of, made_by, request_of, restored_before
+from kdump.restore.earlier import WAY, account_of, made_by, request_of, restored_before
 from kdump.restore.newlogs import NewPartition, PartitionMaker
 from kdump.restore.plan import Placing, RestoreOptions, RestorePlan
 from kdump.system.files import like_of
@@ -101,7 +101,7 @@ class Restore(LockHolder):
     def __init__(self, log_directory: str, options: RestoreOptions) -> None:
         self._log_directory = absolute_path(log_directory)
         self._options = options
-        self._earlier: dict[str, Earlier] = {}
+        self._earlier: dict[str, tuple[str, NewPartition | None]] = {}
         self._has_checkpoints = False
         """Those of the log directory can be changed."""
         super().__init__()
@@ -174,7 +174,7 @@ class Restore(LockHolder):
         if earlier is not None:
             # What an earlier run could not remove.
             clear_unprepared(directory, self._options.backup)
-            return RestoredPartition(plan, directory, earlier.manifest, earlier.new, RestoredBy.EARLIER)
+            return RestoredPartition(plan, directory, *earlier, RestoredBy.EARLIER)
         self._take_lock(place_of(directory))
         for begun in list(unfinished(directory)):
             manifest = self._go_on(begun)

@@ -212,7 +212,7 @@ def read_place(place: CopyPlace, limit: int = DEFAULT_LIMIT) -> SourcePartition:
         raise KdumpError(Codes.NO_SEGMENTS, f"has logs of {world.title}: convert them first", path=place.directory)
     segments = [TableSegment(base_of(log), log, files.size(log)) for log in logs]
     segments.sort(key=lambda segment: segment.base_offset)
-    table = read_table(segments, lambda number: open_source(segments[number].path), lambda path: False)
+    table = read_table(segments)
     return SourcePartition(place, table, tuple(one for segment in segments for one in _damage(segment.path, limit)))
 
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kdump.format import control
-from kdump.inputs import fits
 from kdump.kafka.image.copies import MetadataCopy, newest
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.image import (
@@ -25,12 +24,11 @@ from kdump.kafka.image.loader import ABORT, BEGIN, END
 from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError
 from kdump.kafka.image.partitions import NO_LEADER, RECOVERY_STATES, PartitionRegistration
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
-from kdump.log.names import parse_partition_directory
 from kdump.payloads.internal import DecodedMessage
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.reading.selection import Range
 from kdump.rows.columns import Row
-from kdump.state.metadatarows import StateSelection, acl_row
+from kdump.state.metadatarows import acl_row
 
 NO_CHANGE: Final = "no change that was asked for is there"
 
@@ -117,33 +115,6 @@ class ChangeWatcher:
             hidden = {name: REDACTED for name in ("before", "after") if members[name] is not None}
             return members | hidden
         return members
-
-
-class ChangeSelection(NamedTuple):
-    """What is shown. Empty sets select all. ``topics``: names or patterns; ``partition``: topic and number."""
-
-    topics: frozenset[str] = frozenset()
-    brokers: frozenset[int] = frozenset()
-    partition: tuple[str, int] | None = None
-
-    @classmethod
-    def of(cls, selection: StateSelection, history: tuple[str, str] | None) -> ChangeSelection:
-        """What a selection selects, and of that a kind and a name: a topic, a partition, or a broker."""
-        topics, brokers = selection.topics, selection.brokers
-        kind, name = history or (None, "")
-        if kind == "topic":
-            topics |= {name}
-        elif kind == "broker":
-            brokers |= {int(name)}
-        return cls(topics, brokers, parse_partition_directory(name) if kind == "partition" else None)
-
-    def has(self, row: Row) -> bool:
-        """The change is of something that is selected."""
-        if self.partition is not None and (row["topic"], row["partition"]) == self.partition:
-            return True
-        if fits(row["topic"] or "", self.topics) or row["broker"] in self.brokers:
-            return True
-        return self.partition is None and not self.topics and not self.brokers
 
 
 def _shows(snapshot: SnapshotFile, point: StatePoint) -> bool:

@@ -7,7 +7,7 @@ import shlex
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kdump.codes import OnError
 from kdump.kafka.coordinators import DEFAULT_PARTITIONS
@@ -22,17 +22,12 @@ from kdump.verify.coordinators import STATE_TOPICS, PartitionState, coordinator_
 from kdump.verify.partitionentries import Partition, PartitionEntries
 
 
-class KnownTopics(NamedTuple):
-    """What the metadata tells: names of topics, and how many partitions the transaction coordinators' topic has."""
-
-    names: TopicNames
-    coordinators: int | None = None
-
-
 def coordinator_rows(
     logs: PartitionEntries,
     at: int | None,
-    topics: KnownTopics,
+    names: TopicNames,
+    coordinators: int | None,
+    *,
     note: Callable[[str], None],
     on_error: OnError,
 ) -> Iterator[tuple[str, Collection[Row]]]:
@@ -41,7 +36,8 @@ def coordinator_rows(
     Args:
         logs: of the paths.
         at: ms since 1970; None: now.
-        topics: what the metadata tells of them.
+        names: of topics.
+        coordinators: how many partitions the transaction coordinators' topic has; None: as by default.
         note: takes what a reader should know.
         on_error: takes what cannot be read.
     """
@@ -53,7 +49,7 @@ def coordinator_rows(
     plain = [partition for partition in logs.partitions if not is_internal(partition)]
     found = {(reach.topic, reach.partition): reach for reach in reaches(plain, at, on_error)} if states else {}
     # Those of each partition are sorted.
-    groups = list(heapq.merge(*(_named(state, topics) for state in states), key=lambda row: str(row["group"])))
+    groups = list(heapq.merge(*(_named(state, names) for state in states), key=lambda row: str(row["group"])))
     if groups:
         yield "group", groups
     commits = [state for state in states if state.decoder == OFFSETS]
@@ -63,7 +59,7 @@ def coordinator_rows(
     if len(commits) < len(states):
         yield "transactionalId", known
     here = len(states) - len(commits)
-    count = topics.coordinators or DEFAULT_PARTITIONS
+    count = coordinators or DEFAULT_PARTITIONS
     now = int(time.time() * 1000) if at is None else at
     transactions = {one.producer_id: one for state in states for one in state.transactions}
     rows = list(open_transaction_rows(found.values(), known, transactions, now, is_whole=here >= count))
@@ -71,9 +67,9 @@ def coordinator_rows(
         yield "openTransaction", rows
 
 
-def _named(state: PartitionState, topics: KnownTopics) -> Iterator[Row]:
+def _named(state: PartitionState, names: TopicNames) -> Iterator[Row]:
     """The groups of a partition, with names of topics."""
-    name_of = partial(topics.names.of, place=state.partition.directory)
+    name_of = partial(names.of, place=state.partition.directory)
     return (with_topic_names(row, name_of) for row in state.groups)
 
 

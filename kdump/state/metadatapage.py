@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kdump.releases import NEWEST
+from kdump.kafka.image.metadataversion import level_name
 from kdump.rows.columns import Row
 from kdump.state.metadatarows import StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
-from kdump.stats.rowtable import table_parts
+from kdump.stats.rowtable import table_parts, titled
 from kdump.system.blocks import escaped
 
 _TITLES: Final = {
@@ -28,43 +28,23 @@ _TITLES: Final = {
 }
 """Headings by the type of the rows, in the order of the page."""
 _SEVERAL: Final = 2
-_COLUMNS: Final[dict[str, dict[str, str]]] = {
-    "feature": {"name": "feature", "level": "level", "version": "version"},
-    "broker": {
-        "id": "id",
-        "epoch": "epoch",
-        "state": "state",
-        "rack": "rack",
-        "endpoints": "listeners",
-        "directories": "directories",
-    },
-    "controller": {"id": "id", "endpoints": "listeners", "incarnationId": "incarnation"},
-    "topic": {"name": "topic", "topicId": "topic id", "partitions": "partitions"},
-    "partition": {
-        "topic": "topic",
-        "partition": "partition",
-        "leader": "leader",
-        "leaderEpoch": "leader epoch",
-        "replicas": "replicas",
-        "isr": "ISR",
-        "elr": "ELR",
-        "partitionEpoch": "partition epoch",
-        "state": "state",
-        "directories": "directories",
-    },
-    "config": {"resourceType": "of", "resourceName": "name", "name": "config", "value": "value"},
-    "quota": {"entity": "of", "key": "quota", "value": "value"},
-    "acl": {
-        "resourceType": "resource",
-        "resourceName": "name",
-        "patternType": "pattern",
-        "principal": "principal",
-        "host": "host",
-        "operation": "operation",
-        "permissionType": "permission",
-    },
-    "scram": {"user": "user", "mechanism": "mechanism", "iterations": "iterations"},
-    "token": {"tokenId": "token", "owner": "owner", "renewers": "renewers"},
+_COLUMNS: Final = {
+    "feature": titled("name=feature, level, version"),
+    "broker": titled("id, epoch, state, rack, endpoints=listeners, directories"),
+    "controller": titled("id, endpoints=listeners, incarnationId=incarnation"),
+    "topic": titled("name=topic, topicId=topic id, partitions"),
+    "partition": titled(
+        "topic, partition, leader, leaderEpoch=leader epoch, replicas, isr=ISR, elr=ELR, "
+        "partitionEpoch=partition epoch, state, directories"
+    ),
+    "config": titled("resourceType=of, resourceName=name, name=config, value"),
+    "quota": titled("entity=of, key=quota, value"),
+    "acl": titled(
+        "resourceType=resource, resourceName=name, patternType=pattern, principal, host, operation, "
+        "permissionType=permission"
+    ),
+    "scram": titled("user, mechanism, iterations"),
+    "token": titled("tokenId=token, owner, renewers"),
 }
 
 
@@ -94,7 +74,9 @@ def _head(state: MetadataState) -> Iterable[str]:
     yield f"from {source}: {state.copy.log.directory}"
     level = image.metadata_version
     if level is not None:
-        yield f"metadata.version {level} ({NEWEST.levels[level]}), kraft.version {quorum.kraft_version}"
+        name = level_name(level)
+        named = "" if name is None else f" ({name})"
+        yield f"metadata.version {level}{named}, kraft.version {quorum.kraft_version}"
     if quorum.voters:
         yield f"voters {', '.join(str(voter['voterId']) for voter in quorum.voters)}"
     if image.next_producer_id >= 0:

@@ -18,7 +18,7 @@ from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
 from kdump.stats.order import LogEnds, LogPlace, between_runs
 from kdump.stats.producers import Producers
 from kdump.stats.sizes import Sizes
-from kdump.stats.tally import LEAST, MOST, Columns, GroupNumbers, Tally, group_counts
+from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
 from kdump.stats.timeline import Timeline
 from kdump.stats.transactions import GroupOutcomes, OutcomeAfter, TransactionRun, outcomes_of_runs
 from kdump.verify.table import joined
@@ -270,7 +270,7 @@ def timestamp_types(
 
 
 FOLD_CLASSES: Final = (
-    By, Columns, GroupFiles, GroupNumbers, Groups, KeySketches, OffsetTimes, Producers, LogEnds, LogPlace,
+    By, Columns, GroupFiles, Groups, KeySketches, OffsetTimes, Producers, LogEnds, LogPlace,
     Sizes, StatsFold, Tally, Timeline, TransactionRun, *CURVE_CLASSES, *KEY_CLASSES,
 )  # fmt: skip
 """The classes inside of a fold, for those who send one to another process."""

@@ -15,46 +15,6 @@ MOST: Final = 2**63 - 1
 _FEW_ROWS: Final = 1 << 15
 
 
-class GroupNumbers:
-    """The numbers of groups.
-
-    Args:
-        initial: the number of a new group.
-    """
-
-    def __init__(self, initial: int) -> None:
-        self._initial = initial
-        self._data = np.empty(0, np.int64)
-
-    def grow(self, count: int) -> None:
-        """Have room for ``count`` groups."""
-        more = count - self._data.size
-        if more > 0:
-            new = np.full(max(more, self._data.size // 4), self._initial, np.int64)
-            self._data = np.concatenate((self._data, new))
-
-    def one(self, group: int) -> int:
-        """The number of a group, which may be new."""
-        return int(self._data[group]) if group < self._data.size else self._initial
-
-    def of(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers of groups for which there is room; shapes (groups,)."""
-        return self._data[groups]
-
-    def first(self, count: int) -> NDArray[np.int64]:
-        """The numbers of the first ``count`` groups; shape (count,)."""
-        self.grow(count)
-        return self._data[:count]
-
-    def combine(self, how: np.ufunc, groups: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
-        """Combine the numbers of groups for which there is room with others, several of one group too."""
-        how.at(self._data, groups, numbers)
-
-    def put(self, groups: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
-        """Set the numbers of groups for which there is room; shapes (groups,)."""
-        self._data[groups] = numbers
-
-
 class Columns:
     """One number per group and field, with one way to combine two numbers.
 
@@ -68,7 +28,7 @@ class Columns:
         self._fields = tuple(fields)
         self._initial = initial
         self._combine = combine
-        self._data: dict[str, GroupNumbers] = {}
+        self._data: dict[str, NDArray[np.int64]] = {}
         """The numbers of the groups by field. Fields that were never added have ``initial``."""
 
     def add(self, ids: NDArray[np.int64], **values: NDArray[np.int64]) -> None:
@@ -82,20 +42,20 @@ class Columns:
         """Merge numbers of other groups, whose ids here are ``ids``; several may have become one."""
         count = int(ids.max(initial=-1)) + 1
         for name, theirs in other._data.items():
-            self._combined(name, ids, count, theirs.first(ids.size))
+            self._combined(name, ids[: theirs.size], count, theirs[: ids.size])
 
     def _combined(self, name: str, ids: NDArray[np.int64], count: int, column: NDArray[np.int64]) -> None:
         """Combine a field with a column; ``ids`` are below ``count``."""
-        own = self._data.get(name)
-        if own is None:
-            own = self._data[name] = GroupNumbers(self._initial)
-        own.grow(count)
-        own.combine(self._combine, ids, column)
+        own = self._data.get(name, np.empty(0, np.int64))
+        if own.size < count:
+            more = np.full(max(count - own.size, own.size // 4), self._initial, np.int64)
+            own = self._data[name] = np.concatenate((own, more))
+        self._combine.at(own, ids, column)
 
     def of(self, group: int) -> dict[str, int]:
         """The numbers of a group by field."""
         found = dict.fromkeys(self._fields, self._initial)
-        return found | {name: own.one(group) for name, own in self._data.items()}
+        return found | {name: int(own[group]) for name, own in self._data.items() if group < own.size}
 
 
 class Tally:

@@ -7,6 +7,7 @@ one another in :mod:`kdump.verify.ordered`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -67,9 +68,10 @@ class EntryChecks:
 
     def _suspects(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
         if self._suspect_entries is None:
-            from kdump.verify.columns import RecordChecks
+            from kdump.fast.blocks import BlockReader
+            from kdump.verify.columns import record_suspects
 
-            self._suspect_entries = RecordChecks(self._limit).suspects
+            self._suspect_entries = partial(record_suspects, BlockReader(self._limit, with_records=True))
         return self._suspect_entries(chunk, rows)
 
     def _marker(self, chunk: CheckedChunk, row: BatchRow) -> Iterator[Finding]:

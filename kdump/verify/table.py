@@ -146,8 +146,9 @@ def read_rows(chunk: CheckedChunk, is_after_gap: bool) -> NDArray[np.void]:
         at = np.flatnonzero(~is_legacy)
         starts = starts[at]
     headers = read_headers(data, starts)
-    for name, source in _HEADER_COLUMNS:
-        rows[name][at] = headers[source]
+    for name in _HEADER_COLUMNS:
+        rows[name][at] = headers[name]
+    rows["leader_epoch"][at] = headers["partition_leader_epoch"]
     rows["last_offset"][at] = native_column(headers, "base_offset") + headers["last_offset_delta"]
     for number in control_batches(rows):
         begin = chunk.starts[number]
@@ -157,18 +158,10 @@ def read_rows(chunk: CheckedChunk, is_after_gap: bool) -> NDArray[np.void]:
 
 
 _HEADER_COLUMNS: Final = (
-    ("base_offset", "base_offset"),
-    ("leader_epoch", "partition_leader_epoch"),
-    ("magic", "magic"),
-    ("crc", "crc"),
-    ("attributes", "attributes"),
-    ("record_count", "record_count"),
-    ("producer_id", "producer_id"),
-    ("producer_epoch", "producer_epoch"),
-    ("base_sequence", "base_sequence"),
-    ("base_timestamp", "base_timestamp"),
-    ("max_timestamp", "max_timestamp"),
-)
+    "base_offset", "magic", "crc", "attributes", "record_count", "producer_id", "producer_epoch", "base_sequence",
+    "base_timestamp", "max_timestamp",
+)  # fmt: skip
+"""The columns that have the names of fields of a header."""
 
 
 def control_batches(rows: NDArray[np.void]) -> list[int]:

@@ -19,7 +19,6 @@ from tests.bench.measure import java_tool_command
 from tests.bench.pairs import Pair, kdump, pair_lines
 from tests.harness import ROOT
 
-_MIB: Final = 1 << 20
 _SEGMENT: Final = 256 << 10
 _RECORDS: Final = 80
 _HUGE: Final = 600_000

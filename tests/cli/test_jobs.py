@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from kdump.cli import engine
-from kdump.convert import tasks as convert_tasks
+from kdump.convert import run as convert_tasks
 from kdump.tasks import pool
 from kdump.verify import judging, readings
 from tests.harness.archives import unpack_cases
@@ -195,7 +195,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as kdump starts; a process with thre
 from pathlib import Path
 from kdump.cli import engine
 from kdump.cli.main import main
-from kdump.convert import tasks
+from kdump.convert import run as tasks
 engine.LEAST_FOR_POOL = 0
 before = tasks.run_job
 

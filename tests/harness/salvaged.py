@@ -14,12 +14,12 @@ from kdump.codes import Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome, recover
 from kdump.log.content import ContentSource
-from kdump.log.walk import Walk
 from kdump.repair.salvage import siblingcontext
 from kdump.repair.salvage.pieces import PieceOrigin, RepairedLog
 from kdump.repair.salvage.replica import Replica
 from kdump.repair.salvage.salvage import SalvageOptions, salvage
 from kdump.repair.salvage.siblingcontext import SiblingContext
+from tests.harness.batches import entries
 from tests.harness.checked import check
 from tests.harness.memory import MemorySource
 
@@ -57,13 +57,6 @@ def counted_reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     monkeypatch.setattr(siblingcontext, "valid_rows_of", counted)
     return reads
-
-
-def entries(data: bytes) -> list[bytes]:
-    """The whole entries at the start of ``data``."""
-    return [
-        bytes(chunk.data[start:end]) for chunk in Walk(MemorySource(data)).chunks() for start, end in chunk.entries()
-    ]
 
 
 def mend(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.dump.output import DumpOptions
-from kdump.fast import blocks
+from kdump.fast import blocks, legacymessages
 from kdump.fast import records as fast_records
 from kdump.log.files import strip_credentials
 from kdump.reading.selection import Range, Selection
@@ -109,11 +109,18 @@ def test_rows_agree(
     assert alone == many
 
 
-@given(st.lists(ENTRIES, max_size=6), st.none() | st.randoms(use_true_random=False), st.sampled_from(OPTIONS[1:4]))
-@examples(40)
-def test_large_batches_come_in_slices(
-    tmp_path: Path, entries: list[bytes], damage: Random | None, options: DumpOptions
+@given(
+    st.lists(ENTRIES, max_size=6),
+    st.none() | st.randoms(use_true_random=False),
+    st.sampled_from(OPTIONS[1:4]),
+    st.tuples(st.integers(1, 4), st.integers(1, 300)),
+)
+@examples(80)
+def test_large_entries_come_in_parts(
+    tmp_path: Path, entries: list[bytes], damage: Random | None, options: DumpOptions, most: tuple[int, int]
 ) -> None:
+    """Batches in slices of so many rows or bytes, wrappers in parts of so many bytes, and none of more than 100."""
+    rows, size = most
     data = bytearray(b"".join(entries))
     if damage and data:
         data[damage.randrange(len(data))] ^= 1 << damage.randrange(8)
@@ -121,7 +128,10 @@ def test_large_batches_come_in_slices(
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "_LARGEST_BODY", 10)
-        patch.setattr(fast_records, "_SLICE_ROWS", 2)
+        patch.setattr(fast_records, "_SLICE_ROWS", rows)
+        patch.setattr(fast_records, "_SLICE_BYTES", size)
+        patch.setattr(legacymessages, "_ARENA_SIZE", size)
+        patch.setattr(legacymessages, "_LARGEST_CONTENT", 100)
         assert outcome(path, options, DecodePath.SCALAR) == outcome(path, options, DecodePath.COLUMNAR)
         alone, many = (run_rows([path], path=decode_path) for decode_path in BOTH_PATHS)
         assert alone == many

@@ -22,7 +22,6 @@ from kdump.log.gaps import Gap as Bytes
 from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import FileSource, Source
-from kdump.log.walk import Walk
 from kdump.reading.transactionremains import LostOffsets, RemainingMarker, TransactionFollower
 from kdump.repair.plan.recovery import start_sha256
 from kdump.repair.salvage import later
@@ -194,18 +193,6 @@ def test_data_of_pieces(tmp_path: Path) -> None:
     content = Content((ContentPiece(None, 0, 2 * MIB, b"made"), tail), 9 * MIB)
     with ContentSource("", content) as source:
         assert [source.data_from(at) for at in (0, 3, 4, 2 * MIB, 6 * MIB)] == [0, 3, 5 * MIB, 5 * MIB, 9 * MIB]
-
-
-def test_bounds_of_entries(tmp_path: Path) -> None:
-    path = tmp_path / LOG
-    path.write_bytes(b"".join(v2_batch(plain_rows(1), base_offset=n) for n in range(3)))
-    with open_source(str(path)) as source:
-        chunk = next(Walk(source).chunks())
-        bounds = [*chunk.starts, chunk.end]
-        for first in range(4):
-            assert chunk.bounds(first) == bounds[first:]
-            for last in range(first, 5):
-                assert chunk.bounds(first, last) == bounds[first : last + 1]
 
 
 def test_digest_of_zeros_that_are_not_stored(tmp_path: Path) -> None:

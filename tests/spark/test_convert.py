@@ -12,9 +12,8 @@ import pytest
 
 from kdump.codes import KdumpError
 from kdump.convert.conversion import Conversion
-from kdump.convert.run import Job, Outputs, plan_conversion, plan_export, run_job
+from kdump.convert.run import Job, Outputs, plan_conversion, plan_export, run_job, run_jobs
 from kdump.convert.segment import SegmentResult
-from kdump.convert.tasks import run_jobs
 from kdump.inputs import resolve
 from kdump.reading.selection import Range
 from kdump.spark.tasks import on_spark
@@ -50,8 +49,6 @@ def files(folder: Path) -> dict[str, bytes]:
     "settings",
     [
         {"to_magic": 1, "codec": GZIP},
-        {"codec": GZIP},
-        {"renumber": 5},
         {"split_bytes": 3000},
         {"offsets": Range(10, 40), "keep_open": True},
     ],

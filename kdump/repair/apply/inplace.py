@@ -18,7 +18,7 @@ from kdump.repair.apply import disk
 from kdump.repair.apply.journal import pieces_of
 from kdump.repair.apply.manifest import MARKER, SWAP
 from kdump.repair.apply.preparation import Preparation
-from kdump.repair.plan.others import PartitionFiles
+from kdump.repair.plan.beside import PartitionFiles
 from kdump.repair.plan.plan import Completion, PartitionPlan
 from kdump.repair.plan.repaireddirectory import LogFate, RepairedDirectory, RepairedSegment
 from kdump.system.files import like_of

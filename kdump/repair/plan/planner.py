@@ -19,14 +19,12 @@ from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
 from kdump.log.siblings import read_own_checkpoint
 from kdump.log.source import Source
-from kdump.repair.plan.indexes import differing, has_indexes, has_txn_index
+from kdump.repair.plan.beside import differing, has_indexes, has_txn_index, unfit_indexes, unfit_snapshots
 from kdump.repair.plan.location import PartitionLocation, is_metadata
-from kdump.repair.plan.others import unfit_snapshots
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, RepairSettings, SegmentPlan
 from kdump.repair.plan.producersat import (
     ProducersAt,
     ProducersFromFiles,
-    WatchedProducers,
     base_offset_of,
     producers_in_snapshot,
 )
@@ -58,13 +56,13 @@ class ProducerHistory:
         """At the base offset of the segment ``path``."""
         found, self._next = self._next, None
         if found is None and self._is_first:
-            found = ProducersAt(WatchedProducers(base_offset), is_known=True)
+            found = ProducersAt(base_offset, is_known=True)
         self._is_first = False
         if found is None:
             return self._files.at(path)
         states = None if self._is_changed else producers_in_snapshot(path)
         # The plan keeps those of the segment before.
-        return found.copy() if states is None else ProducersAt(states, is_known=True)
+        return found.copy() if states is None else states
 
     def hand_on(self, recovered: Recovered, *, is_known: bool, is_changed: bool) -> None:
         """The producers after a segment, or after its good part.
@@ -77,7 +75,8 @@ class ProducerHistory:
         self._is_changed |= is_changed
         outcome = recovered.recovery.outcome
         if outcome is not RecoveryOutcome.FAILED:
-            self._next = ProducersAt(recovered.producers, is_known and outcome is RecoveryOutcome.UNCHANGED)
+            self._next = recovered.producers
+            self._next.is_known = is_known and outcome is RecoveryOutcome.UNCHANGED
 
 
 class Planner:
@@ -171,14 +170,16 @@ class Planner:
         *,
         is_closed: bool,
         is_after_cut: bool,
+        rolled: RepairedLog | None = None,
     ) -> Iterator[SegmentPlan]:
         """The plan for a log, and for those that are missing after it (``RepairedLog.rolls``).
 
         ``missing``: known paths of logs that are not there; ``path`` may be one of them. ``judged``: see
-        SiblingContext.
+        SiblingContext. ``rolled``: what a segment gets that has no file yet.
         """
         base_offset = base_offset_of(path)
-        fingerprint = FileFingerprint.of_log(path) if path in missing else FileFingerprint.of(path)
+        is_there = rolled is None and path not in missing
+        fingerprint = FileFingerprint.of(path) if is_there else FileFingerprint.of_log(path)
         producers = history.at(path, base_offset)
         before = producers.copy()
         with self._opened(path, fingerprint) as source:
@@ -193,7 +194,7 @@ class Planner:
             last = recovery.next_offset - 1 if good_after.last_offset is None else good_after.last_offset
             tail = tail_end(source, recovery.end, recovery.next_offset, good_after.first_offset)
             ends = (recovery.next_offset, tail.torn, last + 1)
-            whole = self._salvage(source, before, end_before, missing, judged)
+            whole = rolled or self._salvage(source, before, end_before, missing, judged)
             salvaged, *further = (None,) if whole is None else whole.segments()
             repaired = self._recover_salvaged(path, fingerprint, base_offset, salvaged, before)
             left = self._leaves(recovered, repaired)
@@ -214,23 +215,13 @@ class Planner:
             *(salvaged, repaired, rebuilt, is_after_cut),
         )
         for log in filter(None, further):
-            yield self._further_segment(log_path(os.path.dirname(path), log.base_offset), log, history)
-
-    def _further_segment(self, path: str, log: RepairedLog, history: ProducerHistory) -> SegmentPlan:
-        """The plan for a segment that has no file yet."""
-        fingerprint = FileFingerprint.of_log(path)
-        producers = history.at(path, log.base_offset)
-        before = producers.copy()
-        with self._opened(path, fingerprint) as source:
-            recovered = self._recover(source, log.base_offset, producers).without_indexes()
-        repaired = self._recover_salvaged(path, fingerprint, log.base_offset, log, before)
-        left = self._leaves(recovered, repaired)
-        history.hand_on(left, is_known=producers.is_known, is_changed=not log.is_as_it_was)
-        like, modified = self._like(path, fingerprint, log)
-        return SegmentPlan(
-            *(path, log.base_offset, fingerprint, like, modified, before, recovered, ValidData(), log.base_offset),
-            *(log, repaired, frozenset[Kind](), False),
-        )
+            further_path = log_path(os.path.dirname(path), log.base_offset)
+            yield from self._segment(
+                *(further_path, history, end_before, missing, judged),
+                is_closed=is_closed,
+                is_after_cut=False,
+                rolled=log,
+            )
 
     @staticmethod
     def _opened(path: str, fingerprint: FileFingerprint) -> Source:
@@ -275,7 +266,7 @@ class Planner:
             self._neighbours = Neighbours(source.path, missing)
         is_partition = bool(self._replicas)
         around = sibling_context(
-            source.path, producers.states, end_before, judged, neighbours=self._neighbours, is_partition=is_partition
+            source.path, producers, end_before, judged, neighbours=self._neighbours, is_partition=is_partition
         )
         return salvage(source, around, options, self._replicas)
 
@@ -304,8 +295,6 @@ class Planner:
         is_cut = recovered.recovery.outcome is RecoveryOutcome.TRUNCATED
         if is_cut or self._mode is RepairMode.INDEXES or self._all_indexes or not unlike:
             return unlike
-        from kdump.repair.plan.indexes import unfit_indexes
-
         # A valid index of a running broker differs from the one that recovery makes.
         aborted = None if recovered.keeps_txn_index else _aborted(recovered)
         return unfit_indexes(source, base_offset_of(path), unlike, is_closed=is_closed, aborted=aborted)

@@ -17,7 +17,7 @@ from kdump.log.names import Kind
 from kdump.log.opening import check_holes
 from kdump.log.source import Source
 from kdump.log.walk import Walk
-from kdump.repair.plan.producersat import ProducersAt, WatchedProducers
+from kdump.repair.plan.producersat import ProducersAt
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -88,7 +88,7 @@ class Recovered:
     """
 
     recovery: Recovery
-    producers: WatchedProducers
+    producers: ProducersAt
     keeps_txn_index: bool
     digests: LogDigests | None
 
@@ -128,7 +128,7 @@ class Recovered:
 
     def without_producers(self) -> Recovered:
         """A copy that forgets the producers: it has none."""
-        return replace(self, producers=WatchedProducers())
+        return replace(self, producers=ProducersAt())
 
 
 def recover_log(
@@ -145,7 +145,7 @@ def recover_log(
     Args:
         source: the log, a regular file.
         base_offset: of its name.
-        producers: at that offset. Their states are changed to those after the log.
+        producers: at that offset. They are changed to those after the log.
         index_interval: index.interval.bytes.
         copy: takes the bytes that recovery keeps, and perhaps some after them; cut the copy at ``recovery.end``.
         digests: digest the log; False: what lies after the end of recovery is not read.
@@ -156,8 +156,7 @@ def recover_log(
     if source.size is None:
         raise ValueError("only a file whose size is known can be repaired")
     indexes = IndexBuilder(base_offset, interval=index_interval, size=DEFAULT_INDEX_SIZE, keep=True)
-    states = producers.states
-    recovery = SegmentRecovery(base_offset, states, indexes)
+    recovery = SegmentRecovery(base_offset, producers, indexes)
     kept = hashlib.sha256() if digests else None
     walk = Walk(source)
     if recovery.open(source.size):
@@ -177,4 +176,4 @@ def recover_log(
                     break
     result = recovery.finish(walk.stop, walk.bad_length)
     found = None if kept is None else _digests(source, source.size, result.end, kept)
-    return Recovered(result, states, not producers.is_known and states.has_unbegun_marker, found)
+    return Recovered(result, producers, not producers.is_known and producers.has_unbegun_marker, found)

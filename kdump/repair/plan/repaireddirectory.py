@@ -17,8 +17,14 @@ from kdump.kafka.startup.directory import Directory
 from kdump.log.content import Content, ContentSource
 from kdump.log.names import INDEX_KINDS, Kind, sibling
 from kdump.log.partition import segments_after
-from kdump.repair.plan.indexes import has_indexes, has_txn_index
-from kdump.repair.plan.others import ChangedOthers, PartitionFiles, changed_others, unfit_others
+from kdump.repair.plan.beside import (
+    ChangedOthers,
+    PartitionFiles,
+    changed_others,
+    has_indexes,
+    has_txn_index,
+    unfit_others,
+)
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, SegmentPlan
 from kdump.repair.plan.producersat import base_offset_of
 from kdump.repair.plan.recovery import Recovered, recover_log

@@ -23,8 +23,8 @@ from kdump.log.names import is_uri
 from kdump.log.opening import read_whole
 from kdump.log.partition import segments_after
 from kdump.log.siblings import read_checkpoint
+from kdump.repair.plan.beside import PartitionFiles
 from kdump.repair.plan.location import is_metadata, place_of
-from kdump.repair.plan.others import PartitionFiles
 from kdump.repair.plan.plan import Completion, LineChange, PartitionPlan, RepairMode, RepairSettings
 from kdump.repair.plan.planner import Planner
 from kdump.repair.plan.repaireddirectory import RepairedDirectory

@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from enum import IntEnum
 from functools import cached_property
 from operator import attrgetter
 from typing import Final
@@ -46,24 +45,11 @@ from kdump.verify.table import first_offset, row_at, row_dtype
 _NEWEST_MAGIC: Final = 2
 
 
-class _Reason(IntEnum):
-    """Why a good batch is not in the result."""
-
-    NONE = 0
-    OUT_OF_RANGE = 1
-    CONFLICT = 2
-    COPY = 3
-    CONTRADICTION = 4
-    OPEN_TRANSACTION = 5
-
-
-_REASON_TEXT: Final = {
-    _Reason.OUT_OF_RANGE: "the segment cannot hold its offsets",
-    _Reason.CONFLICT: "other batches, with more records, have its offsets",
-    _Reason.COPY: "the same batch is there twice",
-    _Reason.CONTRADICTION: "a plain batch and a transaction of its producer contradict each other",
-    _Reason.OPEN_TRANSACTION: "its transaction has lost its end",
-}
+_OUT_OF_RANGE: Final = "the segment cannot hold its offsets"
+_CONFLICT: Final = "other batches, with more records, have its offsets"
+_COPY: Final = "the same batch is there twice"
+_CONTRADICTION: Final = "a plain batch and a transaction of its producer contradict each other"
+_OPEN_TRANSACTION: Final = "its transaction has lost its end"
 
 
 def salvage(
@@ -103,7 +89,8 @@ class _Salvage:
             look_into_wrappers(source, self._inventory, around)
         # Batches whose header is restored before anything is chosen. The inventory has the new values.
         self._restored: dict[int, Entry] = {}
-        self._reason = np.zeros(len(self._inventory.table), np.uint8)
+        # Why a good batch is not in the result, by its number.
+        self._reasons: dict[int, str] = {}
         self._draft = Draft(self._inventory, source.path, source.size or 0)
         self._base_offset = around.base_offset or 0
 
@@ -119,7 +106,7 @@ class _Salvage:
         end = self._known_end()
         endings = self._end_transactions(end)
         losses = self._draft.losses(self._base_offset, end)
-        dropped = tuple(self._draft.dropped(self._reason_of))
+        dropped = tuple(self._draft.dropped(self._reasons))
         if self._options.hold_offsets:
             losses = tuple(replace(loss, is_held=self._knows_empty_batches(loss)) for loss in losses)
             self._hold(loss for loss in losses if loss.is_held)
@@ -163,11 +150,11 @@ class _Salvage:
         """Keep the chain of good batches with the most records; it also decides the base offset of the result."""
         good = np.flatnonzero(self._inventory.is_good)
         fits = in_range(self._inventory.table.part(good), self._around)
-        self._reason[good[~fits]] = _Reason.OUT_OF_RANGE
+        self._reasons.update(dict.fromkeys(good[~fits].tolist(), _OUT_OF_RANGE))
         good = good[fits]
         table = self._inventory.table.part(good)
         kept = good[heaviest_chain(table.first, table.last, table.records)]
-        self._reason[np.setdiff1d(good, kept, assume_unique=True)] = _Reason.CONFLICT
+        self._reasons.update(dict.fromkeys(np.setdiff1d(good, kept, assume_unique=True).tolist(), _CONFLICT))
         self._keep(kept)
         base = self._around.base_offset
         if kept.size:
@@ -326,7 +313,7 @@ class _Salvage:
         if used[good].all():
             return
         copies = good[self._inventory.table.part(good).copies(used[good])]
-        self._reason[copies] = _Reason.COPY
+        self._reasons.update(dict.fromkeys(copies.tolist(), _COPY))
         self._draft.pass_over(copies)
         used[copies] = True
 
@@ -379,7 +366,7 @@ class _Salvage:
         table = self._draft.table
         wrong = contradictions(table.rows, self._around.producers)
         if wrong:
-            self._drop(table.owner[wrong].tolist(), _Reason.CONTRADICTION)
+            self._drop(table.owner[wrong].tolist(), _CONTRADICTION)
 
     def _restore_epochs(self) -> None:
         """Set leader epochs back that cannot be right."""
@@ -391,15 +378,12 @@ class _Salvage:
             changed[owner] = entry.with_epoch(epoch, why)
         self._draft.replace(changed)
 
-    def _drop(self, owners: Sequence[int], reason: _Reason) -> None:
+    def _drop(self, owners: Sequence[int], reason: str) -> None:
         entries = [self._draft.entries[-1 - owner] for owner in owners if owner < 0]
         positions = [entry.row.position for entry in entries if entry.path == self._source.path]
         numbers = [owner for owner in owners if owner >= 0]
-        self._reason[[*numbers, *self._inventory.numbers_at(positions)]] = reason
+        self._reasons.update(dict.fromkeys([*numbers, *self._inventory.numbers_at(positions)], reason))
         self._draft.drop(owners)
-
-    def _reason_of(self, number: int) -> str | None:
-        return _REASON_TEXT.get(_Reason(int(self._reason[number])))
 
     def _end_transactions(self, end: int | None) -> ResolvedTransactions:
         """Decide about the transactions that touch a gap, and do it."""
@@ -414,7 +398,7 @@ class _Salvage:
         rows = self._inventory.table.rows
         damaged = rows[~rows["is_valid"]]
         endings = decide(table, damaged, gaps, self._around, self._options)
-        self._drop(endings.dropped, _Reason.OPEN_TRANSACTION)
+        self._drop(endings.dropped, _OPEN_TRANSACTION)
         self._draft.add(endings.markers)
         return endings
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from kdump.rows.scalarlines import json_line
-from kdump.stats.rowtable import row_table
+from kdump.stats.rowtable import row_table, titled
 from kdump.system.blocks import escaped
 
 Cell: TypeAlias = "str | int | float | bool | None"
@@ -35,32 +35,11 @@ def than_now(size: float, now: float) -> str:
     return f"{abs(change):,.1f} % {'more' if change > 0 else 'less'} than now"
 
 
-_COLUMNS: Final[dict[str, dict[str, str]]] = {
-    "codec": {
-        "codec": "codec",
-        "level": "level",
-        "bytes": "bytes",
-        "ratio": "ratio",
-        "compressMBps": "write MB/s",
-        "decompressMBps": "read MB/s",
-    },
-    "magic": {"magic": "magic", "bytes": "bytes", "records": "records"},
-    "compaction": {
-        "directory": "partition",
-        "records": "records",
-        "recordsNow": "now",
-        "bytes": "bytes",
-        "bytesNow": "now",
-        "keys": "keys",
-        "tombstones": "tombstones",
-    },
-    "retention": {
-        "segment": "segment",
-        "goes": "goes",
-        "reason": "by",
-        "bytes": "bytes",
-        "largestTimestamp": "newest record",
-    },
+_COLUMNS: Final = {
+    "codec": titled("codec, level, bytes, ratio, compressMBps=write MB/s, decompressMBps=read MB/s"),
+    "magic": titled("magic, bytes, records"),
+    "compaction": titled("directory=partition, records, recordsNow=now, bytes, bytesNow=now, keys, tombstones"),
+    "retention": titled("segment, goes, reason=by, bytes, largestTimestamp=newest record"),
 }
 """Columns and titles of each kind of rows in a table; from the end, columns that do not fit are left out."""
 

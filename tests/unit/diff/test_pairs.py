@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kdump.diff import pairs
-from kdump.diff.contents import ContentOptions, CopyContents
+from kdump.diff.contents import CopyContents, DiffOptions
 from kdump.diff.pairs import MISSING, CopyPair, Held, Intervals
 from kdump.diff.table import are_same
 from tests.harness.replicas import MadeBatch, loaded, make_copy
@@ -43,7 +43,7 @@ def test_restriction() -> None:
 
 def pair(tmp_path: Path, ours: list[MadeBatch], theirs: list[MadeBatch]) -> CopyPair:
     copies = [make_copy(tmp_path / name / "t-0", [batches]) for name, batches in (("a", ours), ("b", theirs))]
-    first, second = (CopyContents(loaded(copy), ContentOptions()) for copy in copies)
+    first, second = (CopyContents(loaded(copy), DiffOptions()) for copy in copies)
     return CopyPair(first, second)
 
 
@@ -93,7 +93,7 @@ def test_what_the_other_has_not(tmp_path: Path) -> None:
 def test_an_empty_copy(tmp_path: Path) -> None:
     found = pair(tmp_path, [MadeBatch(0)], [MadeBatch(0)])
     (tmp_path / "c" / "t-0").mkdir(parents=True)
-    empty = CopyContents(loaded(tmp_path / "c" / "t-0"), ContentOptions())
+    empty = CopyContents(loaded(tmp_path / "c" / "t-0"), DiffOptions())
     assert [one.held for one in CopyPair(found.first, empty).missing(None).stretches()] == [MISSING]
     assert CopyPair(empty, found.first).missing(None).first.size == 0
 

@@ -86,10 +86,7 @@ def expected(steps: list[Step], until: int) -> dict[str, int]:
 
 
 def states(path: Path, at: int | None) -> list[Any]:
-    def fail(error: Exception) -> None:
-        raise error
-
-    return list(coordinator_states(PartitionEntries([resolve(str(path))], on_error=fail), at, fail))
+    return list(coordinator_states(PartitionEntries([resolve(str(path))], on_error=pytest.fail), at, pytest.fail))
 
 
 def write(folder: Path, partition: str, log: bytes) -> Path:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from time import process_time
 
 import pytest
 from hypothesis import given
@@ -375,43 +374,6 @@ def sized_chunk(random: Random) -> int:
 def test_any_bytes_are_covered(parts: list[bytes], noise: bytes, at: int) -> None:
     data = b"".join(parts)
     walk(data[:at] + noise + data[at:])
-
-
-HOSTILE: dict[str, Callable[[int, int, int], bytes]] = {
-    "to the end": lambda number, position, size: with_length(
-        v2_batch(plain_rows(1, 1), base_offset=number, crc=7), size - position - 12
-    ),
-    "all lengths": lambda number, position, size: with_length(
-        v2_batch(plain_rows(1, 1), base_offset=number, crc=7), 60 + number * 7919 % (size // 2)
-    ),
-    "every second good": lambda number, position, size: (
-        batch(number, 1, 1) if number % 2 else with_length(batch(number, 1, 1), 60 + number * 7919 % (size // 2))
-    ),
-    "chain": lambda number, position, size: batch(number, 1, 1, crc=7),
-    "legacy": lambda number, position, size: struct.pack(
-        ">qiIbBii", number, 14 + number * 7919 % (size // 2), 9, 0, 0, -1, number * 7919 % (size // 2)
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", HOSTILE)
-@pytest.mark.slow
-def test_hostile_input_costs_linear_time(kind: str) -> None:
-    def seconds(size: int) -> float:
-        data = bytearray()
-        number = 0
-        while len(data) < size:
-            data += HOSTILE[kind](number, len(data), size)
-            number += 1
-        source = MemorySource(bytes(data[:size]))
-        started = process_time()
-        walked_items = sum(1 for _ in ResyncWalk(source).items())
-        assert walked_items > 0
-        return process_time() - started
-
-    seconds(1 << 16)
-    # Eight times the size: linear is 8, quadratic 64.
-    assert seconds(1 << 22) < 25 * max(seconds(1 << 19), 0.01)
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])

@@ -52,6 +52,7 @@ def test_some_entries_of_a_chunk() -> None:
     assert list(chunk.entries(1)) == [(62, 125), (125, 189)]
     assert list(chunk.entries(1, 2)) == [(62, 125)]
     assert list(chunk.entries(0, 0)) == list(chunk.entries(3)) == []
+    assert [chunk.bounds(1, last) for last in (1, 3, 9)] == [[62], [62, 125, 189], [62, 125, 189]]
 
 
 def batch_of(size: int) -> bytes:
@@ -101,25 +102,16 @@ def test_start() -> None:
     assert walk.position == len(data)
 
 
-@pytest.mark.parametrize("size", range(18))
-def test_remainder_that_is_no_entry(size: int) -> None:
-    for rest in (bytes(size), b"\xff" * size):
-        walk = Walk(MemorySource(batch_of(0) + rest))
+def test_bounds_of_what_is_an_entry() -> None:
+    """One byte less, and the rest is no entry, or its length is wrong."""
+    assert len(entries(Walk(MemorySource(message(0, 0, None, None))))) == 1
+    for length in (13, -(2**31)):
+        walk = Walk(MemorySource(batch_of(0) + struct.pack(">qi", 1, length) + bytes(6)))
         assert len(entries(walk)) == 1
-        assert (walk.stop, walk.position, walk.end) == (Stop.END, 61, 61 + size)
-
-
-@pytest.mark.parametrize("length", [13, 0, -1, -(2**31)])
-def test_length_too_small(length: int) -> None:
-    walk = Walk(MemorySource(batch_of(0) + struct.pack(">qi", 1, length) + bytes(100)))
-    assert len(entries(walk)) == 1
-    assert (walk.stop, walk.position, walk.bad_length) == (Stop.LENGTH_TOO_SMALL, 61, length)
-
-
-def test_smallest_entry() -> None:
-    smallest = message(0, 0, None, None)
-    assert len(smallest) == 26
-    assert len(entries(Walk(MemorySource(smallest * 3)))) == 3
+        assert (walk.stop, walk.position, walk.bad_length) == (Stop.LENGTH_TOO_SMALL, 61, length)
+        walk = Walk(MemorySource(batch_of(0) + struct.pack(">qi", 1, length) + bytes(5)))
+        assert len(entries(walk)) == 1
+        assert (walk.stop, walk.position, walk.end) == (Stop.END, 61, 61 + 17)
 
 
 def test_buffer_grows_for_one_entry_only() -> None:
@@ -162,12 +154,6 @@ def test_short_v2_entry_comes_with_the_bytes_after_it() -> None:
         for chunk in Walk(MemorySource(data), chunk_size=1).chunks():
             for start, end in chunk.entries():
                 assert end - start >= 61 or len(chunk.data) - start >= 61
-
-
-def test_empty() -> None:
-    walk = Walk(MemorySource(b""))
-    assert entries(walk) == []
-    assert (walk.stop, walk.position, walk.end) == (Stop.END, 0, 0)
 
 
 def test_unreadable_source() -> None:

@@ -15,9 +15,9 @@ from kdump.kafka.image.replay import StatePoint, replay
 from kdump.releases import KAFKA_4_3, NEWEST
 from kdump.verify.metadatalog import check_metadata_log
 from tests.harness.archives import case_files
-from tests.harness.batches import v2_batch
+from tests.harness.batches import entries, v2_batch
 from tests.harness.captures import Captures
-from tests.harness.conversions import entries
+from tests.harness.examples import sparse
 from tests.harness.fast_reference import Row
 from tests.harness.messages import write_message
 from tests.harness.metadatacases import as_counted, image_records
@@ -36,7 +36,7 @@ def log(captures: Captures) -> MetadataLog:
     return MetadataLog.of(str(captures.root / "4.4.0" / "__cluster_metadata-0"))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["id"]))
+@pytest.mark.parametrize("case", sparse(CASES, fast=5), ids=lambda case: str(case["id"]))
 def test_image(log: MetadataLog, case: dict[str, Any]) -> None:
     offset = case["request"]["offset"]
     found = replay(log, StatePoint(None if offset < 0 else offset), release=NEWEST)

@@ -64,20 +64,20 @@ def test_state_by_replay_is_that_of_the_snapshot(partition: Path, base: int) -> 
     by_replay = ProducersFromFiles().at(str(path))
     assert by_snapshot.is_known
     assert by_replay.is_known
-    assert dict(by_replay.states.ongoing) == dict(by_snapshot.states.ongoing)
-    assert set(by_replay.states.by_id) == {entry.producer_id for entry in entries}
-    assert not by_replay.states.has_unbegun_marker
+    assert dict(by_replay.ongoing) == dict(by_snapshot.ongoing)
+    assert set(by_replay.by_id) == {entry.producer_id for entry in entries}
+    assert not by_replay.has_unbegun_marker
 
 
 def test_a_damaged_snapshot_is_passed_over(partition: Path) -> None:
     snapshot = partition / name(201, ".snapshot")
     data = bytearray(snapshot.read_bytes())
     data[20] ^= 1
-    expected = dict(ProducersFromFiles().at(str(partition / name(201))).states.ongoing)
+    expected = dict(ProducersFromFiles().at(str(partition / name(201))).ongoing)
     snapshot.write_bytes(data)
     found = ProducersFromFiles().at(str(partition / name(201)))
     assert found.is_known
-    assert dict(found.states.ongoing) == expected
+    assert dict(found.ongoing) == expected
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
