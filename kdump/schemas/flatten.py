@@ -97,9 +97,9 @@ class Flattening(NamedTuple):
 
     def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows with these columns. What does not fit the type of its column is null there."""
-        schema = self.schema_of(rows.columns)
+        schema = self.schema_of(rows.schema)
         arrays: list[pa.Array] = []
-        for name, column in zip(rows.columns.names, rows.columns, strict=True):
+        for name, column in zip(rows.schema.names, rows.columns, strict=True):
             if name in _DECODED:
                 arrays += _columns(self)[_DECODED[name].value].arrays(column.to_pylist())
             else:

@@ -303,7 +303,7 @@ class Landing:
                 yield self.folder, part.append_column("date", pa.repeat(pa.scalar(date), part.num_rows))
             return
         by = self.partition_by
-        rest = [name for name in rows.columns.names if name not in by]
+        rest = [name for name in rows.schema.names if name not in by]
         for date, part in _by_date(rows) if "date" in by else [(NO_DATE, rows)]:
             values = {"topic": context.topic, "partition": context.partition, "date": date}
             names = (f"{name}={_NO_TOPIC if values[name] is None else quote(str(values[name]))}" for name in by)
@@ -337,7 +337,7 @@ class Sink:
             if len(self._open) == _MOST_OPEN:
                 self._close(next(iter(self._open)))
             name = f"{folder}/{self._stem}-{len(self._finished) + len(self._open):04d}.parquet"
-            file = _OpenFile(self._lake.new_file(name), rows.columns)
+            file = _OpenFile(self._lake.new_file(name), rows.schema)
         # The one that was used last is the last one.
         self._open[folder] = file
         self._held += file.add(rows)
