@@ -26,7 +26,7 @@ from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.library.records import LogRecord
 from kdump.log.names import Kind
 from kdump.log.source import MemorySource, Source
-from kdump.rows.schema import snake_case
+from kdump.rows.columns import snake_case
 from kdump.system.files import discard
 
 GivenRecord: TypeAlias = "LogRecord | Mapping[str, Any] | tuple[bytes | str | None, bytes | str | None]"

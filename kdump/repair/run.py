@@ -48,7 +48,7 @@ from kdump.repair.refusals import (
 )
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_members, worse_start
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.system.paths import absolute_path
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, Task, task_of, tasks_of

@@ -16,7 +16,7 @@ import pytest
 
 from kdump.rows.filetables import CONVERTED, FINDING, LOSS
 from tests.harness.batches import NOW, ZSTD, entries, plain_rows, v2_batch
-from tests.harness.cli_runs import CLEAN, DAMAGE, KDUMP, UNREADABLE, USAGE, kdump, on_a_terminal, shell
+from tests.harness.cli_runs import CLEAN, DAMAGE, KDUMP, UNREADABLE, USAGE, kdump, shell
 from tests.harness.conversions import records
 from tests.harness.fast_reference import Row
 
@@ -617,14 +617,6 @@ def test_without_pyarrow(home: Path) -> None:
     )  # fmt: skip
     assert (run.returncode, run.stdout) == (UNREADABLE, "")
     assert run.stderr == "kdump: --to parquet needs pyarrow: pip install pyarrow\n"
-
-
-@pytest.mark.slow
-def test_control_characters_do_not_reach_a_terminal(home: Path) -> None:
-    (home / "\x1b[31m.log").write_bytes(DAMAGED)
-    shown = on_a_terminal("convert", "\x1b[31m.log", "-o", "new/", "--to-magic", "1", "--skip-damaged", cwd=home)
-    assert b"left out" in shown
-    assert b"\x1b[31m" not in shown
 
 
 def test_times(home: Path) -> None:
