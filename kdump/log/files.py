@@ -11,13 +11,12 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import tiers
-from kdump.log.listing import ListingEntry
-from kdump.log.named import check_link, note_named, opened_directory, unreadable
+from kdump.log.named import ListingEntry, check_link, note_named, opened_directory, unreadable
 from kdump.log.names import is_uri
 from kdump.system.paths import absolute_path
 
@@ -199,37 +198,38 @@ def regular_files(directory: str) -> list[ListingEntry]:
             for entry in listing(directory)
             if not entry.is_directory
         ]
-    try:
-        with opened_directory(directory) as opened:
-            return [
-                ListingEntry(entry.name, os.path.join(directory, entry.name), False, entry.stat().st_size)
-                for entry in os.scandir(opened)
-                if _is_file(entry)
-            ]
-    except OSError as error:
-        raise unreadable(directory, error) from error
+    with _scanned(directory) as entries:
+        return [
+            ListingEntry(entry.name, os.path.join(directory, entry.name), False, entry.stat().st_size)
+            for entry in entries
+            if _is_file(entry)
+        ]
 
 
 def file_names(directory: str) -> list[str]:
     """The names of the files in a directory of this machine, sorted; links to files too. Raises as ``listing``."""
-    try:
-        with opened_directory(directory) as opened, os.scandir(opened) as entries:
-            return sorted(entry.name for entry in entries if _is_file(entry))
-    except OSError as error:
-        raise unreadable(directory, error) from error
+    with _scanned(directory) as entries:
+        return sorted(entry.name for entry in entries if _is_file(entry))
 
 
 def special_files(directory: str) -> list[ListingEntry]:
     """What is neither a file nor a directory: pipes, sockets, devices, links to them. Raises as ``listing``."""
     if is_uri(directory):
         return []
+    with _scanned(directory) as entries:
+        return [
+            ListingEntry(entry.name, os.path.join(directory, entry.name), False)
+            for entry in entries
+            if _is_special(entry)
+        ]
+
+
+@contextmanager
+def _scanned(directory: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """What lies in a directory of this machine. Raises as ``listing``."""
     try:
-        with opened_directory(directory) as opened:
-            return [
-                ListingEntry(entry.name, os.path.join(directory, entry.name), False)
-                for entry in os.scandir(opened)
-                if _is_special(entry)
-            ]
+        with opened_directory(directory) as opened, os.scandir(opened) as entries:
+            yield entries
     except OSError as error:
         raise unreadable(directory, error) from error
 

@@ -23,8 +23,8 @@ from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import PARTITION_METADATA, parse_partition_metadata
 from kdump.log import files
 from kdump.log.names import is_uri
-from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source, read_whole
+from kdump.log.siblings import rising_entries
 from kdump.log.tail import TailBounds, TailEntry, entry_at, newest_entry
 from kdump.spark.partitions import PartitionLog
 

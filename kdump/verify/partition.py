@@ -23,10 +23,9 @@ from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.named import STDIN
 from kdump.log.names import CLUSTER_METADATA, SWAP_STATE, Kind, parse_file_name, parse_partition_directory
-from kdump.log.offsetindex import RisingEntries
 from kdump.log.opening import open_source
 from kdump.log.partition import has_gone, segments_after
-from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
+from kdump.log.siblings import RisingEntries, is_cleaned_now, read_snapshot, was_cleaned
 from kdump.log.source import Source
 from kdump.verify.batchtable import BatchTable, sound_size
 from kdump.verify.gaps import NextSegment
