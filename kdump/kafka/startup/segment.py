@@ -6,7 +6,6 @@ Source: docs/spec/startup.md#3-loading-the-segments (rules 8, 9, 11 and 14; LogS
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from kdump.codes import DamageError
 from kdump.format.batch import MAX_INT32
@@ -32,13 +31,6 @@ class OffsetOverflowError(Exception):
         super().__init__(message)
         self.segment = segment
         self.message = message
-
-
-class FoundBatch(NamedTuple):
-    """A batch of a log: where it begins in the file, and its first offset."""
-
-    position: int
-    base_offset: int
 
 
 class StartSegment:
@@ -109,19 +101,19 @@ class StartSegment:
             self.time_index.resize(0)
         return any(entry.last_offset < self.base_offset for entry in self._aborted())
 
-    def find(self, offset: int) -> FoundBatch | None:
-        """The batch that holds an offset, or the first one after it; None at the end.
+    def find(self, offset: int) -> tuple[int, int] | None:
+        """(position, base offset) of the batch that holds an offset, or of the first one after it; None at the end.
 
         Raises:
             StartFailureError: a broken length field or header on the way.
         """
         with self._directory.open(self.log_name) as source:
-            previous: tuple[FoundBatch, StoredBatch] | None = None
+            previous: tuple[tuple[int, int], StoredBatch] | None = None
             for chunk in chunks(source, self.index.position_of(offset)):
                 for batch in batches_of(chunk):
-                    found = FoundBatch(batch.position, batch.base_offset)
-                    if found.base_offset >= offset:
-                        is_held = found.base_offset > offset and previous and previous[1].last_offset >= offset
+                    found = batch.position, batch.base_offset
+                    if found[1] >= offset:
+                        is_held = found[1] > offset and previous and previous[1].last_offset >= offset
                         return previous[0] if is_held and previous else found
                     previous = found, batch
                 if previous is not None:
@@ -161,10 +153,11 @@ class StartSegment:
         found = self.find(offset)
         if found is None:
             return None
-        if found.position > end:
-            message = f"offset {offset} is at position {found.position} of {self.log_name}, after {end}"
+        position, _ = found
+        if position > end:
+            message = f"offset {offset} is at position {position} of {self.log_name}, after {end}"
             raise StartFailureError(ILLEGAL_ARGUMENT, message)
-        return found.position, end
+        return position, end
 
     def recover(self, producers: ProducerStates, epochs: LeaderEpochs) -> Recovery:
         """Walk the log, cut it, and rebuild its index files.
@@ -204,7 +197,7 @@ class StartSegment:
             StartFailureError: as ``find``.
         """
         found = self.find(offset)
-        cut = 0 if found is None else self.size - found.position
+        cut = 0 if found is None else self.size - found[0]
         self.index.empty()
         self.time_index.empty()
         name = self._names[TXN_INDEX]
