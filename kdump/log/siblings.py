@@ -16,7 +16,7 @@ from kdump.format.checkpoint import (
     EpochEntry,
     parse_leader_epoch_checkpoint,
     parse_offset_checkpoint,
-    parse_partition_metadata,
+    parse_topic_id,
 )
 from kdump.format.index import (
     OFFSET_ENTRY_SIZE,
@@ -155,7 +155,7 @@ def parse_leader_epochs(data: bytes) -> list[EpochEntry]:
 def read_topic_id(directory: str) -> str | None:
     """The topic id that partition.metadata has; None without a valid one."""
     try:
-        return parse_partition_metadata(read_whole(os.path.join(directory, PARTITION_METADATA))).topic_id
+        return parse_topic_id(read_whole(os.path.join(directory, PARTITION_METADATA)))
     except KdumpError:
         return None
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kdump.codes import Codes, Finding, KdumpError, OnError
-from kdump.format.checkpoint import parse_meta_properties, parse_offset_checkpoint, parse_partition_metadata
+from kdump.format.checkpoint import parse_meta_properties, parse_offset_checkpoint
 from kdump.inputs import Input, LogSegment, OtherFile, PathDirectory, file_by_name
 from kdump.log import files
 from kdump.log.names import META_PROPERTIES, parse_partition_directory
 from kdump.log.opening import read_whole
+from kdump.log.siblings import read_topic_id
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.serve.partition import ServedLog, ServedPartition
 from kdump.serve.segment import ViewEnd
@@ -103,7 +104,7 @@ class View:
         partition = ServedPartition(directory, found, self._log_start(above, *name), cut, self._on_damage)
         topic = self.topics.get(name[0])
         if topic is None:
-            topic = Topic(name[0], _topic_id(directory, name[0]))
+            topic = Topic(name[0], read_topic_id(directory) or _id_of(name[0]))
             if topic.topic_id in self.by_id:
                 topic.topic_id = _id_of(name[0])
             self.topics[name[0]] = self.by_id[topic.topic_id] = topic
@@ -136,14 +137,6 @@ def _partitions(given: Input, on_error: OnError) -> Iterable[tuple[str, Sequence
     else:
         code = Codes.NOT_A_SEGMENT_FILE if files.exists(given.path) else Codes.MISSING
         raise KdumpError(code, code.value.title, path=given.path)
-
-
-def _topic_id(directory: str, name: str) -> str:
-    with suppress(KdumpError):
-        found = parse_partition_metadata(read_whole(os.path.join(directory, "partition.metadata"))).topic_id
-        if found:
-            return found
-    return _id_of(name)
 
 
 def _id_of(name: str) -> str:

@@ -43,10 +43,10 @@ def leader_of(log: MetadataLog, epoch: int) -> int | None:
     if elected is not None:
         return elected
     try:
-        state = parse_quorum_state(read_whole(os.path.join(log.directory, QUORUM_STATE)))
+        leader_id, leader_epoch = parse_quorum_state(read_whole(os.path.join(log.directory, QUORUM_STATE)))
     except KdumpError:
         return None
-    return state.leader_id if state.leader_epoch == epoch and state.leader_id >= 0 else None
+    return leader_id if leader_epoch == epoch and leader_id >= 0 else None
 
 
 def _elected(log: MetadataLog, epoch: int) -> int | None:
