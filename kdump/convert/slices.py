@@ -37,7 +37,7 @@ from kdump.log.partition import segments_after, segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.reading.outcomes import ABORTED
 from kdump.reading.transactionreader import TransactionReader
-from kdump.reading.transactions import AbortedRanges, marked_outcome
+from kdump.reading.transactions import AbortedRanges, indexed_aborts, marked_outcome
 from kdump.verify.validentries import read_batch
 
 
@@ -82,7 +82,7 @@ class SliceTransactions:
         """The transaction index of the segment; empty if it cannot be read."""
         aborted = AbortedRanges()
         if self._reader is not None:
-            aborted.read(self._path)
+            aborted.add(indexed_aborts(self._path))
         return aborted
 
     @cached_property

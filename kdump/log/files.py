@@ -12,7 +12,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import tiers
@@ -302,3 +302,46 @@ def _is_special(entry: os.DirEntry[str]) -> bool:
     except OSError:
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+class FileFingerprint(NamedTuple):
+    """Whether a file is still the one that was read: what changes when it is written to or replaced.
+
+    ``modified`` is in ns.
+    """
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+
+    @classmethod
+    def of_log(cls, path: str) -> Self:
+        """The fingerprint of a log, which may be missing. Raises KdumpError UNREADABLE."""
+        return cls.of(path) if os.path.lexists(path) else cls(-1, -1, 0, 0)
+
+    @property
+    def is_there(self) -> bool:
+        """There is a file."""
+        return self.inode >= 0
+
+    @classmethod
+    def of(cls, path: str) -> Self:
+        """The fingerprint of the file that ``path`` leads to now. Raises KdumpError MISSING or UNREADABLE."""
+        try:
+            status = os.stat(path)
+        except FileNotFoundError as error:
+            raise KdumpError(Codes.MISSING, "no such file or directory", path=path) from error
+        except OSError as error:
+            raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=path) from error
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+    def check(self, path: str) -> None:
+        """Raises KdumpError CHANGED_WHILE_READ where ``path`` has another fingerprint now."""
+        try:
+            now = FileFingerprint.of_log(path) if not self.is_there else FileFingerprint.of(path)
+        except KdumpError:
+            now = None
+        if now != self:
+            what = "is gone" if now is None else "was replaced" if now[:2] != self[:2] else "was written to"
+            raise KdumpError(Codes.CHANGED_WHILE_READ, f"{what} while it was read; nothing is written", path=path)

@@ -18,7 +18,7 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format import checkpoint
 from kdump.kafka.image.names import TopicNames
 from kdump.log import files
-from kdump.log.fingerprint import FileFingerprint
+from kdump.log.files import FileFingerprint
 from kdump.log.lock import is_held
 from kdump.log.names import (
     LOCK_FILE,

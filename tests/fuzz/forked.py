@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from kdump.log.fingerprint import FileFingerprint
+from kdump.log.files import FileFingerprint
 from kdump.log.lock import LOCK_FILE
 from tests.fuzz.case import Fault
 from tests.fuzz.running import MOST_SECONDS, Ran, allow_timers, run_command
