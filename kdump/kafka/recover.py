@@ -28,7 +28,6 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE, IndexBuilder, SegmentIndexes
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
-from kdump.reading.view import DecodePath
 
 
 class RecoveryOutcome(Enum):
@@ -117,7 +116,6 @@ def recover(
     index_size: int = DEFAULT_INDEX_SIZE,
     latest_leader_epoch: int = -1,
     want_indexes: bool = True,
-    path: DecodePath = DecodePath.AUTO,
 ) -> Recovery:
     """What recovery would make of a log.
 
@@ -131,7 +129,6 @@ def recover(
         index_size: its segment.index.bytes.
         latest_leader_epoch: the last in the leader-epoch-checkpoint, -1 without one.
         want_indexes: give the contents of the index files.
-        path: how batches are read; the result is the same.
 
     Raises:
         KdumpError: the log cannot be read.
@@ -144,7 +141,6 @@ def recover(
         producers,
         IndexBuilder(base_offset, interval=index_interval_bytes, size=index_size, keep=want_indexes),
         latest_leader_epoch=latest_leader_epoch,
-        path=path,
     )
     walk = Walk(source)
     if recovery.open(source.size):
@@ -167,7 +163,6 @@ class SegmentRecovery:
         indexes: IndexBuilder,
         *,
         latest_leader_epoch: int = -1,
-        path: DecodePath = DecodePath.AUTO,
     ) -> None:
         self.base_offset = base_offset
         self.producers = producers
@@ -176,7 +171,6 @@ class SegmentRecovery:
         self.next_offset = base_offset
         self.leader_epochs: list[tuple[int, int]] = []
         self.latest_leader_epoch = latest_leader_epoch
-        self._path = path
         self._batches = 0
         self._size = 0
         self._cut: Cut | None = None
@@ -194,7 +188,8 @@ class SegmentRecovery:
     def take(self, chunk: Chunk) -> bool:
         """The next batches; False when recovery ended among them."""
         try:
-            if not (self._is_columnar(chunk) and self._take_columns(chunk)):
+            is_columnar = self._batches >= RECOVERED_BATCHES and len(chunk.starts) >= BATCHES_IN_CHUNK
+            if not (is_columnar and self._take_columns(chunk)):
                 for start, end in chunk.entries():
                     self._take_entry(chunk.data[start:end], chunk.position + start)
         except _InvalidBatchError as error:
@@ -257,11 +252,6 @@ class SegmentRecovery:
             if completed.is_aborted:
                 self.indexes.add_aborted(completed, self.producers.last_stable_offset(completed))
             self.producers.complete(completed)
-
-    def _is_columnar(self, chunk: Chunk) -> bool:
-        if self._path is DecodePath.AUTO:
-            return self._batches >= RECOVERED_BATCHES and len(chunk.starts) >= BATCHES_IN_CHUNK
-        return self._path is DecodePath.COLUMNAR
 
     def _take_columns(self, chunk: Chunk) -> bool:
         """Take many entries at once; False, with nothing changed, where one of them may fail."""

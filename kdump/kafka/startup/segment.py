@@ -12,8 +12,7 @@ from kdump.format.batch import MAX_INT32
 from kdump.format.index import TIME_ENTRY_SIZE, TXN_ENTRY_SIZE, AbortedTxn, txn_entries
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.recover import Recovery, SegmentRecovery
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, IndexBuilder
+from kdump.kafka.recover import Recovery, recover
 from kdump.kafka.startup.batches import StoredBatch, batches_of, chunks
 from kdump.kafka.startup.directory import Directory, LoadSettings
 from kdump.kafka.startup.indexfiles import IndexFile, OffsetIndexFile
@@ -21,7 +20,6 @@ from kdump.kafka.startup.names import INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, 
 from kdump.kafka.startup.outcome import ILLEGAL_ARGUMENT, KAFKA, StartFailureError
 from kdump.kafka.startup.textfiles import LeaderEpochs
 from kdump.log.content import Content
-from kdump.log.walk import Walk
 
 
 class OffsetOverflowError(Exception):
@@ -171,7 +169,9 @@ class StartSegment:
             KafkaFailureError: any other failure.
         """
         index, time_index, txn_index = self.index, self.time_index, self._names[TXN_INDEX]
-        result = self._walk(producers, epochs.latest)
+        size, latest = self._max_index_size, epochs.latest
+        with self._directory.open(self.log_name) as source:
+            result = recover(source, self.base_offset, producers, index_size=size, latest_leader_epoch=latest)
         failure, built = result.failure, result.indexes
         assert built is not None, "the entries are kept"
         is_cut = failure is None or failure.after_truncation
@@ -219,17 +219,6 @@ class StartSegment:
             if file is not None:
                 file.name = self._names[kind]
         return list(self._names.values())
-
-    def _walk(self, producers: ProducerStates, latest_epoch: int) -> Recovery:
-        indexes = IndexBuilder(self.base_offset, interval=DEFAULT_INDEX_INTERVAL, size=self._max_index_size, keep=True)
-        recovery = SegmentRecovery(self.base_offset, producers, indexes, latest_leader_epoch=latest_epoch)
-        with self._directory.open(self.log_name) as source:
-            walk = Walk(source)
-            if recovery.open(self.size):
-                for chunk in walk.chunks():
-                    if not recovery.take(chunk):
-                        break
-        return recovery.finish(walk.stop, walk.bad_length)
 
     def _aborted(self) -> Iterator[AbortedTxn]:
         if self._has_txn_index:

@@ -17,7 +17,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
-from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from kdump.format.checkpoint import (
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    EpochEntry,
+    write_leader_epoch_checkpoint,
+)
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.outcome import ILLEGAL_ARGUMENT, KAFKA_STORAGE, NULL_POINTER, NUMBER_FORMAT, StartFailureError
 from kdump.log.content import Content
@@ -224,9 +229,9 @@ class LeaderEpochs(EpochCache):
         """Write the file if the epochs changed."""
         if not self._is_changed:
             return
-        lines = [str(_VERSION), str(len(self.entries)), *(f"{epoch} {offset}" for epoch, offset in self.entries)]
+        data = write_leader_epoch_checkpoint([EpochEntry(*entry) for entry in self.entries])
         self._directory.remove(_TEMPORARY)
-        self._directory[LEADER_EPOCH_CHECKPOINT] = Content.of_bytes("".join(f"{line}\n" for line in lines).encode())
+        self._directory[LEADER_EPOCH_CHECKPOINT] = Content.of_bytes(data)
         self._is_changed = False
 
     def _changed(self, is_changed: bool) -> bool:

@@ -26,6 +26,7 @@ from tests.harness.archives import case_files
 from tests.harness.captures import FIXTURES
 from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
+from tests.harness.recoverypaths import recovering
 
 PATHS = (DecodePath.SCALAR, DecodePath.COLUMNAR)
 
@@ -51,7 +52,8 @@ def recovered(
 ) -> tuple[Recovery, ProducerStates]:
     """The result, and the producers after it."""
     producers = ProducerStates(base_offset)
-    return recover(MemorySource(data), base_offset, producers, path=path, **options), producers
+    with recovering(path):
+        return recover(MemorySource(data), base_offset, producers, **options), producers
 
 
 def outline(recovery: Recovery, producers: ProducerStates) -> tuple[object, ...]:
