@@ -90,7 +90,7 @@ class Recovery:
     """None unless bytes are cut."""
     failure: RecoveryFailure | None = None
     indexes: SegmentIndexes | None = None
-    """None when not asked for."""
+    """None where nobody needs them any more."""
 
     @property
     def bytes_cut(self) -> int:
@@ -115,7 +115,6 @@ def recover(
     index_interval_bytes: int = DEFAULT_INDEX_INTERVAL,
     index_size: int = DEFAULT_INDEX_SIZE,
     latest_leader_epoch: int = -1,
-    want_indexes: bool = True,
 ) -> Recovery:
     """What recovery would make of a log.
 
@@ -128,7 +127,6 @@ def recover(
         index_interval_bytes: the broker's index.interval.bytes.
         index_size: its segment.index.bytes.
         latest_leader_epoch: the last in the leader-epoch-checkpoint, -1 without one.
-        want_indexes: give the contents of the index files.
 
     Raises:
         KdumpError: the log cannot be read.
@@ -139,7 +137,7 @@ def recover(
     recovery = SegmentRecovery(
         base_offset,
         producers,
-        IndexBuilder(base_offset, interval=index_interval_bytes, size=index_size, keep=want_indexes),
+        IndexBuilder(base_offset, interval=index_interval_bytes, size=index_size),
         latest_leader_epoch=latest_leader_epoch,
     )
     walk = Walk(source)

@@ -257,7 +257,7 @@ def _recovered(source: Source, path: str, base_offset: int) -> Recovery:
     from kdump.kafka.producers import ProducerStates
     from kdump.kafka.recover import recover
 
-    return recover(source, base_offset, ProducerStates.from_snapshot(read_snapshot(path)), want_indexes=False)
+    return recover(source, base_offset, ProducerStates.from_snapshot(read_snapshot(path)))
 
 
 def _comes_back(path: str) -> bool:

@@ -173,7 +173,7 @@ class StartSegment:
         with self._directory.open(self.log_name) as source:
             result = recover(source, self.base_offset, producers, index_size=size, latest_leader_epoch=latest)
         failure, built = result.failure, result.indexes
-        assert built is not None, "the entries are kept"
+        assert built is not None, "they are needed"
         is_cut = failure is None or failure.after_truncation
         if is_cut:
             self._directory.resize(self.log_name, result.end)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.kafka.recover import Recovery, SegmentRecovery
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE, IndexBuilder
+from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.log.names import Kind
 from kdump.log.opening import check_holes
 from kdump.log.source import Source
@@ -240,7 +240,7 @@ def recover_log(
     Raises:
         KdumpError: the log cannot be read, or the copy not written.
     """
-    indexes = IndexBuilder(base_offset, interval=index_interval, size=DEFAULT_INDEX_SIZE, keep=True)
+    indexes = IndexBuilder(base_offset, interval=index_interval)
     states = producers.states
     read = read_through(source, SegmentRecovery(base_offset, states, indexes), copy, digests=digests)
     return Recovered(read, states, not producers.is_known and states.has_unbegun_marker)

@@ -273,7 +273,6 @@ def test_index_entries_are_more_than_an_interval_apart() -> None:
     assert list(struct.iter_unpack(">ii", recovery.indexes.index)) == [(n, n * batch) for n in (2, 4, 6, 8)]
     assert list(struct.iter_unpack(">qi", recovery.indexes.time_index)) == [(0, 0), (1, 3), (2, 6)]
     assert both(log, index_interval_bytes=len(log)).indexes != recovery.indexes
-    assert recovered(log, want_indexes=False)[0].indexes is None
 
 
 def test_offsets_of_index_entries_must_rise() -> None:
