@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
 from operator import attrgetter
-from typing import Final, overload
+from typing import Final
 
 from kdump.codes import DamageError, KdumpError
 from kdump.format.checkpoint import (
@@ -64,30 +64,6 @@ def rising_entries(log_path: str, base_offset: int | None) -> Sequence[OffsetEnt
     except KdumpError:
         return []
     return rising_part(entries, attrgetter("position"), base_offset)
-
-
-class RisingEntries(Sequence[OffsetEntry]):
-    """The ``rising_entries`` of a log. The file is read when one of them is asked for."""
-
-    def __init__(self, log_path: str, base_offset: int | None) -> None:
-        self._log_path = log_path
-        self._base_offset = base_offset
-        self._entries: Sequence[OffsetEntry] | None = None
-
-    def _read(self) -> Sequence[OffsetEntry]:
-        if self._entries is None:
-            self._entries = rising_entries(self._log_path, self._base_offset)
-        return self._entries
-
-    def __len__(self) -> int:
-        return len(self._read())
-
-    @overload
-    def __getitem__(self, number: int) -> OffsetEntry: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[OffsetEntry]: ...
-    def __getitem__(self, number: int | slice) -> OffsetEntry | Sequence[OffsetEntry]:
-        return self._read()[number]
 
 
 def read_time_index(path: str, base_offset: int | None) -> Sequence[TimeEntry]:

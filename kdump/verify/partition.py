@@ -25,7 +25,7 @@ from kdump.log.named import STDIN
 from kdump.log.names import CLUSTER_METADATA, SWAP_STATE, Kind, parse_file_name, parse_partition_directory
 from kdump.log.opening import open_source
 from kdump.log.partition import has_gone, segments_after
-from kdump.log.siblings import RisingEntries, is_cleaned_now, read_snapshot, was_cleaned
+from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
 from kdump.log.source import Source
 from kdump.verify.batchtable import BatchTable, sound_size
 from kdump.verify.gaps import NextSegment
@@ -379,7 +379,7 @@ def segments_following(segments: Sequence[str], number: int) -> Sequence[str]:
 def next_segment_of(path: str, following: Sequence[str]) -> NextSegment:
     """How a broker finds its way past damage in the log ``path``; ``following``: the one after it."""
     next_base = base_offset_of(following[0]) if following else None
-    return NextSegment(RisingEntries(path, base_offset_of(path)), next_base)
+    return NextSegment(next_base, path)
 
 
 def counted(finding: Finding, path: str, counts: dict[Severity, int]) -> Finding:
