@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kdump.codes import KdumpError, OnError
+    from kdump.cli.console import Console
+    from kdump.codes import KdumpError
 
 CLEAN: Final = 0
 DAMAGE: Final = 1
@@ -18,19 +19,19 @@ class RunStatus:
     """What a command met: damage, or something that cannot be read.
 
     Args:
-        show: takes an error, for standard error.
+        console: shows errors.
     """
 
-    def __init__(self, show: OnError) -> None:
+    def __init__(self, console: Console) -> None:
         self.damaged = False
         self.unreadable = False
-        self._show = show
+        self._console = console
 
     def fail(self, error: KdumpError, *, is_damage: bool = False) -> None:
         """Show an error and remember it."""
         self.damaged |= is_damage
         self.unreadable |= not is_damage
-        self._show(error)
+        self._console.show_error(error)
 
     def add(self, *, damaged: bool = False, unreadable: bool = False) -> None:
         """Remember something that was met and shown elsewhere."""

@@ -15,8 +15,10 @@ from functools import cached_property
 from typing import Any, Final
 
 from kdump.codes import KdumpError, OnError
+from kdump.diff.contents import DiffOptions
+from kdump.diff.copies import CopySummary
 from kdump.diff.places import CopyPlace, PartitionCopies, PartitionName, copies_of
-from kdump.diff.run import CopySummary, DiffOptions, PartitionReport, PartitionTask
+from kdump.diff.run import PartitionReport, PartitionTask
 from kdump.inputs import PathDirectory
 from kdump.kafka.coordinatorstate import OFFSETS
 from kdump.kafka.image.copies import find_copies, newest

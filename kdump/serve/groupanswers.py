@@ -35,7 +35,7 @@ class GroupAnswers:
 
     def commit(self, request: Request) -> dict[str, Any]:
         """OffsetCommit."""
-        return self._groups.commit(request, self._topic_of)
+        return self._groups.commit(request, list(map(self._topic_of, request.values["topics"])))
 
     def offsets(self, request: Request) -> dict[str, Any]:
         """OffsetFetch."""

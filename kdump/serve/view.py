@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kdump.codes import Codes, Finding, KdumpError, OnError
-from kdump.format.checkpoint import parse_meta_properties, parse_offset_checkpoint
+from kdump.format.checkpoint import LOG_START_CHECKPOINT, parse_meta_properties, parse_offset_checkpoint
 from kdump.inputs import Input, LogSegment, OtherFile, PathDirectory, file_by_name
 from kdump.log import files
 from kdump.log.names import META_PROPERTIES, parse_partition_directory
@@ -21,7 +21,6 @@ from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.serve.partition import ServedLog, ServedPartition
 from kdump.serve.segment import ViewEnd
 
-_LOG_START: Final = "log-start-offset-checkpoint"
 _MOST_MISSING: Final = 10_000
 """Numbers of partitions of a topic that are not here and are listed without a leader, as brokers do."""
 
@@ -62,15 +61,15 @@ class View:
         *,
         on_error: OnError,
         on_damage: Callable[[str, Finding], None],
-        until: Mapping[tuple[str, int], int] | None = None,
-        until_time: int | None = None,
+        until: Mapping[tuple[str, int], int],
+        until_time: int | None,
     ) -> None:
         self.topics: dict[str, Topic] = {}
         self.by_id: dict[str, Topic] = {}
         self.cluster_id: str | None = None
         self.until_time = until_time
         self._on_damage = on_damage
-        self._until = until or {}
+        self._until = until
         self._log_starts: dict[str, dict[tuple[str, int], int]] = {}
         for given in inputs:
             try:
@@ -115,7 +114,7 @@ class View:
         if above not in self._log_starts:
             self._log_starts[above] = {}
             with suppress(KdumpError):
-                entries = parse_offset_checkpoint(read_whole(os.path.join(above, _LOG_START)))
+                entries = parse_offset_checkpoint(read_whole(os.path.join(above, LOG_START_CHECKPOINT)))
                 self._log_starts[above] = {(entry.topic, entry.partition): entry.offset for entry in entries}
             with suppress(KdumpError):
                 properties = parse_meta_properties(read_whole(os.path.join(above, META_PROPERTIES)))

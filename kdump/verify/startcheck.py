@@ -25,10 +25,9 @@ from kdump.kafka.startup.outcome import (
 )
 from kdump.kafka.startup.start import open_transactions, start
 from kdump.log.content import Content, ContentSource, sha256
-from kdump.verify.batchtable import BatchTable, read_table
+from kdump.verify.batchtable import BatchTable, TailEnd, ValidData, read_table, tail_end, valid_data
 from kdump.verify.reach import AlreadyLost, LastSegment, PartitionEvidence, SegmentReach, Witness
 from kdump.verify.swapped import OFFSET_BYTES, first_offset_of, swapped
-from kdump.verify.validdata import TailEnd, ValidData, tail_end, valid_data
 
 _NO_OFFSET: Final = 2**63
 """Greater than every offset."""

@@ -22,11 +22,10 @@ from kdump.log.gaps import Gap as Bytes
 from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
 from kdump.log.source import FileSource, Source
-from kdump.log.walk import Walk
 from kdump.reading.transactionremains import LostOffsets, RemainingMarker, TransactionFollower
 from kdump.repair.plan.recovery import start_sha256
 from kdump.repair.salvage import later
-from kdump.repair.salvage.later import END_TXN, LaterTransactions
+from kdump.repair.salvage.later import END_TXN, LaterSegments
 from kdump.repair.salvage.resolve import _FreeOffsets
 from kdump.repair.salvage.transactions import TouchedTransactions
 from kdump.verify.segment import SegmentReading
@@ -105,7 +104,7 @@ def test_what_is_kept_of_later_segments(seed: int, monkeypatch: pytest.MonkeyPat
         ]
 
     monkeypatch.setattr(later, "_rows_and_gaps", rows_and_gaps)
-    known = LaterTransactions([str(number) for number in range(len(segments))])
+    known = LaterSegments()
     for first in sorted(chance.choices(range(1, len(segments) + 1), k=5)):
         found, expected = (TouchedTransactions(ProducerStates(), {}, 0, [(0, 0)]) for _ in range(2))
         for producer_id in range(chance.randrange(4)):
@@ -116,7 +115,7 @@ def test_what_is_kept_of_later_segments(seed: int, monkeypatch: pytest.MonkeyPat
                     gap = LostOffsets(100 * first - 8 + producer_id, 100 * first - 8 + producer_id, 1)
                     followed.gap(gap)
         expected.open = {number: stretch for number, stretch in expected.open.items() if stretch.gaps}
-        found.see_later(known, len(segments) - first)
+        found.see_later(known.segments([str(number) for number in range(first, len(segments))]))
         for segment in segments[first:]:
             if expected.open:
                 stepped(expected, segment)
@@ -194,18 +193,6 @@ def test_data_of_pieces(tmp_path: Path) -> None:
     content = Content((ContentPiece(None, 0, 2 * MIB, b"made"), tail), 9 * MIB)
     with ContentSource("", content) as source:
         assert [source.data_from(at) for at in (0, 3, 4, 2 * MIB, 6 * MIB)] == [0, 3, 5 * MIB, 5 * MIB, 9 * MIB]
-
-
-def test_bounds_of_entries(tmp_path: Path) -> None:
-    path = tmp_path / LOG
-    path.write_bytes(b"".join(v2_batch(plain_rows(1), base_offset=n) for n in range(3)))
-    with open_source(str(path)) as source:
-        chunk = next(Walk(source).chunks())
-        bounds = [*chunk.starts, chunk.end]
-        for first in range(4):
-            assert chunk.bounds(first) == bounds[first:]
-            for last in range(first, 5):
-                assert chunk.bounds(first, last) == bounds[first : last + 1]
 
 
 def test_digest_of_zeros_that_are_not_stored(tmp_path: Path) -> None:

@@ -43,21 +43,21 @@ def snapshot_differences(log: MetadataLog) -> Iterator[SnapshotDifference]:
     records are given too, and not compared. Raises KdumpError where a file cannot be read.
     """
     room = most(COMPARED)
-    for snapshot, image in _reached(log):
+    for snapshot, reached in _reached(log):
         loaded = _loaded(snapshot)
-        if loaded is None:
+        if loaded is None or loaded.left_out is not None or reached.left_out is not None:
             continue
         if room <= 0:
             yield SnapshotDifference(snapshot, is_compared=False)
             continue
-        in_snapshot, in_log = _records(loaded.image), _records(image)
+        in_snapshot, in_log = _records(loaded.image), _records(reached.image)
         room -= len(in_log)
         if in_snapshot != in_log:
             yield SnapshotDifference(snapshot, _only(in_snapshot - in_log), _only(in_log - in_snapshot))
 
 
-def _reached(log: MetadataLog) -> Iterator[tuple[SnapshotFile, MetadataImage]]:
-    """The snapshots that the log reaches, and the image that it gives up to each."""
+def _reached(log: MetadataLog) -> Iterator[tuple[SnapshotFile, ImageLoader]]:
+    """The snapshots that the log reaches, and what has loaded the log up to each."""
     snapshots = [snapshot for snapshot in log.snapshots if snapshot.end_offset > log.start_offset]
     loader = ImageLoader(with_controller=False)
     first = 0
@@ -74,7 +74,7 @@ def _reached(log: MetadataLog) -> Iterator[tuple[SnapshotFile, MetadataImage]]:
             if batch.last_offset < first:
                 continue
             while left and left[0].end_offset <= batch.base_offset:
-                yield left.pop(0), loader.image
+                yield left.pop(0), loader
             if not left:
                 return
             loader.load(batch)
@@ -83,7 +83,7 @@ def _reached(log: MetadataLog) -> Iterator[tuple[SnapshotFile, MetadataImage]]:
         return
     for snapshot in left:
         if snapshot.end_offset == end:
-            yield snapshot, loader.image
+            yield snapshot, loader
 
 
 def _loaded(snapshot: SnapshotFile) -> ImageLoader | None:

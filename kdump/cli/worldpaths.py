@@ -7,14 +7,14 @@ from kdump.cli.options.dump import DumpArguments
 from kdump.cli.options.state import StateArguments
 from kdump.cli.params import NOW
 from kdump.cli.staterows import show_rows
-from kdump.codes import DamageError, Finding, KdumpError, Severity
-from kdump.dump.otherworld import WorldDump
+from kdump.codes import DamageError, KdumpError
+from kdump.dump.worlddump import WorldDump
 from kdump.inputs import Input
 from kdump.log.files import strip_credentials
 from kdump.reading.selection import RowBudget
 from kdump.rows.scalarlines import json_line
 from kdump.state.changes import NO_CHANGE
-from kdump.state.otherworld import Reaches, WorldPlace, WorldState, WorldStates
+from kdump.state.worldstate import Reaches, WorldPlace, WorldState, WorldStates
 from kdump.system.units import counted
 from kdump.worlds import World
 
@@ -24,7 +24,7 @@ def show_world(run: Run[StateArguments], world: World) -> None:
     states: WorldStates = world.answer("state")
     given, status = run.given, run.status
     own = [found for found in given.inputs if found.world is world]
-    logs = _Logs(run, [found for found in given.inputs if found.world is not world])
+    logs = [found for found in given.inputs if found.world is not world]
     try:
         places = states.servers([found.path for found in own], given.max_decompressed_size)
     except KdumpError as error:
@@ -39,29 +39,22 @@ def show_world(run: Run[StateArguments], world: World) -> None:
         except KdumpError as error:
             status.fail(error.located(place.path))
             continue
-        _show_state(run, found, logs.at(found.time if given.at != NOW else None))
+        _show_state(run, found, _reaches(run, logs, found.time if given.at != NOW else None))
         for finding in found.findings():
-            status.add(damaged=finding.severity is Severity.ERROR)
-            _show_finding(run, finding)
+            run.show_finding(finding)
 
 
-class _Logs:
-    """The logs that are named beside a place of another world, for the lag of its groups."""
+def _reaches(run: Run[StateArguments], logs: list[Input], time: int | None) -> Reaches | None:
+    """How far logs beside a place reach at a time (ms since 1970; None: now), for the lag of its groups; None: none."""
+    if not logs:
+        return None
+    from kdump.stats.reach import reaches
+    from kdump.verify.partitionentries import PartitionEntries
 
-    def __init__(self, run: Run[StateArguments], inputs: list[Input]) -> None:
-        self._run = run
-        self._inputs = inputs
-
-    def at(self, time: int | None) -> Reaches | None:
-        """How far they reach at a time (ms since 1970; None: now); None: there are none."""
-        if not self._inputs:
-            return None
-        from kdump.stats.reach import reaches
-        from kdump.verify.partitionentries import PartitionEntries
-
-        fail = self._run.status.fail
-        partitions = PartitionEntries(self._inputs, on_error=fail).partitions
-        return {(one.topic, one.partition): one for one in reaches(partitions, time, fail)}
+    fail = run.status.fail
+    return {
+        (one.topic, one.partition): one for one in reaches(PartitionEntries(logs, on_error=fail).partitions, time, fail)
+    }
 
 
 def _show_state(run: Run[StateArguments], found: WorldState, reaches: Reaches | None) -> None:
@@ -69,11 +62,9 @@ def _show_state(run: Run[StateArguments], found: WorldState, reaches: Reaches | 
     secrets = given.show_secrets
     match given.output:
         case "table":
-            for part in found.page(show_secrets=secrets, reaches=reaches, width=console.width, color=console.color):
-                run.write(part)
+            run.write_all(found.page(show_secrets=secrets, reaches=reaches, width=console.width, color=console.color))
         case "records":
-            for row in found.records(show_secrets=secrets):
-                run.write(json_line(row))
+            run.write_rows(found.records(show_secrets=secrets))
         case "reset-csv":
             offsets = [row for row in found.rows(show_secrets=False, reaches=None) if row["type"] == "offset"]
             shown = [row for row in offsets if all(isinstance(row[name], int) for name in ("partition", "offset"))]
@@ -82,17 +73,7 @@ def _show_state(run: Run[StateArguments], found: WorldState, reaches: Reaches | 
                 console.note(f"{left} left out: those of Kafka 0.7 are byte positions, of partitions of a broker")
             show_rows(run, "committedOffset", shown)
         case _:
-            for row in found.rows(show_secrets=secrets, reaches=reaches):
-                run.write(json_line(row))
-
-
-def _show_finding(run: Run[StateArguments], finding: Finding) -> None:
-    from kdump.verify.report import finding_json, finding_line
-
-    if run.given.output == "jsonl":
-        run.write(finding_json(finding))
-    else:
-        run.console.complain(f"kdump: {finding_line(finding, color=False).rstrip()}")
+            run.write_rows(found.rows(show_secrets=secrets, reaches=reaches))
 
 
 def _show_changes(run: Run[StateArguments], place: WorldPlace) -> None:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from kdump.cli.progress import ProgressLine
+from kdump.cli.console import ProgressLine
 
 ERASE = b"\r\x1b[K"
 

@@ -1,17 +1,22 @@
-"""``--html``: the file, and the findings of a run that belong in it."""
+"""Files for which an option asks, such as ``--html``: where they may be written, and what goes into a page.
+
+A file that somebody names must not be evidence, or anything else of value.
+"""
 
 from __future__ import annotations
 
 import os
 from typing import Final
 
-from kdump.cli.report_place import check_report_place
 from kdump.codes import Codes, Finding, KdumpError
-from kdump.system.files import NewFile, publish
+from kdump.log.names import LOCK_FILE, TEXT_FILES, parse_file_name
+from kdump.system.files import whole_file
 from kdump.verify.summary import SegmentSummary
 
 _MOST_FINDINGS: Final = 20_000
 _STDOUT: Final = 1
+_NAMES: Final = TEXT_FILES | {LOCK_FILE}
+"""Some are empty, as an unfinished report is."""
 
 
 class HtmlPage:
@@ -60,7 +65,8 @@ class HtmlPage:
     def write(self, text: str) -> None:
         """Put the file in its place. KdumpError UNWRITABLE when that fails."""
         try:
-            write_file(self._target, text.encode("utf-8", "replace"), is_stream=self._is_stream)
+            with open(self._target, "ab") if self._is_stream else whole_file(self._target) as file:
+                file.write(text.encode("utf-8", "replace"))
         except OSError as error:
             raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=self._path) from error
 
@@ -72,16 +78,24 @@ def _is_stream(path: str) -> bool:
     return not os.path.isfile(path) or os.path.samestat(os.stat(path), os.fstat(_STDOUT))
 
 
-def write_file(path: str, data: bytes, *, is_stream: bool) -> None:
-    """A file that appears whole; a stream is written to."""
-    if is_stream:
-        with open(path, "ab") as stream:
-            stream.write(data)
-        return
-    file = NewFile(path)
+def check_report_place(path: str, beginning: bytes) -> None:
+    """Check that a report takes the place of an older one, of an empty file, of a device, or of nothing.
+
+    ``beginning``: the bytes with which such a report begins. ``--html *.log`` makes the first log the file.
+
+    Raises:
+        KdumpError: UNWRITABLE, it would take the place of something else, or has the name of a Kafka file.
+    """
+    is_kafkas = parse_file_name(path) is not None or os.path.basename(path) in _NAMES
+    if is_kafkas or not _may_be_replaced(path, beginning):
+        raise KdumpError(Codes.UNWRITABLE, "is no place for a report: only an older one is written over", path=path)
+
+
+def _may_be_replaced(path: str, beginning: bytes) -> bool:
+    if not os.path.isfile(path):
+        return True
     try:
-        file.write(data)
-        publish([file.finish()])
-    except BaseException:
-        file.discard()
-        raise
+        with open(path, "rb") as file:
+            return file.read(len(beginning)) in (b"", beginning)
+    except OSError:
+        return False

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.explain import report
+from kdump.explain import explain
+from kdump.explain.layout import report
 from kdump.explain.selection import How, select
 from kdump.explain.values import date, quoted, span
 from tests.harness.batches import CONTROL, LOG_APPEND_TIME, NOW, TRANSACTIONAL, plain_rows, v2_batch, wrapper
@@ -50,31 +51,30 @@ def test_the_columns_of_a_batch() -> None:
 @pytest.mark.parametrize("width", [1, 80, 100, 140])
 @pytest.mark.parametrize("position", [0, 70, len(LOG) - 1])
 def test_no_line_is_wider_than_the_terminal(width: int, position: int) -> None:
-    result = report(MemorySource(NAME, LOG), position, width=width)
-    assert max(map(len, result.text.splitlines())) <= max(width, 80)
-    assert not any(line != line.rstrip() for line in result.text.splitlines())
+    result = report(explain(MemorySource(NAME, LOG), position), width=width)
+    assert max(map(len, result.splitlines())) <= max(width, 80)
+    assert not any(line != line.rstrip() for line in result.splitlines())
 
 
 @given(st.binary(min_size=1, max_size=200), st.booleans())
 def test_whatever_is_in_the_file_is_escaped(value: bytes, color: bool) -> None:
     log = v2_batch([Row(0, 0, value, value, [(value, value)])])
-    text = report(MemorySource("\x1b[31mname\n.log", log), 70, color=color).text
+    text = report(explain(MemorySource("\x1b[31mname\n.log", log), 70), color=color)
     assert all(sign.isprintable() or sign == "\n" for sign in ANSI.sub("", text))
 
 
 def test_colours_change_nothing_but_colours() -> None:
     for log in (LOG, LOG[:-3], bytes(40), wrapper(1, 0, [legacy_message(1, 0, None, TRICKY)])):
-        plain = report(MemorySource(NAME, log), 3)
-        colored = report(MemorySource(NAME, log), 3, color=True)
-        assert "\x1b[" not in plain.text
-        assert "\x1b[" in colored.text
-        assert ANSI.sub("", colored.text) == plain.text
-        assert plain.is_damaged == colored.is_damaged
+        plain = report(explain(MemorySource(NAME, log), 3))
+        colored = report(explain(MemorySource(NAME, log), 3), color=True)
+        assert "\x1b[" not in plain
+        assert "\x1b[" in colored
+        assert ANSI.sub("", colored) == plain
 
 
 def test_damage_is_coloured() -> None:
-    assert "\x1b[1;31m!!" in report(MemorySource(NAME, LOG[:-3]), 3, color=True).text
-    assert "\x1b[1;31m" not in report(MemorySource(NAME, LOG), 3, color=True).text
+    assert "\x1b[1;31m!!" in report(explain(MemorySource(NAME, LOG[:-3]), 3), color=True)
+    assert "\x1b[1;31m" not in report(explain(MemorySource(NAME, LOG), 3), color=True)
 
 
 def test_append_time_and_unused_deltas() -> None:

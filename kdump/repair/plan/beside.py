@@ -1,28 +1,109 @@
-"""What becomes of the files of a partition that belong to no single segment: snapshots and leader epochs."""
+"""The files beside logs after a repair: the index files of a log, snapshots and leader epochs of a partition."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Self
 
-from kdump.codes import DamageError, KdumpError
+from kdump.codes import DamageError, KdumpError, Severity
 from kdump.format.checkpoint import (
     LEADER_EPOCH_CHECKPOINT,
     EpochEntry,
     parse_leader_epoch_checkpoint,
     write_leader_epoch_checkpoint,
 )
+from kdump.format.index import AbortedTxn
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome
-from kdump.log.files import file_names
+from kdump.log.files import directory_of, file_names
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
-from kdump.log.opening import read_whole
+from kdump.log.opening import check_size, open_source, read_whole
 from kdump.log.partition import segments_after
+from kdump.log.siblings import was_cleaned
+from kdump.log.source import Source
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, UnfitSnapshot
-from kdump.verify.siblings import LogSummary, snapshot_check
+from kdump.verify.batchtable import BatchTable
+from kdump.verify.ordered import OrderedChecks
+from kdump.verify.segment import CheckOptions, SegmentReading, check_segment
+from kdump.verify.siblings import LogSummary, SegmentFiles, check_segment_files, snapshot_check
+
+_BLOCK: Final = 1 << 20
+
+
+def has_indexes(path: str) -> bool:
+    """The file is a log, which has index files. A KRaft checkpoint has none."""
+    name = parse_file_name(path)
+    return name is not None and name.kind is Kind.LOG
+
+
+def has_txn_index(path: str) -> bool:
+    """There is a .txnindex beside the log ``path``."""
+    return os.path.lexists(sibling(path, Kind.TXN_INDEX))
+
+
+def differing(path: str, contents: Mapping[Kind, bytes]) -> dict[Kind, bytes]:
+    """Those of ``contents`` (the index files of the log ``path`` as they should be) that differ from the files.
+
+    Zeros after the entries, as a running or killed broker leaves them, make no difference.
+    """
+    return {kind: content for kind, content in contents.items() if not _holds(path, kind, content)}
+
+
+def _holds(path: str, kind: Kind, content: bytes) -> bool:
+    name = sibling(path, kind)
+    if not os.path.lexists(name):
+        return False
+    try:
+        with open_source(name) as source:
+            # A sparse file has more zeros than anybody can read.
+            check_size(name, source.size or 0)
+            if source.read(0, len(content)) != content:
+                return False
+            position = len(content)
+            while found := source.read(position, _BLOCK):
+                if found.count(0) < len(found):
+                    return False
+                position += len(found)
+    except KdumpError:
+        return False
+    return True
+
+
+def unfit_indexes(
+    source: Source, base_offset: int, kinds: Set[Kind], *, is_closed: bool, aborted: Sequence[AbortedTxn] | None
+) -> set[Kind]:
+    """Those of some kinds of index files beside a log of which something is wrong or missing.
+
+    Args:
+        source: the log, which is walked once.
+        base_offset: of its name.
+        kinds: which of them.
+        is_closed: nothing is appended to the segment any more.
+        aborted: what its .txnindex should hold, None if that is not known.
+    """
+    table = BatchTable()
+    # Only a .txnindex depends on producers, of which there may be a million.
+    ordered = OrderedChecks(
+        is_compacted=was_cleaned(directory_of(source.path)) or None, follows_producers=Kind.TXN_INDEX in kinds
+    )
+    reading = SegmentReading(source, options=CheckOptions(deep=False))
+    for _ in check_segment(reading, base_offset, source.path, ordered, on_rows=table.add):
+        pass
+    log = table.log_view(base_offset, source.size or 0, [])
+    findings = check_segment_files(
+        SegmentFiles(source.path),
+        log,
+        is_closed=is_closed,
+        aborted=aborted,
+        idle_aborts=ordered.idle_aborts,
+        is_compacted=ordered.is_compacted,
+    )
+    names = (parse_file_name(finding.path or "") for finding in findings if finding.severity is not Severity.INFO)
+    return {name.kind for name in names if name is not None and name.kind in kinds}
+
 
 _SAVED: Final = SIBLING_TEXT_FILES - {LEADER_EPOCH_CHECKPOINT}
 
@@ -166,7 +247,7 @@ def _ends(plan: PartitionPlan) -> tuple[int, int]:
 def _known_producers(plan: PartitionPlan, end_offset: int | None) -> dict[int, ProducerStates]:
     """The producers by offset, where they are known for certain."""
     known: dict[int, ProducerStates] = {
-        segment.base_offset: segment.producers.states for segment in plan.segments if segment.producers.is_known
+        segment.base_offset: segment.producers for segment in plan.segments if segment.producers.is_known
     }
     last = plan.segments[-1]
     is_good = last.recovered.recovery.outcome is RecoveryOutcome.UNCHANGED and not plan.changes_log(last)
@@ -188,7 +269,7 @@ def _new_snapshots(plan: PartitionPlan, files: PartitionFiles) -> dict[str, byte
     for segment in plan.segments:
         states, name = segment.producers, os.path.basename(sibling(segment.path, Kind.SNAPSHOT))
         is_there = any(offset == segment.base_offset for offset, _ in files.snapshots)
-        is_taken = bool(files.snapshots or states.states.by_id)
+        is_taken = bool(files.snapshots or states.by_id)
         if segment.is_missing and segment.base_offset and is_taken and states.is_known and not is_there:
-            written[name] = states.states.snapshot()
+            written[name] = states.snapshot()
     return written

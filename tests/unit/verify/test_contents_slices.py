@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes, Finding
-from kdump.verify import slices
-from kdump.verify.contents import check_batch
+from kdump.format.record import Record
+from kdump.verify.contents import BatchRecords, check_batch
 from kdump.wire.compression import DEFAULT_LIMIT
 from tests.harness.batches import (
     CONTROL,
@@ -155,16 +155,16 @@ def test_a_rule_that_was_broken_is_not_asked_again(monkeypatch: pytest.MonkeyPat
     expected = findings(batch)
     sliced(monkeypatch, 100)
     read = []
-    one_by_one = slices.read_body
+    see = BatchRecords.see
 
-    def counted(*arguments: object) -> object:
-        read.append(arguments)
-        return one_by_one(*arguments)  # type: ignore[arg-type]
+    def counted(records: BatchRecords, record: Record) -> None:
+        read.append(record)
+        see(records, record)
 
-    monkeypatch.setattr(slices, "read_body", counted)
+    monkeypatch.setattr(BatchRecords, "see", counted)
     assert findings(batch) == expected
     assert [one.code for one in expected] == [Codes.OFFSET_DELTA]
-    assert len(read) == 1
+    assert len(read) == 100
 
 
 @pytest.mark.parametrize("codec", [0, ZSTD])
