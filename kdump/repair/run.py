@@ -16,8 +16,7 @@ from kdump.inputs import (
     Sibling,
     WorldLog,
 )
-from kdump.log.files import listing
-from kdump.log.fingerprint import FileFingerprint
+from kdump.log.files import FileFingerprint, listing
 from kdump.log.named import errors_at, is_stream
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.partition import is_log_directory, segments_after
