@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.log.names import Kind
-from kdump.verify.indexedlog import Column
+from kdump.verify.indexedlog import AskedPlaces, Column
 
 OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
@@ -59,6 +59,16 @@ class IndexColumns:
     def __len__(self) -> int:
         return self._offset.size
 
+    @property
+    def offsets(self) -> Column:
+        """Of all entries."""
+        return self._offset + self._base_offset
+
+    @property
+    def others(self) -> Column:
+        """The positions or timestamps of all entries."""
+        return self._other.astype(np.int64)
+
     def entry(self, number: int) -> tuple[int, int]:
         """The offset, and the position or timestamp, of an entry."""
         # An array of one wraps as the columns do; a scalar would warn.
@@ -100,3 +110,10 @@ def used_count(data: bytes, entry_size: int) -> int:
     whole = len(data) - len(data) % entry_size
     used = len((data if whole == len(data) else data[:whole]).rstrip(b"\0"))
     return -(-used // entry_size)
+
+
+def named_places(index: bytes, time_index: bytes, base_offset: int) -> AskedPlaces:
+    """The places of a log that its .index and its .timeindex name."""
+    entries = IndexColumns.of_file(Kind.INDEX, index, base_offset)
+    times = IndexColumns.of_file(Kind.TIME_INDEX, time_index, base_offset)
+    return AskedPlaces(np.sort(entries.others), np.sort(np.concatenate((entries.offsets, times.offsets))))

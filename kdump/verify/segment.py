@@ -6,7 +6,7 @@ The two halves can run apart: many processes check a log each, then one process 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, Protocol, TypeAlias
@@ -166,18 +166,6 @@ class SeenSegment(Protocol):
 
     def items(self) -> Iterator[Finding | Rows]:
         """Findings and rows: see SegmentReading."""
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedReading:
-    """A reading that is over; see SeenSegment."""
-
-    found: Iterable[Finding | Rows]
-    ends_in_gap: bool = False
-
-    def items(self) -> Iterator[Finding | Rows]:
-        """Findings and rows; see SeenSegment."""
-        return iter(self.found)
 
 
 def check_segment(

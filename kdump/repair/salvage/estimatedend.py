@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-
-import numpy as np
 
 from kdump.codes import KdumpError
 from kdump.format.batch import HEADER_SIZE, MAX_INT32
@@ -17,9 +14,9 @@ from kdump.log.source import Source
 from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.inventory import Inventory, examine
 from kdump.repair.salvage.siblingcontext import NearestLog, SiblingContext, valid_rows
-from kdump.repair.salvage.table import BatchArrays, Column, index_columns
+from kdump.repair.salvage.table import BatchArrays, index_columns
 from kdump.verify.indexcolumns import IndexColumns
-from kdump.verify.indexedlog import IndexedLog
+from kdump.verify.indexedlog import IndexedBatches, IndexedLog
 from kdump.verify.indexes import offset_index_end, time_index_end
 from kdump.verify.table import BatchRow, cleaned, first_offset
 
@@ -151,19 +148,7 @@ def indexed_end(around: SiblingContext, base_offset: int, ours: BatchArrays) -> 
     return offset_index_end(IndexColumns(offset, position), _view(base_offset, ours))
 
 
-@dataclass(frozen=True, slots=True)
-class _EndColumns:
-    """The columns of ``verify.indexedlog.IndexedBatches``."""
-
-    position: Column
-    end: Column
-    base_offset: Column
-    last_offset: Column
-    max_timestamp: Column
-
-
 def _view(base_offset: int, good: BatchArrays) -> IndexedLog:
     """Good batches as the indexes see them."""
-    timestamp = np.ascontiguousarray(good.rows["max_timestamp"])
-    columns = _EndColumns(good.position, good.end, good.first, good.last, timestamp)
-    return IndexedLog(base_offset, int(good.end.max(initial=0)), columns)
+    batches = IndexedBatches.in_order(good.position, good.end, good.first, good.last, good.rows["max_timestamp"])
+    return IndexedLog(base_offset, int(good.end.max(initial=0)), batches)

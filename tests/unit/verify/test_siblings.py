@@ -20,7 +20,7 @@ from kdump.kafka.producers import ProducerStates
 from kdump.releases import KAFKA_4_3
 from kdump.verify import indexcolumns
 from kdump.verify.grouping import MOST_FINDINGS
-from kdump.verify.indexedlog import IndexedLog
+from kdump.verify.indexedlog import IndexedBatches, IndexedLog
 from kdump.verify.indexes import check_offset_index, check_time_index
 from kdump.verify.siblings import (
     EpochRange,
@@ -36,7 +36,7 @@ from kdump.verify.siblings import (
 )
 from kdump.verify.table import UNKNOWN_OFFSET
 from tests.harness.captures import Captures
-from tests.harness.log_columns import Columns, columns, read_columns, view
+from tests.harness.log_columns import columns, read_columns, view
 
 BASE = 100
 SIZE = 1000
@@ -435,7 +435,7 @@ def check_partition(directory: Path) -> list[Finding]:
     return findings
 
 
-def replay(path: Path, states: ProducerStates) -> tuple[Columns, list[AbortedTxn]]:
+def replay(path: Path, states: ProducerStates) -> tuple[IndexedBatches, list[AbortedTxn]]:
     """Bring ``states`` to the end of a log."""
     data = path.read_bytes()
     own = read_columns(data)[0]
