@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from contextlib import suppress
 from functools import partial
@@ -106,6 +105,7 @@ class Console:
 
 def _start_pager() -> subprocess.Popen[bytes] | None:
     """The pager. None, after a message, where ``$PAGER`` cannot be started."""
+    import shlex
     import subprocess
 
     command = os.environ.get("PAGER") or "less -R"

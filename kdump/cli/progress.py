@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable
 from typing import Final
@@ -61,6 +60,8 @@ class ProgressLine:
         self._last = now
         if self._totals is None:
             self._totals = self.in_all()
+        import shutil  # with all that it can unpack: few runs take long enough
+
         width = shutil.get_terminal_size((80, 24)).columns - 1
         line = escaped(self._line(what, now - self._began))
         os.write(_STDERR, _ERASE + line[:width].encode("utf-8", "replace"))
