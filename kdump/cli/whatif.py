@@ -13,7 +13,6 @@ import click
 from kdump.cli.command import Run
 from kdump.cli.options.stats import StatsArguments
 from kdump.cli.params import WhatIf
-from kdump.codes import Finding
 from kdump.releases import RELEASES
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.kafka.retention import Retention
     from kdump.stats.whatif.answer import Answer
     from kdump.verify.fates import ClusterImages
-    from kdump.verify.partitionentries import Partition, PartitionEntries
+    from kdump.verify.partitionentries import Partition
 
 
 def answer(run: Run[StatsArguments]) -> None:
@@ -40,7 +39,7 @@ class _Questions:
         self._console = console
         self._images: ClusterImages | None = None
         self.status = run.status
-        self._write = run.write
+        self._run = run
 
     def what_if(self, questions: Sequence[WhatIf], now: int | None) -> None:
         """Answers in the order of the questions; folds look at the logs in one pass."""
@@ -50,7 +49,7 @@ class _Questions:
         from kdump.stats.whatif.run import WhatIfFold, WhatIfRun
 
         now = int(time.time() * 1000) if now is None else now
-        logs = self._logs()
+        logs = self._run.partition_entries(with_worlds=True)
         what_if_run = WhatIfRun(logs, self.status.fail, RELEASES[self._given.broker_version])
         kinds: dict[str, Callable[[], WhatIfFold]] = {"codec": CodecQuestion, "magic": MagicQuestion}
         folds = {asked.question: kinds[asked.question]() for asked in questions if asked.question in kinds}
@@ -96,25 +95,10 @@ class _Questions:
         image = None if known is None or known.cluster_id is None else self._images.of(known.cluster_id)
         return None if image is None or known is None else TopicSettings(image, known.node_id)
 
-    def _logs(self) -> PartitionEntries:
-        from kdump.verify.partitionentries import PartitionEntries
-
-        return PartitionEntries(
-            self._given.inputs,
-            on_error=self.status.fail,
-            on_damage=self._skip,
-            with_worlds=True,
-            limit=self._given.max_decompressed_size,
-        )
-
     def _show(self, answer: Answer) -> None:
-        from kdump.stats.whatif.report import answer_json, answer_text
+        from kdump.stats.whatif.answer import answer_json, answer_text
 
         console = self._console
-        self._write(
+        self._run.write(
             answer_json(answer) if self._is_json else answer_text(answer, width=console.width, color=console.color)
         )
-
-    def _skip(self, path: str, finding: Finding) -> None:
-        self.status.add(damaged=True)
-        self._console.note(f"{path}: skipped {finding.skipped}")

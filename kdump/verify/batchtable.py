@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from kdump.format.batch import MAGIC
+from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC, MAGIC_OFFSET, parse_header
 from kdump.log.gaps import Gap
-from kdump.log.resync import ResyncWalk
+from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
-from kdump.verify.indexedlog import AskedPlaces, IndexedBatches, IndexedLog
+from kdump.verify.indexedlog import IndexedBatches, IndexedLog, LogColumns, NamedPlaces
 from kdump.verify.segment import Rows
 from kdump.verify.siblings import EpochRange
-from kdump.verify.table import cleaned, first_offset, read_rows, row_at
-from kdump.verify.validdata import TailEnd, tail_end
+from kdump.verify.table import UNKNOWN_OFFSET, cleaned, first_offset, read_rows, row_at
 
 _NO_TIME: Final = 2**63 - 1
 
@@ -29,12 +29,12 @@ class BatchTable:
     ``sound_size`` is where the last of them ends in the file.
 
     Args:
-        asked: says which places of the log its index files name. Only those batches are kept: a log may have millions.
+        named: says which places of the log its index files name. Only those batches are kept: a log may have millions.
             None: all are.
     """
 
-    def __init__(self, asked: Callable[[], AskedPlaces] | None = None) -> None:
-        self._asked = asked
+    def __init__(self, named: Callable[[], NamedPlaces] | None = None) -> None:
+        self._named = named
         # All of the batches of the last part, and those of the others that are kept.
         self._parts: list[IndexedBatches] = []
         self._epochs: list[EpochRange] = []
@@ -61,11 +61,11 @@ class BatchTable:
 
     def _add_sound(self, rows: Rows) -> None:
         before = self._parts[-1] if self._parts else None
-        if before is not None and self._asked is not None:
-            self._parts[-1] = before.asked(self._places)
+        if before is not None and self._named is not None:
+            self._parts[-1] = before.named(self._places)
         end = rows["position"] + rows["size"]
-        columns = rows["position"], end, rows["base_offset"], rows["last_offset"], rows["max_timestamp"]
-        part = IndexedBatches.in_order(*columns, before=before)
+        columns = LogColumns(rows["position"], end, rows["base_offset"], rows["last_offset"], rows["max_timestamp"])
+        part = IndexedBatches.of(columns, before)
         self._parts.append(part)
         self.end_offset = max(self.end_offset or 0, int(part.last.max()) + 1)
         self.sound_size = int(end[-1])
@@ -80,9 +80,9 @@ class BatchTable:
                 self._epochs.append(run)
 
     @cached_property
-    def _places(self) -> AskedPlaces:
-        assert self._asked is not None
-        return self._asked()
+    def _places(self) -> NamedPlaces:
+        assert self._named is not None
+        return self._named()
 
     @property
     def times(self) -> tuple[int, int] | None:
@@ -122,10 +122,94 @@ def _runs(rows: Rows) -> Iterator[EpochRange]:
             yield EpochRange(int(epoch[start]), int(rows["base_offset"][start]), int(rows["last_offset"][end]))
 
 
-def read_table(source: Source, asked: Callable[[], AskedPlaces] | None = None) -> BatchTable:
-    """Read the rows of a whole log; ``asked``: see BatchTable. Raises KdumpError if it cannot be read."""
-    rows = BatchTable(asked)
+def read_table(source: Source, named: Callable[[], NamedPlaces] | None = None) -> BatchTable:
+    """Read the rows of a whole log; ``named``: see BatchTable. Raises KdumpError if it cannot be read."""
+    rows = BatchTable(named)
     for item in ResyncWalk(source).items():
         if not isinstance(item, Gap):
             rows.add(read_rows(item, is_after_gap=False))
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class ValidData:
+    """Batches whose framing and CRC hold.
+
+    ``records`` counts by the headers, without control records; a compressed message of magic 0 or 1 counts as one.
+    ``first_offset`` and ``last_offset`` are the lowest and highest, None without a batch.
+    """
+
+    batches: int = 0
+    records: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+
+    def __add__(self, other: ValidData) -> ValidData:
+        firsts = [offset for offset in (self.first_offset, other.first_offset) if offset is not None]
+        lasts = [offset for offset in (self.last_offset, other.last_offset) if offset is not None]
+        return ValidData(
+            self.batches + other.batches,
+            self.records + other.records,
+            min(firsts, default=None),
+            max(lasts, default=None),
+        )
+
+
+def valid_data(source: Source, position: int = 0) -> ValidData:
+    """The good data of a log from file position ``position`` on.
+
+    Raises:
+        KdumpError: a stream cannot be read. What cannot be read of a file is damage.
+    """
+    found = ValidData()
+    for item in ResyncWalk(source, start=position).items():
+        if not isinstance(item, Gap):
+            found += _of_chunk(item)
+    return found
+
+
+class TailEnd(NamedTuple):
+    """The end offset of a log (exclusive) with the damaged batches at its end, as far as their headers are believed.
+
+    ``whole``: with those that the file has whole. ``torn``: also with one that the file cuts.
+    """
+
+    whole: int
+    torn: int
+
+
+def tail_end(source: Source, position: int, next_offset: int, first_after: int | None = None) -> TailEnd:
+    """Where the damaged batches from ``position`` on end.
+
+    Args:
+        source: a log.
+        position: where its good part ends.
+        next_offset: the offset with which the first of them must begin; the result if it does not.
+        first_after: the lowest offset of a good batch after them, None without one.
+    """
+    size = source.size or 0
+    whole = next_offset
+    while len(data := source.read(position, HEADER_SIZE)) == HEADER_SIZE and data[MAGIC_OFFSET] == 2:
+        header = parse_header(data)
+        is_next = header.base_offset == next_offset != first_after
+        if not is_next or not 0 < header.record_count == header.last_offset_delta + 1:
+            break
+        next_offset, position = header.last_offset + 1, position + max(header.size, HEADER_SIZE)
+        whole = next_offset if position <= size else whole
+    return TailEnd(whole, next_offset)
+
+
+def _of_chunk(chunk: CheckedChunk) -> ValidData:
+    rows = read_rows(chunk, is_after_gap=False)
+    rows = rows[rows["is_valid"]]
+    if not rows.size:
+        return ValidData()
+    is_data = (rows["magic"] < 2) | (rows["attributes"] & CONTROL == 0)
+    base_offset = rows["base_offset"]
+    base_offset[base_offset == UNKNOWN_OFFSET] = rows["last_offset"][base_offset == UNKNOWN_OFFSET]
+    return ValidData(
+        rows.size,
+        int(rows["record_count"][is_data & (rows["record_count"] > 0)].sum(dtype="i8")),
+        int(base_offset.min()),
+        int(rows["last_offset"].max()),
+    )

@@ -14,6 +14,20 @@ from kdump.verify.table import UNKNOWN_OFFSET
 Column = NDArray[np.int64]
 
 
+class LogColumns(NamedTuple):
+    """The valid batches of one log in file order; shapes (batches,).
+
+    ``position`` and ``end``: where each begins and ends in the file, rising. ``base_offset`` of a legacy wrapper whose
+    records were not read is UNKNOWN_OFFSET. ``max_timestamp``: ms, -1 for none.
+    """
+
+    position: Column
+    end: Column
+    base_offset: Column
+    last_offset: Column
+    max_timestamp: Column
+
+
 class IndexedBatches(NamedTuple):
     """Valid batches of one log in file order; every column is int64 of shape (batches,).
 
@@ -40,21 +54,9 @@ class IndexedBatches(NamedTuple):
     """Bytes of all batches up to each."""
 
     @classmethod
-    def in_order(
-        cls,
-        position: NDArray[np.int64],
-        end: NDArray[np.int64],
-        base_offset: NDArray[np.int64],
-        last_offset: NDArray[np.int64],
-        max_timestamp: NDArray[np.int64],
-        *,
-        before: IndexedBatches | None = None,
-    ) -> IndexedBatches:
-        """All batches that follow ``before``, of which the last is there; None: from the start of the log on.
-
-        ``base_offset`` of a legacy wrapper whose records were not read is UNKNOWN_OFFSET.
-        """
-        position, last, times = (np.ascontiguousarray(column) for column in (position, last_offset, max_timestamp))
+    def of(cls, columns: LogColumns, before: IndexedBatches | None = None) -> IndexedBatches:
+        """All batches that follow ``before``, of which the last is there; None: from the start of the log on."""
+        position, end, base_offset, last, times = map(np.ascontiguousarray, columns)
         largest, total = np.maximum.accumulate(times), np.cumsum(end - position)
         position_before, last_before = np.empty_like(position), np.empty_like(last)
         position_before[1:], last_before[1:] = position[:-1], last[:-1]
@@ -73,20 +75,20 @@ class IndexedBatches(NamedTuple):
             return parts[0]
         return cls(*map(np.concatenate, zip(*parts, strict=True))) if parts else cls(*[np.empty(0, np.int64)] * 9)
 
-    def asked(self, asked: AskedPlaces) -> IndexedBatches:
+    def named(self, places: NamedPlaces) -> IndexedBatches:
         """Of neighbouring batches those that an answer about one of the places may need, the first and the last."""
-        is_asked = np.zeros(self.position.size, np.bool_)
+        is_named = np.zeros(self.position.size, np.bool_)
         by_last = np.argsort(self.last, kind="stable")
         rising = self.last[by_last]
         # The smallest and the largest offset stand for all that are not between them.
-        is_asked[[0, -1]] = is_asked[by_last[[0, -1]]] = True
-        positions = _between(asked.positions, self.position[0], self.end[-1])
-        is_asked[np.searchsorted(self.position, positions, side="right") - 1] = True
-        is_asked[by_last[np.searchsorted(rising, _between(asked.offsets, rising[0], rising[-1]))]] = True
-        return type(self)(*(column[is_asked] for column in self))
+        is_named[[0, -1]] = is_named[by_last[[0, -1]]] = True
+        positions = _between(places.positions, self.position[0], self.end[-1])
+        is_named[np.searchsorted(self.position, positions, side="right") - 1] = True
+        is_named[by_last[np.searchsorted(rising, _between(places.offsets, rising[0], rising[-1]))]] = True
+        return type(self)(*(column[is_named] for column in self))
 
 
-class AskedPlaces(NamedTuple):
+class NamedPlaces(NamedTuple):
     """Positions in a log and offsets that its index files name, rising."""
 
     positions: Column
@@ -104,7 +106,7 @@ class IndexedLog:
     Args:
         base_offset: of the file name.
         size: bytes of the log.
-        batches: its valid batches, all of them or those that the index files name (``IndexedBatches.asked``).
+        batches: its valid batches, all of them or those that the index files name (``IndexedBatches.named``).
         gaps: (position, end) of all that is no valid batch, rising. Index entries may lead there.
         is_legacy: all batches are of magic 0 or 1.
         next_base: base offset of the next segment, None for the last one or if it is not known.

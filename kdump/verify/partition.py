@@ -30,8 +30,8 @@ from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
 from kdump.log.source import Source
 from kdump.verify.batchtable import BatchTable, read_table
 from kdump.verify.gaps import NextSegment
-from kdump.verify.indexcolumns import named_places
-from kdump.verify.indexedlog import AskedPlaces, IndexedLog
+from kdump.verify.indexedlog import IndexedLog, NamedPlaces
+from kdump.verify.indexes import named_places
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.partitionsummary import PartitionSummary
@@ -78,19 +78,11 @@ class PartitionCheck:
 
     Args:
         options: how deep.
-        opened: opens a log; to be replaced to watch the reading.
         read: returns what a log holds; None: the log is read in this process.
     """
 
-    def __init__(
-        self,
-        options: CheckOptions | None = None,
-        *,
-        opened: Callable[[str], Source] = open_source,
-        read: SegmentReader | None = None,
-    ) -> None:
+    def __init__(self, options: CheckOptions | None = None, *, read: SegmentReader | None = None) -> None:
         self._options = options or CheckOptions()
-        self._open = opened
         self._read: SegmentReader = read or self._read_here
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
@@ -176,7 +168,7 @@ class PartitionCheck:
         with ExitStack() as opened:
             log = _OpenLog(
                 opened,
-                lambda: self._open_with_files(path),
+                lambda: _open_with_files(path),
                 lambda source: self._read(source, next_segment_of(path, following)),
                 is_newest=not following and path != STDIN,
             )
@@ -212,26 +204,27 @@ class PartitionCheck:
         first, last = rows.first_offset, rows.last_offset
         yield SegmentSummary(path, size, rows.count, first, last, counts, recovery, rows.times)
 
-    def _open_with_files(self, path: str) -> tuple[Source, SegmentFiles | None]:
-        """A log and the files beside it, all of one version, even while a broker cleans or deletes segments.
 
-        Kafka renames the log first, both where it deletes a segment and where it puts a cleaned one in its place.
-        """
-        has_siblings = path != STDIN and path.endswith(Kind.LOG.value) and base_offset_of(path) is not None
-        for is_last in (*(False,) * _MOST_SWAPS, True):
-            try:
-                source = self._open(path)
-            except KdumpError as error:
-                if is_last or error.code is not Codes.MISSING or not _comes_back(path):
-                    raise
-            else:
-                # An empty log is clean whatever its index files hold: they may be preallocated, some megabytes each.
-                beside = SegmentFiles(path) if has_siblings and source.size else None
-                if is_last or beside is None or not (source.is_replaced or beside.are_being_swapped):
-                    return source, beside
-                source.close()
-            time.sleep(_SWAP_SECONDS)
-        raise AssertionError("the last round returns or raises")
+def _open_with_files(path: str) -> tuple[Source, SegmentFiles | None]:
+    """A log and the files beside it, all of one version, even while a broker cleans or deletes segments.
+
+    Kafka renames the log first, both where it deletes a segment and where it puts a cleaned one in its place.
+    """
+    has_siblings = path != STDIN and path.endswith(Kind.LOG.value) and base_offset_of(path) is not None
+    for is_last in (*(False,) * _MOST_SWAPS, True):
+        try:
+            source = open_source(path)
+        except KdumpError as error:
+            if is_last or error.code is not Codes.MISSING or not _comes_back(path):
+                raise
+        else:
+            # An empty log is clean whatever its index files hold: they may be preallocated, some megabytes each.
+            beside = SegmentFiles(path) if has_siblings and source.size else None
+            if is_last or beside is None or not (source.is_replaced or beside.are_being_swapped):
+                return source, beside
+            source.close()
+        time.sleep(_SWAP_SECONDS)
+    raise AssertionError("the last round returns or raises")
 
 
 def _recovered(source: Source, path: str, base_offset: int) -> Recovery:
@@ -281,10 +274,10 @@ class _OpenLog:
         self.source, self.beside = self._open_files()
         self._opened.callback(self.source.close)
         self._seen = self._read(self.source)
-        self.rows = BatchTable(self._asked)
+        self.rows = BatchTable(self._named)
 
-    def _asked(self) -> AskedPlaces:
-        return named_places(b"", b"", 0) if self.beside is None else self.beside.asked()
+    def _named(self) -> NamedPlaces:
+        return named_places(b"", b"", 0) if self.beside is None else self.beside.named()
 
     @property
     def ends_in_gap(self) -> bool:
@@ -347,7 +340,7 @@ def _check_beside(opened: _OpenLog, log: IndexedLog, ordered: OrderedChecks, *, 
             if source.is_replaced:
                 # The segment that was read is gone, and these files belong to another one.
                 return
-            rows = read_table(source, beside.asked)
+            rows = read_table(source, beside.named)
             current = rows.log_view(log.base_offset, log.size, log.gaps, log.next_base)
         assert beside is not None
         yield from check_segment_files(

@@ -31,10 +31,8 @@ from kdump.log.names import (
 )
 from kdump.log.partition import has_gone
 from kdump.log.siblings import read_beside
-from kdump.verify.grouping import grouped
-from kdump.verify.indexcolumns import named_places
-from kdump.verify.indexedlog import AskedPlaces, IndexedLog
-from kdump.verify.indexes import check_offset_index, check_time_index, without_appended
+from kdump.verify.indexedlog import IndexedLog, NamedPlaces
+from kdump.verify.indexes import check_offset_index, check_time_index, grouped, named_places, without_appended
 
 Content: TypeAlias = bytes | KdumpError | None
 """The bytes of a file, or why it cannot be read; None without a file."""
@@ -206,7 +204,7 @@ class SegmentFiles:
             for kind, content in self.contents.items()
         )
 
-    def asked(self) -> AskedPlaces:
+    def named(self) -> NamedPlaces:
         """The places of the log that its indexes name."""
         name = parse_file_name(self.log_path)
         index, time_index = (self.contents[kind] or b"" for kind in (Kind.INDEX, Kind.TIME_INDEX))

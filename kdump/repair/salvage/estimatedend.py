@@ -15,9 +15,8 @@ from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.inventory import Inventory, examine
 from kdump.repair.salvage.siblingcontext import NearestLog, SiblingContext, valid_rows
 from kdump.repair.salvage.table import BatchArrays, index_columns
-from kdump.verify.indexcolumns import IndexColumns
-from kdump.verify.indexedlog import IndexedBatches, IndexedLog
-from kdump.verify.indexes import offset_index_end, time_index_end
+from kdump.verify.indexedlog import IndexedBatches, IndexedLog, LogColumns
+from kdump.verify.indexes import IndexColumns, offset_index_end, time_index_end
 from kdump.verify.table import BatchRow, cleaned, first_offset
 
 _LONGEST_BATCH = 1 << 20
@@ -67,7 +66,7 @@ def _was_compacted(good: BatchArrays, base_offset: int, around: SiblingContext) 
     too; for these the log directory tells it, or the next segment that is not empty.
     """
     if not len(good):
-        return around.was_cleaned or _is_compacted(around.log_after())
+        return around.was_cleaned or _is_compacted(around.log_after)
     if _has_gaps(good, base_offset):
         return True
     return any(cleaned(rows, wrappers=True).any() for rows in valid_rows((*around.before[-1:], *around.following[:1])))
@@ -150,5 +149,5 @@ def indexed_end(around: SiblingContext, base_offset: int, ours: BatchArrays) -> 
 
 def _view(base_offset: int, good: BatchArrays) -> IndexedLog:
     """Good batches as the indexes see them."""
-    batches = IndexedBatches.in_order(good.position, good.end, good.first, good.last, good.rows["max_timestamp"])
-    return IndexedLog(base_offset, int(good.end.max(initial=0)), batches)
+    columns = LogColumns(good.position, good.end, good.first, good.last, good.rows["max_timestamp"])
+    return IndexedLog(base_offset, int(good.end.max(initial=0)), IndexedBatches.of(columns))

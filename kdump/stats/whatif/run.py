@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.fast.entries import Entries
 from kdump.format.batch import TRANSACTIONAL
 from kdump.format.checkpoint import CLEAN_SHUTDOWN, LOG_START_CHECKPOINT, parse_offset_checkpoint
@@ -62,9 +62,7 @@ class WhatIfRun:
         release: of the broker that would do it.
     """
 
-    def __init__(
-        self, logs: PartitionEntries, on_error: Callable[[KdumpError], None], release: Release = NEWEST
-    ) -> None:
+    def __init__(self, logs: PartitionEntries, on_error: OnError, release: Release = NEWEST) -> None:
         self._release = release
         self._logs = logs
         self._on_error = on_error

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from kdump.log.names import Kind
 from kdump.verify.batchtable import BatchTable
-from kdump.verify.indexcolumns import named_places
-from kdump.verify.indexedlog import AskedPlaces, IndexedBatches
-from kdump.verify.indexes import check_offset_index, check_time_index, index_end
+from kdump.verify.indexedlog import IndexedBatches, NamedPlaces
+from kdump.verify.indexes import check_offset_index, check_time_index, index_end, named_places
 from kdump.verify.table import row_dtype
 from tests.harness.examples import examples
 
@@ -30,8 +29,8 @@ def rows_of(epochs: list[int]) -> NDArray[np.void]:
     return rows
 
 
-def table_of(rows: NDArray[np.void], size: int, asked: Callable[[], AskedPlaces] | None = None) -> BatchTable:
-    table = BatchTable(asked)
+def table_of(rows: NDArray[np.void], size: int, named: Callable[[], NamedPlaces] | None = None) -> BatchTable:
+    table = BatchTable(named)
     for start in range(0, len(rows), size):
         table.add(rows[start : start + size].copy())
     return table
@@ -96,7 +95,7 @@ def test_batches_that_the_indexes_do_not_name_change_no_answer(
     end = int(rows["position"][-1] + rows["size"][-1])
     gaps = [(0, 9)] * data.draw(st.integers(0, 1))
     whole, kept = (
-        table_of(rows, size, asked).log_view(0, end, gaps) for asked in (None, lambda: named_places(index, times, 0))
+        table_of(rows, size, named).log_view(0, end, gaps) for named in (None, lambda: named_places(index, times, 0))
     )
     for data_of, kind, check in ((index, Kind.INDEX, check_offset_index), (times, Kind.TIME_INDEX, check_time_index)):
         assert list(check(data_of, kept)) == list(check(data_of, whole))
