@@ -15,7 +15,6 @@ from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
 from kdump.rows.columns import Column, ColumnType, Table
-from kdump.rows.filetables import CHECKPOINT, EPOCH, PROPERTY
 from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
 
 if TYPE_CHECKING:
@@ -91,6 +90,8 @@ def fields(given: DumpArguments, shown: Table) -> tuple[str, ...] | None:
 
 def fields_of_text_files(given: DumpArguments) -> tuple[str, ...] | None:
     """Those of ``--fields`` where every PATH is a text file; UsageError for a column that rows of none have."""
+    from kdump.rows.filetables import CHECKPOINT, EPOCH, PROPERTY  # few dumps show such files
+
     return fields_of(given, "text file", CHECKPOINT, EPOCH, PROPERTY)
 
 
