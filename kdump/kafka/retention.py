@@ -13,6 +13,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from kdump.format.index import TimeEntry
+from kdump.releases import Release
 
 
 class Reason(Enum):
@@ -22,6 +23,10 @@ class Reason(Enum):
     """Everything in it lies before the log's start (kafka-delete-records)."""
     SIZE = "retention.bytes"
     TIME = "retention.ms"
+    DELETION_STARTED = "deleteSegmentStarted"
+    """Its deletion in remote storage has begun, and is tried again."""
+    LEADER_EPOCH = "leaderEpoch"
+    """It lies in remote storage, and its leader epochs are older than those of the log."""
 
 
 class RetainedSegment(NamedTuple):
@@ -120,3 +125,12 @@ def deleted_segments(
         limit = retention.milliseconds
         apply(Reason.TIME, lambda _, segment: now - segment.largest_timestamp > limit)
     return reasons
+
+
+def only_local_bytes(segments: Sequence[RetainedSegment], remote_end: int, release: Release) -> int:
+    """The bytes of the local segments that are not in remote storage yet (UnifiedLog.onlyLocalLogSegmentsSize).
+
+    ``remote_end``: the last offset there, -1: none.
+    """
+    last = remote_end - release.counts_last_copied_as_local
+    return sum(segment.size for segment in segments if segment.base_offset > last)

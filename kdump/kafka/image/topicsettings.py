@@ -37,20 +37,33 @@ class TopicSettings:
         self._broker = broker
 
     def retention(self, topic: str) -> Retention:
-        """The limits of the local log of a topic; none where its cleanup.policy is compact only."""
+        """The limits of a topic, local and remote together; none where its cleanup.policy is compact only."""
         if "delete" not in (self._value(topic, "cleanup.policy", "log.cleanup.policy") or "delete"):
             return Retention()
         milliseconds = self._number(topic, "retention.ms", "log.retention.ms", _RETENTION_MS)
         size = self._number(topic, "retention.bytes", "log.retention.bytes", _UNLIMITED)
-        if self.is_tiered(topic):
-            milliseconds = self._local(topic, "retention.ms", milliseconds)
-            size = self._local(topic, "retention.bytes", size)
         return Retention(None if milliseconds < 0 else milliseconds, None if size < 0 else size)
 
-    def is_tiered(self, topic: str) -> bool:
-        """Closed segments of the topic are copied to remote storage (KIP-405, KIP-950)."""
+    def local_retention(self, topic: str, whole: Retention | None = None) -> Retention:
+        """The limits of the local log of a topic (LogConfig.localRetentionMs, localRetentionBytes).
+
+        ``whole``: the limits of the topic; None: its own.
+        """
+        whole = self.retention(topic) if whole is None else whole
+        if not self.is_copied(topic):
+            return whole
+        return Retention(
+            self._local(topic, "retention.ms", whole.milliseconds), self._local(topic, "retention.bytes", whole.size)
+        )
+
+    def has_remote_storage(self, topic: str) -> bool:
+        """Segments of the topic may be in remote storage (KIP-405)."""
+        return self._image.configs.get((TOPIC_RESOURCE, topic), {}).get("remote.storage.enable") == "true"
+
+    def is_copied(self, topic: str) -> bool:
+        """Closed segments of the topic are copied to remote storage, which KIP-950 can stop."""
         configs = self._image.configs.get((TOPIC_RESOURCE, topic), {})
-        return configs.get("remote.storage.enable") == "true" and configs.get("remote.log.copy.disable") != "true"
+        return self.has_remote_storage(topic) and configs.get("remote.log.copy.disable") != "true"
 
     def delete_retention_ms(self, topic: str) -> int:
         """How long tombstones stay."""
@@ -68,10 +81,9 @@ class TopicSettings:
         """How many replicas must be in sync for a write with acks=all."""
         return self._number(topic, _MIN_ISR, _MIN_ISR, 1)
 
-    def _local(self, topic: str, name: str, whole: int) -> int:
-        """A limit of the local log of a tiered topic; ``whole``: that of the topic (LogConfig.localRetentionMs)."""
+    def _local(self, topic: str, name: str, whole: int | None) -> int | None:
         own = self._number(topic, f"local.{name}", f"log.local.{name}", _AS_THE_WHOLE)
-        return whole if own == _AS_THE_WHOLE else own
+        return whole if own == _AS_THE_WHOLE else None if own < 0 else own
 
     def _number(self, topic: str, name: str, synonym: str, default: int) -> int:
         value = self._value(topic, name, synonym)

@@ -40,9 +40,9 @@ def lost(directory: Path) -> list[tuple[int | None, int | None]]:
 def test_ranges(logs: Path) -> None:
     mixed = remote_ranges(str(logs / "mixed-0"))
     assert [tuple(one) for one in mixed] == [(0, 388), (389, 799), (800, 1181), (1182, 1622)]
-    assert remote_ranges(str(logs / "plain-0")) == ()
+    assert remote_ranges(str(logs / "plain-0")) == []
     (logs / "mixed-0" / "partition.metadata").unlink()
-    assert remote_ranges(str(logs / "mixed-0")) == (), "the topic id is not known"
+    assert remote_ranges(str(logs / "mixed-0")) == [], "the topic id is not known"
 
 
 def test_what_is_lost_before_the_log(logs: Path) -> None:
