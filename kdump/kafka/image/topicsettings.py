@@ -11,6 +11,7 @@ from typing import Final
 from kdump.kafka.compaction import DELETE_RETENTION_MS
 from kdump.kafka.image.image import TOPIC_RESOURCE, MetadataImage
 from kdump.kafka.retention import Retention
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE
 
 _BROKER_RESOURCE: Final = 4
 _RETENTION_MS: Final = 7 * 86_400_000
@@ -72,6 +73,14 @@ class TopicSettings:
     def max_message_bytes(self, topic: str) -> int:
         """The largest batch that a producer may write."""
         return self._number(topic, "max.message.bytes", "message.max.bytes", MAX_MESSAGE_BYTES)
+
+    def index_interval(self, topic: str) -> int:
+        """Bytes of a log between two entries of its indexes."""
+        return self._number(topic, "index.interval.bytes", "log.index.interval.bytes", DEFAULT_INDEX_INTERVAL)
+
+    def max_index_size(self, topic: str) -> int:
+        """Most bytes of an index file."""
+        return self._number(topic, "segment.index.bytes", "log.index.size.max.bytes", DEFAULT_INDEX_SIZE)
 
     def is_unclean_election_enabled(self, topic: str) -> bool:
         """Whether a replica may lead that is not in sync."""

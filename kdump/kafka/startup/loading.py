@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.byoffset import ByOffset
 from kdump.kafka.startup.clock import Clock
 from kdump.kafka.startup.directory import Directory
@@ -26,6 +26,7 @@ class LoadSettings(NamedTuple):
     ``is_clean``: .kafka_cleanshutdown was there. The offsets are the partition's lines in the two checkpoints, 0
     without one. ``max_index_size``: segment.index.bytes; ``now``: the time, ms, see ``clock``. ``tiered_by``: what
     says that the topic has remote storage (remote.storage.enable), None where nothing does. ``release``: the broker's.
+    ``index_interval``: index.interval.bytes.
     """
 
     is_clean: bool
@@ -35,6 +36,7 @@ class LoadSettings(NamedTuple):
     now: int | None = None
     tiered_by: str | None = None
     release: Release = NEWEST
+    index_interval: int = DEFAULT_INDEX_INTERVAL
 
 
 class Loading:

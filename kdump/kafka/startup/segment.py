@@ -14,7 +14,7 @@ from kdump.format.index import TXN_ENTRY_SIZE, AbortedTxn, txn_entries
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import Recovery, SegmentRecovery
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, IndexBuilder
+from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.kafka.startup.batches import StoredBatch, batches_of, chunks
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
@@ -50,6 +50,10 @@ class SegmentSettings(Protocol):
         """segment.index.bytes."""
 
     @property
+    def index_interval(self) -> int:
+        """index.interval.bytes."""
+
+    @property
     def release(self) -> Release:
         """Of the broker."""
 
@@ -71,6 +75,7 @@ class StartSegment:
         self.base_offset = base_offset
         self._directory = directory
         self._max_index_size = settings.max_index_size
+        self._index_interval = settings.index_interval
         self._release = settings.release
         self._names = {kind: file_name(base_offset, kind) + suffix for kind in SEGMENT_SUFFIXES}
         self._index: OffsetIndexFile | None = None
@@ -240,7 +245,7 @@ class StartSegment:
         return list(self._names.values())
 
     def _walk(self, producers: ProducerStates, latest_epoch: int) -> Recovery:
-        indexes = IndexBuilder(self.base_offset, interval=DEFAULT_INDEX_INTERVAL, size=self._max_index_size, keep=True)
+        indexes = IndexBuilder(self.base_offset, interval=self._index_interval, size=self._max_index_size, keep=True)
         recovery = SegmentRecovery(self.base_offset, producers, indexes, latest_leader_epoch=latest_epoch)
         with self._directory.open(self.log_name) as source:
             walk = Walk(source)

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from kdump.format.batch import MAGIC, MAGIC_OFFSET, MAX_INT32
 from kdump.format.legacy import parse_message
 from kdump.kafka.failures import KafkaFailureError
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, IndexBuilder
+from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.kafka.startup.batches import StoredBatch, batches
 from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.errors import (
@@ -23,7 +23,7 @@ from kdump.kafka.startup.errors import (
     NO_SUCH_FILE,
     StartFailureError,
 )
-from kdump.kafka.startup.loading import Loading
+from kdump.kafka.startup.loading import Loading, LoadSettings
 from kdump.kafka.startup.names import CLEANED, DELETED, INDEX, LOG, SWAP, TIME_INDEX, file_name
 from kdump.kafka.startup.segment import OffsetOverflowError, StartSegment
 from kdump.log.source import Source
@@ -81,7 +81,7 @@ def _made_parts(loading: Loading, segment: StartSegment) -> list[StartSegment]:
     made = {}
     repeated: int | None = None
     with directory.open(segment.log_name) as source:
-        for base_offset, start, end, indexes in _parts(source, log.size, loading.settings.max_index_size):
+        for base_offset, start, end, indexes in _parts(source, log.size, loading.settings):
             contents = indexes.contents()
             assert contents is not None, "the entries are kept"
             if base_offset in made:
@@ -97,7 +97,7 @@ def _made_parts(loading: Loading, segment: StartSegment) -> list[StartSegment]:
     return [loading.open_segment(base_offset, CLEANED) for base_offset in sorted(made)]
 
 
-def _parts(source: Source, size: int, max_index_size: int) -> Iterator[tuple[int, int, int, IndexBuilder]]:
+def _parts(source: Source, size: int, settings: LoadSettings) -> Iterator[tuple[int, int, int, IndexBuilder]]:
     """The base offset of each part, where it begins and ends, and its index entries."""
     indexes: IndexBuilder | None = None
     base_offset = start = end = 0
@@ -110,7 +110,8 @@ def _parts(source: Source, size: int, max_index_size: int) -> Iterator[tuple[int
             base_offset, start = batch.base_offset, end
             if not 0 <= last_offset - base_offset <= MAX_INT32:
                 raise StartFailureError(ILLEGAL_STATE, f"the batch at position {start} fits no segment")
-            indexes = IndexBuilder(base_offset, interval=DEFAULT_INDEX_INTERVAL, size=max_index_size, keep=True)
+            interval, most = settings.index_interval, settings.max_index_size
+            indexes = IndexBuilder(base_offset, interval=interval, size=most, keep=True)
         if batch.data[MAGIC_OFFSET] > MAGIC:
             # Unlike the code that reads a log for recovery, the copying code checks the magic byte.
             raise StartFailureError(CORRUPT_RECORD, f"the batch at position {batch.position} is of no known magic")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -15,6 +16,7 @@ from kdump.kafka.startup.start import start
 from kdump.verify.run import findings
 from kdump.verify.startups import StartOptions, task_of
 from tests.harness.archives import unpack_cases
+from tests.harness.cli_runs import kdump
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +87,25 @@ def test_snapshots_after_a_start(tier: Path, state: str) -> None:
         kept = {f"{name}/{file}" for file in directory.names() if file.endswith(".snapshot")}
         real = {file for file in listed["after_start"] if file.startswith(name) and file.endswith(".snapshot")}
         assert kept == real, name
+
+
+def test_a_start_builds_indexes_as_the_topic_says(tier: Path, tmp_path: Path) -> None:
+    """index.interval.bytes of the topic is 2048: the index is the one of the real broker. An option comes first."""
+    logs = shutil.copytree(tier / "killed9" / "logs", tmp_path / "logs")
+    name = "00000000000000001182.index"
+    written = (logs / "mixed-0" / name).read_bytes()
+    (logs / "mixed-0" / name).unlink()
+
+    def built(*words: str) -> str:
+        done = kdump("verify", "--startup", "--output", "jsonl", *words, str(logs / "mixed-0"), cwd=tmp_path)
+        (file,) = (one for one in json.loads(done.stdout)["files"] if one["name"] == name)
+        return str(file["sha256"])
+
+    assert built() == hashlib.sha256(written).hexdigest()
+    assert built("--index-interval-bytes", "4096") != built()
+    shutil.rmtree(logs / "__cluster_metadata-0")
+    assert built("--index-interval-bytes", "2048") == hashlib.sha256(written).hexdigest()
+    assert built("--index-interval-bytes", "4096") == built(), "the default"
 
 
 def test_without_remote_storage_the_first_snapshot_goes(logs: Path) -> None:
