@@ -180,6 +180,24 @@ def test_a_missing_or_wrong_key_is_named(words: tuple[str, ...], says: bytes, tm
     assert b"BEGIN" not in done.stderr + done.stdout
 
 
+@needs_crypto
+@pytest.mark.parametrize("index", ["offset", "leaderEpoch"])
+def test_an_encrypted_index_is_damaged(index: str, tmp_path: Path) -> None:
+    bucket = shutil.copytree(AES, tmp_path / "bucket")
+    (path,) = bucket.rglob("*.indexes")
+    spans = json.loads(path.with_suffix(".rsm-manifest").read_text())["segmentIndexes"]
+    data = bytearray(path.read_bytes())
+    data[spans[index]["position"] + 14] ^= 1
+    path.write_bytes(data)
+    found = findings("--key-ring", f"key-1={KEY}", "bucket", cwd=tmp_path)
+    own = [one for one in found if one["file"].endswith(".indexes")]
+    assert [(one["code"], one["position"], one["segmentId"]) for one in own] == [
+        ("KD452", spans[index]["position"], path.name[21:43])
+    ]
+    assert f"the index {index}: the tag" in own[0]["message"]
+    assert "KD464" in {one["code"] for one in found}, "the audit goes on"
+
+
 def test_what_might_be_a_key_is_not_shown(tmp_path: Path) -> None:
     done = kdump("dump", "--key-ring", "MIIEvgIBADAN", str(AES), cwd=tmp_path)
     assert done.returncode == USAGE
