@@ -274,29 +274,47 @@ def metadata_directories(log_directory: str) -> tuple[str, ...]:
     return topic_directories(log_directory, REMOTE_METADATA)
 
 
+def metadata_partitions(log_directory: str) -> int | None:
+    """How many partitions the topic has, as the metadata of the cluster in a log directory says; None: nothing does."""
+    from kdump.kafka.image.copies import find_copies, newest
+    from kdump.kafka.image.replay import StatePoint, replay
+
+    with suppress(KdumpError):
+        copies = find_copies([log_directory], lambda error: None)
+        topic = replay(newest(copies).log, StatePoint()).image.topics.by_name.get(REMOTE_METADATA) if copies else None
+        return None if topic is None else len(topic.partitions)
+    return None
+
+
 def read_remote_segments(
-    folders: Iterable[str], *, at: int | None = None, at_offset: int | None = None
+    folders: Iterable[str], *, at: int | None = None, at_offset: int | None = None, partitions: int | None = None
 ) -> RemoteSegments:
     """What the logs of the topic tell.
 
     Args:
-        folders: its partitions.
+        folders: its partitions. Of several copies of one, those go on that reach further.
         at: ms since 1970; records with a later timestamp do not count.
         at_offset: the last offset of each partition that counts.
+        partitions: how many the topic has; None: those that are there, where their numbers lack none.
     """
     found = RemoteSegments()
-    numbers = set()
+    copies: dict[int, list[list[str]]] = {}
     for folder in folders:
         named = parse_partition_directory(os.path.basename(folder))
-        logs = tuple(log_paths([PathDirectory(folder)]))
-        found.is_complete &= bool(logs) and base_of(logs[0]) == 0
         assert named is not None
-        numbers.add(named[1])
-        for path in logs:
+        copies.setdefault(named[1], []).append(list(log_paths([PathDirectory(folder)])))
+    for number, own in copies.items():
+        last = -1
+        logs = [one for one in own if one]
+        found.is_complete &= any(base_of(one[0]) == 0 for one in logs)
+        for path in (path for one in sorted(logs, key=lambda one: base_of(one[0])) for path in one):
             for record in _records(path, found):
-                if (at is None or record.timestamp <= at) and (at_offset is None or record.offset <= at_offset):
-                    found.take(record.type, record.values, named[1], record.offset, record.timestamp)
-    found.is_complete &= numbers == set(range(len(numbers))) and bool(numbers)
+                if record.offset <= last:
+                    continue
+                last = record.offset
+                if (at is None or record.timestamp <= at) and (at_offset is None or last <= at_offset):
+                    found.take(record.type, record.values, number, last, record.timestamp)
+    found.is_complete &= copies.keys() == set(range(partitions or len(copies))) and bool(copies)
     return found
 
 

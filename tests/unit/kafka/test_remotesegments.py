@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes
-from kdump.kafka.remotesegments import remote_ranges
+from kdump.kafka.remotesegments import (
+    metadata_directories,
+    metadata_partitions,
+    read_remote_segments,
+    remote_ranges,
+)
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.start import start
 from kdump.verify.run import findings
@@ -45,6 +50,28 @@ def test_ranges(logs: Path) -> None:
     assert remote_ranges(str(logs / "plain-0")) == []
     (logs / "mixed-0" / "partition.metadata").unlink()
     assert remote_ranges(str(logs / "mixed-0")) == [], "the topic id is not known"
+
+
+def test_the_metadata_says_how_many_partitions_there_are(logs: Path) -> None:
+    """One of two partitions is not all, though its number is 0; without the metadata of the cluster nobody knows."""
+    assert metadata_partitions(str(logs)) == 2
+    folders = metadata_directories(str(logs))
+    assert read_remote_segments(folders, partitions=2).is_complete
+    assert not read_remote_segments(folders[:1], partitions=2).is_complete
+    assert read_remote_segments(folders[:1]).is_complete
+    assert not read_remote_segments(folders[1:]).is_complete
+    shutil.rmtree(logs / "__cluster_metadata-0")
+    assert metadata_partitions(str(logs)) is None
+
+
+def test_copies_of_the_metadata_count_once(tier: Path, logs: Path) -> None:
+    """Those of two brokers, of which one has less: a broker that reads an event twice refuses it."""
+    folders = metadata_directories(str(logs))
+    once = read_remote_segments(folders)
+    older = metadata_directories(str(tier / "killed9" / "logs"))
+    for both in ([*folders, *older], [*older, *folders]):
+        twice = read_remote_segments(both)
+        assert (twice.listed(), twice.refused, twice.is_complete) == (once.listed(), 0, True)
 
 
 def test_what_is_lost_before_the_log(logs: Path) -> None:
