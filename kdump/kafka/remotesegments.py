@@ -36,6 +36,7 @@ _NAME: Final = "remote-log-metadata"
 REMOTE_METADATA: Final = INTERNAL_TOPICS[_NAME]
 _SEGMENT, _UPDATE, _DELETE_PARTITION = 0, 1, 2
 """The types of the records."""
+_TOMBSTONE: Final = -1
 _PARTITION_DELETED: Final = 2
 """RemotePartitionDeleteState.DELETE_PARTITION_FINISHED."""
 
@@ -191,7 +192,8 @@ class RemotePart(NamedTuple):
 class RemoteSegments:
     """A fold over the records of ``__remote_log_metadata``. Its partitions come in any order.
 
-    A record that states all of a segment counts as it is, as a compacted topic holds no other (KIP-1266).
+    A record that states all of a segment counts as it is, as a compacted topic holds no other (KIP-1266). Neither 4.3
+    nor 4.4 compacts the topic.
     """
 
     def __init__(self) -> None:
@@ -263,6 +265,11 @@ class RemoteSegments:
         if state is SegmentState.DELETE_SEGMENT_FINISHED:
             self._forget(known)
 
+    def remove(self, segment_id: str) -> None:
+        """Forget a segment: a tombstone takes away what the topic said of it."""
+        if segment_id in self.by_id:
+            self._forget(self.by_id[segment_id])
+
     def _forget(self, *segments: RemoteSegment) -> None:
         for one in segments:
             self.deleted.add(one.segment_id)
@@ -305,6 +312,7 @@ def read_remote_segments(
         copies.setdefault(named[1], []).append(list(log_paths([PathDirectory(folder)])))
     for number, own in copies.items():
         last = -1
+        ids: dict[bytes, str] = {}
         logs = [one for one in own if one]
         found.is_complete &= any(base_of(one[0]) == 0 for one in logs)
         for path in (path for one in sorted(logs, key=lambda one: base_of(one[0])) for path in one):
@@ -313,7 +321,12 @@ def read_remote_segments(
                     continue
                 last = record.offset
                 if (at is None or record.timestamp <= at) and (at_offset is None or last <= at_offset):
+                    if record.values is None:
+                        found.remove(ids.get(record.key, ""))
+                        continue
                     found.take(record.type, record.values, number, last, record.timestamp)
+                    if record.key and record.type in (_SEGMENT, _UPDATE):
+                        ids[record.key] = record.values["remoteLogSegmentId"]["id"]
     found.is_complete &= copies.keys() == set(range(partitions or len(copies))) and bool(copies)
     return found
 
@@ -351,10 +364,13 @@ def _parts(folders: Sequence[str], states: Sequence[files.FileState | None]) -> 
 
 
 class _Record(NamedTuple):
+    """A record of the topic; ``values``: None of a tombstone, which a compacted topic may hold."""
+
     offset: int
     timestamp: int
+    key: bytes
     type: int
-    values: Mapping[str, Any]
+    values: Mapping[str, Any] | None
 
 
 def _records(path: str, found: RemoteSegments) -> Iterator[_Record]:
@@ -367,9 +383,13 @@ def _records(path: str, found: RemoteSegments) -> Iterator[_Record]:
             for chunk in walk.chunks():
                 for start, end in chunk.entries():
                     for record in _values(chunk.data[start:end], found):
+                        offset, timestamp, key = record.offset, record.timestamp, bytes(record.key or b"")
+                        if record.value is None:
+                            yield _Record(offset, timestamp, key, _TOMBSTONE, None)
+                            continue
                         with suppress(PayloadError):
-                            message = decoder.value(record.value or b"")
-                            yield _Record(record.offset, record.timestamp, message.record_type, message.values)
+                            message = decoder.value(record.value)
+                            yield _Record(offset, timestamp, key, message.record_type, message.values)
             found.is_complete &= walk.position == walk.end
     except KdumpError:
         found.is_complete = False

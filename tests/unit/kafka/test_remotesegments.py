@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes
+from kdump.format.batch import parse_header
+from kdump.format.record import read_records
 from kdump.kafka.remotesegments import (
     metadata_directories,
     metadata_partitions,
@@ -18,10 +20,14 @@ from kdump.kafka.remotesegments import (
 )
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.start import start
+from kdump.log.memory import MemorySource
+from kdump.log.walk import Walk
 from kdump.verify.run import findings
 from kdump.verify.startups import StartOptions, task_of
 from tests.harness.archives import unpack_cases
+from tests.harness.batches import v2_batch
 from tests.harness.cli_runs import kdump
+from tests.harness.fast_reference import Row
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +78,25 @@ def test_copies_of_the_metadata_count_once(tier: Path, logs: Path) -> None:
     for both in ([*folders, *older], [*older, *folders]):
         twice = read_remote_segments(both)
         assert (twice.listed(), twice.refused, twice.is_complete) == (once.listed(), 0, True)
+
+
+def test_a_compacted_topic(logs: Path, tmp_path: Path) -> None:
+    """As KIP-1266 has it: a record with a key states all of a segment, and a tombstone takes it away."""
+    log = next((logs / "__remote_log_metadata-0").glob("*.log"))
+    walk = Walk(MemorySource(str(log), log.read_bytes()))
+    batches = [chunk.data[a:b] for chunk in walk.chunks() for a, b in chunk.entries()]
+    values = [bytes(one.value or b"") for batch in batches for one in read_records(parse_header(batch), batch)]
+    first, second = [value for value in values if value[1] == 0][:2]
+    rows = [Row(0, 0, b"a", first), Row(0, 4, b"b", second), Row(0, 9, b"a", None), Row(0, 10, b"c", None)]
+    folder = tmp_path / "__remote_log_metadata-0"
+    folder.mkdir()
+    (folder / f"{0:020d}.log").write_bytes(v2_batch(rows))
+    found = read_remote_segments([str(folder)], partitions=1)
+    (alone,) = read_remote_segments([str(folder)], at_offset=0).listed()
+    (kept,) = found.listed()
+    assert (found.deleted, found.is_complete) == ({alone.segment_id}, True)
+    assert kept.segment_id not in found.deleted
+    assert len(read_remote_segments([str(folder)], at_offset=8).listed()) == 2
 
 
 def test_what_is_lost_before_the_log(logs: Path) -> None:
