@@ -41,10 +41,10 @@ class Retention(NamedTuple):
     """The limits of a partition with ``cleanup.policy=delete``; None: without limit.
 
     Attributes:
-        milliseconds: retention.ms, of a tiered topic local.retention.ms.
-        size: retention.bytes, of a tiered topic local.retention.bytes.
-        remote_end: the last offset that remote storage holds, -1: none; None: the topic is not tiered. A local segment
-            of a tiered topic goes only when remote storage holds it (UnifiedLog.isSegmentEligibleForDeletion).
+        milliseconds: retention.ms, of a topic that is copied to remote storage local.retention.ms.
+        size: retention.bytes, of such a topic local.retention.bytes.
+        remote_end: the last offset that remote storage holds, -1: none; None: the topic is not copied. A local segment
+            of one that is goes only when remote storage holds it (UnifiedLog.isSegmentEligibleForDeletion).
     """
 
     milliseconds: int | None = None
@@ -83,7 +83,8 @@ def deleted_segments(
         retention: the limits.
         now: ms since 1970.
         log_start_offset: from which on the log has records; None: from its first segment on.
-        log_end_offset: where the log ends. Without it the active segment of a tiered log stays.
+        log_end_offset: where the log ends. Without it the active segment of a log that is copied to remote storage
+            stays.
     """
     reasons: list[Reason] = []
 

@@ -398,7 +398,7 @@ def _with_config(task: Task, place: _StartTarget, options: StartOptions, fates: 
         return task
     topic, known = folder[0][0], task.settings
     if topics.has_remote_storage(topic):
-        known = known._replace(tiered_by=CLUSTER_METADATA)
+        known = known._replace(remote_by=CLUSTER_METADATA)
     if options.max_index_size is None:
         known = known._replace(max_index_size=topics.max_index_size(topic))
     if options.index_interval is None:

@@ -24,7 +24,7 @@ class LoadSettings(NamedTuple):
     """What a broker knows of a partition before it opens its directory.
 
     ``is_clean``: .kafka_cleanshutdown was there. The offsets are the partition's lines in the two checkpoints, 0
-    without one. ``max_index_size``: segment.index.bytes; ``now``: the time, ms, see ``clock``. ``tiered_by``: what
+    without one. ``max_index_size``: segment.index.bytes; ``now``: the time, ms, see ``clock``. ``remote_by``: what
     says that the topic has remote storage (remote.storage.enable), None where nothing does. ``release``: the broker's.
     ``index_interval``: index.interval.bytes.
     """
@@ -34,7 +34,7 @@ class LoadSettings(NamedTuple):
     log_start_offset: int = 0
     max_index_size: int = DEFAULT_INDEX_SIZE
     now: int | None = None
-    tiered_by: str | None = None
+    remote_by: str | None = None
     release: Release = NEWEST
     index_interval: int = DEFAULT_INDEX_INTERVAL
 

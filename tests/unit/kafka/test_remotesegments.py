@@ -162,9 +162,9 @@ def test_a_start_builds_indexes_as_the_topic_says(tier: Path, tmp_path: Path) ->
 
 def test_without_remote_storage_the_first_snapshot_goes(logs: Path) -> None:
     settings = task_of(str(logs / "mixed-0"), StartOptions()).settings
-    assert settings.tiered_by == "__remote_log_metadata"
+    assert settings.remote_by == "__remote_log_metadata"
     directory = Directory.on_disk(str(logs / "mixed-0"))
-    start(directory, settings._replace(tiered_by=None))
+    start(directory, settings._replace(remote_by=None))
     assert "00000000000000001182.snapshot" not in directory.names()
 
 
