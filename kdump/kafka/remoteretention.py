@@ -6,6 +6,7 @@ Kafka 4.4.0; those of 4.3.1 differ only in ``Release.counts_last_copied_as_local
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -43,14 +44,14 @@ def expired_segments(
         log_end_offset: of the local log.
         only_local: bytes of the local segments that remote storage does not have yet.
     """
-    lineage = {one.epoch: one.start_offset for one in loaded_epochs(epochs, log_start_offset, log_end_offset)}
-    listed = [one for epoch in lineage for one in part.listed(epoch)]
+    lineage = _Lineage(loaded_epochs(epochs, log_start_offset, log_end_offset), log_end_offset)
+    listed = [one for epoch in lineage.epochs for one in part.listed(epoch)]
     run = _Run(retention, now)
     if retention.size is not None and retention.size >= 0:
         finished = {
             one.segment_id: one.size or 0
             for one in listed
-            if one.state is SegmentState.COPY_SEGMENT_FINISHED and _is_of_lineage(one, log_end_offset, lineage)
+            if one.state is SegmentState.COPY_SEGMENT_FINISHED and lineage.has(one)
         }
         run.excess = max(0, only_local + sum(finished.values()) - retention.size)
     for one in listed:
@@ -58,9 +59,9 @@ def expired_segments(
             continue
         if one.state is SegmentState.DELETE_SEGMENT_STARTED:
             run.reasons[one.segment_id] = Reason.DELETION_STARTED
-        elif _is_before(one, log_start_offset, min(lineage)):
+        elif _is_before(one, log_start_offset, lineage.epochs[0]):
             run.reasons[one.segment_id] = Reason.LOG_START_OFFSET
-        elif _is_of_lineage(one, log_end_offset, lineage) and not run.deletes(one):
+        elif lineage.has(one) and not run.deletes(one):
             break
     start = max(log_start_offset, run.start)
     earliest = next((one.epoch for one in loaded_epochs(epochs, start, log_end_offset)), None)
@@ -81,6 +82,39 @@ def loaded_epochs(epochs: Sequence[EpochEntry], start: int, end: int) -> list[Ep
     known = list({one.start_offset: one for one in epochs if one.start_offset < end}.values())
     before = [one for one in known if one.start_offset <= start]
     return [*(EpochEntry(one.epoch, start) for one in before[-1:]), *known[len(before) :]]
+
+
+class _Lineage:
+    """The leader epochs of a log, as ``loaded_epochs`` gives them.
+
+    Attributes:
+        epochs: their numbers, rising.
+        end: the end offset of the log.
+    """
+
+    def __init__(self, entries: Sequence[EpochEntry], end: int) -> None:
+        self.epochs = [one.epoch for one in entries]
+        self.end = end
+        self._starts = [one.start_offset for one in entries]
+
+    def has(self, segment: RemoteSegment) -> bool:
+        """The leader epochs of a segment are those of the log (isRemoteSegmentWithinLeaderEpochs)."""
+        rising = sorted(segment.leader_epochs.items())
+        # An epoch in which nothing was written begins where the next one does (buildFilteredLeaderEpochMap).
+        own = [one for one, after in pairwise(rising) if one[1] != after[1]] + rising[-1:]
+        within = [one for one in own if one[0] >= self.epochs[0]]
+        last = segment.end_offset or 0
+        if not within or last >= self.end:
+            return False
+        first = bisect_left(self.epochs, within[0][0])
+        after = first + len(within)
+        if self.epochs[first:after] != [epoch for epoch, _ in within]:
+            return False
+        if self._starts[first + 1 : after] != [start for _, start in within[1:]]:
+            return False
+        if first and within[0][1] < self._starts[first]:
+            return False
+        return after == len(self.epochs) or last < self._starts[after]
 
 
 class _Run:
@@ -110,32 +144,6 @@ class _Run:
         return True
 
 
-def _with_records(epochs: Mapping[int, int]) -> dict[int, int]:
-    """Without the epochs in which nothing was written (buildFilteredLeaderEpochMap)."""
-    rising = sorted(epochs.items())
-    kept = [entry for entry, following in pairwise(rising) if entry[1] != following[1]]
-    return dict(kept + rising[-1:])
-
-
 def _is_before(segment: RemoteSegment, log_start_offset: int, first_epoch: int) -> bool:
     """Everything in a segment is before the log start offset (isSegmentBreachByLogStartOffset)."""
     return max(segment.leader_epochs) <= first_epoch and (segment.end_offset or 0) < log_start_offset
-
-
-def _is_of_lineage(segment: RemoteSegment, log_end_offset: int, lineage: Mapping[int, int]) -> bool:
-    """The leader epochs of a segment are those of the log (isRemoteSegmentWithinLeaderEpochs).
-
-    ``lineage``: the start offsets of the log's epochs; there is one at least.
-    """
-    own = _with_records(segment.leader_epochs)
-    end, last = segment.end_offset or 0, max(own)
-    within = [epoch for epoch in sorted(own) if epoch >= min(lineage)]
-    if not within or last > max(lineage) or end >= log_end_offset or not lineage.keys() >= set(within):
-        return False
-    first = within[0]
-    if first != min(lineage) and own[first] < lineage[first]:
-        return False
-    following = [epoch for epoch in sorted(lineage) if epoch >= first]
-    if following[: len(within)] != within or any(own[epoch] != lineage[epoch] for epoch in within[1:]):
-        return False
-    return len(following) == len(within) or end < lineage[following[len(within)]]

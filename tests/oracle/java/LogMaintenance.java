@@ -15,6 +15,7 @@ import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -123,7 +124,8 @@ public class LogMaintenance {
             }
             log.close();
         } catch (Throwable error) {
-            return error.getClass().getName() + ": " + String.valueOf(error.getMessage()).replaceAll("\\s", " ");
+            Throwable cause = error instanceof InvocationTargetException ? error.getCause() : error;
+            return cause.getClass().getName() + ": " + String.valueOf(cause.getMessage()).replaceAll("\\s", " ");
         }
         return String.join("\t", answer);
     }
@@ -181,7 +183,8 @@ public class LogMaintenance {
         settings.put("remote.log.storage.manager.class.name", Nowhere.class.getName());
         settings.put("remote.log.metadata.manager.class.name", Known.class.getName());
         RemoteLogManager manager = new RemoteLogManager(
-            new RemoteLogManagerConfig(new AbstractConfig(RemoteLogManagerConfig.configDef(), settings)), 1, "", "cluster",
+            new RemoteLogManagerConfig(new AbstractConfig(RemoteLogManagerConfig.configDef(), settings)), 1,
+            directory.getParent().toString(), "cluster",
             clock, partition -> Optional.of(log), (partition, offset) -> log.updateLogStartOffsetFromRemoteTier(offset),
             new BrokerTopicStats(true), new Metrics(), Optional.empty());
         Method highest = RemoteLogManager.class.getDeclaredMethod(
