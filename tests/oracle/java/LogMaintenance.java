@@ -228,7 +228,7 @@ public class LogMaintenance {
         @SuppressWarnings("unchecked")
         private static <T> T ask(String name, Object... given) {
             for (Method method : RemoteLogMetadataCache.class.getDeclaredMethods()) {
-                if (method.getName().equals(name)) {
+                if (method.getName().equals(name) && method.getParameterCount() == given.length) {
                     method.setAccessible(true);
                     try {
                         return (T) method.invoke(cache, given);
