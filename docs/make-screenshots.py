@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kdump.explain import explain
-from kdump.explain.render import rich_lines
+from kdump.explain.layout import rich_lines
 from kdump.log.opening import open_source
 
 SEGMENT = "fixtures/segments/damaged-crc-0/00000000000000000000.log"

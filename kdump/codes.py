@@ -6,9 +6,13 @@ reused; messages may change, codes may not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Severity(Enum):
@@ -778,7 +782,9 @@ class Codes(Enum):
         "written by a newer Kafka than kdump knows",
         "A level, a type of record, a version, a tagged field or a config is in no release of Kafka that this kdump "
         "knows (kdump --version names the newest). That is no damage. It is told once for each kind, and stays as it "
-        "is stored. The metadata image does without it. A broker of a release that does not know it may stop.",
+        "is stored. The metadata image has levels, configs and the fields that are known, and does without records "
+        "that do not decode: what does not apply after one of them may need it, and is no error. A broker of a release "
+        "that does not know it may stop.",
         Severity.INFO,
     )
     STRAY = Code(
@@ -1401,6 +1407,19 @@ class KdumpError(Exception):
         where = "" if self.path is None else f"{self.path}: "
         at = "" if self.position is None else f"at {self.position}: "
         return f"{where}{at}{self.message}"
+
+
+OnError: TypeAlias = "Callable[[KdumpError], None]"
+"""Takes errors of single files: the others follow."""
+
+
+def ignore_error(error: KdumpError) -> None:
+    """An ``OnError``: nobody wants to know."""
+
+
+def raise_error(error: KdumpError) -> NoReturn:
+    """An ``OnError``: the first error ends the call."""
+    raise error
 
 
 def _error(kind: type[KdumpError], code: Codes, message: str, path: str | None, position: int | None) -> KdumpError:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple, TypeAlias
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.log import files, tiers
 from kdump.log.listing import ListingEntry
 from kdump.log.named import STDIN, is_stream_mode
@@ -58,7 +58,7 @@ class Input:
         """The world whose it is; None: it is of today, or may be."""
         return world_of_path(self.path)
 
-    def files(self, on_error: Callable[[KdumpError], None], *, all_files: bool = False) -> Iterator[InputFile]:
+    def files(self, on_error: OnError, *, all_files: bool = False) -> Iterator[InputFile]:
         """The files that it means: itself, or the segment files of all partitions of a directory.
 
         Args:
@@ -80,7 +80,7 @@ class Stream(Input):
         """The bytes. Raises as ``open_source``."""
         return open_source(self.path)
 
-    def files(self, on_error: Callable[[KdumpError], None], *, all_files: bool = False) -> Iterator[InputFile]:
+    def files(self, on_error: OnError, *, all_files: bool = False) -> Iterator[InputFile]:
         """Itself; see Input."""
         yield self
 
@@ -103,7 +103,7 @@ class KafkaFile(Input):
         """See Input."""
         return self.of_world
 
-    def files(self, on_error: Callable[[KdumpError], None], *, all_files: bool = False) -> Iterator[InputFile]:
+    def files(self, on_error: OnError, *, all_files: bool = False) -> Iterator[InputFile]:
         """Itself; see Input."""
         yield self
 
@@ -166,7 +166,7 @@ class OtherFile(Input):
         code = Codes.NOT_A_SEGMENT_FILE if files.exists(self.path) else Codes.MISSING
         return KdumpError(code, code.value.title, path=self.path)
 
-    def files(self, on_error: Callable[[KdumpError], None], *, all_files: bool = False) -> Iterator[InputFile]:
+    def files(self, on_error: OnError, *, all_files: bool = False) -> Iterator[InputFile]:
         """None; raises ``error``."""
         raise self.error
 
@@ -176,7 +176,7 @@ class TextFile(OtherFile):
 
     __slots__ = ()
 
-    def files(self, on_error: Callable[[KdumpError], None], *, all_files: bool = False) -> Iterator[InputFile]:
+    def files(self, on_error: OnError, *, all_files: bool = False) -> Iterator[InputFile]:
         """Itself; see Input."""
         yield self
 
@@ -230,16 +230,14 @@ class PathDirectory(Input):
                 return True
         return parse_partition_directory(os.path.basename(files.absolute(self.path))) is not None
 
-    def partitions(self, on_error: Callable[[KdumpError], None]) -> Iterator[PartitionFolder]:
+    def partitions(self, on_error: OnError) -> Iterator[PartitionFolder]:
         """The directory itself, or the partitions in it, each listed when its turn comes."""
         for folder, names in files_by_partition(self.path, on_error):
             of_worlds = tuple(name for name in names if world_of_log(name) is not None)
             today = tuple(name for name in names if name not in of_worlds)
             yield PartitionFolder(_folder_of(folder), today, folder == self.path, of_worlds)
 
-    def files(
-        self, on_error: Callable[[KdumpError], None], *, all_files: bool = False
-    ) -> Iterator[LogSegment | WorldLog | Sibling]:
+    def files(self, on_error: OnError, *, all_files: bool = False) -> Iterator[LogSegment | WorldLog | Sibling]:
         """The segment files of all ``partitions``; see Input."""
         for folder, names in files_by_partition(self.path, on_error, all_files=all_files):
             for name in names:
@@ -247,7 +245,7 @@ class PathDirectory(Input):
                 if file is not None:
                     yield file
 
-    def logs(self, on_error: Callable[[KdumpError], None]) -> Iterator[LogSegment]:
+    def logs(self, on_error: OnError) -> Iterator[LogSegment]:
         """The .log files of all ``partitions``."""
         return (file for file in self.files(on_error) if isinstance(file, LogSegment))
 
@@ -257,7 +255,7 @@ InputFile: TypeAlias = Stream | KafkaFile | TextFile
 
 def inputs_of(
     paths: Iterable[str | os.PathLike[str]],
-    on_error: Callable[[KdumpError], None],
+    on_error: OnError,
     *,
     choice: PartitionChoice | None = None,
     world: World | None = None,
@@ -436,9 +434,7 @@ def _listed(there: list[str]) -> str:
     return ", ".join(there[:_MOST_NAMED]) + (f" and {others} others" if others > 0 else "")
 
 
-def _chosen(
-    found: Iterable[Input], choice: PartitionChoice, world: World | None, on_error: Callable[[KdumpError], None]
-) -> Iterator[Input]:
+def _chosen(found: Iterable[Input], choice: PartitionChoice, world: World | None, on_error: OnError) -> Iterator[Input]:
     """The partition directories that are wanted; see ``inputs_of``.
 
     Of a log directory these are the ones in it. A partition directory, or a file in one, is kept if it is wanted. A

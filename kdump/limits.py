@@ -12,16 +12,19 @@ FINDINGS: Final = "findings"
 METADATA: Final = "metadata"
 COMPARED: Final = "compared"
 GROUPS: Final = "groups"
+ELEMENTS: Final = "elements"
 DEFAULTS: Final[Mapping[str, int]] = {
     FINDINGS: 100_000,
     METADATA: 5_000_000,
     COMPARED: 20_000_000,
     GROUPS: 100_000,
+    ELEMENTS: 2_000_000,
 }
 """By kind.
 
 Findings about the bytes of one log. Records that add something to the image of a metadata log. Records of that image
-that are compared with those of its snapshots. Groups of figures that are not those of files or of contents.
+that are compared with those of its snapshots. Groups of figures that are not those of files or of contents. Sessions of
+a snapshot of another world, and the rules of its ACLs.
 """
 
 _given: dict[str, int] = {}

@@ -23,9 +23,8 @@ from kdump.convert.segment import SegmentJob, convert_segment
 from kdump.format import control
 from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.library.records import LogRecord
-from kdump.log.memory import MemorySource
 from kdump.log.names import Kind
-from kdump.log.source import Source
+from kdump.log.source import MemorySource, Source
 from kdump.rows.schema import snake_case
 from kdump.system.files import discard
 

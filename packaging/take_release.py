@@ -8,11 +8,14 @@
     python packaging/take_release.py check RECORDS_JSON             compare the messages with another list
     python packaging/take_release.py all LIBS OLDER_LIBS CAPTURES... -o DIR     the first three and the oracle tests
 
-LIBS is the directory ``libs`` of a release. ``facts`` writes ``kdump/format/messages.json`` and ``requests.json`` (the
-definitions of messages, which lie in the jars as their authors wrote them) and ``kdump/releases.json`` (levels,
-features, states and configs, which ``tests/oracle/java/ReleaseFacts.java`` asks of the classes). What differs in an
-older release stays in them beside the newest. ``check`` takes a list of the same definitions that somebody else made
-(``{"kafkaVersion", "records": [...]}``); it ends with status 1 and names what differs.
+LIBS is the directory of the jars of a release, for ``all`` one called ``k44/lib`` or so beside those of the others
+(``tests/oracle/poms``). CAPTURES are the unpacked archives of ``fixtures/captures``.
+
+``facts`` writes ``kdump/format/messages.json`` and ``requests.json`` (the definitions of messages, which lie in the
+jars as their authors wrote them) and ``kdump/releases.json`` (levels, features, states and configs, which
+``tests/oracle/java/ReleaseFacts.java`` asks of the classes). What differs in an older release stays in them beside the
+newest. ``check`` takes a list of the same definitions that somebody else made (``{"kafkaVersion", "records": [...]}``);
+it ends with status 1 and names what differs.
 
 Of a definition only what the bytes depend on is kept: comments, and the marks ``ignorable``, ``mapKey``, ``zeroCopy``
 and ``entityType``, say how Kafka's generated classes behave.
@@ -26,6 +29,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -266,50 +270,71 @@ def _field_differences(fields: tuple[Field, ...], entries: list[Definition], str
 MODELLED = {
     "kafka-tools": r"tools/DumpLogSegments",
     "kafka-storage": r"internals/(log|epoch|checkpoint)/|log/remote/(metadata/storage|storage)/Remote",
-    "kafka-metadata": r"image/|controller/(\w+ControlManager|QuorumController)|metadata/bootstrap|MetadataRecordSerde",
-    "kafka-raft": r"raft/(KafkaRaftLog|VoterSet|internals/(KRaftControlRecord|RecordsIterator))|snapshot/",
-    "kafka-server-common": r"server/common/\w*(Version|Feature)",
+    "kafka-storage-api": r"log/remote/storage/Remote(LogSegment|Partition)",
+    "kafka-metadata": r"image/|controller/(\w+ControlManager|QuorumController|QuorumFeatures|PartitionChangeBuilder)"
+    r"|metadata/(\w+Registration|bootstrap/|storage/)|MetadataRecordSerde",
+    "kafka-raft": r"raft/((internals/)?KafkaRaftLog|VoterSet|FileQuorumStateStore"
+    r"|internals/(KRaftControlRecord|RecordsIterator))|snapshot/",
+    "kafka-server-common": r"server/common/(\w*(Version|Feature)|CheckpointFile|serialization/)|metadata/properties/"
+    r"|ServerTopicConfigSynonyms",
     "kafka-transaction-coordinator": r"transaction/Transaction(Metadata|Log|State|Coordinator)",
-    "kafka-group-coordinator": r"group/(GroupMetadataManager|OffsetMetadataManager|GroupCoordinatorRecord)",
+    "kafka-group-coordinator": r"group/(GroupMetadataManager|OffsetMetadataManager|GroupCoordinatorRecord|GroupConfig"
+    r"|(\w+/)+\w+Group\b)",
     "kafka-clients": r"common/(record|compress|protocol)/",
+    "kafka_2.13": r"kafka/server/(\w+FetcherThread|ReplicaAlterLogDirsThread|ReplicaManager|SharedServer"
+    r"|metadata/BrokerMetadataPublisher)|kafka/cluster/Partition|kafka/coordinator/transaction/|kafka/log/LogManager",
 }
 """Classes that kdump models or follows, by their jars: a method of theirs that changed has to be read."""
-_NOISE = re.compile(r"^\s*\d+: |#\d+(, *\d+)?|(?<=lambda\$)(\w+)\$\d+|InvokeDynamic #?\d*:?\d*|\binternals[./]|\s+")
-"""Numbers of constants and lambdas, and packages that classes move into or out of."""
+_NOISE = re.compile(
+    r"^\s*\d+: |#\d+(, *\d+)?|(?<=lambda\$)(\w+)\$\d+|InvokeDynamic #?\d*:?\d*|\b(\w+[./])+(?=[A-Z])|\s+"
+)
+"""Numbers of constants and lambdas, and packages, between which classes move."""
 _JUMP = re.compile(r"^(if\w*|goto\w*)\s*\d+")
 _METHOD = re.compile(r"^  \S.*\(.*;$|^  static \{\};$")
 
 
 def changed_methods(jars: Path, older: Path) -> list[str]:
-    """``+``, ``-`` or ``~``, class and method: those of modelled classes that are new, gone or changed."""
+    """``+``, ``-`` or ``~``, class and method: those of modelled classes that are new, gone or changed.
+
+    A class that is new or gone is one line.
+    """
     found = []
     for jar, pattern in MODELLED.items():
         before, after = (_methods(_jar(each, jar), re.compile(pattern)) for each in (older, jars))
         for name in sorted(before.keys() | after.keys()):
-            mark = "+" if name not in before else "-" if name not in after else "~"
-            if before.get(name) != after.get(name):
-                found.append(f"{mark} {name}")
+            if name in before and name in after:
+                found += [f"{mark} {name}: {method}" for mark, method in _differences(before[name], after[name])]
+            else:
+                found.append(f"{'+' if name in after else '-'} {name}")
     return found
 
 
-def _methods(jar: Path, wanted: re.Pattern[str]) -> dict[str, list[str]]:
+def _differences(before: dict[str, list[str]], after: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            yield "+" if name not in before else "-" if name not in after else "~", name
+
+
+def _methods(jar: Path, wanted: re.Pattern[str]) -> dict[str, dict[str, list[str]]]:
     """The bytecode of all methods of the wanted classes, without what differs though the source does not."""
     with zipfile.ZipFile(jar) as archive:
         names = [name for name in archive.namelist() if name.endswith(".class") and wanted.search(name)]
-    methods: dict[str, list[str]] = {}
+    classes: dict[str, dict[str, list[str]]] = {}
     for start in range(0, len(names), 100):
-        classes = [name.removesuffix(".class").replace("/", ".") for name in names[start : start + 100]]
-        command = ["javap", "-c", "-p", "-constants", "-cp", str(jar), *classes]
-        owner, body = "", methods.setdefault("", [])
+        chosen = [name.removesuffix(".class").replace("/", ".") for name in names[start : start + 100]]
+        command = ["javap", "-c", "-p", "-constants", "-cp", str(jar), *chosen]
+        methods: dict[str, list[str]] = {}
+        body: list[str] = []
         for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
             if line.endswith("{") and not line.startswith(" "):
                 owner = next(word for word in line.split() if "." in word)
+                methods = classes.setdefault(owner.replace("internals.", ""), {})
+                body = []
             elif _METHOD.match(line):
-                body = methods.setdefault(f"{owner}: {_NOISE.sub(' ', line).strip(' ;')}", [])
+                body = methods.setdefault(" ".join(_NOISE.sub(" ", line).split()).strip(";"), [])
             else:
                 body.append(_JUMP.sub(r"\1", _NOISE.sub(" ", line).strip()))
-    del methods[""]
-    return methods
+    return classes
 
 
 _DECODERS = {
@@ -395,10 +420,19 @@ def changed_outputs(jars: Path, older: Path, captures: list[Path], target: Path)
     return found
 
 
+def oracle_directory(jars: Path) -> Path:
+    """Where the oracle tests find the jars of all releases, those of this one in ``k44/lib`` or so; else SystemExit."""
+    place = jars.resolve()
+    name = f"k{name_of(jars).replace('.', '')}/lib"
+    if not place.match(name):
+        sys.exit(f"{jars}: the oracle tests look for these jars in a directory {name}, beside those of other releases")
+    return place.parents[1]
+
+
 def oracle(jars: Path) -> int:
-    """Run the oracle tests against a release; gives their exit status."""
-    environment = {**os.environ, "KAFKA_RELEASE": name_of(jars), "KAFKA_JARS": str(jars.resolve().parents[1])}
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "oracle", "tests/oracle", "-p", "no:cacheprovider"]
+    """Run the oracle tests against a release; gives their exit status. What was skipped is told with the reason."""
+    environment = {**os.environ, "KAFKA_RELEASE": name_of(jars), "KAFKA_JARS": str(oracle_directory(jars))}
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", "oracle", "tests/oracle", "-p", "no:cacheprovider"]
     return subprocess.run(command, env=environment, check=False).returncode
 
 
@@ -412,8 +446,11 @@ def main(words: list[str]) -> int:
         case ["outputs", jars, older, *captures, "-o", target] if captures:
             print(*changed_outputs(Path(jars), Path(older), [Path(each) for each in captures], Path(target)), sep="\n")
         case ["all", jars, older, *captures, "-o", target] if captures:
+            oracle_directory(Path(jars))
             for step in (["facts"], ["methods"], ["outputs", *captures, "-o", target]):
+                began = time.monotonic()
                 main([step[0], jars, older, *step[1:]])
+                print(f"{step[0]}: {time.monotonic() - began:.0f} s", file=sys.stderr)
             return oracle(Path(jars))
         case ["check", path]:
             differences = check(Path(path))

@@ -9,7 +9,7 @@ from typing import Final
 from kdump.kafka07 import rows as rows07
 from kdump.rows import filetables, tables
 from kdump.rows.schema import FILE, Column, ColumnType, Table
-from kdump.zookeeper import tables as zookeepertables
+from kdump.zookeeper import dump as zookeeperdump
 
 URI: Final = "reference/columns.md"
 JSON: Final = {
@@ -60,9 +60,9 @@ SECTIONS: Final = (
     Section(filetables.CONVERTED, "a converted segment: `convert --output jsonl`"),
     Section(filetables.MARKER, "a marker that a conversion added"),
     Section(filetables.STATS, "a group of `stats --output jsonl`"),
-    Section(zookeepertables.TRANSACTION, "a transaction of ZooKeeper"),
-    Section(zookeepertables.NODE, "a node in a snapshot of ZooKeeper"),
-    Section(zookeepertables.SESSION, "a session in a snapshot of ZooKeeper"),
+    Section(zookeeperdump.TRANSACTION, "a transaction of ZooKeeper"),
+    Section(zookeeperdump.NODE, "a node in a snapshot of ZooKeeper"),
+    Section(zookeeperdump.SESSION, "a session in a snapshot of ZooKeeper"),
 )
 _VARIANTS: Final = (
     tables.RECORD_DECODED,

@@ -49,11 +49,14 @@ class Logged:
         when: the occasion, a sentence without its point.
         lines: ``LEVEL message``, or an exception; ``<offset>`` and the like stand for what differs.
         case: the case of ``fixtures/cases`` in which they were seen; None: the texts were found in Kafka's classes.
+        since, until: the first and the last release that logs so; None: all that kdump models.
     """
 
     when: str
     lines: tuple[str, ...]
     case: str | None = None
+    since: str | None = None
+    until: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def broker_log() -> dict[str, BrokerLog]:
     entries: dict[str, Any] = tomllib.loads(BROKER_LOG.read_text("utf-8"))
     read = {
         name: BrokerLog(
-            tuple(Logged(one["when"], tuple(one["lines"]), one.get("case")) for one in entry.get("logged", ())),
+            tuple(Logged(**{**one, "lines": tuple(one["lines"])}) for one in entry.get("logged", ())),
             entry.get("silent"),
             tuple(entry.get("rules", ())),
         )
@@ -128,7 +131,7 @@ def _page(code: Code) -> Iterator[str]:
         yield known.silent
         yield ""
     if known.logged:
-        yield "Lines are those of Kafka 4.3.1, without time and logger. What is in angle brackets differs."
+        yield "Lines are those of Kafka 4.4.0, without time and logger. What is in angle brackets differs."
         yield ""
     yield "## Read on"
     yield ""

@@ -5,16 +5,26 @@ from __future__ import annotations
 import os
 from typing import Final
 
+import click
+
 from kdump import __version__
-from kdump.releases import NEWEST
 
 _PACKAGE: Final = os.path.dirname(os.path.dirname(__file__))
 _COMMIT_FILE: Final = "commit.txt"
 
 
+def show_version(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
+    """Show the version, the commit, Python and the platform, and end."""
+    if is_wanted:
+        click.echo(version_line())
+        context.exit()
+
+
 def version_line() -> str:
     """One line: ``kdump 0.1.0 (commit, Python, platform), speaks Kafka ...``."""
     import platform
+
+    from kdump.releases import NEWEST
 
     commit = _commit()
     return (

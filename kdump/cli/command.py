@@ -5,12 +5,11 @@ A command adds the class of its options and one function, which gets a ``Run``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import click
 
-from kdump.cli.common import show_log
 from kdump.cli.console import Console
 from kdump.cli.engine import log_totals
 from kdump.cli.exit_status import RunStatus
@@ -18,16 +17,21 @@ from kdump.cli.options.declaring import Helping, Option, OptionGroup
 from kdump.cli.options.shared import (
     BRIEF,
     CommonArguments,
+    LimitArguments,
     LogArguments,
     ReadingArguments,
     TierArguments,
     TopicArguments,
 )
-from kdump.codes import KdumpError
+from kdump.codes import Finding, OnError, Severity
 from kdump.inputs import Input, PartitionChoice, inputs_of
 from kdump.log import tiers
 from kdump.log.metering import metered
 from kdump.system.priority import be_idle
+from kdump.wire.compression import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from kdump.verify.partitionentries import PartitionEntries
 
 A = TypeVar("A", bound=CommonArguments)
 _WIDTH: Final = {"max_content_width": 100}
@@ -55,10 +59,10 @@ class Run(Generic[A]):
             pager=given.pager,
             show_traceback=given.traceback,
         )
-        self.status = RunStatus(self.console.show_error)
+        self.status = RunStatus(self.console)
         self.console.progress.in_all = lambda: log_totals(given.inputs)
         if given.verbose:
-            show_log(self.console.note, verbose=True)
+            self.console.show_log(verbose=True)
         if isinstance(given, ReadingArguments):
             self._read_gently(given)
 
@@ -73,7 +77,7 @@ class Run(Generic[A]):
 
     def find_inputs(
         self,
-        on_error: Callable[[KdumpError], None] | None = None,
+        on_error: OnError | None = None,
         *,
         with_patterns: bool = False,
         apart: bool = False,
@@ -91,9 +95,57 @@ class Run(Generic[A]):
         given.paths = tuple(one.path for one in given.inputs)
         return given.inputs
 
+    def partition_entries(self, on_error: OnError | None = None, *, with_worlds: bool = False) -> PartitionEntries:
+        """The entries of the inputs by partition. Damage is skipped, which is told; errors as of ``find_inputs``."""
+        from kdump.verify.partitionentries import PartitionEntries  # needs numpy
+
+        def skip(path: str, finding: Finding) -> None:
+            self.status.add(damaged=True)
+            self.console.note(f"{path}: skipped {finding.skipped}")
+
+        given = self.given
+        return PartitionEntries(
+            given.inputs,
+            on_error=on_error or self.status.fail,
+            on_damage=skip,
+            with_worlds=with_worlds,
+            limit=given.max_decompressed_size if isinstance(given, LimitArguments) else DEFAULT_LIMIT,
+        )
+
+    def has_pyarrow(self, option: str) -> bool:
+        """Whether pyarrow is installed, which ``option`` needs. If not, which extra has it is told."""
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            self.console.note(f"{option} needs pyarrow: pip install pyarrow")
+            self.status.add(unreadable=True)
+            return False
+        return True
+
     def write(self, text: str) -> None:
         """Write to standard output."""
         self.console.out.write(text.encode("utf-8", "surrogateescape"))
+
+    def write_all(self, texts: Iterable[str]) -> None:
+        """Write texts to standard output as they are made."""
+        for text in texts:
+            self.write(text)
+
+    def write_rows(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write JSON lines to standard output."""
+        from kdump.rows.scalarlines import json_line  # not needed by a dump as text
+
+        self.write_all(map(json_line, rows))
+
+    def show_finding(self, finding: Finding) -> None:
+        """Show what is wrong with what a state was read from: among JSON lines, else on standard error."""
+        from kdump.verify.report import finding_json, finding_line
+
+        self.status.add(damaged=finding.severity is Severity.ERROR)
+        if self.given.output == "jsonl":
+            self.write(finding_json(finding))
+        else:
+            self.console.complain(f"kdump: {finding_line(finding, color=False).rstrip()}")
 
 
 class Command(Helping):

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import click
 
+from kdump.cli.console import Console
 from kdump.cli.logday import on_day_of_logs
 from kdump.cli.options.convert import KEEP, ConversionArguments
 from kdump.convert.conversion import Conversion
 from kdump.format.batch import CODEC_NAMES
 from kdump.inputs import Input
 from kdump.reading.selection import Range
-from kdump.reading.timerange import ClockRange
 from kdump.wire.compression import LEVELS
 
 
-def conversion_of(given: ConversionArguments, sources: Sequence[Input], note: Callable[[str], None]) -> Conversion:
+def conversion_of(given: ConversionArguments, sources: Sequence[Input], console: Console) -> Conversion:
     """What is asked for. UsageError for times without a day, where the logs of ``sources`` do not tell it."""
-    times = given.times
-    if isinstance(times, ClockRange):
-        times = on_day_of_logs(times, sources, note)
     return Conversion(
         to_magic=given.to_magic,
         codec=None if given.codec == KEEP else CODEC_NAMES.index(given.codec),
         level=given.level,
         offsets=given.offsets or Range(),
-        times=times or Range(),
+        times=on_day_of_logs(given.times, sources, console),
         read_committed=given.isolation == "read_committed",
         keep_open=given.open_transactions not in (None, "refuse"),
         renumber=given.renumber,

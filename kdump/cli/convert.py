@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from kdump.cli.command import Run, command
-from kdump.cli.common import has_pyarrow
-from kdump.cli.console import Console
 from kdump.cli.conversion import check_level, conversion_of
 from kdump.cli.engine import Engine, choose_engine
-from kdump.cli.exit_status import RunStatus
 from kdump.cli.options.convert import CONVERSIONS, TO_STDOUT, ConvertArguments
 from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Codes, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, export_text
-from kdump.convert.report import converted_lines, converted_row, loss_lines, loss_rows, marker_rows
-from kdump.convert.run import DestinationError, Job, Outputs, plan_conversion, plan_export, plan_import, run_in_order
+from kdump.convert.run import (
+    DestinationError,
+    Job,
+    Outputs,
+    plan_conversion,
+    plan_export,
+    plan_import,
+    run_in_order,
+    run_jobs,
+)
 from kdump.convert.segment import SegmentResult
 from kdump.inputs import input_of
+from kdump.log.context import FileContext
 from kdump.payloads.choice import DecoderChoice
+from kdump.rows.filetables import CONVERTED, LOSS, MARKER
+from kdump.rows.scalarlines import json_line
+from kdump.rows.schema import Table
+from kdump.system.blocks import escaped
 from kdump.verify.report import finding_json
 from kdump.worlds import World, world_of_store
-
-if TYPE_CHECKING:
-    from kdump.rows.arrowparts import Reshape
 
 _WHAT_HELPS: Final = (
     "kdump verify says what is damaged, kdump repair saves what is valid, --skip-damaged leaves the damage out"
@@ -64,8 +71,7 @@ def convert(run: Run[ConvertArguments]) -> None:
     """
     given, status = run.given, run.status
     check_level(given)
-    if given.form == "parquet" and not has_pyarrow("--to parquet"):
-        status.add(unreadable=True)
+    if given.form == "parquet" and not run.has_pyarrow("--to parquet"):
         return
     source = input_of(given.source, given.world)
     given.inputs = [source]
@@ -74,7 +80,7 @@ def convert(run: Run[ConvertArguments]) -> None:
         with unwound():
             _extract(run, world, source.path)
         return
-    conversion = conversion_of(given, given.inputs, run.console.note)
+    conversion = conversion_of(given, given.inputs, run.console)
     conversion = replace(conversion, skip_damaged=given.skip_damaged)
     if given.destination == TO_STDOUT:
         _engine(run, 1)
@@ -112,24 +118,21 @@ def _plan(run: Run[ConvertArguments], conversion: Conversion) -> Sequence[Job]:
     given, destination = run.given, run.given.destination
     (found,) = given.inputs
     if given.form is not None:
-        return _exports(given, destination, conversion, run.console.note)
+        return _exports(run, destination, conversion)
     if given.input_form is not None:
         return plan_import(found, destination, conversion)
     return plan_conversion(found, destination, conversion, world=given.world, maps_offsets=given.offset_map)
 
 
-def _exports(
-    given: ConvertArguments, destination: str, conversion: Conversion, note: Callable[[str], None]
-) -> list[ExportJob]:
+def _exports(run: Run[ConvertArguments], destination: str, conversion: Conversion) -> list[ExportJob]:
     """The files for other tools. Raises as ``plan_export``, or KdumpError where schemas cannot be read."""
+    from kdump.cli.schemas import flattened_topics, with_schemas
+
+    given = run.given
     assert given.form is not None
     decoding = DecoderChoice()
     if given.schemas is not None:
-        from kdump.schemas.choice import with_schemas
-
-        decoding = with_schemas(decoding, given.schemas, lambda: given.inputs)
-    if given.flatten and decoding.schemas is None:
-        raise click.UsageError("--flatten goes with --schemas")
+        decoding = with_schemas(decoding, given, given.schemas)
     return plan_export(
         given.inputs[0],
         destination,
@@ -138,24 +141,8 @@ def _exports(
         is_safe=given.csv_safe,
         world=given.world,
         decoding=decoding,
-        reshape=_reshape(given, decoding, note),
+        reshape=flattened_topics(run, decoding) if given.flatten else lambda topic: None,
     )
-
-
-def _reshape(
-    given: ConvertArguments, decoding: DecoderChoice, note: Callable[[str], None]
-) -> Callable[[str | None], Reshape | None]:
-    """By its topic, what makes columns of the decoded contents of a log."""
-    if not given.flatten or decoding.schemas is None:
-        return lambda topic: None
-    from kdump.schemas.flatten import flattened_topics, flattening
-
-    found = flattening(decoding.schemas, given.inputs, lambda error: None)
-    by_topic = dict(flattened_topics(found))
-    for topic, one in by_topic.items():
-        for text in one.notes():
-            note(f"{topic}: {text}")
-    return lambda topic: by_topic.get(topic or "", found._replace(used=()))
 
 
 def _engine(run: Run[ConvertArguments], count: int) -> Engine:
@@ -181,10 +168,9 @@ def _run(run: Run[ConvertArguments], jobs: Sequence[Job], engine: Engine) -> Non
             if given.verbose:
                 console.note(f"{result.source}: read, {len(result.losses)} kinds of losses")
             if result.error is not None:
-                _refuse(result, result.error, console, status, is_text=is_text, is_left_out=given.skip_damaged)
+                _refuse(run, result, result.error)
                 return
-            for text in loss_lines(result) if is_text else loss_rows(result):
-                run.write(text)
+            run.write_all(_loss_lines(result) if is_text else _loss_rows(result))
         if given.strict and any(result.losses for result in results):
             console.note("nothing was written: something would be lost (--strict)")
             status.add(damaged=True)
@@ -194,7 +180,11 @@ def _run(run: Run[ConvertArguments], jobs: Sequence[Job], engine: Engine) -> Non
             console.out.flush()
         outputs.publish()
     for result in results:
-        _say_done(result, console, is_text=is_text)
+        for finding in result.findings:
+            _show_finding(run, finding, result, "left out")
+        for note in result.notes:
+            console.note(f"{result.source}: {note}")
+        run.write_all(_converted_lines(result) if is_text else (*_marker_rows(result), _converted_row(result)))
         status.add(damaged=bool(result.findings))
 
 
@@ -202,40 +192,27 @@ def _results(source: str, jobs: Sequence[Job], engine: Engine) -> Generator[Segm
     """Of all jobs, in their order as they come."""
     if engine.spark is None and engine.pool is None:
         return run_in_order(jobs)
-    from kdump.convert.tasks import run_jobs
-
     return run_jobs(jobs, engine.run, source)
 
 
-def _say_done(result: SegmentResult, console: Console, *, is_text: bool) -> None:
-    for finding in result.findings:
-        _show_finding(finding, result, "left out", console, is_text=is_text)
-    for note in result.notes:
-        console.note(f"{result.source}: {note}")
-    for text in converted_lines(result) if is_text else (*marker_rows(result), converted_row(result)):
-        console.out.write(text.encode("utf-8", "surrogateescape"))
-
-
-def _refuse(
-    result: SegmentResult, error: KdumpError, console: Console, status: RunStatus, *, is_text: bool, is_left_out: bool
-) -> None:
-    """Nothing is written: report why, and what helps. ``is_left_out``: damage is no reason to refuse."""
-    damage = [] if is_left_out else result.findings
+def _refuse(run: Run[ConvertArguments], result: SegmentResult, error: KdumpError) -> None:
+    """Nothing is written: report why, and what helps. Damage that is left out is no reason to refuse."""
+    damage = [] if run.given.skip_damaged else result.findings
     for finding in damage:
-        _show_finding(finding, result, "damaged", console, is_text=is_text)
+        _show_finding(run, finding, result, "damaged")
     is_input = error.code in INPUT_CODES
     if not damage:
-        status.fail(error, is_damage=not is_input)
+        run.status.fail(error, is_damage=not is_input)
     else:
-        console.note(f"{result.source}: nothing was written; {_WHAT_HELPS}")
-        status.add(damaged=not is_input, unreadable=is_input)
+        run.console.note(f"{result.source}: nothing was written; {_WHAT_HELPS}")
+        run.status.add(damaged=not is_input, unreadable=is_input)
 
 
-def _show_finding(finding: Finding, result: SegmentResult, what: str, console: Console, *, is_text: bool) -> None:
+def _show_finding(run: Run[ConvertArguments], finding: Finding, result: SegmentResult, what: str) -> None:
     code = finding.code.value
-    console.note(f"{result.source}: {what}: {code.code} {code.name} {finding}")
-    if not is_text:
-        console.out.write(finding_json(replace(finding, path=result.source)).encode("utf-8", "surrogateescape"))
+    run.console.note(f"{result.source}: {what}: {code.code} {code.name} {finding}")
+    if run.given.output != "text" and run.given.destination != TO_STDOUT:
+        run.write(finding_json(replace(finding, path=result.source)))
 
 
 def _to_stdout(run: Run[ConvertArguments], conversion: Conversion) -> None:
@@ -243,7 +220,7 @@ def _to_stdout(run: Run[ConvertArguments], conversion: Conversion) -> None:
     given, console, status = run.given, run.console, run.status
     assert given.form is not None
     try:
-        jobs = _exports(given, "", conversion, console.note)
+        jobs = _exports(run, "", conversion)
     except KdumpError as error:
         status.fail(error)
         return
@@ -251,7 +228,7 @@ def _to_stdout(run: Run[ConvertArguments], conversion: Conversion) -> None:
         result = export_text(job, console.out.write, has_title=number == 0)
         console.out.flush()
         for finding in result.findings:
-            _show_finding(finding, result, "left out" if given.skip_damaged else "damaged", console, is_text=True)
+            _show_finding(run, finding, result, "left out" if given.skip_damaged else "damaged")
             status.add(damaged=True)
         if result.error is not None and result.findings and not given.skip_damaged:
             console.note(f"{result.source}: the output ends there; {_WHAT_HELPS}")
@@ -259,3 +236,43 @@ def _to_stdout(run: Run[ConvertArguments], conversion: Conversion) -> None:
             status.fail(result.error, is_damage=result.error.code not in INPUT_CODES)
         for note in result.notes:
             console.note(f"{result.source}: {note}")
+
+
+def _loss_lines(result: SegmentResult) -> Iterator[str]:
+    """What a segment loses: a line per kind."""
+    for loss, count in sorted(result.losses.items(), key=lambda item: item[0].label):
+        yield f"{escaped(result.source)}: {count:,} {loss.unit} {loss.sentence}\n"
+
+
+def _loss_rows(result: SegmentResult) -> Iterator[str]:
+    """What a segment loses, as rows of LOSS."""
+    for loss, count in sorted(result.losses.items(), key=lambda item: item[0].label):
+        yield _row(LOSS, result.source, loss.label, count, loss.unit)
+
+
+def _marker_rows(result: SegmentResult) -> Iterator[str]:
+    """The transaction markers that were added to the requested part, as rows of MARKER."""
+    for marker in result.markers:
+        yield _row(MARKER, result.source, marker.offset, marker.producer_id, marker.producer_epoch, marker.control_type)
+
+
+def _converted_lines(result: SegmentResult) -> Iterator[str]:
+    """The files that a segment became."""
+    records = "" if result.records is None else f"{result.records:,} records, "
+    if result.left_out:
+        records += f"{result.left_out:,} of aborted transactions left out, "
+    for segment in result.segments:
+        yield f"{escaped(result.source)} -> {escaped(segment.path)}: {records}{segment.size:,} bytes\n"
+        records = ""
+
+
+def _converted_row(result: SegmentResult) -> str:
+    """The files that a segment became, as a row of CONVERTED."""
+    target = FileContext.of(result.segments[0].path).file if result.segments else None
+    size = sum(segment.size for segment in result.segments)
+    return _row(CONVERTED, result.source, target, len(result.segments), size, result.records)
+
+
+def _row(table: Table, path: str, *values: object) -> str:
+    file = FileContext.of(path).columns().values()
+    return json_line(dict(zip(table.names, (table.type, *file, *values), strict=True)))

@@ -12,10 +12,9 @@ from kdump.cli.engine import choose_engine
 from kdump.cli.options.diff import DiffArguments
 from kdump.codes import Finding, KdumpError, Severity
 from kdump.diff.against import FileDifference
-from kdump.diff.contents import ContentOptions
+from kdump.diff.contents import DiffOptions
 from kdump.diff.report import (
     Totals,
-    file_finding,
     file_row,
     file_text,
     findings_of,
@@ -24,7 +23,7 @@ from kdump.diff.report import (
     report_rows,
     report_text,
 )
-from kdump.diff.run import DiffOptions, PartitionReport
+from kdump.diff.run import PartitionReport
 from kdump.diff.run import diff as compare
 from kdump.inputs import inputs_of
 from kdump.log.files import strip_credentials
@@ -70,19 +69,19 @@ class _DiffRun:
     def run(self) -> None:
         """Compare, and show what differs."""
         given, console = self._given, self._console
-        contents = ContentOptions(given.max_decompressed_size, given.content)
+        options = DiffOptions(given.max_decompressed_size, given.content, given.records, given.choice)
         inputs = given.inputs = inputs_of(given.paths, self._fail, with_patterns=True)
         try:
             run = choose_engine(given, inputs, console).run
         except KdumpError as error:
             self._status.fail(error)
             return
-        for item in compare(inputs, DiffOptions(contents, given.records, given.choice), self._fail, run):
+        for item in compare(inputs, options, self._fail, run):
             if isinstance(item, PartitionReport):
                 self._add(item)
                 pieces = self._page(item)
             elif isinstance(item, FileDifference):
-                self._add_finding(file_finding(item))
+                self._add_finding(item.finding)
                 pieces = self._file(item)
             else:
                 pieces = iter([json_line(record_row(item)) if given.output == "jsonl" else record_text(item)])
@@ -115,7 +114,7 @@ class _DiffRun:
         if self._given.output == "jsonl":
             yield json_line(file_row(found))
         elif self._given.output == "table":
-            yield file_text(found, color=self._console.color)
+            yield file_text(found.finding, color=self._console.color)
 
     def _fail(self, error: KdumpError) -> None:
         self._junit.add_error(error)

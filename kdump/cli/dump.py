@@ -11,7 +11,6 @@ import click
 
 from kdump.cli import view_options
 from kdump.cli.command import Run, command
-from kdump.cli.common import has_pyarrow
 from kdump.cli.console import Console
 from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine import choose_engine
@@ -35,8 +34,6 @@ from kdump.worlds import world_of_path
 
 if TYPE_CHECKING:
     from kdump.kafka.image.names import TopicNames
-    from kdump.payloads.choice import DecoderChoice
-    from kdump.rows.arrowparts import Reshape
     from kdump.rows.tablefiles import TableForm, TableWriter
     from kdump.spark.sessions import Session
 
@@ -84,26 +81,25 @@ def dump(run: Run[DumpArguments]) -> None:
         _explain(run, given.explain)
         return
     if given.files is None and (world := world_of_path(strip_credentials(given.paths[0]))) is not None:
-        from kdump.cli.otherworld import dump_world
+        from kdump.cli.worldpaths import dump_world
 
         dump_world(run, world)
         return
     if given.files is None:
         run.find_inputs()
     try:
-        view_options.decoding(given)
+        given.decoding = view_options.decoding(given)
     except KdumpError as error:
         status.fail(error)
         return
     given.times = _times(given, console)
     writer: TableWriter | None = None
     if given.output in ("arrow", "parquet"):
-        if not has_pyarrow(f"--output {given.output}"):
-            status.add(unreadable=True)
+        if not run.has_pyarrow(f"--output {given.output}"):
             return
         if console.is_terminal:
             raise click.UsageError(f"--output {given.output} is for a file or a pipe, not for a terminal")
-        options, writer = _table_options(given, given.output, console)
+        options, writer = _table_options(run, given.output)
     else:
         options = _text_options(given) if given.is_text else _row_options(given, console)
     if given.frame is not None:
@@ -127,9 +123,9 @@ def _times(given: DumpArguments, console: Console) -> Range | None:
     """The range of ``--time``. UsageError where it has no day, and the logs do not tell it."""
     if not isinstance(given.times, ClockRange):
         return given.times
-    from kdump.cli.logday import on_day_of_logs
+    from kdump.cli.logday import on_day_of_logs  # rarely needed
 
-    return on_day_of_logs(given.times, given.inputs, console.note)
+    return on_day_of_logs(given.times, given.inputs, console)
 
 
 def _session(given: DumpArguments, console: Console) -> Session | None:
@@ -229,7 +225,7 @@ def _text(given: DumpArguments, dialect: Dialect = NEWEST_DIALECT) -> TextOption
         or given.view == "records"
         or view_options.selection(given).by_contents
         or any(name is not None for name in decoders)
-        or view_options.decoding(given).is_made,
+        or given.decoding.is_made,
         skip_record_metadata=given.skip_record_metadata,
         verify_index_only=given.verify_index_only,
         index_sanity_check=given.index_sanity_check,
@@ -279,32 +275,20 @@ def _names(given: DumpArguments) -> TopicNames | None:
     return TopicNames(given.paths)
 
 
-def _table_options(given: DumpArguments, form: TableForm, console: Console) -> tuple[DumpOptions, TableWriter]:
+def _table_options(run: Run[DumpArguments], form: TableForm) -> tuple[DumpOptions, TableWriter]:
     """Arrow and Parquet, and who writes the rows. UsageError for unknown columns."""
+    from kdump.cli.schemas import flattened
     from kdump.dump.printed import arrow_output
     from kdump.rows.arrow import row_schema
     from kdump.rows.logs import table_of
     from kdump.rows.tablefiles import TableWriter
 
+    given = run.given
     table = table_of(given.world, view_options.table(given, view_options.selection(given)))
     schema = row_schema(table, view_options.fields(given, table))
     with_records = table.type == "record"
     options = _options(given, arrow_output(table, schema), with_records=with_records, max_bytes=given.max_bytes)
-    return options, TableWriter(schema, form, console.out.write, _reshape(given, options.decoding, console))
-
-
-def _reshape(given: DumpArguments, decoding: DecoderChoice, console: Console) -> Reshape | None:
-    """What makes columns of decoded contents. UsageError where nothing is decoded by schemas."""
-    if not given.flatten:
-        return None
-    if decoding.schemas is None:
-        raise click.UsageError("--flatten goes with --schemas, or with --decode auto where the schemas are found")
-    from kdump.schemas.flatten import flattening
-
-    found = flattening(decoding.schemas, given.inputs, lambda error: None)
-    for note in found.notes():
-        console.note(note)
-    return found
+    return options, TableWriter(schema, form, run.console.out.write, flattened(run) if given.flatten else None)
 
 
 def _options(
@@ -329,7 +313,7 @@ def _options(
         ),
         read_committed=given.isolation == "read_committed",
         secret=view_options.secret(given),
-        decoding=view_options.decoding(given),
+        decoding=given.decoding,
     )
 
 

@@ -12,7 +12,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kdump.cli.common import show_log
 from kdump.cli.console import Console
 from kdump.cli.options.shared import EngineArguments, JobsArguments
 from kdump.codes import Codes, KdumpError
@@ -104,7 +103,7 @@ def choose_engine(
     if missing is not None:
         raise KdumpError(Codes.UNREADABLE, missing)
     console.note(f"engine: spark, {where(given.master)} ({reason})")
-    show_log(console.note, verbose=given.verbose)
+    console.show_log(verbose=given.verbose)
     return Engine(session(given.master, dict(given.conf)))
 
 

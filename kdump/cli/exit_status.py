@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from kdump.cli.console import Console
     from kdump.codes import KdumpError
 
 CLEAN: Final = 0
@@ -19,19 +19,19 @@ class RunStatus:
     """What a command met: damage, or something that cannot be read.
 
     Args:
-        show: takes an error, for standard error.
+        console: shows errors.
     """
 
-    def __init__(self, show: Callable[[KdumpError], None]) -> None:
+    def __init__(self, console: Console) -> None:
         self.damaged = False
         self.unreadable = False
-        self._show = show
+        self._console = console
 
     def fail(self, error: KdumpError, *, is_damage: bool = False) -> None:
         """Show an error and remember it."""
         self.damaged |= is_damage
         self.unreadable |= not is_damage
-        self._show(error)
+        self._console.show_error(error)
 
     def add(self, *, damaged: bool = False, unreadable: bool = False) -> None:
         """Remember something that was met and shown elsewhere."""

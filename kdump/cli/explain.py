@@ -8,7 +8,7 @@ from kdump.cli.command import Run, command
 from kdump.cli.console import Console
 from kdump.cli.options.dump import DumpArguments
 from kdump.cli.options.explain import ExplainArguments
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, raise_error
 from kdump.inputs import Input, LogSegment, PathDirectory, WorldLog, input_of, resolve
 from kdump.log.opening import open_source
 from kdump.payloads.decoded import RecordDecoder
@@ -42,7 +42,9 @@ def show_explanation(
     run: Run[ExplainArguments] | Run[DumpArguments], found: Input, position: int, frame: str | None = None
 ) -> None:
     """Print the explanation of a position; ``frame``: as of --frame. Raises KdumpError where it cannot be read."""
-    from kdump.explain import report
+    from kdump.explain import explain as lines_about
+    from kdump.explain import is_damage
+    from kdump.explain.layout import report
 
     world = found.world
     if frame is not None:
@@ -53,38 +55,32 @@ def show_explanation(
         what = f"a file of {found.world.title} is not explained: kdump dump shows it"
         raise KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=found.path)
     with open_source(found.path) as source:
-        width, limit = max(80, min(run.console.width, 120)), run.given.max_decompressed_size
-        color, decoder = run.console.color, _decoder(run.given.schemas, found)
-        explained = report(
-            source, position, limit=limit, world=world, frame=frame, width=width, color=color, decoder=decoder
-        )
-    run.write(explained.text)
-    run.status.add(damaged=explained.is_damaged)
+        limit, decoder = run.given.max_decompressed_size, _decoder(run.given, found)
+        lines = list(lines_about(source, position, limit=limit, world=world, frame=frame, decoder=decoder))
+    run.write(report(lines, width=min(run.console.width, 120), color=run.console.color))
+    run.status.add(damaged=any(map(is_damage, lines)))
 
 
-def _decoder(schemas: str | None, found: Input) -> RecordDecoder | None:
+def _decoder(given: ExplainArguments | DumpArguments, found: Input) -> RecordDecoder | None:
     """The decoder of a log by schemas that are named. Raises KdumpError where they cannot be read."""
-    if schemas is None or not isinstance(found, LogSegment):
+    if given.schemas is None or not isinstance(found, LogSegment):
         return None
+    from kdump.cli.schemas import with_schemas
     from kdump.payloads.choice import DecoderChoice
-    from kdump.schemas.choice import with_schemas
 
-    return with_schemas(DecoderChoice(), schemas, lambda: [found]).decoder(found.topic)
+    return with_schemas(DecoderChoice(), given, given.schemas).decoder(found.topic)
 
 
 def _place(found: Input, offset: int, console: Console) -> tuple[Input, int]:
     """The log and the position of an offset. Raises KdumpError."""
     from kdump.explain import WorldExplanation
-    from kdump.explain.offsets import place_of
-
-    def fail(error: KdumpError) -> None:
-        raise error
+    from kdump.explain.locate import place_of
 
     path = found.path
     if isinstance(found, PathDirectory):
         folders = [
             (world, logs)
-            for folder in found.partitions(fail)
+            for folder in found.partitions(raise_error)
             for world, logs in ((None, folder.paths), *folder.world_logs.items())
             if logs
         ]
@@ -100,7 +96,7 @@ def _place(found: Input, offset: int, console: Console) -> tuple[Input, int]:
         explanation: WorldExplanation = world.answer("explain")
         path, position = explanation.place_of(segments, offset)
         return resolve(path, world), position
-    place = place_of(segments, offset)
-    if place.first_offset > offset:
-        console.note(f"{place.path}: offset {offset} is not there; the next entry begins with {place.first_offset}")
-    return resolve(place.path), place.position
+    path, position, first_offset = place_of(segments, offset)
+    if first_offset > offset:
+        console.note(f"{path}: offset {offset} is not there; the next entry begins with {first_offset}")
+    return resolve(path), position

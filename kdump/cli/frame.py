@@ -10,7 +10,7 @@ from kdump.cli.options.dump import DumpArguments
 from kdump.codes import INPUT_CODES, KdumpError
 from kdump.dump.output import DumpOptions
 from kdump.dump.text.options import TextOptions
-from kdump.kafka07.framedump import FrameOptions, FrameRun
+from kdump.kafka07.framedump import FrameRun
 from kdump.log.context import FileContext
 from kdump.log.files import strip_credentials
 from kdump.reading.selection import RowBudget
@@ -31,9 +31,15 @@ def dump_frames(run: Run[DumpArguments], options: DumpOptions, text: TextOptions
     def lines(context: FileContext) -> Lines:
         return view_options.lines(given, fields, width=console.width, color=console.color)(context)
 
-    frame_options = FrameOptions(given.frame or "", options.view, text, table, lines)
     frames = FrameRun(
-        frame_options, console.out.write, console.reporter(verbose=given.verbose), RowBudget(take=given.take)
+        given.frame or "",
+        console.out.write,
+        console.reporter(verbose=given.verbose),
+        RowBudget(take=given.take),
+        view=options.view,
+        text=text,
+        table=table,
+        lines=lines,
     )
     for path in map(strip_credentials, given.paths):
         try:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 
 import click
 
+from kdump.cli.console import Console
 from kdump.inputs import Input, log_paths
 from kdump.log.days import days_of_logs
 from kdump.reading.selection import Range
 from kdump.reading.timerange import ClockRange
 
 
-def on_day_of_logs(times: ClockRange, inputs: Sequence[Input], note: Callable[[str], None]) -> Range:
-    """The range on the day of the logs, which ``note`` is told. UsageError where they are not of one day."""
+def on_day_of_logs(times: Range | None, inputs: Sequence[Input], console: Console) -> Range:
+    """Times without a day on the day of the logs, which is told. UsageError where they are not of one day."""
+    if not isinstance(times, ClockRange):
+        return times or Range()
     if not inputs:
         # What was named is not there, which was said.
         return times
@@ -25,7 +28,7 @@ def on_day_of_logs(times: ClockRange, inputs: Sequence[Input], note: Callable[[s
     if first != last:
         message = f"--time has no day, and the logs go from {first} to {last} (UTC)"
         raise click.UsageError(f"{message}; on the last day it is --time {_shown(times, last)}")
-    note(f"--time {_shown(times, last)} (UTC), by the day of the log")
+    console.note(f"--time {_shown(times, last)} (UTC), by the day of the log")
     return times.on(last)
 
 

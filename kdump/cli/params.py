@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
@@ -17,19 +19,39 @@ if TYPE_CHECKING:
 _LISTEN: Final = re.compile(r"(\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]]+)):(?P<port>\d{1,5})")
 
 
-class OffsetRange(click.ParamType[Range]):
-    """``A:B``: offsets from A up to but not including B; either may be left out. ``A`` alone is one offset."""
+T = TypeVar("T")
 
-    name = "A:B"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Range:
-        """Usage error for anything else."""
-        if re.fullmatch(r"-?\d{1,1024}", str(value)):
-            return Range(int(str(value)), int(str(value)) + 1)
-        match = re.fullmatch(r"(-?\d{1,1024})?:(-?\d{1,1024})?", str(value))
-        if match is None:
-            self.fail(f"'{value}' is not A:B (either may be left out), nor one offset{_colon(str(value))}", param, ctx)
-        return _noted(Range(*(None if bound is None else int(bound) for bound in match.groups())), value, ctx)
+class Parsed(click.ParamType[T]):
+    """A value that a function makes of the text of an option.
+
+    Args:
+        name: what stands for the value in the help.
+        parse: makes it. A ValueError of it is a usage error with its message.
+    """
+
+    def __init__(self, name: str, parse: Callable[[str], T]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
+        """What is no text was made before."""
+        if not isinstance(value, str):
+            made: T = value
+            return made
+        try:
+            return self._parse(value)
+        except ValueError as error:
+            return self.fail(str(error), param, ctx)
+
+
+def _offsets(text: str) -> Range:
+    if re.fullmatch(r"-?\d{1,1024}", text):
+        return Range(int(text), int(text) + 1)
+    match = re.fullmatch(r"(-?\d{1,1024})?:(-?\d{1,1024})?", text)
+    if match is None:
+        raise ValueError(f"'{text}' is not A:B (either may be left out), nor one offset{_colon(text)}")
+    return _noted(Range(*(None if bound is None else int(bound) for bound in match.groups())), text)
 
 
 def _colon(text: str) -> str:
@@ -38,117 +60,106 @@ def _colon(text: str) -> str:
     return "" if match is None else f"; {match[1]}:{match[2]} is such a range"
 
 
-class FilePosition(click.ParamType[int]):
-    """A position in a file, bytes; also as kdump prints it: ``7,628``."""
-
-    name = "position"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Usage error for anything else."""
-        if re.fullmatch(r"\d{1,3}(,\d{3})+|\d{1,20}", str(value)) is None:
-            self.fail(f"'{value}' is no position in a file: a number of bytes from its start", param, ctx)
-        return int(str(value).replace(",", ""))
+OFFSETS: Final = Parsed("A:B", _offsets)
+"""``A:B``: offsets from A up to but not including B; either may be left out. ``A`` alone is one offset."""
 
 
-class TimeRange(click.ParamType[Range]):
-    """``T1..T2``: ms since 1970, ISO 8601 (UTC unless it says otherwise), ``-1h`` (ago; s m h d w) or ``now``.
-
-    Args:
-        takes_clock: ``12:21`` is taken too: on the day of the other bound, else the value is a ClockRange.
-    """
-
-    name = "T1..T2"
-
-    def __init__(self, *, takes_clock: bool = False) -> None:
-        self._takes_clock = takes_clock
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Range:
-        """Usage error for anything else."""
-        try:
-            found = time_range(str(value), takes_clock=self._takes_clock)
-        except ValueError as error:
-            return self.fail(str(error), param, ctx)
-        return found if isinstance(found, ClockRange) else _noted(found, value, ctx)
+def _position(text: str) -> int:
+    if re.fullmatch(r"\d{1,3}(,\d{3})+|\d{1,20}", text) is None:
+        raise ValueError(f"'{text}' is no position in a file: a number of bytes from its start")
+    return int(text.replace(",", ""))
 
 
-class TimeBound(click.ParamType[str]):
-    """One bound of a ``TimeRange``. The value stays text, as a time of day needs the other bound."""
-
-    name = "TIME"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Usage error for anything else."""
-        text = str(value)
-        if ".." in text or not text:
-            self.fail(f"'{text}' is not one time (--time takes T1..T2)", param, ctx)
-        TimeRange(takes_clock=True).convert(f"{text}..", param, ctx)
-        return text
+POSITION: Final = Parsed("position", _position)
+"""A position in a file, bytes; also as kdump prints it: ``7,628``."""
 
 
-def _noted(given: Range, value: object, ctx: click.Context | None) -> Range:
+def _times(text: str, *, takes_clock: bool = False) -> Range:
+    found = time_range(text, takes_clock=takes_clock)
+    return found if isinstance(found, ClockRange) else _noted(found, text)
+
+
+TIMES: Final = Parsed("T1..T2", _times)
+"""``T1..T2``: ms since 1970, ISO 8601 (UTC unless it says otherwise), ``-1h`` (ago; s m h d w) or ``now``."""
+CLOCK_TIMES: Final = Parsed("T1..T2", partial(_times, takes_clock=True))
+"""The same, and ``12:21``: on the day of the other bound, else the value is a ClockRange."""
+
+
+def _time_bound(text: str) -> str:
+    if ".." in text or not text:
+        raise ValueError(f"'{text}' is not one time (--time takes T1..T2)")
+    _times(f"{text}..", takes_clock=True)
+    return text
+
+
+TIME_BOUND: Final = Parsed("TIME", _time_bound)
+"""One bound of CLOCK_TIMES. The value stays text, as a time of day needs the other bound."""
+
+
+def _noted(given: Range, text: str) -> Range:
     """Warn of a range whose bounds are the wrong way round. It is empty, which is no error, but hardly meant."""
     is_backwards = given.first is not None and given.end is not None and given.first > given.end
-    if is_backwards and not (ctx and ctx.resilient_parsing):
-        click.echo(f"kdump: {value} ends before it begins: nothing is in it", err=True)
+    context = click.get_current_context(silent=True)
+    if is_backwards and not (context and context.resilient_parsing):
+        click.echo(f"kdump: {text} ends before it begins: nothing is in it", err=True)
     return given
 
 
-class Moment(click.ParamType[int]):
-    """A point in time as in ``T1..T2``, given back in ms since 1970."""
-
-    name = "TIME"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Usage error for anything else."""
-        try:
-            found = moment(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        if found is None:
-            self.fail("the time is empty", param, ctx)
-        return found
+def _moment(text: str) -> int:
+    found = moment(text)
+    if found is None:
+        raise ValueError("the time is empty")
+    return found
 
 
-class ListenParam(click.ParamType[tuple[str, int]]):
-    """``HOST:PORT``; ``[::1]:9092`` for IPv6. Port 0 takes a free one."""
-
-    name = "HOST:PORT"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        """Usage error for anything else."""
-        match = _LISTEN.fullmatch(str(value))
-        if match is None or int(match["port"]) > 0xFFFF:
-            self.fail(f"'{value}' is not HOST:PORT", param, ctx)
-        return match["six"] or match["host"], int(match["port"])
+MOMENT: Final = Parsed("TIME", _moment)
+"""A point in time as in ``T1..T2``, as ms since 1970."""
+NOW: Final = 2**63 - 1
+"""``--at now``: everything counts, whatever its time."""
+MOMENT_OR_NOW: Final = Parsed("TIME", lambda text: NOW if text == "now" else _moment(text))
 
 
-class UntilOffsetParam(click.ParamType[tuple[tuple[str, int], int]]):
-    """``TOPIC-N=OFFSET``."""
-
-    name = "TOPIC-N=OFFSET"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[tuple[str, int], int]:
-        """Usage error for anything else."""
-        name, _, offset = str(value).rpartition("=")
-        partition = parse_partition_directory(name)
-        if partition is None or not re.fullmatch(r"\d{1,18}", offset):
-            self.fail(f"'{value}' is not TOPIC-N=OFFSET, such as orders-0=1000", param, ctx)
-        return partition, int(offset)
+def _listen(text: str) -> tuple[str, int]:
+    match = _LISTEN.fullmatch(text)
+    if match is None or int(match["port"]) > 0xFFFF:
+        raise ValueError(f"'{text}' is not HOST:PORT")
+    return match["six"] or match["host"], int(match["port"])
 
 
-class UserParam(click.ParamType[tuple[str, str]]):
-    """``USER:PASSWORDFILE``."""
+LISTEN: Final = Parsed("HOST:PORT", _listen)
+"""``HOST:PORT``; ``[::1]:9092`` for IPv6. Port 0 takes a free one."""
 
-    name = "USER:PASSWORDFILE"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Usage error for anything else."""
-        user, _, file = str(value).partition(":")
-        if not user or not file:
-            self.fail(f"'{value}' is not USER:PASSWORDFILE", param, ctx)
-        return user, file
+def _until_offset(text: str) -> tuple[tuple[str, int], int]:
+    name, _, offset = text.rpartition("=")
+    partition = parse_partition_directory(name)
+    if partition is None or not re.fullmatch(r"\d{1,18}", offset):
+        raise ValueError(f"'{text}' is not TOPIC-N=OFFSET, such as orders-0=1000")
+    return partition, int(offset)
+
+
+UNTIL_OFFSET: Final = Parsed("TOPIC-N=OFFSET", _until_offset)
+
+
+def _user(text: str) -> tuple[str, str]:
+    user, _, file = text.partition(":")
+    if not user or not file:
+        raise ValueError(f"'{text}' is not USER:PASSWORDFILE")
+    return user, file
+
+
+USER: Final = Parsed("USER:PASSWORDFILE", _user)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, setting = text.partition("=")
+    if not equals or not name:
+        raise ValueError(f"'{text}' is not of the form K=V")
+    return name, setting
+
+
+SETTING: Final = Parsed("setting", _setting)
+"""``K=V``."""
 
 
 class OutputFormat(click.Choice[str]):
@@ -197,40 +208,29 @@ class ByParam(click.ParamType[str]):
         return [CompletionItem(kind) for kind in (*self.kinds, "header:") if kind.startswith(incomplete)]
 
 
-class BytesPattern(click.ParamType[re.Pattern[bytes]]):
-    """A regular expression that is searched for in bytes."""
-
-    name = "RE"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[bytes]:
-        """Usage error for what does not compile."""
-        try:
-            return compile_pattern(str(value))
-        except ValueError as error:
-            return self.fail(f"'{value}' is no regular expression: {error}", param, ctx)
-
-
-class HeaderParam(click.ParamType[HeaderFilter]):
-    """``K`` or ``K=RE``: a header with that key, and a value in which the expression is found."""
-
-    name = "K[=RE]"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> HeaderFilter:
-        """Usage error for what does not compile."""
-        key, equals, pattern = str(value).partition("=")
-        try:
-            return HeaderFilter(_to_bytes(key), compile_pattern(pattern) if equals else None)
-        except ValueError as error:
-            return self.fail(f"'{pattern}' is no regular expression: {error}", param, ctx)
-
-
 def compile_pattern(text: str) -> re.Pattern[bytes]:
     """The expression over bytes; its text stands for its UTF-8 encoding. Raises ValueError for none."""
-    return compiled(_to_bytes(text))
+    try:
+        return compiled(_to_bytes(text))
+    except ValueError as error:
+        raise ValueError(f"'{text}' is no regular expression: {error}") from None
 
 
 def _to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
+
+
+PATTERN: Final = Parsed("RE", compile_pattern)
+"""A regular expression that is searched for in bytes."""
+
+
+def _header(text: str) -> HeaderFilter:
+    key, equals, pattern = text.partition("=")
+    return HeaderFilter(_to_bytes(key), compile_pattern(pattern) if equals else None)
+
+
+HEADER: Final = Parsed("K[=RE]", _header)
+"""``K`` or ``K=RE``: a header with that key, and a value in which the expression is found."""
 
 
 _QUESTIONS: Final = ("codec", "magic", "compaction", "retention")
@@ -266,34 +266,30 @@ class WhatIf(NamedTuple):
     local_size: int | None = None
 
 
-class WhatIfParam(click.ParamType[WhatIf]):
-    """``codec``, ``magic``, ``compaction``, or ``retention=LIMIT[,LIMIT...]``."""
+def _what_if(text: str) -> WhatIf:
+    question, equals, limits = text.partition("=")
+    if question not in _QUESTIONS:
+        raise ValueError(f"'{text}' is none of {', '.join(_QUESTIONS[:-1])}, retention=7d, retention=10GB")
+    if not equals:
+        return WhatIf(question)
+    if question != "retention":
+        raise ValueError(f"{question} takes no value")
+    found: dict[str, int] = {}
+    for limit in limits.split(","):
+        match = _LIMIT.fullmatch(limit.strip())
+        unit = match[3].lower() if match else ""
+        if match is None or (unit not in _LIMIT_UNITS and unit not in _SIZES):
+            raise ValueError(f"'{limit}' is no time (7d, 12h, 600000ms) and no size (10GB, 512MiB)")
+        is_time = unit in _LIMIT_UNITS
+        kind = ("local_" if match[1] else "") + ("milliseconds" if is_time else "size")
+        if kind in found:
+            raise ValueError(f"'{limits}' limits the {'time' if is_time else 'size'} twice")
+        found[kind] = int(match[2]) * (_LIMIT_UNITS if is_time else _SIZES)[unit]
+    return WhatIf(question, **found)
 
-    name = "QUESTION"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> WhatIf:
-        """Usage error for anything else."""
-        if isinstance(value, WhatIf):
-            return value
-        question, equals, limits = str(value).partition("=")
-        if question not in _QUESTIONS:
-            self.fail(f"'{value}' is none of {', '.join(_QUESTIONS[:-1])}, retention=7d, retention=10GB", param, ctx)
-        if question != "retention":
-            return WhatIf(question) if not equals else self.fail(f"{question} takes no value", param, ctx)
-        if not equals:
-            return WhatIf(question)
-        found: dict[str, int] = {}
-        for limit in limits.split(","):
-            match = _LIMIT.fullmatch(limit.strip())
-            unit = match[3].lower() if match else ""
-            if match is None or (unit not in _LIMIT_UNITS and unit not in _SIZES):
-                self.fail(f"'{limit}' is no time (7d, 12h, 600000ms) and no size (10GB, 512MiB)", param, ctx)
-            is_time = unit in _LIMIT_UNITS
-            kind = ("local_" if match[1] else "") + ("milliseconds" if is_time else "size")
-            if kind in found:
-                self.fail(f"'{limits}' limits the {'time' if is_time else 'size'} twice", param, ctx)
-            found[kind] = int(match[2]) * (_LIMIT_UNITS if is_time else _SIZES)[unit]
-        return WhatIf(question, **found)
+WHAT_IF: Final = Parsed("QUESTION", _what_if)
+"""``codec``, ``magic``, ``compaction``, or ``retention=LIMIT[,LIMIT...]``."""
 
 
 class HistoryOf(NamedTuple):
@@ -303,75 +299,36 @@ class HistoryOf(NamedTuple):
     name: str
 
 
-class HistoryParam(click.ParamType[HistoryOf]):
-    """``topic=NAME``, ``partition=NAME-0``, ``broker=ID``, ``group=NAME`` or ``subject=NAME``."""
-
-    name = "OF"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> HistoryOf:
-        """Usage error for anything else."""
-        if isinstance(value, HistoryOf):
-            return value
-        kind, equals, name = str(value).partition("=")
-        if kind not in ("topic", "partition", "broker", "group", "subject") or not equals or not name:
-            self.fail(
-                f"'{value}' is none of topic=NAME, partition=NAME-0, broker=ID, group=NAME, subject=NAME", param, ctx
-            )
-        if kind == "broker" and not name.isdecimal():
-            self.fail(f"'{name}' is no broker id", param, ctx)
-        return HistoryOf(kind, name)
+def _history(text: str) -> HistoryOf:
+    kind, _, name = text.partition("=")
+    if kind not in ("topic", "partition", "broker", "group", "subject") or not name:
+        raise ValueError(f"'{text}' is none of topic=NAME, partition=NAME-0, broker=ID, group=NAME, subject=NAME")
+    if kind == "broker" and not name.isdecimal():
+        raise ValueError(f"'{name}' is no broker id")
+    return HistoryOf(kind, name)
 
 
-class ZxidParam(click.ParamType[int]):
-    """The zxid of a transaction: ``0x`` and hexadecimal digits, or decimal."""
-
-    name = "Z"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Usage error for anything else."""
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"0[xX]([0-9a-fA-F]{1,16})|([0-9]{1,19})", str(value))
-        if match is None:
-            self.fail(f"'{value}' is no zxid: 0x and hexadecimal digits, or a decimal number", param, ctx)
-        return int(match[1], 16) if match[1] else int(match[2])
+HISTORY: Final = Parsed("OF", _history)
+"""``topic=NAME``, ``partition=NAME-0``, ``broker=ID``, ``group=NAME`` or ``subject=NAME``."""
 
 
-NOW: Final = 2**63 - 1
-"""``--at now``: everything counts, whatever its time."""
+def _zxid(text: str) -> int:
+    match = re.fullmatch(r"0[xX]([0-9a-fA-F]{1,16})|([0-9]{1,19})", text)
+    if match is None:
+        raise ValueError(f"'{text}' is no zxid: 0x and hexadecimal digits, or a decimal number")
+    return int(match[1], 16) if match[1] else int(match[2])
 
 
-class AtMoment(Moment):
-    """A point in time, or ``now``."""
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Usage error for anything else."""
-        return NOW if value == "now" else super().convert(value, param, ctx)
-
-
+ZXID: Final = Parsed("Z", _zxid)
+"""The zxid of a transaction: ``0x`` and hexadecimal digits, or decimal."""
 _MASTERS: Final = re.compile(r"local$|local\[.+\]$|local-cluster\[.+\]$|yarn$|(?:spark|k8s|sc)://.")
 
 
-class MasterParam(click.ParamType[str]):
-    """The URL of a cluster. Its beginning is checked, as Spark answers a wrong one with a stack trace."""
-
-    name = "URL"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The same."""
-        if _MASTERS.match(str(value)) is None:
-            self.fail(f"'{value}' is none of local[N], spark://..., yarn, k8s://..., sc://...", param, ctx)
-        return str(value)
+def _master(text: str) -> str:
+    if _MASTERS.match(text) is None:
+        raise ValueError(f"'{text}' is none of local[N], spark://..., yarn, k8s://..., sc://...")
+    return text
 
 
-class SettingParam(click.ParamType[tuple[str, str]]):
-    """``K=V``."""
-
-    name = "setting"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """(K, V)."""
-        name, equals, setting = str(value).partition("=")
-        if not equals or not name:
-            self.fail(f"'{value}' is not of the form K=V", param, ctx)
-        return name, setting
+MASTER: Final = Parsed("URL", _master)
+"""The URL of a cluster. Its beginning is checked, as Spark answers a wrong one with a stack trace."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kdump.cli.command import Run, command
@@ -16,11 +16,10 @@ from kdump.log.named import note_named
 from kdump.releases import RELEASES
 from kdump.repair.apply.manifest import Manifest, undo_command
 from kdump.repair.apply.undo import MarkerFate, Undone
-from kdump.repair.begun import Finished, finish_repairs, undo_repair
+from kdump.repair.begun import finish_repairs, undo_repair
 from kdump.repair.plan.location import PartitionLocation
 from kdump.repair.plan.plan import RepairMode, RepairSettings
 from kdump.repair.report import plan_lines
-from kdump.repair.resultrow import repair_row
 from kdump.repair.run import Repair, Repaired, RepairOptions, WorldRepaired
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_text
@@ -49,15 +48,14 @@ def repair_lines(repaired: Repaired, *, color: bool) -> Iterator[str]:
         yield f"{target}: to undo: {undo_command(repaired.manifest)}\n"
 
 
-def finished_text(finished: Finished) -> str:
+def finished_text(path: str, manifests: Sequence[str]) -> str:
     """Which repairs were finished."""
-    lines = (f"finished what {escaped(manifest)} began" for manifest in finished.manifests)
-    return "".join(f"{escaped(finished.path)}: {line}\n" for line in lines)
+    return "".join(f"{escaped(path)}: finished what {escaped(manifest)} began\n" for manifest in manifests)
 
 
-def finished_json(finished: Finished) -> str:
+def finished_json(path: str, manifests: Sequence[str]) -> str:
     """The finished repairs as a JSON object in one line."""
-    return json.dumps({"type": "finished", "path": finished.path, "manifests": list(finished.manifests)}) + "\n"
+    return json.dumps({"type": "finished", "path": path, "manifests": list(manifests)}) + "\n"
 
 
 def undone_text(manifest: Manifest, undone: Undone) -> str:
@@ -118,7 +116,7 @@ def repair(run: Run[RepairArguments]) -> None:
                 if given.finish:
                     force, backup = given.force, given.backup_dir
                     for finished in finish_repairs(found.path, on_error=fail, force=force, backup=backup):
-                        run.write((finished_text if given.output == "text" else finished_json)(finished))
+                        run.write((finished_text if given.output == "text" else finished_json)(*finished))
                     continue
                 for repaired in job.of(found):
                     status.add(damaged=repaired.leaves_damage)
@@ -142,7 +140,7 @@ def _shown(
         lines = repair_lines(repaired, color=console.color)
         yield from map(str.encode, _once(lines, repaired.plan.place, told))
     else:
-        yield from json_blocks(repair_row(repaired))
+        yield from json_blocks(repaired.row())
 
 
 def _options(given: RepairArguments) -> RepairOptions:

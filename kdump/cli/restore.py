@@ -17,7 +17,7 @@ from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, REFUSALS, Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.checkpoint import is_topic_id
-from kdump.inputs import PathDirectory, inputs_of
+from kdump.inputs import PathDirectory
 from kdump.kafka.startup.logdirectory import FUTURE
 from kdump.log import files, tiers
 from kdump.log.files import strip_credentials
@@ -43,9 +43,7 @@ from kdump.restore.report import left_lines, left_row, note_rows, plan_lines, re
 from kdump.restore.run import Restore
 from kdump.restore.source import SourcePartition, directories_below, read_source
 from kdump.restore.target import TargetCluster, TargetPartition
-from kdump.system.blocks import escaped
 from kdump.system.paths import absolute_path
-from kdump.system.units import counted
 from kdump.verify.transactioncoordinator import ending_beside
 from kdump.worlds import world_of_store
 
@@ -152,39 +150,18 @@ def _show_plan(run: Run[RestoreArguments]) -> None:
             status.fail(KdumpError(Codes.NO_SEGMENTS, "holds no partition", path=given.paths[0]))
         return
     shown = {"text": adoption_page, "jsonl": adoption_rows, "commands": adoption_commands}
-    for line in shown[given.output](plan):
-        run.write(line)
+    run.write_all(shown[given.output](plan))
     if given.output != "jsonl":
-        _show_schemas(run)
+        from kdump.cli.schemas import show_ways_back
+
+        show_ways_back(run)
     status.add(damaged=not plan.is_whole)
-
-
-def _show_schemas(run: Run[RestoreArguments]) -> None:
-    """Say what brings back the schemas that are left: the topic itself, or calls of an empty registry."""
-    from kdump.schemas.commands import registry_commands
-    from kdump.schemas.registry import registry_of
-    from kdump.schemas.topic import schema_partitions, schema_records
-    from kdump.verify.partitionentries import PartitionEntries
-
-    given, fail = run.given, run.status.fail
-    logs = PartitionEntries(inputs_of(given.paths, lambda error: None), on_error=lambda error: None)
-    for partition in schema_partitions(logs):
-        registry = registry_of(schema_records(logs, partition, fail))
-        held = f"{escaped(partition.name)} holds {counted(len(registry.versions), 'schema')}"
-        if given.output == "text":
-            run.write(f"{held} of a registry: --output commands also has what an empty registry needs\n")
-            continue
-        run.write(f"# {held}. A registry that reads the topic needs nothing. For an empty one set REGISTRY.\n")
-        run.write('if [ -n "${REGISTRY-}" ]; then\n')
-        for line in registry_commands(registry):
-            run.write(f"{line}\n")
-        run.write("fi\n")
 
 
 def _restore(run: Run[RestoreArguments], destination: str) -> None:
     """Restore what is named. Raises click.UsageError."""
     given, console, status = run.given, run.console, run.status
-    conversion = conversion_of(given, run.find_inputs(), console.note)
+    conversion = conversion_of(given, run.find_inputs(), console)
     words = [one.rpartition("=") for one in (given.open_transactions or "").split(",")]
     needs_markers = any(word in ("abort", "refuse") for _, _, word in words)
     if needs_markers and not (conversion.keeps_markers or conversion.read_committed):
@@ -313,17 +290,12 @@ def _write(
     """Show what cannot be restored, then restore the rest."""
     given, console, status = run.given, run.console, run.status
     is_text = given.output == "text"
-
-    def write(lines: Iterator[str]) -> None:
-        for line in lines:
-            run.write(line)
-
     left = [one for one in found if isinstance(one, LeftPartition)]
     plans = [one for one in found if isinstance(one, RestorePlan)]
     notes = [*(one.note for one in left), *(note for plan in plans for note in plan.notes)]
-    write(left_lines(left) if is_text else map(left_row, left))
+    run.write_all(left_lines(left) if is_text else map(left_row, left))
     for plan in plans:
-        write(plan_lines(plan) if is_text else note_rows(plan))
+        run.write_all(plan_lines(plan) if is_text else note_rows(plan))
     # A reader that has gone does not decide the exit status.
     with suppress(BrokenPipeError):
         console.out.flush()
@@ -350,4 +322,4 @@ def _write(
                 status.fail(error, is_damage=error.code in REFUSALS)
                 continue
             status.add(damaged=any(note.is_loss for note in plan.notes))
-            write(restored_lines(restored) if is_text else iter((restored_row(restored),)))
+            run.write_all(restored_lines(restored) if is_text else (restored_row(restored),))

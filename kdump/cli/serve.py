@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from kdump.cli.command import Run, command
-from kdump.cli.html_page import write_file
 from kdump.cli.options.serve import ServeArguments
-from kdump.cli.report_place import check_report_place
+from kdump.cli.report_files import check_report_place
 from kdump.codes import Codes, KdumpError
+from kdump.system.files import whole_file
 
 _REPORT_BEGINS: Final = b'{"type":"finding"'
 _MOST_PASSWORD: Final = 1 << 16
@@ -42,7 +42,6 @@ def serve(run: Run[ServeArguments]) -> None:
 def _serve(run: Run[ServeArguments]) -> None:
     """Serve until an interrupt. Raises KdumpError."""
     from kdump.serve.run import ServeOptions, Service, tls_context
-    from kdump.serve.server import Safety
 
     given = run.given
     tls: ssl.SSLContext | None = None
@@ -55,7 +54,8 @@ def _serve(run: Run[ServeArguments]) -> None:
     options = ServeOptions(
         host,
         port,
-        Safety(tls, users or None),
+        tls,
+        users or None,
         dict(given.until_offsets),
         given.until,
         given.group_offsets != "none",
@@ -89,6 +89,7 @@ def _write_ready(path: str, address: str) -> None:
     """Raises KdumpError UNWRITABLE."""
     check_report_place(path, b"")
     try:
-        write_file(os.path.realpath(path), f"{address}\n".encode(), is_stream=False)
+        with whole_file(os.path.realpath(path)) as file:
+            file.write(f"{address}\n".encode())
     except OSError as error:
         raise KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path) from error

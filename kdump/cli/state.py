@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import click
 
@@ -11,23 +10,20 @@ from kdump.cli.command import Run, command
 from kdump.cli.engine import tell_brokers
 from kdump.cli.options.state import QUESTIONS, StateArguments
 from kdump.cli.params import NOW
+from kdump.cli.schemas import schema_partitions, show_schemas, with_schemas
 from kdump.cli.staterows import show_rows
 from kdump.cli.view_options import check_decoder
-from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.codes import Codes, KdumpError, ignore_error
 from kdump.inputs import fits
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
 from kdump.payloads.choice import DecoderChoice
-from kdump.rows.scalarlines import json_line
-from kdump.state.changes import NO_CHANGE, ChangeSelection, write_changes
-from kdump.state.metadatarows import Row, StateSelection, image_rows
+from kdump.rows.schema import Row
+from kdump.state.changes import NO_CHANGE, write_changes
+from kdump.state.metadatarows import StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
-from kdump.system.units import counted
 from kdump.verify.metadatalog import replay_findings
 from kdump.worlds import REMOTE_STORAGE
-
-if TYPE_CHECKING:
-    from kdump.verify.partitionentries import PartitionEntries
 
 
 @command(
@@ -50,7 +46,7 @@ def state(run: Run[StateArguments]) -> None:
     run.find_inputs(with_patterns=True)
     tell_brokers(given.paths, run.console)
     if (world := next((found.world for found in given.inputs if found.world is not None), None)) is not None:
-        from kdump.cli.otherworld import show_world
+        from kdump.cli.worldpaths import show_world
 
         show_world(run, world)
     elif given.history is not None and given.history.kind == "group":
@@ -106,25 +102,25 @@ class _StateRun:
             self._show_metadata(state)
             self._note_unknown(state)
             for finding in state.findings:
-                self._show_finding(finding)
+                self._run.show_finding(finding)
 
     def changes(self) -> None:
         """What changed in the metadata of each cluster among the paths."""
-        from kdump.state.changepage import change_line
+        from kdump.state.metadatapage import change_line
 
         given, console = self._given, self._console
         if given.history is not None and given.history.kind == "subject":
             return
-        chosen = ChangeSelection.of(self._selection, given.history)
+        chosen = self._selection if given.history is None else self._selection.of_history(*given.history)
         is_json = given.output == "jsonl"
         is_any = False
 
         def show(row: Row) -> None:
             nonlocal is_any
-            if chosen.has(row):
+            if chosen.has_change(row):
                 is_any = True
                 if is_json:
-                    self._rows([row])
+                    self._run.write_rows([row])
                 else:
                     self._write(change_line(row))
 
@@ -138,20 +134,22 @@ class _StateRun:
             if note is not None:
                 console.note(note)
             for finding in replay_findings(replayed):
-                self._show_finding(finding)
-        if self._is_something_there and not is_any and chosen != ChangeSelection():
+                self._run.show_finding(finding)
+        if self._is_something_there and not is_any and not (chosen.is_all and chosen.partition is None):
             console.note(NO_CHANGE)
 
     def coordinators(self, at: int) -> None:
         """Groups, committed offsets, transactional ids and open transactions of what is among the paths."""
         from kdump.kafka.image.names import TopicNames
-        from kdump.state.coordinators import KnownTopics, coordinator_rows
+        from kdump.state.coordinators import coordinator_rows
 
         on_error = self._fail_if_missing if self._is_something_there else self.status.fail
-        logs = self._logs(on_error)
+        logs = self._run.partition_entries(on_error)
         moment = None if at == NOW else at
-        topics = KnownTopics(TopicNames(self._given.paths), self._coordinators)
-        for kind, rows in coordinator_rows(logs, moment, topics, self._console.note, self.status.fail):
+        names, count = TopicNames(self._given.paths), self._coordinators
+        for kind, rows in coordinator_rows(
+            logs, moment, names, count, note=self._console.note, on_error=self.status.fail
+        ):
             self._is_something_there = True
             self._show(kind, rows)
 
@@ -172,66 +170,20 @@ class _StateRun:
 
     def schemas(self) -> None:
         """The schemas of each registry whose topic is among the paths, or what changed in it."""
-        from kdump.schemas import commands, rows
-        from kdump.schemas.registry import registry_of
-        from kdump.schemas.topic import schema_partitions, schema_records
-
         given = self._given
         offset = None if self._is_something_there else given.at_offset
-        if given.output == "reset-csv" or (given.at_offset is not None and offset is None):
-            return
-        logs = self._logs(lambda error: None)
-        partitions = schema_partitions(logs)
-        for partition in partitions:
-            self._is_something_there = True
-            if len(partitions) > 1:
-                self._console.note(f"{partition.name}: the next rows are of this registry")
-            records = schema_records(logs, partition, self.status.fail)
-            if given.at is None and given.at_offset is None:
-                self._schema_changes(rows.change_rows(records, self._subject(), given.between, given.between_offsets))
-                continue
-            registry = registry_of(records, None if given.at == NOW else given.at, offset)
-            if registry.skipped:
-                unread = counted(registry.skipped, "record")
-                self._console.note(f"{partition.name}: {unread} that no registry can read")
-            match given.output:
-                case "commands":
-                    for line in commands.registry_commands(registry):
-                        self._write(f"{line}\n")
-                case "records":
-                    self._rows(rows.registry_records(registry))
-                case _:
-                    for kind, found in rows.state_rows(registry):
-                        self._show(kind, found)
-
-    def _subject(self) -> str | None:
-        history = self._given.history
-        return history.name if history is not None and history.kind == "subject" else None
-
-    def _schema_changes(self, changes: Iterable[Row]) -> None:
-        from kdump.schemas.rows import change_line
-
-        history = self._given.history
-        if history is not None and history.kind != "subject":
-            return
-        is_any = False
-        for row in changes:
-            is_any = True
-            self._write(json_line(row) if self._given.output == "jsonl" else change_line(row))
-        if history is not None and not is_any:
-            self._console.note(NO_CHANGE)
+        if given.output != "reset-csv" and (given.at_offset is None or offset is not None):
+            self._is_something_there |= show_schemas(self._run, self._run.partition_entries(ignore_error), offset)
 
     def keys(self, at: int) -> None:
         """The last value of each key in the partitions that are named, but for those of coordinators and metadata."""
-        from kdump.schemas.choice import with_schemas
-        from kdump.schemas.topic import schema_partitions
         from kdump.state.coordinators import has_own_state
         from kdump.state.keys import key_rows, named_partitions
 
         given = self._given
-        logs = self._logs(lambda error: None)
+        logs = self._run.partition_entries(ignore_error)
         choice = DecoderChoice(None, given.decode == "auto", given.key_decoder, given.value_decoder)
-        decoders = with_schemas(choice, None, lambda: given.inputs)
+        decoders = with_schemas(choice, given, None)
         schemas = {partition.directory for partition in schema_partitions(logs)}
         for partition in named_partitions(logs, given.paths):
             if not has_own_state(partition) and partition.directory not in schemas:
@@ -243,16 +195,6 @@ class _StateRun:
         """A path that holds something else has no coordinators; one that is not there is a fault."""
         if error.code is Codes.MISSING:
             self.status.fail(error)
-
-    def _logs(self, on_error: Callable[[KdumpError], None]) -> PartitionEntries:
-        from kdump.verify.partitionentries import PartitionEntries
-
-        def skip(path: str, finding: Finding) -> None:
-            self.status.add(damaged=True)
-            self._console.note(f"{path}: skipped {finding.skipped}")
-
-        limit = self._given.max_decompressed_size
-        return PartitionEntries(self._given.inputs, on_error=on_error, on_damage=skip, limit=limit)
 
     def _show(self, kind: str, rows: Collection[Row]) -> None:
         show_rows(self._run, kind, rows)
@@ -270,22 +212,19 @@ class _StateRun:
             self._console.note(f"{state.copy.log.directory}: {note}")
         match self._given.output:
             case "jsonl":
-                self._rows([state.head(), *state.voters()])
-                self._rows(image_rows(state.image, self._selection))
+                self._run.write_rows([state.head(), *state.voters()])
+                self._run.write_rows(image_rows(state.image, self._selection))
             case "records":
-                for line in state.records(self._selection):
-                    self._write(line)
+                self._run.write_all(state.records(self._selection))
             case "commands":
                 from kdump.state.metadatacommands import metadata_commands
 
-                for line in metadata_commands(state.image, self._selection):
-                    self._write(f"{line}\n")
+                self._run.write_all(f"{line}\n" for line in metadata_commands(state.image, self._selection))
             case "table":
                 from kdump.state.metadatapage import metadata_page
 
                 console = self._console
-                for part in metadata_page(state, self._selection, width=console.width, color=console.color):
-                    self._write(part)
+                self._run.write_all(metadata_page(state, self._selection, width=console.width, color=console.color))
 
     def _note_unknown(self, state: MetadataState) -> None:
         """A name that is not there may be misspelled."""
@@ -295,16 +234,3 @@ class _StateRun:
         unknown += [f"broker {broker}" for broker in sorted(selected.brokers - image.cluster.brokers.keys())]
         for what in unknown:
             self._console.note(f"{name_of(state)} has no {what} there")
-
-    def _show_finding(self, finding: Finding) -> None:
-        from kdump.verify.report import finding_json, finding_line
-
-        self.status.add(damaged=finding.severity is Severity.ERROR)
-        if self._given.output == "jsonl":
-            self._write(finding_json(finding))
-        else:
-            self._console.complain(f"kdump: {finding_line(finding, color=False).rstrip()}")
-
-    def _rows(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            self._write(json_line(row))

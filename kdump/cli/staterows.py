@@ -9,7 +9,7 @@ from kdump.cli.exit_status import RunStatus
 from kdump.cli.options.state import StateArguments
 from kdump.cli.options.stats import StatsArguments
 from kdump.codes import KdumpError
-from kdump.rows.scalarlines import csv_line, json_line
+from kdump.rows.scalarlines import csv_line
 from kdump.rows.schema import Row
 
 
@@ -18,19 +18,16 @@ def show_rows(run: Run[StateArguments] | Run[StatsArguments], kind: str, rows: C
     from kdump.state.coordinatorpage import state_table
 
     given, console = run.given, run.console
-    texts: Iterable[str] = ()
     match given.output:
         case "jsonl":
-            shown = ({"type": kind, **row} for row in rows)
-            texts = (json_line(row) for row in shown)
+            run.write_rows({"type": kind, **row} for row in rows)
         case "reset-csv" if kind in ("committedOffset", "offsetForTime"):
             names = ("group",) if kind == "committedOffset" else ()
             translated = _translated(rows, given.offset_map, run.status)
-            texts = (csv_line([row[name] for name in (*names, "topic", "partition", "offset")]) for row in translated)
+            columns = (*names, "topic", "partition", "offset")
+            run.write_all(csv_line([row[name] for name in columns]) for row in translated)
         case "table":
-            texts = state_table(kind, rows, width=console.width, color=console.color)
-    for text in texts:
-        run.write(text)
+            run.write_all(state_table(kind, rows, width=console.width, color=console.color))
 
 
 def _translated(rows: Iterable[Row], maps: tuple[str, ...], status: RunStatus) -> Iterable[Row]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
-
-import click
 
 from kdump.cli.command import Run, command
 from kdump.cli.console import Console
 from kdump.cli.engine import choose_engine, tell_brokers
-from kdump.cli.html_page import HtmlPage
 from kdump.cli.options.stats import StatsArguments
+from kdump.cli.report_files import HtmlPage
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.system.units import counted
 
@@ -45,7 +42,13 @@ def stats(run: Run[StatsArguments]) -> None:
     if asks:
         _answer(run)
     elif given.by == "schema":
-        _schemas(run)
+        from kdump.cli.schemas import show_usage
+
+        choose_engine(given, given.inputs, run.console, only_here="--by schema")
+        try:
+            show_usage(run)
+        except KdumpError as error:
+            run.status.fail(error)
     else:
         _count(run)
 
@@ -140,54 +143,13 @@ def _offsets_for(run: Run[StatsArguments], timestamp: int) -> None:
     """Show the first offset at or after a time in each partition."""
     from kdump.cli.staterows import show_rows
     from kdump.stats.reach import offset_rows
-    from kdump.verify.partitionentries import PartitionEntries
 
     given, status = run.given, run.status
-
-    def skip(path: str, finding: Finding) -> None:
-        status.add(damaged=True)
-        run.console.note(f"{path}: skipped {finding.skipped}")
-
-    logs = PartitionEntries(
-        given.inputs, on_error=status.fail, on_damage=skip, with_worlds=True, limit=given.max_decompressed_size
-    )
-    rows = offset_rows(logs, timestamp, status.fail)
+    rows = offset_rows(run.partition_entries(with_worlds=True), timestamp, status.fail)
     if not (rows or status.unreadable):
         what = "no partition, by the names of the directories"
         status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=given.paths[0]))
     show_rows(run, "offsetForTime", rows)
-
-
-def _schemas(run: Run[StatsArguments]) -> None:
-    """Show which schemas the topics use."""
-    from kdump.rows.scalarlines import json_line
-    from kdump.schemas.places import find_schemas
-    from kdump.schemas.topic import registries_at, schema_places
-    from kdump.schemas.usage import usage_rows
-    from kdump.state.coordinatorpage import state_table
-    from kdump.verify.partitionentries import PartitionEntries
-
-    given, console, status = run.given, run.console, run.status
-
-    def skip(path: str, finding: Finding) -> None:
-        status.add(damaged=True)
-        console.note(f"{path}: skipped {finding.skipped}")
-
-    choose_engine(given, given.inputs, console, only_here="--by schema")
-    path = given.schemas or find_schemas(given.inputs)
-    if path is None:
-        raise click.UsageError("--by schema: the paths hold no schemas; --schemas PATH says where they are")
-    logs = PartitionEntries(given.inputs, on_error=status.fail, on_damage=skip, limit=given.max_decompressed_size)
-    try:
-        rows = usage_rows(logs, registries_at(schema_places(path)), status.fail)
-    except KdumpError as error:
-        status.fail(error)
-        return
-    is_json = given.output == "jsonl"
-    for text in (
-        map(json_line, rows) if is_json else state_table("schemaUse", rows, width=console.width, color=console.color)
-    ):
-        run.write(text)
 
 
 def _see_finding(finding: Finding, run: StatsRun, console: Console) -> None:
@@ -208,18 +170,14 @@ def _report(run: StatsRun, console: Console) -> FiguresReport:
 def _write(report: FiguresReport, options: StatsOptions, run: Run[StatsArguments]) -> None:
     """Write a line per group, or the page."""
     console = run.console
-    texts: Iterable[str]
     if run.given.output == "jsonl":
-        from kdump.rows.scalarlines import json_line
         from kdump.stats.report import stats_row
 
-        texts = (json_line(stats_row(figures, options.by, options.header)) for figures in report.groups)
+        run.write_rows(stats_row(figures, options.by, options.header) for figures in report.groups)
     else:
         from kdump.stats.page import stats_page
 
-        texts = (stats_page(report, options.by, width=console.width, color=console.color),)
-    for text in texts:
-        run.write(text)
+        run.write(stats_page(report, options.by, width=console.width, color=console.color))
 
 
 def _judge(options: StatsOptions, run: StatsRun, given: StatsArguments, console: Console) -> Judge:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kdump.cli.command import Run, command
 from kdump.cli.console import Console
 from kdump.cli.engine import Engine, choose_engine, tell_brokers
-from kdump.cli.html_page import HtmlPage
 from kdump.cli.options.verify import VerifyArguments
-from kdump.cli.report_place import check_report_place
-from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.cli.report_files import HtmlPage, check_report_place
+from kdump.codes import Codes, Finding, KdumpError, OnError, Severity
 from kdump.inputs import Input
 from kdump.log.files import strip_credentials
-from kdump.system.files import NewFile, publish
+from kdump.system.files import whole_file
 from kdump.verify.partition import Item, PartitionCheck
 from kdump.verify.report import JUnitReport, finding_json, github_error, github_line
 from kdump.verify.run import Judge, Verification
 from kdump.verify.segment import CheckOptions
-from kdump.verify.summaries import TerminalSummary
-from kdump.verify.textlines import TextLines
+from kdump.verify.textlines import TerminalSummary, TextLines
 
 if TYPE_CHECKING:
     from kdump.verify.sarif import SarifReport
@@ -122,23 +120,16 @@ def _write_page(run: Run[VerifyArguments], page: HtmlPage) -> None:
         run.status.fail(error)
 
 
-def _write_manifest(path: str, inputs: Sequence[Input], fail: Callable[[KdumpError], None]) -> None:
+def _write_manifest(path: str, inputs: Sequence[Input], fail: OnError) -> None:
     """Write what the PATHs hold to a file, which appears whole or not at all."""
     from kdump.diff.manifest import manifest_lines
 
     try:
-        file = NewFile(path)
+        with whole_file(path) as file:
+            for line in manifest_lines(inputs, fail, (path, file.temporary)):
+                file.write(line.encode("utf-8", "surrogateescape"))
     except OSError as error:
         fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))
-        return
-    try:
-        for line in manifest_lines(inputs, fail, own=(path, file.temporary)):
-            file.write(line.encode("utf-8", "surrogateescape"))
-        publish([file.finish()])
-    except OSError as error:
-        fail(KdumpError(Codes.UNWRITABLE, error.strerror or str(error), path=path))
-    finally:
-        file.discard()
 
 
 def _engine(given: VerifyArguments, inputs: Sequence[Input], console: Console) -> Engine:

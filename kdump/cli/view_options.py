@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,10 +22,6 @@ from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD
 if TYPE_CHECKING:
     from kdump.log.context import FileContext
     from kdump.rows.printers import Lines
-
-_decided: Final[WeakKeyDictionary[DumpArguments, DecoderChoice]] = WeakKeyDictionary()
-"""A log directory is searched for schemas once."""
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def selection(given: DumpArguments) -> Selection:
@@ -47,8 +42,6 @@ def selection(given: DumpArguments) -> Selection:
 
 def decoding(given: DumpArguments) -> DecoderChoice:
     """The decoders of keys and values; UsageError for unknown ones, KdumpError for schemas that cannot be read."""
-    if given in _decided:
-        return _decided[given]
     internal = topic_decoder(given)
     own = given.key_decoder, given.value_decoder
     wanted = coordinated(given)
@@ -60,10 +53,9 @@ def decoding(given: DumpArguments) -> DecoderChoice:
     choice = DecoderChoice(internal, given.decode == "auto", *own)
     if given.schemas is None and not choice.is_made:
         return choice
-    from kdump.schemas.choice import with_schemas  # not needed by a plain dump
+    from kdump.cli.schemas import with_schemas  # not needed by a plain dump
 
-    found = _decided[given] = with_schemas(choice, given.schemas, lambda: given.inputs)
-    return found
+    return with_schemas(choice, given, given.schemas)
 
 
 def secret(given: DumpArguments) -> bytes | None:
@@ -77,7 +69,7 @@ def secret(given: DumpArguments) -> bytes | None:
 
 def table(given: DumpArguments, chosen: Selection) -> Table:
     """What structured output shows of a log: batches, or records when something asks for them."""
-    records = RECORD_DECODED if decoding(given).is_made else RECORD
+    records = RECORD_DECODED if given.decoding.is_made else RECORD
     if given.template is not None or given.view == "records":
         return records
     if given.view is None and (given.print_data_log or chosen.by_contents or records is RECORD_DECODED):

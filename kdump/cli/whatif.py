@@ -13,11 +13,9 @@ import click
 from kdump.cli.command import Run
 from kdump.cli.options.stats import StatsArguments
 from kdump.cli.params import WhatIf
-from kdump.codes import Finding
 from kdump.releases import RELEASES
 
 if TYPE_CHECKING:
-    from kdump.inputs import Input
     from kdump.kafka.image.topicsettings import TopicSettings
     from kdump.stats.whatif.answer import Answer
     from kdump.stats.whatif.retention import PartitionLimits
@@ -41,7 +39,7 @@ class _Questions:
         self._console = console
         self._images: ClusterImages | None = None
         self.status = run.status
-        self._write = run.write
+        self._run = run
 
     def what_if(self, questions: Sequence[WhatIf], now: int | None) -> None:
         """Answers in the order of the questions; folds look at the logs in one pass."""
@@ -50,7 +48,7 @@ class _Questions:
         from kdump.stats.whatif.run import WhatIfFold, WhatIfRun
 
         now = int(time.time() * 1000) if now is None else now
-        logs = self._logs(self._given.inputs)
+        logs = self._run.partition_entries(with_worlds=True)
         release = RELEASES[self._given.broker_version]
         what_if_run = WhatIfRun(logs, self.status.fail, release)
         kinds: dict[str, Callable[[], WhatIfFold]] = {"codec": CodecQuestion, "magic": MagicQuestion}
@@ -70,11 +68,14 @@ class _Questions:
         """The logs without those of buckets: of what --tier joins, the files of the broker."""
         from kdump.inputs import resolve
         from kdump.log.tiers import apart
+        from kdump.verify.partitionentries import PartitionEntries
         from kdump.worlds import world_of_store
 
         given = self._given.inputs
         own = [one if world_of_store(one.path) is None else resolve(next(iter(apart(one.path)))) for one in given]
-        return logs if own == list(given) else self._logs(own)
+        if own == list(given):
+            return logs
+        return PartitionEntries(own, on_error=self.status.fail, with_worlds=True)
 
     def _limits(self, asked: WhatIf, partition: Partition) -> PartitionLimits:
         """The limits that were given, else those of the partition's topic by the metadata of the cluster.
@@ -114,25 +115,10 @@ class _Questions:
         image = None if known is None or known.cluster_id is None else self._images.of(known.cluster_id)
         return None if image is None or known is None else TopicSettings(image, known.node_id)
 
-    def _logs(self, inputs: Sequence[Input]) -> PartitionEntries:
-        from kdump.verify.partitionentries import PartitionEntries
-
-        return PartitionEntries(
-            inputs,
-            on_error=self.status.fail,
-            on_damage=self._skip,
-            with_worlds=True,
-            limit=self._given.max_decompressed_size,
-        )
-
     def _show(self, answer: Answer) -> None:
-        from kdump.stats.whatif.report import answer_json, answer_text
+        from kdump.stats.whatif.answer import answer_json, answer_text
 
         console = self._console
-        self._write(
+        self._run.write(
             answer_json(answer) if self._is_json else answer_text(answer, width=console.width, color=console.color)
         )
-
-    def _skip(self, path: str, finding: Finding) -> None:
-        self.status.add(damaged=True)
-        self._console.note(f"{path}: skipped {finding.skipped}")

@@ -6,8 +6,7 @@ Source: docs/spec/formats.md#3-record-batches-v2. A batch keeps other fields of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,15 +81,19 @@ def write_batches(
     attributes = codec | np.where(groups.is_log_append_time, LOG_APPEND_TIME, 0)
     pieces = []
     columns = (base_offset, last_offset, base_timestamp, max_timestamp, attributes, groups.rows)
-    for number, (values, (start, end)) in enumerate(
-        zip(
-            zip(*(column.tolist() for column in columns), strict=True),
-            pairwise(bounds[groups.bounds].tolist()),
-            strict=True,
+    ends = bounds[groups.bounds].tolist()
+    values = zip(*(column.tolist() for column in columns), strict=True)
+    for number, (base, last, earliest, newest, attribute, records) in enumerate(values):
+        header = _with_records(
+            NEW_BATCH if headers is None else headers[number],
+            base=base,
+            last=last,
+            earliest=earliest,
+            newest=newest,
+            attributes=attribute,
+            records=records,
         )
-    ):
-        header = _Determined(*values).put_into(NEW_BATCH if headers is None else headers[number])
-        pieces.append(encode_batch(header, data[start:end].data, level))
+        pieces.append(encode_batch(header, data[ends[number] : ends[number + 1]].data, level))
     return EncodedEntries.join(MAGIC, pieces, base_offset, last_offset, max_timestamp)
 
 
@@ -115,34 +118,35 @@ def write_large_batch(
             attribute, newest = LOG_APPEND_TIME, int(groups.timestamp[0])
         else:
             newest = max(newest, int(table.timestamp.max()))
-    determined = _Determined(base, last, earliest, newest, codec | attribute, count)
-    changed = determined.put_into(header or NEW_BATCH)
+    changed = _with_records(
+        header or NEW_BATCH,
+        base=base,
+        last=last,
+        earliest=earliest,
+        newest=newest,
+        attributes=codec | attribute,
+        records=count,
+    )
     piece = encode_batch(changed, body, level)
     return EncodedEntries.join(MAGIC, [piece], *(np.array([value]) for value in (base, last, newest)))
 
 
-class _Determined(NamedTuple):
-    """The header fields that the records of a batch determine."""
-
-    base: int
-    last: int
-    earliest: int
-    newest: int
-    attributes: int
-    """The codec and the timestamp type."""
-    records: int
-
-    def put_into(self, header: BatchHeader) -> BatchHeader:
-        """``header`` with these fields."""
-        return header._replace(
-            base_offset=self.base,
-            attributes=header.attributes & ~(CODEC_MASK | LOG_APPEND_TIME) | self.attributes,
-            last_offset_delta=self.last - self.base,
-            base_timestamp=self.earliest,
-            max_timestamp=self.newest,
-            base_sequence=_moved(header, self.base),
-            record_count=self.records,
-        )
+def _with_records(
+    header: BatchHeader, *, base: int, last: int, earliest: int, newest: int, attributes: int, records: int
+) -> BatchHeader:
+    """``header`` with the fields that the records of a batch determine; ``attributes``: codec and timestamp type."""
+    sequence = header.base_sequence
+    if sequence != NO_SEQUENCE:
+        sequence = increment_sequence(sequence, base - header.base_offset)
+    return header._replace(
+        base_offset=base,
+        attributes=header.attributes & ~(CODEC_MASK | LOG_APPEND_TIME) | attributes,
+        last_offset_delta=last - base,
+        base_timestamp=earliest,
+        max_timestamp=newest,
+        base_sequence=sequence,
+        record_count=records,
+    )
 
 
 def encode_batch(header: BatchHeader, records: Buffer, level: int | None) -> bytes:
@@ -150,9 +154,3 @@ def encode_batch(header: BatchHeader, records: Buffer, level: int | None) -> byt
     if header.codec != compression.NONE:
         records = compression.compress(header.codec, records, magic=MAGIC, level=level)
     return write_batch(header, records)
-
-
-def _moved(header: BatchHeader, base_offset: int) -> int:
-    if header.base_sequence == NO_SEQUENCE:
-        return NO_SEQUENCE
-    return increment_sequence(header.base_sequence, base_offset - header.base_offset)

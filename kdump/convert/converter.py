@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 from kdump.codes import Codes, DamageError
 from kdump.convert.batches import encode_batch, write_batches, write_large_batch
-from kdump.convert.conversion import Conversion, refuse_too_large
-from kdump.convert.losses import Losses, LossKind
-from kdump.convert.offsetmap import OffsetStretches
-from kdump.convert.selected import Selected, select, select_large, selected_groups, selected_pieces
-from kdump.convert.slices import SliceTransactions
+from kdump.convert.conversion import Conversion, Losses, LossKind, refuse_too_large
+from kdump.convert.offsetmap import OffsetMap
+from kdump.convert.slices import Selected, SliceTransactions, select, select_large, selected_groups, selected_pieces
 from kdump.fast.encoded import EncodedEntries
 from kdump.fast.entries import Entries, LargeEntry
 from kdump.fast.headers import native_column
@@ -65,7 +63,7 @@ class Converter:
         conversion: the options; ``renumber`` is the first offset of this log.
         outcomes: of the log's transactions; None: they cannot be followed (a stream).
         part: the transactions of the part that is kept; None: no part, or one without markers.
-        stretches: take old and new offsets where the log is renumbered.
+        stretches: takes old and new offsets where the log is renumbered.
 
     At the end ``records`` is the number of written records, ``losses`` what could not be kept, and ``left_out`` the
     number of unwanted records of aborted transactions.
@@ -77,7 +75,7 @@ class Converter:
         conversion: Conversion,
         outcomes: Outcomes | None,
         part: SliceTransactions | None = None,
-        stretches: OffsetStretches | None = None,
+        stretches: OffsetMap | None = None,
     ) -> None:
         self._stretches = stretches
         self._reader = reader

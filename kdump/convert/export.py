@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
-from kdump.convert.conversion import Conversion
-from kdump.convert.losses import LossKind
-from kdump.convert.offsetorder import OffsetOrder
+from kdump.convert.conversion import Conversion, LossKind
 from kdump.convert.outcomecounts import CountedPrinter, OutcomeCounts
 from kdump.convert.output import WrittenSegment
 from kdump.convert.segment import SegmentResult
@@ -22,7 +21,7 @@ from kdump.log.source import Source
 from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.reading.outcomes import LateOutcomes, Outcomes
-from kdump.reading.printing import Emit
+from kdump.reading.printing import Emit, Printer, RowsT, RowT
 from kdump.reading.selection import Selection
 from kdump.reading.transactionreader import TransactionReader
 from kdump.reading.view import ViewOptions
@@ -37,6 +36,9 @@ from kdump.verify.gaps import GapChecks, NextSegment
 from kdump.worlds import World
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from kdump.rows.arrowparts import Reshape
 
 TextForm = Literal["jsonl", "csv"]
@@ -120,6 +122,44 @@ class _ExportedLines(RowLines):
         return ""
 
 
+class OffsetOrder:
+    """Counts offsets that are not above all previous ones; an OffsetObserver (``kdump.reading.printing``).
+
+    At the end: ``count``, and ``first``, an offset and the highest one before it (None: all rise).
+
+    Args:
+        base_offset: no offset is below it.
+    """
+
+    def __init__(self, base_offset: int = 0) -> None:
+        self._highest = base_offset - 1
+        self.count = 0
+        self.first: tuple[int, int] | None = None
+
+    def see(self, offset: int) -> None:
+        """Note one offset; see OffsetObserver."""
+        if offset <= self._highest:
+            self._note(1, offset, self._highest)
+        else:
+            self._highest = offset
+
+    def see_column(self, offsets: NDArray[np.int64]) -> None:
+        """Note a column of offsets; see OffsetObserver."""
+        import numpy as np
+
+        if not len(offsets):
+            return
+        before = np.maximum.accumulate(np.concatenate(([self._highest], offsets)))
+        (misfits,) = (offsets <= before[:-1]).nonzero()
+        if len(misfits):
+            self._note(len(misfits), int(offsets[misfits[0]]), int(before[misfits[0]]))
+        self._highest = int(before[-1])
+
+    def _note(self, count: int, offset: int, highest: int) -> None:
+        self.count += count
+        self.first = self.first or (offset, highest)
+
+
 class _Undecoded:
     """Counts records of which something does not decode."""
 
@@ -150,35 +190,24 @@ def _to_text(
     result: SegmentResult,
     followed: TransactionReader,
 ) -> None:
-    order, undecoded = _order(job), _Undecoded()
+    undecoded = _Undecoded()
     decoding = Decoding(job.decoder, undecoded.see) if job.table.is_decoded else None
     with open_source(job.source) as source:
         outcomes = _outcomes(job, source, followed)
-        counts = OutcomeCounts(outcomes)
-        view = view_of(job.world, job.base_offset)(
-            source,
-            CountedPrinter(RowPrinter(lines, job.table, outcomes, decoding), counts),
-            emit,
-            _view_options(job, result, followed),
-            # In a log of another world several messages may have one offset.
-            observer=order if job.world is None else None,
-            on_finding=_Damage(job, source, result).see,
-        )
-        for _ in view.steps():
+        printer = RowPrinter(lines, job.table, outcomes, decoding)
+        for _ in _steps(job, source, printer, outcomes=outcomes, emit=emit, result=result, followed=followed):
             pass
-    _note_order(order, result)
-    result.notes += [*counts.notes(), *undecoded.notes()]
+    result.notes += undecoded.notes()
 
 
 def _to_parquet(job: ExportJob, path: str, result: SegmentResult, followed: TransactionReader) -> None:
     from kdump.rows.arrow import ArrowPrinter
     from kdump.rows.parquet import ParquetRecords, row_schema
 
-    order, undecoded = _order(job), _Undecoded()
+    undecoded = _Undecoded()
     schema = row_schema(job.table)
     with open_source(job.source) as source, ParquetRecords(path, schema, job.reshape) as records:
         outcomes = _outcomes(job, source, followed)
-        counts = OutcomeCounts(outcomes)
         printer = ArrowPrinter(
             job.table,
             schema,
@@ -187,22 +216,39 @@ def _to_parquet(job: ExportJob, path: str, result: SegmentResult, followed: Tran
             decoder=job.decoder,
             on_undecoded=lambda row, error: undecoded.see(row["offset"], error),
         )
-        view = view_of(job.world, job.base_offset)(
-            source,
-            CountedPrinter(printer, counts),
-            records.add,
-            _view_options(job, result, followed),
-            # In a log of another world several messages may have one offset.
-            observer=order if job.world is None else None,
-            on_finding=_Damage(job, source, result).see,
-        )
-        for _ in view.steps():
+        for _ in _steps(job, source, printer, outcomes=outcomes, emit=records.add, result=result, followed=followed):
             records.write()
-    _note_order(order, result)
-    result.notes += [*counts.notes(), *undecoded.notes()]
+    result.notes += undecoded.notes()
     result.records = records.written
     if records.control:
         result.losses[LossKind.CONTROL_RECORDS] = records.control
+
+
+def _steps(
+    job: ExportJob,
+    source: Source,
+    printer: Printer[RowT, RowsT],
+    *,
+    outcomes: Outcomes | None,
+    emit: Callable[[RowsT], object],
+    result: SegmentResult,
+    followed: TransactionReader,
+) -> Iterator[None]:
+    """Print the records of a log, step by step; the result gets its damage, and what a user should know."""
+    order, counts = _order(job), OutcomeCounts(outcomes)
+    view = view_of(job.world, job.base_offset)(
+        source,
+        CountedPrinter(printer, counts),
+        emit,
+        _view_options(job, result, followed),
+        # In a log of another world several messages may have one offset.
+        observer=order if job.world is None else None,
+        on_finding=partial(_see_damage, job, source, result),
+    )
+    for _ in view.steps():
+        yield
+    _note_order(order, result)
+    result.notes += counts.notes()
 
 
 def _outcomes(job: ExportJob, source: Source, followed: TransactionReader) -> Outcomes | None:
@@ -239,22 +285,17 @@ def _view_options(job: ExportJob, result: SegmentResult, followed: TransactionRe
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Damage:
-    """Takes the findings of a view. The bytes of a gap at the end of the file tell what it is."""
+def _see_damage(job: ExportJob, source: Source, result: SegmentResult, finding: Finding) -> None:
+    """Note a finding of a view. The bytes of a gap at the end of the file tell what it is.
 
-    job: ExportJob
-    source: Source
-    result: SegmentResult
-
-    def see(self, finding: Finding) -> None:
-        """Raise DamageError for damage that must not be left out."""
-        if finding.code is Codes.FOREIGN_FILE:
-            # A finding that is no damage cannot be left out.
-            raise KdumpError(finding.code, finding.message, path=self.job.source)
-        found = [finding]
-        if finding.length is not None:
-            gap = Gap(finding.position, finding.length, finding.code, finding.first_offset, finding.last_offset)
-            found = list(GapChecks(self.source, NextSegment()).see_gap(gap))
-        self.result.findings += (finding for finding in found if finding.severity is Severity.ERROR)
-        self.result.check(self.result.findings, self.job.conversion)
+    Raises DamageError for damage that must not be left out.
+    """
+    if finding.code is Codes.FOREIGN_FILE:
+        # A finding that is no damage cannot be left out.
+        raise KdumpError(finding.code, finding.message, path=job.source)
+    found = [finding]
+    if finding.length is not None:
+        gap = Gap(finding.position, finding.length, finding.code, finding.first_offset, finding.last_offset)
+        found = list(GapChecks(source, NextSegment()).see_gap(gap))
+    result.findings += (finding for finding in found if finding.severity is Severity.ERROR)
+    result.check(result.findings, job.conversion)

@@ -10,8 +10,8 @@ import binascii
 import json
 from base64 import b64decode
 from collections.abc import Iterator
-from itertools import count, groupby, islice
-from typing import Any, Final, NamedTuple, Self
+from itertools import groupby, islice
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -70,27 +70,21 @@ class _Line(NamedTuple):
     """Bytes of the key, the value and the headers."""
 
 
-class _JsonBatch(NamedTuple):
-    """Lines of one batch, and the header of the batch."""
+_JsonBatch = tuple[list[_Line], BatchHeader]
+"""Lines of one batch, and the header of the batch."""
 
-    lines: list[_Line]
-    header: BatchHeader
 
-    @classmethod
-    def of(cls, lines: list[_Line], before: int) -> Self:
-        """The batch begins where its lines say, unless they do not fit or that is not after the offset ``before``."""
-        header, first, last = lines[0].header, lines[0].record, lines[-1].record
-        base_offset = header.base_offset
-        if not (before < base_offset <= first.offset and last.offset - base_offset <= MAX_INT32):
-            base_offset = first.offset
-        sequence = NO_SEQUENCE
-        if first.sequence != NO_SEQUENCE:
-            # Sequences run from 0 to MAX_INT32, then begin again.
-            sequence = (first.sequence - (first.offset - base_offset)) & MAX_INT32
-        return cls(
-            lines,
-            header._replace(base_offset=base_offset, base_timestamp=first.timestamp, base_sequence=sequence),
-        )
+def _with_header(lines: list[_Line], before: int) -> _JsonBatch:
+    """The batch begins where its lines say, unless they do not fit or that is not after the offset ``before``."""
+    header, first, last = lines[0].header, lines[0].record, lines[-1].record
+    base_offset = header.base_offset
+    if not (before < base_offset <= first.offset and last.offset - base_offset <= MAX_INT32):
+        base_offset = first.offset
+    sequence = NO_SEQUENCE
+    if first.sequence != NO_SEQUENCE:
+        # Sequences run from 0 to MAX_INT32, then begin again.
+        sequence = (first.sequence - (first.offset - base_offset)) & MAX_INT32
+    return lines, header._replace(base_offset=base_offset, base_timestamp=first.timestamp, base_sequence=sequence)
 
 
 class JsonLog(EncodedLog):
@@ -109,7 +103,7 @@ class JsonLog(EncodedLog):
         size = 0
         before = -1
         for lines in _batches(self._parsed()):
-            pending.append(_JsonBatch.of(lines, before))
+            pending.append(_with_header(lines, before))
             before = lines[-1].record.offset
             size += sum(line.size + _RECORD_BYTES for line in lines)
             if size >= _BLOCK:
@@ -119,11 +113,7 @@ class JsonLog(EncodedLog):
 
     def _parsed(self) -> Iterator[_Line]:
         offset = 0
-        last: _Line | None = None
-        # Nothing holds a text, which may be large, while its record is encoded.
-        numbers = count(1)
-        for text in lines_of(self._of):
-            number = next(numbers)
+        for number, text in enumerate(lines_of(self._of), 1):
             if not text or text.isspace():
                 continue
             try:
@@ -131,11 +121,6 @@ class JsonLog(EncodedLog):
             except ValueError as error:
                 raise KdumpError(Codes.JSON_LINE, f"line {number}: {error}", path=self.path) from None
             if line is not None:
-                if last is not None and line.header == last.header and line.batch == last.batch:
-                    # All lines of a batch, which may be a million, share what the batch says.
-                    line = line._replace(batch=last.batch, header=last.header)
-                last = line
-                del text
                 yield line
                 offset = line.record.offset + 1
 
@@ -168,18 +153,18 @@ def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
 
 
 def _encode(batches: list[_JsonBatch]) -> Iterator[Buffer]:
-    for magic, group in groupby(batches, key=lambda batch: batch.header.magic):
+    for magic, group in groupby(batches, key=lambda batch: batch[1].magic):
         chosen = list(group)
-        headers = [batch.header for batch in chosen]
-        table = RecordTable.of([line.record for batch in chosen for line in batch.lines])
+        headers = [header for _, header in chosen]
+        table = RecordTable.of([line.record for lines, _ in chosen for line in lines])
         codec = np.array([header.codec for header in headers])
         groups = RecordGroups(
             table,
-            np.append(0, np.cumsum([len(batch.lines) for batch in chosen])),
+            np.append(0, np.cumsum([len(lines) for lines, _ in chosen])),
             np.full(len(chosen), magic),
             codec,
             np.array([header.is_log_append_time for header in headers]),
-            np.array([max(line.record.timestamp for line in batch.lines) for batch in chosen]),
+            np.array([max(line.record.timestamp for line in lines) for lines, _ in chosen]),
         )
         if magic == MAGIC:
             yield write_batches(groups, codec, None, headers, np.array([header.base_offset for header in headers])).data

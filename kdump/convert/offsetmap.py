@@ -50,6 +50,7 @@ class OffsetMap:
         self._held = bytearray(csv_line(columns).encode())
         self._line = b"%s%%d,%s%%d\n" % (_before(names[0]), _before(names[1]))
         self._staged: list[Staged] = []
+        self._next: tuple[int, int] | None = None
 
     def note(self, position: int, number: int) -> None:
         """A position or an old offset, and the new offset that it becomes."""
@@ -57,6 +58,25 @@ class OffsetMap:
             self._held += self._line % (position, number)
             if len(self._held) >= _HELD:
                 self._flush(self._file)
+
+    def see(self, old: NDArray[np.int64], first: int) -> None:
+        """Note where old and new offsets stop counting side by side.
+
+        The next old offsets, rising, become ``first`` and those after it; shape (records,).
+        """
+        if not old.size:
+            return
+        begins = np.flatnonzero(np.diff(old, prepend=old[0] - 2) != 1)
+        for place in begins.tolist():
+            found = int(old[place]), first + place
+            if found != self._next:
+                self.note(*found)
+        self._next = int(old[-1]) + 1, first + old.size
+
+    def end(self) -> None:
+        """The log ends after what ``see`` got."""
+        if self._next is not None:
+            self.note(*self._next)
 
     def staged(self) -> list[Staged]:
         """The whole map, staged. Raises OSError."""
@@ -85,31 +105,3 @@ def _before(names: Sequence[object]) -> bytes:
     """Names as the first cells of a line; a percent sign stays one."""
     text = csv_line(names).rstrip("\r\n") + "," if names else ""
     return text.encode("utf-8", "surrogateescape").replace(b"%", b"%%")
-
-
-class OffsetStretches:
-    """Where old and new offsets stop counting side by side.
-
-    Args:
-        offsets: the map that takes the first old and new offset of each.
-    """
-
-    def __init__(self, offsets: OffsetMap) -> None:
-        self._note = offsets.note
-        self._next: tuple[int, int] | None = None
-
-    def see(self, old: NDArray[np.int64], first: int) -> None:
-        """The next old offsets, rising, which become ``first`` and those after it; shape (records,)."""
-        if not old.size:
-            return
-        begins = np.flatnonzero(np.diff(old, prepend=old[0] - 2) != 1)
-        for place in begins.tolist():
-            found = int(old[place]), first + place
-            if found != self._next:
-                self._note(*found)
-        self._next = int(old[-1]) + 1, first + old.size
-
-    def end(self) -> None:
-        """The log ends here."""
-        if self._next is not None:
-            self._note(*self._next)

@@ -7,17 +7,21 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from uuid import uuid4
 
-from kdump.codes import Codes, KdumpError
-from kdump.convert.conversion import Conversion
+from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.convert.conversion import Conversion, LossKind
 from kdump.convert.export import ExportJob, Form, export_segment
 from kdump.convert.offsetmap import OFFSET_MAP
+from kdump.convert.output import WrittenSegment
 from kdump.convert.segment import SegmentJob, SegmentResult, conversion_of, convert_segment, count_records
+from kdump.convert.slices import EndMarker
 from kdump.inputs import (
     Input,
     LogSegment,
@@ -29,14 +33,26 @@ from kdump.inputs import (
     file_by_name,
 )
 from kdump.kafka.startup.logdirectory import DELETE, parse_folder
+from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.named import is_stream
 from kdump.log.names import MAX_OFFSET, Kind, sibling
 from kdump.log.partition import log_directory_above
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.transactionreader import TransactionReader
-from kdump.system.files import Staged, discard, like_of, make_directories, publish, remove_empty
+from kdump.system.files import (
+    Staged,
+    discard,
+    discard_others,
+    like_of,
+    make_directories,
+    publish,
+    remove_empty,
+    written_by,
+)
 from kdump.system.paths import absolute_path, normal_path
+from kdump.tasks.plaindata import PlainData
+from kdump.tasks.work import Runner, Work, Workplace
 from kdump.worlds import World
 
 if TYPE_CHECKING:
@@ -44,6 +60,8 @@ if TYPE_CHECKING:
 
 _OFFSET_NAME: Final = re.compile(r"(\d{20})\.log")
 _INDEX_FILES: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
+
+_RESULT: Final = PlainData((Codes, Finding, LossKind, EndMarker, SegmentResult, Severity, Staged, WrittenSegment))
 
 Job: TypeAlias = SegmentJob | ExportJob
 AnyLog: TypeAlias = Stream | LogSegment | WorldLog
@@ -65,6 +83,47 @@ def run_in_order(jobs: Iterable[Job]) -> Generator[SegmentResult, None, None]:
     followed = TransactionReader()
     for job in jobs:
         yield run_job(job, followed)
+
+
+def run_jobs(jobs: Sequence[Job], run: Runner, source: str) -> Generator[SegmentResult, None, None]:
+    """The results of all jobs, in their order. Nothing is left of tasks that failed, or were run again.
+
+    Args:
+        jobs: their sources and targets must mean the same files in every process.
+        run: runs the tasks.
+        source: the PATH for which the jobs were planned.
+
+    Raises:
+        KdumpError: the job fails.
+    """
+    name = uuid4().hex
+    place = Workplace.of([source], (job.target for job in jobs))
+    work = Work(partial(_run_job, name), _RESULT.pack, _RESULT.unpack, place, lost=_died, size=_size)
+    staged: list[Staged] = []
+    try:
+        with closing(run([[job] for job in jobs], work)) as results:
+            for result in results:
+                staged += result.staged
+                yield result
+    finally:
+        discard_others(dict.fromkeys(os.path.dirname(job.target) for job in jobs), name, staged)
+
+
+def _run_job(name: str, job: Job) -> Iterator[SegmentResult]:
+    """The result of a job of the run ``name``."""
+    with written_by(name):
+        yield run_job(job)
+
+
+def _died(job: Job, count: int, error: KdumpError) -> Iterator[SegmentResult]:
+    """The process was killed that did a job; see ``Work.lost``."""
+    yield SegmentResult(job.source, error.located(job.source))
+
+
+def _size(job: Job) -> int:
+    with suppress(KdumpError):
+        return files.size(job.source)
+    return 0
 
 
 def plan_conversion(

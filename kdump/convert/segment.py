@@ -13,11 +13,10 @@ from functools import partial
 from typing import Protocol, cast
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
-from kdump.convert.conversion import Conversion
+from kdump.convert.conversion import Conversion, Losses
 from kdump.convert.converter import Converter
 from kdump.convert.encodedlog import EncodedLog
-from kdump.convert.losses import Losses
-from kdump.convert.offsetmap import RENUMBERED, OffsetMap, OffsetStretches
+from kdump.convert.offsetmap import RENUMBERED, OffsetMap
 from kdump.convert.output import OutputSegments, WrittenSegment
 from kdump.convert.slices import EndMarker, SliceTransactions
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
@@ -206,7 +205,7 @@ def convert_segment(job: SegmentJob, followed: TransactionReader | None = None) 
         conversion = result.up_to_open(job.conversion, followed)
         reader = job.reader(source, conversion)
         part = _part(job, source, conversion, followed)
-        stretches = OffsetStretches(offsets) if job.world is None and job.offset_map is not None else None
+        stretches = offsets if job.world is None and job.offset_map is not None else None
         converter = Converter(reader, conversion, _outcomes(job, source, followed), part, stretches)
         producers = partial(_producers, job, conversion, part)
         with OutputSegments(

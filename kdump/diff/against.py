@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, Finding, KdumpError, OnError
 from kdump.diff.comparison import CopyDifference, DifferenceKind
 from kdump.diff.copies import LoadedCopy
 from kdump.diff.manifest import RANGE_OFFSETS, CopyManifest, ListedFile, ListedPartition, files_below, ranges_of
 from kdump.diff.places import CopyPlace
 from kdump.kafka.image.names import TopicNames
-from kdump.kafka.startup.content import Content, sha256
 from kdump.log import files
+from kdump.log.content import Content, sha256
 
 
 class FileDifference(NamedTuple):
-    """A file that is not what a manifest says. ``root``: the PATH; ``path``: where the file is, or should be."""
+    """A file that is not what a manifest says. ``root``: the PATH; ``finding``: with where it is, or should be."""
 
-    code: Codes
     root: str
-    path: str
-    message: str
+    finding: Finding
 
 
 def roots_of(manifest: CopyManifest, paths: Sequence[str]) -> dict[str, str] | None:
@@ -48,11 +46,11 @@ def listed_for(place: CopyPlace, root: str | None, listed: Sequence[ListedPartit
     """
     if len(listed) > 1 and root is not None:
         own = below(place.log or place.directory, place.path)
-        places = [(one, below(one.path, root)) for one in listed]
+        places = [(one, below(one.copy.directory, root)) for one in listed]
         there = [one for one, where in places if where == own] or [one for one, where in places if where is not None]
         if there:
             return there
-    return [one for one in listed if one.node is not None and one.node == place.node] or listed
+    return [one for one in listed if one.copy.node is not None and one.copy.node == place.node] or listed
 
 
 def against(listed: ListedPartition, number: int, copy: LoadedCopy, own: int) -> Iterator[CopyDifference]:
@@ -67,26 +65,26 @@ def against(listed: ListedPartition, number: int, copy: LoadedCopy, own: int) ->
     Raises:
         KdumpError: a log cannot be read.
     """
-    topic_id, listed_id = copy.place.topic_id, listed.topic_id
+    topic_id, listed_id = copy.place.topic_id, listed.copy.topic_id
     if topic_id is not None and listed_id is not None and topic_id != listed_id:
         names, directory = TopicNames([]), copy.place.directory
         now, then = names.text(topic_id, directory), names.text(listed_id, directory)
         message = f"the topic id is {now}, and the manifest has {then}"
         yield CopyDifference(DifferenceKind.TOPIC_ID, None, None, (number, own), message)
         return
-    first, end = max(listed.log_start, copy.log_start), min(listed.log_end, copy.log_end)
-    if copy.log_start > listed.log_start:
-        message = f"this copy starts at {copy.log_start}, in the manifest at {listed.log_start}"
-        yield CopyDifference(DifferenceKind.RETENTION, listed.log_start, copy.log_start - 1, (own,), message)
-    if copy.log_end < listed.log_end:
-        message = f"this copy ends at {copy.log_end}, in the manifest at {listed.log_end}"
-        yield CopyDifference(DifferenceKind.LAG, copy.log_end, listed.log_end - 1, (own,), message)
-    if copy.log_end > listed.log_end:
-        message = f"the manifest ends at {listed.log_end}, this copy at {copy.log_end}"
-        yield CopyDifference(DifferenceKind.LAG, listed.log_end, copy.log_end - 1, (number,), message)
+    first, end = max(listed.copy.log_start, copy.log_start), min(listed.copy.log_end, copy.log_end)
+    if copy.log_start > listed.copy.log_start:
+        message = f"this copy starts at {copy.log_start}, in the manifest at {listed.copy.log_start}"
+        yield CopyDifference(DifferenceKind.RETENTION, listed.copy.log_start, copy.log_start - 1, (own,), message)
+    if copy.log_end < listed.copy.log_end:
+        message = f"this copy ends at {copy.log_end}, in the manifest at {listed.copy.log_end}"
+        yield CopyDifference(DifferenceKind.LAG, copy.log_end, listed.copy.log_end - 1, (own,), message)
+    if copy.log_end > listed.copy.log_end:
+        message = f"the manifest ends at {listed.copy.log_end}, this copy at {copy.log_end}"
+        yield CopyDifference(DifferenceKind.LAG, listed.copy.log_end, copy.log_end - 1, (number,), message)
     # Of a large partition these are many.
     known = {one.first // RANGE_OFFSETS: number for number, one in enumerate(listed.ranges)}
-    found = {one.first // RANGE_OFFSETS: one for one in ranges_of(copy, listed.log_start, listed.log_end)}
+    found = {one.first // RANGE_OFFSETS: one for one in ranges_of(copy, listed.copy.log_start, listed.copy.log_end)}
     for place in sorted(known.keys() | found.keys()):
         ours, theirs = listed.ranges[known[place]] if place in known else None, found.get(place)
         span = [one for one in (ours, theirs) if one is not None]
@@ -99,9 +97,7 @@ def against(listed: ListedPartition, number: int, copy: LoadedCopy, own: int) ->
         yield CopyDifference(DifferenceKind.CHANGED, lowest, highest, (number, own), message)
 
 
-def changed_files(
-    manifest: CopyManifest, root: str, directory: str, on_error: Callable[[KdumpError], None]
-) -> Iterator[FileDifference]:
+def changed_files(manifest: CopyManifest, root: str, directory: str, on_error: OnError) -> Iterator[FileDifference]:
     """The files of a PATH that are not what a manifest says of them.
 
     Args:
@@ -120,21 +116,18 @@ def changed_files(
             listed.setdefault(place, []).append(one)
     present = {below(path, directory) or "": path for path in files_below(directory, [manifest.path])}
     for name in sorted(listed.keys() | present.keys()):
-        if name not in present:
-            yield FileDifference(Codes.MANIFEST_FILE, directory, os.path.join(directory, name), "the file is gone")
-        elif name not in listed:
-            yield FileDifference(
-                Codes.MANIFEST_NEW_FILE, directory, present[name], "the manifest does not know this file"
-            )
-        else:
+        path, code = present.get(name, os.path.join(directory, name)), Codes.MANIFEST_FILE
+        message: str | None = "the file is gone"
+        if name not in listed:
+            code, message = Codes.MANIFEST_NEW_FILE, "the manifest does not know this file"
+        elif name in present:
             try:
-                changes = (_change(one, present[name]) for one in dict.fromkeys(listed[name]))
-                message = next(filter(None, changes), None)
+                message = next(filter(None, (_change(one, path) for one in dict.fromkeys(listed[name]))), None)
             except KdumpError as error:
-                on_error(error.located(present[name]))
+                on_error(error.located(path))
                 continue
-            if message is not None:
-                yield FileDifference(Codes.MANIFEST_FILE, directory, present[name], message)
+        if message is not None:
+            yield FileDifference(directory, Finding(code, message, 0, path=path))
 
 
 def _change(listed: ListedFile, path: str) -> str | None:

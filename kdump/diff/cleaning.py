@@ -16,9 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.diff.contents import RecordDigests
+from kdump.diff.contents import CopyContents, RecordDigests
 from kdump.diff.copies import LoadedCopy
-from kdump.diff.pairs import CopyContents
 from kdump.format.batch import MAGIC, TRANSACTIONAL
 from kdump.format.control import ABORT
 

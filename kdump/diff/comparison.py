@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
 from itertools import combinations, groupby
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kdump.codes import Codes, Severity
 from kdump.diff.cleaning import CleanedCopy, cleaned_last, is_compacted
-from kdump.diff.contents import ContentOptions, RecordDigests
+from kdump.diff.contents import CopyContents, DiffOptions
 from kdump.diff.copies import LoadedCopy
-from kdump.diff.pairs import ONLY, CopyContents, CopyPair, Held, Intervals, Judge, Stretch
+from kdump.diff.pairs import CopyPair, Held, Intervals, Stretch
 from kdump.kafka.image.names import TopicNames
 from kdump.log.files import absolute
 from kdump.verify.reach import PartitionEvidence, SegmentReach
@@ -81,7 +79,6 @@ class CopyDifference:
 
 
 _HAS_SIDES: Final = frozenset({DifferenceKind.RECORD, DifferenceKind.LEADER_EPOCH})
-_CLEANED: Final = (Held.CLEANED_FIRST, Held.CLEANED_SECOND)
 _UNREPLACED: Final = (Held.UNREPLACED_FIRST, Held.UNREPLACED_SECOND)
 
 
@@ -93,7 +90,7 @@ class Comparison:
         options: how records are compared.
     """
 
-    def __init__(self, copies: Sequence[LoadedCopy], options: ContentOptions) -> None:
+    def __init__(self, copies: Sequence[LoadedCopy], options: DiffOptions) -> None:
         self.copies = tuple(copies)
         self.options = options
         self._contents = [CopyContents(copy, options) for copy in copies]
@@ -173,7 +170,7 @@ class Comparison:
         pair = self.pair(first, second)
         if lower >= upper or pair.are_equal(lower, upper):
             return
-        held = _without_damage(pair.held(lower, upper, self._judges(first, second)), [ours, theirs])
+        held = _without_damage(pair.held(lower, upper, self._both_cleaned(first, second)), [ours, theirs])
         stretches = list(held.stretches())
         self._note_parting(stretches, first, second)
         numbers = (first, second)
@@ -182,15 +179,10 @@ class Comparison:
         if not self.options.only_content:
             yield from self._epoch_starts(numbers, lower, upper)
 
-    def _judges(self, first: int, second: int) -> tuple[Judge, Judge] | None:
-        """They label what the log cleaner may have taken from a copy of a pair; None: it has been at neither."""
-        judges = []
-        for side, (number, lacking) in enumerate(((first, second), (second, first))):
-            cleaned = self._cleaned_copy(lacking)
-            judges.append(partial(_judged, cleaned, self.copies[number], ONLY[side], 1 - side))
-        if not any(self._cleaned_copy(number).may_be_cleaned for number in (first, second)):
-            return None
-        return judges[0], judges[1]
+    def _both_cleaned(self, first: int, second: int) -> tuple[CleanedCopy, CleanedCopy] | None:
+        """Two copies as far as the log cleaner may have been at them; None: it has been at neither."""
+        cleaned = self._cleaned_copy(first), self._cleaned_copy(second)
+        return cleaned if any(copy.may_be_cleaned for copy in cleaned) else None
 
     def _note_parting(self, stretches: Sequence[Stretch], first: int, second: int) -> None:
         """Two histories parted for good where the last offsets that both hold have different leader epochs."""
@@ -288,17 +280,6 @@ class Comparison:
         if number not in self._cleaned:
             self._cleaned[number] = CleanedCopy(self._contents[number], is_topic_compacted=self._is_compacted)
         return self._cleaned[number]
-
-
-def _judged(
-    cleaned: CleanedCopy, other: LoadedCopy, only: Held, side: int, missing: RecordDigests
-) -> NDArray[np.int64]:
-    """Labels of records of a copy that the cleaned one, on a side (0 or 1) of the pair, has not."""
-    label = np.full(missing.offset.size, int(only), np.int64)
-    if cleaned.may_be_cleaned:
-        explained, unreplaced = cleaned.explains(missing, other)
-        label[explained] = np.where(unreplaced, _UNREPLACED[side], _CLEANED[side])[explained]
-    return label
 
 
 def damaged_ranges(copy: LoadedCopy) -> Iterator[tuple[int, int | None, str]]:

@@ -9,7 +9,7 @@ Source: docs/spec/replicas.md#3-where-a-follower-truncates.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Final, NamedTuple
@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import DamageError
-from kdump.diff.table import CopyTable, Opener, Rows
+from kdump.diff.copies import LoadedCopy
+from kdump.diff.table import CopyTable, Rows
 from kdump.fast.blocks import BatchBlock, BlockReader, EntryRange
 from kdump.fast.hashing import digest_ranges, hash_ranges
 from kdump.fast.headers import native_column, read_headers
@@ -27,6 +28,7 @@ from kdump.fast.sequences import record_sequences
 from kdump.format import legacy
 from kdump.format.batch import CONTROL, MAGIC, MAGIC_OFFSET, TRANSACTIONAL, BatchHeader, parse_header
 from kdump.format.record import Record, in_pieces, read_records
+from kdump.inputs import PartitionChoice
 from kdump.wire.compression import DEFAULT_LIMIT, NONE
 
 _BLOCK: Final = 4 << 20
@@ -35,6 +37,8 @@ _TOGETHER: Final = 1 << 16
 """Records whose digests are made at the same time: each takes 300 bytes then."""
 _HELD_PIECES: Final = 4
 """Pieces of a batch that are kept until all of it was read once. A larger one is read twice."""
+_MOST_KEPT: Final = 1 << 18
+"""Records of a copy that are kept: each takes 70 bytes."""
 _UNREADABLE: Final = (0x756E7265, 0x61646162)
 """The digest of a batch that cannot be read."""
 _HEADER_SEED: Final = 0x1F83D9ABFB41BD6B
@@ -42,19 +46,20 @@ _ROW_SEED: Final = 0x5BE0CD19137E2179
 _OTHER_SEED: Final = 0x3C6EF372FE94F82B
 
 
-class ContentOptions(NamedTuple):
-    """How records are compared.
+class DiffOptions(NamedTuple):
+    """What is compared and shown.
 
     ``limit``: most bytes that one batch may decompress to. ``only_content``: leave out what a copy that is no replica
-    has otherwise: producers, sequences, transactions.
+    has otherwise: producers, sequences, transactions. ``with_records``: show the records that differ.
     """
 
     limit: int = DEFAULT_LIMIT
     only_content: bool = False
+    with_records: bool = False
+    choice: PartitionChoice = PartitionChoice()
 
 
-@dataclass(frozen=True, slots=True)
-class RecordDigests:
+class RecordDigests(NamedTuple):
     """Records in the order of their offsets; every array has shape (records,), but for the digests.
 
     Attributes:
@@ -82,20 +87,10 @@ class RecordDigests:
 
     def take(self, records: NDArray[np.int64] | NDArray[np.bool_] | slice) -> RecordDigests:
         """Some of them."""
-        return RecordDigests(
-            self.offset[records],
-            self.row[records],
-            self.digest[records],
-            self.content[records],
-            self.magic[records],
-            self.key[records],
-            self.has_key[records],
-            self.has_value[records],
-            self.is_readable[records],
-        )
+        return RecordDigests._make(column[records] for column in self)
 
 
-def same_records(ours: RecordDigests, theirs: RecordDigests, options: ContentOptions) -> NDArray[np.bool_]:
+def same_records(ours: RecordDigests, theirs: RecordDigests, options: DiffOptions) -> NDArray[np.bool_]:
     """Which records are the same, row by row; shape (records,).
 
     Where only the content counts, what the older of the two formats cannot hold is left out: headers in magic 0 and 1,
@@ -122,9 +117,7 @@ class StoredRecord(NamedTuple):
     is_control: bool
 
 
-def read_digests(
-    table: CopyTable, numbers: NDArray[np.int64], opened: Opener, options: ContentOptions
-) -> Iterator[RecordDigests]:
+def read_digests(table: CopyTable, numbers: NDArray[np.int64], options: DiffOptions) -> Iterator[RecordDigests]:
     """The records of the rows with these numbers, in the order of the rows, some thousands at a time.
 
     Each part is in the order of its offsets. One part may begin before the end of the part before it: where entries
@@ -136,7 +129,7 @@ def read_digests(
     reader = BlockReader(options.limit, with_records=True, only_valid=True)
     parts: list[RecordDigests] = []
     count = 0
-    for stored in stored_batches(table, numbers, opened):
+    for stored in stored_batches(table, numbers):
         for part in _digests(stored, reader, options):
             parts.append(part)
             count += part.offset.size
@@ -147,13 +140,13 @@ def read_digests(
         yield _joined(parts)
 
 
-def read_stored(table: CopyTable, numbers: NDArray[np.int64], opened: Opener, limit: int) -> Iterator[StoredRecord]:
+def read_stored(table: CopyTable, numbers: NDArray[np.int64], limit: int) -> Iterator[StoredRecord]:
     """The records of the rows with these numbers, one by one; those of a batch that cannot be read are left out.
 
     Raises:
         KdumpError: a log cannot be opened or read.
     """
-    for stored in stored_batches(table, numbers, opened):
+    for stored in stored_batches(table, numbers):
         for number, (start, end) in zip(stored.numbers.tolist(), pairwise(stored.bounds), strict=True):
             row = table.rows[number]
             entry = stored.data[start:end]
@@ -164,6 +157,62 @@ def read_stored(table: CopyTable, numbers: NDArray[np.int64], opened: Opener, li
                     yield StoredRecord(record.offset, record.timestamp, record.key, record.value, epoch, is_control)
             except DamageError:
                 continue
+
+
+class CopyContents:
+    """A copy and its records. The last ones that were read are kept, if they are not many."""
+
+    def __init__(self, copy: LoadedCopy, options: DiffOptions) -> None:
+        self.copy = copy
+        self.options = options
+        self._kept_rows = np.zeros(copy.table.rows.size, np.bool_)
+        self._kept: list[RecordDigests] = []
+
+    def records(self, rows: NDArray[np.bool_]) -> Iterator[RecordDigests]:
+        """The records of the rows, shape (rows of the table,), by the last offsets of the rows, some at a time.
+
+        See ``read_digests``.
+
+        Raises:
+            KdumpError: a log cannot be read.
+        """
+        if not (rows & ~self._kept_rows).any():
+            yield from [part.take(rows[part.row]) for part in self._kept]
+            return
+        table = self.copy.table
+        kept: list[RecordDigests] | None = []
+        count = 0
+        for part in read_digests(table, table.order[rows[table.order]], self.options):
+            count += part.offset.size
+            if count > _MOST_KEPT:
+                kept = None
+            elif kept is not None:
+                kept.append(part)
+            yield part
+        if kept is not None:
+            self._kept_rows, self._kept = rows.copy(), kept
+
+    def rising(self, rows: NDArray[np.bool_], late: Callable[[RecordDigests], None]) -> Iterator[RecordDigests]:
+        """As ``records``, and the offsets rise from record to record.
+
+        Args:
+            rows: as in ``records``.
+            late: takes the others: another record has their offset or a later one already, or their batch does not
+                claim their offset.
+        """
+        table = self.copy.table
+        reached = -(2**63)
+        for part in self.records(rows):
+            inside = (part.offset >= table.first[part.row]) & (part.offset <= table.last[part.row])
+            highest = np.maximum.accumulate(np.where(inside, part.offset, reached))
+            before = np.concatenate(([reached], highest[:-1]))
+            rises = inside & (part.offset > np.maximum(before, reached))
+            if not rises.all():
+                late(part.take(~rises))
+            risen = part if rises.all() else part.take(rises)
+            if risen.offset.size:
+                reached = int(risen.offset[-1])
+                yield risen
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +226,7 @@ class StoredBatches:
     bounds: list[int]
 
 
-def stored_batches(table: CopyTable, numbers: NDArray[np.int64], opened: Opener) -> Iterator[StoredBatches]:
+def stored_batches(table: CopyTable, numbers: NDArray[np.int64]) -> Iterator[StoredBatches]:
     """The batches with these numbers, some at a time. It takes least time where the numbers rise."""
     rows = table.rows[numbers]
     ends = rows["position"] + rows["size"]
@@ -185,7 +234,7 @@ def stored_batches(table: CopyTable, numbers: NDArray[np.int64], opened: Opener)
     goes_on = (segments[1:] == segments[:-1]) & (rows["position"][1:] > rows["position"][:-1])
     bounds = [0, *(np.flatnonzero(~goes_on) + 1).tolist(), numbers.size]
     for first, last in pairwise(bounds if numbers.size else []):
-        with opened(int(segments[first])) as source:
+        with table.segments[int(segments[first])].open() as source:
             for part in _side_by_side(rows["position"], ends, first, last):
                 start, end = int(rows["position"][part.start]), int(ends[part.stop - 1])
                 source.stop = end
@@ -206,7 +255,7 @@ def _side_by_side(start: NDArray[np.int64], end: NDArray[np.int64], first: int, 
         first = following
 
 
-def _digests(stored: StoredBatches, reader: BlockReader, options: ContentOptions) -> Iterator[RecordDigests]:
+def _digests(stored: StoredBatches, reader: BlockReader, options: DiffOptions) -> Iterator[RecordDigests]:
     """The records of some batches, batch by batch."""
     damaged = np.flatnonzero(~stored.rows["is_valid"]).tolist()
     for part in reader.read(stored.data, stored.bounds, 0, damaged=damaged):
@@ -217,7 +266,7 @@ def _digests(stored: StoredBatches, reader: BlockReader, options: ContentOptions
                 yield from _of_entry(stored, number, options)
 
 
-def _of_block(block: BatchBlock, stored: StoredBatches, options: ContentOptions) -> Iterator[RecordDigests]:
+def _of_block(block: BatchBlock, stored: StoredBatches, options: DiffOptions) -> Iterator[RecordDigests]:
     """The records of a block, and at their places those of the batches that were refused."""
     assert block.records is not None
     groups = RecordGroups.of_batches(block)
@@ -238,7 +287,7 @@ def _of_block(block: BatchBlock, stored: StoredBatches, options: ContentOptions)
         yield found.take(slice(begin - first, last - first))
 
 
-def _of_entry(stored: StoredBatches, number: int, options: ContentOptions) -> Iterator[RecordDigests]:
+def _of_entry(stored: StoredBatches, number: int, options: DiffOptions) -> Iterator[RecordDigests]:
     """The records of one batch or message by the scalar decoders; one that cannot be read is one record."""
     entry = stored.data[stored.bounds[number] : stored.bounds[number + 1]]
     row = int(stored.numbers[number])
@@ -270,7 +319,7 @@ def _is_checked_first(entry: memoryview) -> bool:
     return entry[MAGIC_OFFSET] >= MAGIC and parse_header(entry).codec != NONE
 
 
-def _of_piece(piece: list[Record], entry: memoryview, row: int, options: ContentOptions) -> RecordDigests:
+def _of_piece(piece: list[Record], entry: memoryview, row: int, options: DiffOptions) -> RecordDigests:
     """Records of one entry."""
     header: BatchHeader | legacy.Message
     headers = None
@@ -284,7 +333,7 @@ def _of_piece(piece: list[Record], entry: memoryview, row: int, options: Content
 
 
 def _of_groups(
-    groups: RecordGroups, first: int, last: int, rows: NDArray[np.int64], options: ContentOptions
+    groups: RecordGroups, first: int, last: int, rows: NDArray[np.int64], options: DiffOptions
 ) -> RecordDigests:
     """The records ``first`` to ``last`` (exclusive) of some groups; ``rows``: of the batch table, shape (groups,)."""
     table = groups.table if last - first == groups.table.rows else groups.table.select(slice(first, last))
@@ -355,15 +404,7 @@ def _unreadable(row: int, offset: int) -> RecordDigests:
 
 
 def _joined(parts: list[RecordDigests]) -> RecordDigests:
-    columns = zip(*(_columns(part) for part in parts), strict=True)
-    joined = RecordDigests(*(np.concatenate(several) for several in columns))
+    joined = RecordDigests._make(np.concatenate(several) for several in zip(*parts, strict=True))
     if (joined.offset[1:] >= joined.offset[:-1]).all():
         return joined
     return joined.take(np.argsort(joined.offset, kind="stable"))
-
-
-def _columns(part: RecordDigests) -> tuple[NDArray[np.generic], ...]:
-    return (
-        part.offset, part.row, part.digest, part.content, part.magic, part.key, part.has_key, part.has_value,
-        part.is_readable,
-    )  # fmt: skip

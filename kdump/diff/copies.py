@@ -10,34 +10,51 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.diff.places import CopyPlace
-from kdump.diff.table import CopyTable, Opener, TableSegment, read_table
+from kdump.diff.table import CopyTable, TableSegment, read_table
 from kdump.format.batch import CONTROL, MAGIC, MAX_INT32
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.fetcher import FetchedBatches, ReplicaLog
-from kdump.kafka.startup.content import Content
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.epochs import LeaderEpochs
-from kdump.kafka.startup.errors import StartFailureError
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import Directory, LoadSettings
 from kdump.kafka.startup.names import INDEX, file_name
+from kdump.kafka.startup.outcome import StartFailureError
 from kdump.kafka.startup.segment import StartSegment
 from kdump.kafka.startup.start import start
-from kdump.kafka.startup.topicid import check_topic_id
+from kdump.kafka.startup.textfiles import LeaderEpochs, check_topic_id
 from kdump.log import files
+from kdump.log.content import Content
 from kdump.log.names import CLEANER_STATES, Kind, base_of, is_uri, parse_file_name
-from kdump.log.opening import open_source
 from kdump.log.siblings import parse_leader_epochs
-from kdump.log.source import Source
 from kdump.worlds import world_of_log
 
 _TORN: Final = frozenset({Codes.TRUNCATED, Codes.HEADER_CUT, Codes.TRAILING_BYTES, Codes.ZERO_TAIL, Codes.ZERO_FILL})
 """What an unclean stop leaves at the end of a log."""
+
+
+class CopySummary(NamedTuple):
+    """A copy, as it is shown; see ``LoadedCopy``."""
+
+    path: str
+    directory: str
+    log_start: int
+    log_end: int
+    high_watermark: int
+    epochs: tuple[tuple[int, int], ...]
+    topic_id: str | None
+    cluster_id: str | None
+    node_id: int | None
+    is_damaged: bool = False
+    is_future: bool = False
+
+    @property
+    def node(self) -> tuple[str | None, int | None] | None:
+        """Whose it is; None where nothing tells."""
+        return None if self.node_id is None else (self.cluster_id, self.node_id)
 
 
 @dataclass(frozen=True)
@@ -53,7 +70,6 @@ class LoadedCopy:
         epochs: the leader epochs, (epoch, first offset) of each.
         damage: what is damaged in it, whether or not a start would cut it off.
         failure: why a broker would not start on it; None where it would.
-        opened: opens a segment of the table.
         cut: offsets, first and last, of batches that are there, and that a start cuts off.
     """
 
@@ -65,13 +81,23 @@ class LoadedCopy:
     epochs: tuple[tuple[int, int], ...]
     damage: tuple[Finding, ...]
     failure: str | None
-    opened: Opener
     cut: tuple[tuple[int, int], ...] = ()
 
     @property
     def path(self) -> str:
         """The PATH that holds it."""
         return self.place.path
+
+    @property
+    def summary(self) -> CopySummary:
+        """What is shown of it."""
+        place = self.place
+        return CopySummary(
+            *(place.path, place.directory, self.log_start, self.log_end, self.high_watermark, self.epochs),
+            *(place.topic_id, place.cluster_id, place.node_id),
+            bool(self.damage) or self.failure is not None,
+            place.is_future,
+        )
 
     @cached_property
     def replica(self) -> ReplicaLog:
@@ -110,8 +136,7 @@ def load(place: CopyPlace) -> LoadedCopy:
     ]
     if place.settings is None:
         return _unloaded(place, segments, directory.before)
-    opened = _opener(segments)
-    table = read_table(segments, opened, is_uri)
+    table = read_table(segments, headers_only=is_uri(place.directory))
     state = _proved(directory, place.settings, table)
     if state is None:
         served = start(directory, place.settings)
@@ -120,7 +145,7 @@ def load(place: CopyPlace) -> LoadedCopy:
             return _unloaded(place, segments, directory.before, failure or "its start never ends", table)
         epochs = LeaderEpochs(directory).entries
         state = _State(served.served.log_start_offset, served.served.end_offset, epochs, served.served.segments)
-    kept, reader = _after_start(directory, table, state, opened)
+    kept = _after_start(directory, table, state)
     high_watermark = min(max(place.high_watermark or 0, state.log_start), state.log_end)
     return LoadedCopy(
         place,
@@ -131,7 +156,6 @@ def load(place: CopyPlace) -> LoadedCopy:
         tuple(state.epochs),
         _damage(table, kept, is_clean=place.settings.is_clean),
         None,
-        reader,
         _cut(table, dict(state.segments)),
     )
 
@@ -153,10 +177,6 @@ def _logs(directory: Directory) -> list[tuple[int, str]]:
         if parsed is not None and parsed.base_offset is not None:
             found.append((parsed.base_offset, name))
     return found
-
-
-def _opener(segments: Sequence[TableSegment]) -> Opener:
-    return lambda number: open_source(segments[number].path)
 
 
 def _proved(directory: Directory, settings: LoadSettings, table: CopyTable) -> _State | None:
@@ -236,8 +256,8 @@ def _assign_epochs(epochs: LeaderEpochs, table: CopyTable, segment: int) -> None
         epochs.assign(int(of_batches[number]), int(table.first[first + number]))
 
 
-def _after_start(directory: Directory, table: CopyTable, state: _State, opened: Opener) -> tuple[CopyTable, Opener]:
-    """The table of what a start keeps, and what opens its segments."""
+def _after_start(directory: Directory, table: CopyTable, state: _State) -> CopyTable:
+    """The table of what a start keeps."""
     on_disk = {segment.base_offset: segment for segment in table.segments}
     sizes = dict(state.segments)
     is_cut_only = all(
@@ -247,20 +267,13 @@ def _after_start(directory: Directory, table: CopyTable, state: _State, opened: 
         if size
     )
     if is_cut_only:
-        if list(state.segments) == [(segment.base_offset, segment.size) for segment in table.segments]:
-            return table, opened
-        kept = table.kept(sizes)
-        return kept, _opener(kept.segments)
+        is_whole = list(state.segments) == [(segment.base_offset, segment.size) for segment in table.segments]
+        return table if is_whole else table.kept(sizes)
     names = [f"{base:020}{Kind.LOG.value}" for base, _ in state.segments]
-    segments = [
-        TableSegment(base, os.path.join(directory.path, name), size)
+    return read_table(
+        TableSegment(base, os.path.join(directory.path, name), size, directory[name])
         for (base, size), name in zip(state.segments, names, strict=True)
-    ]
-
-    def from_directory(number: int) -> Source:
-        return directory.open(names[number])
-
-    return read_table(segments, from_directory, lambda path: False), from_directory
+    )
 
 
 def _cut(table: CopyTable, sizes: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
@@ -290,8 +303,7 @@ def _unloaded(
     table: CopyTable | None = None,
 ) -> LoadedCopy:
     """A copy as it lies there: no start is modelled, or it fails."""
-    opened = _opener(segments)
-    table = read_table(segments, opened, is_uri) if table is None else table
+    table = read_table(segments, headers_only=is_uri(place.directory)) if table is None else table
     bases = [segment.base_offset for segment in segments]
     least = 0 if place.settings is None else place.settings.log_start_offset
     log_start = max(min(bases, default=0), least)
@@ -307,7 +319,7 @@ def _unloaded(
         epochs = _epochs_of_batches(table)
     high_watermark = min(max(place.high_watermark or 0, log_start), log_end)
     damage = tuple(one for one in table.damage if one.code is not Codes.ZERO_TAIL)
-    return LoadedCopy(place, table, log_start, log_end, high_watermark, tuple(epochs), damage, failure, opened)
+    return LoadedCopy(place, table, log_start, log_end, high_watermark, tuple(epochs), damage, failure)
 
 
 def _epochs_of_batches(table: CopyTable) -> list[tuple[int, int]]:

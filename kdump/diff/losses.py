@@ -158,49 +158,44 @@ def expected_leader(comparison: Comparison, found: Sequence[CopyTruncation], ele
     if None in copies:
         return ExpectedLeader(election, copies, None, None, ())
     starts = [
-        _Start.of(comparison, [one for one in found if one.leader == leader and one.follower in of_nodes], of_nodes)
+        _costs(comparison, [one for one in found if one.leader == leader and one.follower in of_nodes], of_nodes)
         for leader in copies
     ]
     losers: dict[int, tuple[int, OffsetRanges]] = {}
-    for start in starts:
-        for number, count, ranges in start.losers:
+    for _, own in starts:
+        for number, count, ranges in own:
             losers[number] = max(losers.get(number, (0, ())), (count, ranges))
     return ExpectedLeader(
         election,
         copies,
-        max((start.records_lost for start in starts), default=0),
-        max((start.nowhere_else for start in starts), default=0),
+        max((lost for lost, _ in starts), default=0),
+        max((sum(count for _, count, _ in own) for _, own in starts), default=0),
         tuple((number, *lost) for number, lost in sorted(losers.items())),
     )
 
 
-class _Start(NamedTuple):
-    """What is lost where one copy leads; see ExpectedLeader."""
+def _costs(
+    comparison: Comparison, truncations: Sequence[CopyTruncation], started: Collection[int]
+) -> tuple[int, list[tuple[int, int, OffsetRanges]]]:
+    """What is lost where one copy leads, and the losers; see ExpectedLeader.
 
-    records_lost: int
-    nowhere_else: int
-    losers: tuple[tuple[int, int, OffsetRanges], ...]
+    The sum over the followers, those that lose the most first; what one before holds too counts there.
 
-    @classmethod
-    def of(cls, comparison: Comparison, truncations: Sequence[CopyTruncation], started: Collection[int]) -> _Start:
-        """The sum over the followers, those that lose the most first; what one before holds too counts there.
-
-        ``started``: the copies that do not stay as they are.
-        """
-        kept = [number for number in range(len(comparison.copies)) if number not in started]
-        before: list[int] = []
-        lost = 0
-        losers = []
-        for one in sorted(truncations, key=lambda one: (-one.records_lost, one.follower)):
-            if not one.records_lost:
-                continue
-            own = _only(comparison, one, before)
-            lost += _counted(own)[0]
-            count, ranges = _counted(_only(comparison, one, (*before, *kept)))
-            if count:
-                losers.append((one.follower, count, ranges))
-            before.append(one.follower)
-        return cls(lost, sum(count for _, count, _ in losers), tuple(losers))
+    ``started``: the copies that do not stay as they are.
+    """
+    kept = [number for number in range(len(comparison.copies)) if number not in started]
+    before: list[int] = []
+    lost = 0
+    losers = []
+    for one in sorted(truncations, key=lambda one: (-one.records_lost, one.follower)):
+        if not one.records_lost:
+            continue
+        lost += _counted(_only(comparison, one, before))[0]
+        count, ranges = _counted(_only(comparison, one, (*before, *kept)))
+        if count:
+            losers.append((one.follower, count, ranges))
+        before.append(one.follower)
+    return lost, losers
 
 
 def _only(comparison: Comparison, truncation: CopyTruncation, others: Iterable[int]) -> Intervals:

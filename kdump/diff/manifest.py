@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -19,13 +19,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kdump import __version__
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.diff.contents import stored_batches
-from kdump.diff.copies import LoadedCopy, load
+from kdump.diff.copies import CopySummary, LoadedCopy, load
 from kdump.diff.places import PartitionName, copies_of
 from kdump.inputs import Input, PathDirectory, WorldLog
-from kdump.kafka.startup.content import Content, sha256
 from kdump.log import files
+from kdump.log.content import Content, sha256
 from kdump.log.lines import lines_of
 from kdump.log.opening import open_source
 from kdump.rows.scalarlines import json_text
@@ -37,7 +37,6 @@ _VERSION: Final = 1
 MARK: Final = b'# {"type":"manifest",'
 _MOST: Final = 1 << 30
 """Bytes of a manifest: 300 for each range of 4,096 offsets."""
-"""The fields of RangeDigest."""
 _FILE_LINE: Final = re.compile(r"(\\?)([0-9a-f]{64})  (.*)")
 
 
@@ -51,25 +50,12 @@ class RangeDigest(NamedTuple):
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class ListedPartition:
-    """A partition as a manifest has it; see ``LoadedCopy``. ``path``: its directory."""
+class ListedPartition(NamedTuple):
+    """A partition as a manifest has it; ``copy``: of the manifest's path."""
 
-    path: str
     name: PartitionName | None
-    topic_id: str | None
-    cluster_id: str | None
-    node_id: int | None
-    log_start: int
-    log_end: int
-    high_watermark: int
-    epochs: Sequence[tuple[int, int]]
+    copy: CopySummary
     ranges: Sequence[RangeDigest]
-
-    @property
-    def node(self) -> tuple[str | None, int | None] | None:
-        """Whose it is; None where nothing tells."""
-        return None if self.node_id is None else (self.cluster_id, self.node_id)
 
 
 class ListedFile(NamedTuple):
@@ -101,9 +87,7 @@ def is_manifest(found: Input) -> bool:
         return False
 
 
-def manifest_lines(
-    inputs: Iterable[Input], on_error: Callable[[KdumpError], None], *, own: Iterable[str] = ()
-) -> Iterator[str]:
+def manifest_lines(inputs: Iterable[Input], on_error: OnError, own: Iterable[str]) -> Iterator[str]:
     """The lines of a manifest of what some PATHs hold.
 
     Args:
@@ -153,7 +137,7 @@ def read_manifest(path: str) -> CopyManifest:
                     case "file":
                         sizes[str(told["path"])] = _int64(told["size"])
                     case "partition":
-                        partitions.append(_partition(told))
+                        partitions.append(_partition(told, path))
             elif line:
                 listed.append(_file(line.decode("utf-8", "surrogateescape")))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, struct.error) as error:
@@ -190,7 +174,7 @@ def ranges_of(copy: LoadedCopy, first: int, end: int) -> Iterator[RangeDigest]:
         span = int(table.first[rows].min()), int(table.last[rows].max())
         return RangeDigest(*span, rows.size, records, digest.hexdigest())
 
-    for stored in stored_batches(table, numbers, copy.opened):
+    for stored in stored_batches(table, numbers):
         places = place[stored.numbers]
         cuts = [0, *(np.flatnonzero(places[1:] != places[:-1]) + 1).tolist(), places.size]
         for begin, stop in pairwise(cuts):
@@ -221,7 +205,7 @@ def files_below(root: str, left_out: Iterable[str]) -> Iterator[str]:
         folders += [os.path.join(folder, entry.name) for entry in reversed(entries) if entry.is_directory]
 
 
-def _file_lines(path: str, on_error: Callable[[KdumpError], None]) -> Iterator[str]:
+def _file_lines(path: str, on_error: OnError) -> Iterator[str]:
     try:
         size = files.size(path)
         digest = sha256(Content.of_file(path, size))
@@ -272,21 +256,23 @@ def _file(line: str) -> tuple[str, str]:
     return digest, name
 
 
-def _partition(told: dict[str, Any]) -> ListedPartition:
+def _partition(told: dict[str, Any], path: str) -> ListedPartition:
+    """``path``: of the manifest."""
     topic = told["topic"]
-    return ListedPartition(
+    copy = CopySummary(
+        path,
         str(told["path"]),
-        None if topic is None else (str(topic), _int64(told["partition"])),
-        _text(told["topicId"]),
-        _text(told["clusterId"]),
-        None if told["nodeId"] is None else _int64(told["nodeId"]),
         _int64(told["logStart"]),
         # The end of a log is after its last offset, which may be the largest one.
         _int64(int(told["logEnd"]) - 1) + 1,
         _int64(told["highWatermark"]),
-        [(_int64(epoch), _int64(start)) for epoch, start in told["epochs"]],
-        [_range(*one) for one in told["ranges"]],
+        tuple((_int64(epoch), _int64(start)) for epoch, start in told["epochs"]),
+        _text(told["topicId"]),
+        _text(told["clusterId"]),
+        None if told["nodeId"] is None else _int64(told["nodeId"]),
     )
+    name = None if topic is None else (str(topic), _int64(told["partition"]))
+    return ListedPartition(name, copy, [_range(*one) for one in told["ranges"]])
 
 
 def _range(first: int, last: int, batches: int, records: int, digest: str) -> RangeDigest:

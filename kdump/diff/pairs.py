@@ -8,7 +8,7 @@ Source: docs/spec/replicas.md#5-what-differs-between-healthy-replicas.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property, partial
@@ -16,74 +16,15 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from kdump.diff.alignment import Mask, Offsets, aligned, are_same
-from kdump.diff.contents import ContentOptions, RecordDigests, read_digests, same_records
+from kdump.diff.cleaning import CleanedCopy
+from kdump.diff.contents import CopyContents, RecordDigests, same_records
 from kdump.diff.copies import LoadedCopy
+from kdump.diff.table import Mask, Offsets, aligned, are_same
 
 MISSING: Final = 1
 """The label of records that only one of two copies has."""
-_MOST_KEPT: Final = 1 << 18
-"""Records of a copy that are kept: each takes 70 bytes."""
 _ROWS_AT_ONCE: Final = 1 << 16
 """Rows of two copies that are compared at once: the comparison copies them."""
-Judge = Callable[[RecordDigests], Offsets]
-"""Gives the labels of records that only one of two copies has, shape (records,)."""
-
-
-class CopyContents:
-    """A copy and its records. The last ones that were read are kept, if they are not many."""
-
-    def __init__(self, copy: LoadedCopy, options: ContentOptions) -> None:
-        self.copy = copy
-        self.options = options
-        self._kept_rows = np.zeros(copy.table.rows.size, np.bool_)
-        self._kept: list[RecordDigests] = []
-
-    def records(self, rows: Mask) -> Iterator[RecordDigests]:
-        """The records of the rows, shape (rows of the table,), by the last offsets of the rows, some at a time.
-
-        See ``read_digests``.
-
-        Raises:
-            KdumpError: a log cannot be read.
-        """
-        if not (rows & ~self._kept_rows).any():
-            yield from [part.take(rows[part.row]) for part in self._kept]
-            return
-        table = self.copy.table
-        kept: list[RecordDigests] | None = []
-        count = 0
-        for part in read_digests(table, table.order[rows[table.order]], self.copy.opened, self.options):
-            count += part.offset.size
-            if count > _MOST_KEPT:
-                kept = None
-            elif kept is not None:
-                kept.append(part)
-            yield part
-        if kept is not None:
-            self._kept_rows, self._kept = rows.copy(), kept
-
-    def rising(self, rows: Mask, late: Callable[[RecordDigests], None]) -> Iterator[RecordDigests]:
-        """As ``records``, and the offsets rise from record to record.
-
-        Args:
-            rows: as in ``records``.
-            late: takes the others: another record has their offset or a later one already, or their batch does not
-                claim their offset.
-        """
-        table = self.copy.table
-        reached = -(2**63)
-        for part in self.records(rows):
-            inside = (part.offset >= table.first[part.row]) & (part.offset <= table.last[part.row])
-            highest = np.maximum.accumulate(np.where(inside, part.offset, reached))
-            before = np.concatenate(([reached], highest[:-1]))
-            rises = inside & (part.offset > np.maximum(before, reached))
-            if not rises.all():
-                late(part.take(~rises))
-            risen = part if rises.all() else part.take(rises)
-            if risen.offset.size:
-                reached = int(risen.offset[-1])
-                yield risen
 
 
 def _side_by_side(
@@ -106,7 +47,7 @@ def _side_by_side(
 
 
 class Held(IntEnum):
-    """What two copies hold at some offsets. ``CopyPair`` gives those up to ONLY_SECOND, ``Comparison`` the others."""
+    """What two copies hold at some offsets. ``Comparison`` gives DAMAGED, ``CopyPair`` the others."""
 
     SAME_BATCH = 0
     SAME_RECORD = 1
@@ -127,6 +68,10 @@ class Held(IntEnum):
 
 
 ONLY: Final = (Held.ONLY_FIRST, Held.ONLY_SECOND)
+_CLEANED: Final = (Held.CLEANED_SECOND, Held.CLEANED_FIRST)
+_UNREPLACED: Final = (Held.UNREPLACED_SECOND, Held.UNREPLACED_FIRST)
+"""By the side that has the records which the cleaner took from the other one."""
+Cleaned = tuple[CleanedCopy, CleanedCopy]
 
 
 class Stretch(NamedTuple):
@@ -247,14 +192,14 @@ class CopyPair:
             return False
         return not self._other_epoch(inside[0]).any()
 
-    def held(self, lower: int, upper: int, judges: tuple[Judge, Judge] | None = None) -> Intervals:
-        """What both hold between two offsets (the upper one exclusive); ``label`` is of ``Held``, or what a judge says.
+    def held(self, lower: int, upper: int, cleaned: Cleaned | None = None) -> Intervals:
+        """What both hold between two offsets (the upper one exclusive); ``label`` is of ``Held``.
 
         Args:
             lower: the first offset.
             upper: the one after the last.
-            judges: give the label of each record that only the first has, and of those that only the second has.
-                Without them such records are not read where the headers tell enough.
+            cleaned: both copies as far as the log cleaner may have been at them; None: it has been at neither, so that
+                records that only one has are not read where the headers tell enough.
 
         Raises:
             KdumpError: a log cannot be read.
@@ -269,12 +214,12 @@ class CopyPair:
         for number, (rows, matched) in enumerate(zip(inside, self.has_match, strict=True)):
             mine_, theirs = (self.first, self.second) if number == 0 else (self.second, self.first)
             open_rows = rows & ~matched
-            lone = open_rows & mine_.copy.table.is_full & ~_overlaps(mine_.copy, theirs.copy) & (judges is None)
+            lone = open_rows & mine_.copy.table.is_full & ~_overlaps(mine_.copy, theirs.copy) & (cleaned is None)
             at = np.flatnonzero(lone)
             parts.append(Intervals.of(mine_.copy.table.first[at], mine_.copy.table.last[at], ONLY[number]))
             read.append(open_rows & ~lone)
         if read[0].any() or read[1].any():
-            parts += self._by_record(read[0], read[1], lower, upper, judges)
+            parts += self._by_record(read[0], read[1], lower, upper, cleaned)
         return Intervals.joined(parts)
 
     def missing(self, offset: int | None) -> Intervals:
@@ -329,7 +274,7 @@ class CopyPair:
         return found
 
     def _by_record(
-        self, ours: Mask, theirs: Mask, lower: int, upper: int, judges: tuple[Judge, Judge] | None
+        self, ours: Mask, theirs: Mask, lower: int, upper: int, cleaned: Cleaned | None
     ) -> Iterator[Intervals]:
         """What both hold in batches that are not the same."""
         alone: list[Intervals] = []
@@ -337,7 +282,11 @@ class CopyPair:
         def add(side: int, records: RecordDigests) -> None:
             """Records that only one side has."""
             records = records.take((records.offset >= lower) & (records.offset < upper))
-            label = judges[side](records) if judges is not None and records.offset.size else ONLY[side]
+            label = np.full(records.offset.size, int(ONLY[side]), np.int64)
+            if cleaned is not None and cleaned[1 - side].may_be_cleaned and label.size:
+                copies = self.first.copy, self.second.copy
+                explained, unreplaced = cleaned[1 - side].explains(records, copies[side])
+                label[explained] = np.where(unreplaced, _UNREPLACED[side], _CLEANED[side])[explained]
             alone.append(Intervals.of_records(records.offset, label))
 
         streams = (self.first.rising(ours, partial(add, 0)), self.second.rising(theirs, partial(add, 1)))

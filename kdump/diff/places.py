@@ -6,16 +6,16 @@ Source: docs/spec/replicas.md#1-what-belongs-to-a-copy.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Final, NamedTuple
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.format.checkpoint import CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT
 from kdump.inputs import Input, LogSegment, OtherFile, PathDirectory, WorldLog
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import LoadSettings
 from kdump.kafka.startup.logdirectory import DELETE, FUTURE, STRAY, LogDirectory, read_log_directory
 from kdump.log import files
 from kdump.log.names import (
@@ -100,7 +100,7 @@ class PartitionCopies(NamedTuple):
     absent: tuple[str, ...]
 
 
-def copies_of(found: Input, on_error: Callable[[KdumpError], None]) -> PathCopies:
+def copies_of(found: Input, on_error: OnError) -> PathCopies:
     """The copies that a PATH holds.
 
     Args:
@@ -164,16 +164,16 @@ def _are_joined(one: PathCopies, other: PathCopies) -> bool:
     return not held[0] & held[1]
 
 
-def _of_directory(directory: PathDirectory, on_error: Callable[[KdumpError], None]) -> PathCopies:
+def _of_directory(directory: PathDirectory, on_error: OnError) -> PathCopies:
     path = directory.path
     entries = files.listing(path)
     if directory.is_partition(entries):
-        return PathCopies(path, (_copy(path, path, _known_above(path)),), False)
+        return PathCopies(path, (_copy(path, path, *_known_above(path)),), False)
     names = {entry.name for entry in entries if not entry.is_directory}
     if not is_log_directory(entries) and not names & LOG_DIRECTORY_TEXT_FILES:
         raise no_segments(path, entries)
     folders = [entry for entry in entries if entry.is_directory and parse_partition_directory(entry.name) is not None]
-    known = _Known(read_log_directory(path), path)
+    known = read_log_directory(path)
     for error in not_read(entries):
         on_error(error)
     copies = []
@@ -181,42 +181,36 @@ def _of_directory(directory: PathDirectory, on_error: Callable[[KdumpError], Non
         if entry.name.endswith(_LEAVING):
             continue
         try:
-            copies.append(_copy(path, entry.path, known))
+            copies.append(_copy(path, entry.path, known, path))
         except KdumpError as error:
             on_error(error.located(entry.path))
-    return PathCopies(path, tuple(copies), True, _node(known.directory), known.directory.directory_id)
+    return PathCopies(path, tuple(copies), True, _node(known), known.directory_id)
 
 
-class _Known(NamedTuple):
-    """A log directory and its path; None: there is none around the partition."""
-
-    directory: LogDirectory
-    path: str | None
-
-
-def _known_above(directory: str) -> _Known:
+def _known_above(directory: str) -> tuple[LogDirectory, str | None]:
+    """The log directory around a partition, and its path; None: there is none."""
     above = os.path.dirname(files.absolute(directory))
     if is_uri(above):
         # Checkpoints are only looked for in directories of a store that were listed.
         with suppress(KdumpError):
             files.listing(above)
     if not any(files.exists(os.path.join(above, name)) for name in sorted(LOG_DIRECTORY_TEXT_FILES)):
-        return _Known(_WITHOUT_LOG_DIRECTORY, None)
-    return _Known(read_log_directory(above), above)
+        return _WITHOUT_LOG_DIRECTORY, None
+    return read_log_directory(above), above
 
 
 def _node(known: LogDirectory) -> tuple[str | None, int | None] | None:
     return None if known.broker is None or known.broker[1] is None else known.broker
 
 
-def _copy(path: str, directory: str, known: _Known) -> CopyPlace:
+def _copy(path: str, directory: str, known: LogDirectory, above: str | None) -> CopyPlace:
     folder = os.path.basename(files.absolute(directory))
     name = parse_partition_directory(folder)
-    cluster_id, node_id = known.directory.broker or (None, None)
-    if known.path is not None and is_put_aside(directory):
-        known = _Known(_WITHOUT_LOG_DIRECTORY, None)
-    cleaned_to = None if known.path is None else read_checkpoint(directory, CLEANER_CHECKPOINT)
-    has_cleaner = known.path is not None and files.exists(os.path.join(known.path, CLEANER_CHECKPOINT))
+    cluster_id, node_id = known.broker or (None, None)
+    if above is not None and is_put_aside(directory):
+        known, above = _WITHOUT_LOG_DIRECTORY, None
+    cleaned_to = None if above is None else read_checkpoint(directory, CLEANER_CHECKPOINT)
+    has_cleaner = above is not None and files.exists(os.path.join(above, CLEANER_CHECKPOINT))
     return CopyPlace(
         path,
         directory,
@@ -225,21 +219,19 @@ def _copy(path: str, directory: str, known: _Known) -> CopyPlace:
         read_topic_id(directory),
         cluster_id,
         node_id,
-        None if name is not None and name[0] == CLUSTER_METADATA else _settings(name, known),
-        _END_OF_ALL if known.path is None else read_checkpoint(directory, HIGH_WATERMARK_CHECKPOINT),
+        None if name is not None and name[0] == CLUSTER_METADATA else _settings(name, known, above),
+        _END_OF_ALL if above is None else read_checkpoint(directory, HIGH_WATERMARK_CHECKPOINT),
         cleaned_to,
         has_cleaner,
         folder.endswith(FUTURE),
     )
 
 
-def _settings(name: PartitionName | None, known: _Known) -> LoadSettings:
+def _settings(name: PartitionName | None, known: LogDirectory, above: str | None) -> LoadSettings:
     """What a start goes by. Where no log directory is around the partition it counts as stopped cleanly."""
-    if known.path is None or name is None:
-        return LoadSettings(is_clean=known.path is None or known.directory.is_clean, recovery_point=_END_OF_ALL)
-    return LoadSettings(
-        known.directory.is_clean, _of(known.directory.recovery_points, name), _of(known.directory.log_starts, name)
-    )
+    if above is None or name is None:
+        return LoadSettings(is_clean=above is None or known.is_clean, recovery_point=_END_OF_ALL)
+    return LoadSettings(known.is_clean, _of(known.recovery_points, name), _of(known.log_starts, name))
 
 
 def _of(offsets: Mapping[PartitionName, int], name: PartitionName) -> int:

@@ -10,9 +10,11 @@ from typing import Any
 from kdump.codes import Finding, Severity
 from kdump.diff.against import FileDifference
 from kdump.diff.comparison import CopyDifference, DifferenceKind
+from kdump.diff.copies import CopySummary
 from kdump.diff.losses import CopyTruncation
 from kdump.diff.places import PartitionName
-from kdump.diff.run import CopySummary, PartitionReport, ReportedRecord
+from kdump.diff.run import PartitionReport
+from kdump.diff.shown import RecordDifference
 from kdump.kafka.image.partitions import NO_LEADER
 from kdump.log.names import partition_of_file
 from kdump.rows.scalarlines import json_text, plain
@@ -119,13 +121,13 @@ def _expected_members(report: PartitionReport) -> dict[str, Any]:
     }
 
 
-def record_row(record: ReportedRecord) -> Row:
+def record_row(record: RecordDifference) -> Row:
     """A record in which copies differ, with what each of them holds; null where it holds nothing."""
     return {
         "type": "record",
         **_place(record.name),
-        "offset": record.found.offset,
-        "kind": record.found.kind.word,
+        "offset": record.offset,
+        "kind": record.kind.word,
         "copies": record.copies,
         "records": [
             None
@@ -137,36 +139,33 @@ def record_row(record: ReportedRecord) -> Row:
                 "partitionLeaderEpoch": one.leader_epoch,
                 "isControl": one.is_control,
             }
-            for one in record.found.records
+            for one in record.records
         ],
     }
 
 
 def file_row(found: FileDifference) -> Row:
     """A file that is not what a manifest says, as a difference."""
+    finding, path = found.finding, found.finding.path or ""
     return {
         "type": "difference",
-        **_place(partition_of_file(found.path)),
+        **_place(partition_of_file(path)),
         "kind": "file",
-        "code": found.code.value.code,
-        "severity": found.code.value.severity.value,
+        "code": finding.code.value.code,
+        "severity": finding.severity.value,
         "explained": False,
         "firstOffset": None,
         "lastOffset": None,
         "copies": [found.root],
-        "message": f"{found.path}: {found.message}",
+        "message": f"{path}: {finding.message}",
     }
 
 
-def file_text(found: FileDifference, *, color: bool) -> str:
-    """The finding as a line for people."""
-    code = found.code.value
-    return f"{escaped(found.path)}: {_severity(code.severity, color=color)} {code.code} {code.name} {found.message}\n"
-
-
-def file_finding(found: FileDifference) -> Finding:
-    """The difference as a finding of its file."""
-    return Finding(found.code, found.message, 0, path=found.path)
+def file_text(finding: Finding, *, color: bool) -> str:
+    """The finding of a file as a line for people."""
+    code = finding.code.value
+    severity = _severity(finding.severity, color=color)
+    return f"{escaped(finding.path or '')}: {severity} {code.code} {code.name} {finding.message}\n"
 
 
 def findings_of(report: PartitionReport) -> Iterator[Finding]:
@@ -221,14 +220,14 @@ class Totals:
         return f"{count:,} partitions: {told}\n"
 
 
-def record_text(record: ReportedRecord) -> str:
+def record_text(record: RecordDifference) -> str:
     """A record in which copies differ: a line for each of them."""
     name = "partition" if record.name is None else f"{record.name[0]}-{record.name[1]}"
-    lines = [f"{escaped(name)}: offset {record.found.offset}, {record.found.kind.word}\n"]
+    lines = [f"{escaped(name)}: offset {record.offset}, {record.kind.word}\n"]
     width = max(map(len, record.copies))
-    there = [one for one in record.found.records if one is not None]
+    there = [one for one in record.records if one is not None]
     keys, values = (iter(_cells(parts)) for parts in ([one.key for one in there], [one.value for one in there]))
-    for path, one in zip(record.copies, record.found.records, strict=True):
+    for path, one in zip(record.copies, record.records, strict=True):
         held = "no record"
         if one is not None:
             held = f"epoch {one.leader_epoch}  time {one.timestamp}  key {next(keys)}  value {next(values)}"

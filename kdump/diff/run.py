@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.diff.against import FileDifference, against, below, changed_files, listed_for, roots_of
 from kdump.diff.comparison import Comparison, CopyDifference, DifferenceKind
-from kdump.diff.contents import ContentOptions, StoredRecord
-from kdump.diff.copies import LoadedCopy, load
+from kdump.diff.contents import DiffOptions, StoredRecord
+from kdump.diff.copies import CopySummary, LoadedCopy, load
 from kdump.diff.election import Clusters, Election
 from kdump.diff.losses import (
     CopyTruncation,
@@ -33,30 +33,6 @@ _MOST_LISTED: Final = 64
 """What a manifest says of this many copies of a partition is compared with one copy, which is read for each."""
 
 
-class DiffOptions(NamedTuple):
-    """What is compared and shown."""
-
-    contents: ContentOptions = ContentOptions()
-    with_records: bool = False
-    choice: PartitionChoice = PartitionChoice()
-
-
-class CopySummary(NamedTuple):
-    """A copy, as it is shown; see ``LoadedCopy``."""
-
-    path: str
-    directory: str
-    log_start: int
-    log_end: int
-    high_watermark: int
-    epochs: tuple[tuple[int, int], ...]
-    topic_id: str | None
-    cluster_id: str | None
-    node_id: int | None
-    is_damaged: bool = False
-    is_future: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
     """The comparison of one partition. ``common``: what all copies may hold; ``equal_to``: up to there it is equal.
@@ -75,19 +51,11 @@ class PartitionReport:
     expected: ExpectedLeader | None = None
 
 
-class ReportedRecord(NamedTuple):
-    """A record in which the copies of a partition differ; ``copies``: their PATHs."""
-
-    name: PartitionName | None
-    copies: tuple[str, ...]
-    found: RecordDifference
-
-
-DiffItem: TypeAlias = PartitionReport | ReportedRecord | KdumpError
+DiffItem: TypeAlias = PartitionReport | RecordDifference | KdumpError
 _RESULT = PlainData(
     (
         CopySummary, CopyTruncation, CopyDifference, DifferenceKind, Election, ExpectedLeader, PartitionReport,
-        Recommendation, RecordDifference, ReportedRecord, StoredRecord,
+        Recommendation, RecordDifference, StoredRecord,
     )
 )  # fmt: skip
 
@@ -116,7 +84,7 @@ class PartitionTask(NamedTuple):
                 yield error.located(place.directory)
         if not loaded and not self.listed:
             return
-        comparison = Comparison(loaded, self.options.contents)
+        comparison = Comparison(loaded, self.options)
         try:
             yield from self._compared(comparison)
         except KdumpError as error:
@@ -125,7 +93,7 @@ class PartitionTask(NamedTuple):
     def _compared(self, comparison: Comparison) -> Iterator[DiffItem]:
         differences = comparison.differences()
         found = tuple(truncations(comparison))
-        copies = tuple(map(_summary, comparison.copies))
+        copies = tuple(copy.summary for copy in comparison.copies)
         roots = dict(self.roots)
         numbers = {id(listed): number for number, listed in enumerate(self.listed, len(comparison.copies))}
         for number, copy in enumerate(comparison.copies):
@@ -135,7 +103,7 @@ class PartitionTask(NamedTuple):
                 raise KdumpError(Codes.MANIFEST, message, path=self.manifest)
             for listed in chosen:
                 differences += against(listed, numbers[id(listed)], copy, number)
-        copies += tuple(_listed_summary(listed, self.manifest) for listed in self.listed)
+        copies += tuple(listed.copy for listed in self.listed)
         yield PartitionReport(
             self.partition.name,
             copies,
@@ -149,16 +117,15 @@ class PartitionTask(NamedTuple):
         )
         if self.options.with_records:
             paths = tuple(copy.path for copy in copies)
-            for record in shown_records(comparison, differences):
-                yield ReportedRecord(self.partition.name, paths, record)
+            yield from shown_records(comparison, differences, self.partition.name, paths)
 
 
 def diff(
     inputs: Sequence[Input],
     options: DiffOptions,
-    on_error: Callable[[KdumpError], None],
+    on_error: OnError,
     run: Runner = in_process,
-) -> Iterator[PartitionReport | ReportedRecord | FileDifference]:
+) -> Iterator[PartitionReport | RecordDifference | FileDifference]:
     """Compare what the PATHs hold.
 
     Args:
@@ -205,7 +172,7 @@ def _changed_files(
     manifest: CopyManifest,
     roots: Mapping[str, str] | None,
     found: Sequence[PathCopies],
-    on_error: Callable[[KdumpError], None],
+    on_error: OnError,
 ) -> Iterator[FileDifference]:
     if roots is None:
         message = f"made of {len(manifest.roots)} PATHs: give as many, or the partitions are compared and no files"
@@ -239,9 +206,7 @@ def _with_manifest(
     return found
 
 
-def _chosen(
-    tasks: list[PartitionTask], choice: PartitionChoice, on_error: Callable[[KdumpError], None]
-) -> list[PartitionTask]:
+def _chosen(tasks: list[PartitionTask], choice: PartitionChoice, on_error: OnError) -> list[PartitionTask]:
     """The tasks for the partitions that are wanted."""
     if choice.is_all:
         return tasks
@@ -254,47 +219,15 @@ def _chosen(
 
 def _may_have_the_files(manifest: CopyManifest, root: str, path: PathCopies) -> bool:
     """Whether a PATH may hold the files of a PATH of the manifest: those of another node's copy are others."""
-    nodes = {one.node for one in manifest.partitions if below(one.path, root) is not None} - {None}
+    nodes = {one.copy.node for one in manifest.partitions if below(one.copy.directory, root) is not None} - {None}
     own = {copy.node for copy in path.copies} - {None}
     return not nodes or not own or bool(nodes & own)
-
-
-def _listed_summary(listed: ListedPartition, manifest: str) -> CopySummary:
-    """A manifest's copy, as it is shown."""
-    return CopySummary(
-        manifest,
-        listed.path,
-        listed.log_start,
-        listed.log_end,
-        listed.high_watermark,
-        tuple(listed.epochs),
-        listed.topic_id,
-        listed.cluster_id,
-        listed.node_id,
-    )
 
 
 def _lost(task: PartitionTask, count: int, error: KdumpError) -> Iterable[DiffItem]:
     """The process that compared a partition was killed."""
     places = [copy.directory for copy in task.partition.copies]
     return [KdumpError(error.code, error.message, path=next(iter(places), task.manifest))]
-
-
-def _summary(copy: LoadedCopy) -> CopySummary:
-    place = copy.place
-    return CopySummary(
-        place.path,
-        place.directory,
-        copy.log_start,
-        copy.log_end,
-        copy.high_watermark,
-        copy.epochs,
-        place.topic_id,
-        place.cluster_id,
-        place.node_id,
-        bool(copy.damage) or copy.failure is not None,
-        place.is_future,
-    )
 
 
 def _equal_to(comparison: Comparison, differences: Sequence[CopyDifference]) -> int | None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from kdump.diff.comparison import Comparison, CopyDifference, DifferenceKind
 from kdump.diff.contents import StoredRecord, read_stored
+from kdump.diff.places import PartitionName
 
 _SHOWN: Final = frozenset(
     {DifferenceKind.RECORD, DifferenceKind.LEADER_EPOCH, DifferenceKind.GAP, DifferenceKind.TAIL, DifferenceKind.DAMAGE}
@@ -19,8 +20,13 @@ _SHOWN: Final = frozenset(
 
 
 class RecordDifference(NamedTuple):
-    """An offset at which copies differ. ``records``: what each copy holds there, None where it holds nothing."""
+    """An offset at which the copies of a partition differ.
 
+    ``copies``: their PATHs. ``records``: what each copy holds there, None where it holds nothing.
+    """
+
+    name: PartitionName | None
+    copies: tuple[str, ...]
     offset: int
     kind: DifferenceKind
     records: tuple[StoredRecord | None, ...]
@@ -54,8 +60,16 @@ class _Ranges:
         return self._kinds[number] if number >= 0 and offset <= self.last[number] else None
 
 
-def shown_records(comparison: Comparison, differences: list[CopyDifference]) -> Iterator[RecordDifference]:
+def shown_records(
+    comparison: Comparison, differences: list[CopyDifference], name: PartitionName | None, paths: tuple[str, ...]
+) -> Iterator[RecordDifference]:
     """What the copies hold at the offsets of findings, in order. Each batch is read once.
+
+    Args:
+        comparison: the copies.
+        differences: between them.
+        name: of the partition.
+        paths: of the copies.
 
     Raises:
         KdumpError: a log cannot be read.
@@ -71,7 +85,7 @@ def shown_records(comparison: Comparison, differences: list[CopyDifference]) -> 
         for record, number in items:
             held[number] = record
         if len(set(held)) > 1:
-            yield RecordDifference(offset, kind, tuple(held))
+            yield RecordDifference(name, paths, offset, kind, tuple(held))
 
 
 def _records(comparison: Comparison, number: int, ranges: _Ranges) -> Iterator[tuple[StoredRecord, int]]:
@@ -83,5 +97,5 @@ def _records(comparison: Comparison, number: int, ranges: _Ranges) -> Iterator[t
     is_there = at < last.size
     is_there[is_there] = first[at[is_there]] <= table.last[is_there]
     rows = np.flatnonzero(is_there & table.rows["is_valid"])
-    for record in read_stored(table, rows, copy.opened, comparison.options.limit):
+    for record in read_stored(table, rows, comparison.options.limit):
         yield record, number

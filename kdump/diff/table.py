@@ -1,11 +1,14 @@
 """The batch table of a copy: one row an entry, over all of its segments, from headers alone, and what is damaged.
 
+Two tables are aligned by offset. Followers copy a leader's batches byte for byte, so the CRCs tell which entries are
+the same. Source: docs/spec/replicas.md#5-what-differs-between-healthy-replicas.
+
 A row is small, as there is one for each batch of three copies or more in memory at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -16,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import Codes, Finding
-from kdump.diff.alignment import rises
 from kdump.format.batch import CODEC_MASK, CONTROL, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD, MAGIC, MAGIC_OFFSET
+from kdump.log.content import Content, ContentSource
 from kdump.log.gaps import Gap
+from kdump.log.opening import open_source
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
 from kdump.verify.gaps import GapChecks, NextSegment
-from kdump.verify.table import UNKNOWN_OFFSET, cleaned, entry_of, read_rows, row_at
+from kdump.verify.table import UNKNOWN_OFFSET, cleaned, read_rows
 
 _FROM_VERIFY: Final = (
     "position", "base_offset", "last_offset", "producer_id", "size", "leader_epoch", "record_count", "marker_type",
@@ -36,10 +40,10 @@ _FIRST_BATCHES: Final = 8
 _SMALL: Final = 4096
 """Bytes of a batch, on average of the first ones, below which it is read whole."""
 
+Offsets = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 Rows = NDArray[np.void]
 """Shape (entries,), of ``row_dtype``."""
-Opener = Callable[[int], Source]
-"""Opens the log of a segment, by its number in the table."""
 
 
 @cache
@@ -54,11 +58,19 @@ def row_dtype() -> np.dtype[np.void]:
 
 @dataclass(frozen=True, slots=True)
 class TableSegment:
-    """A segment of a copy: its base offset, its path, bytes that count of it."""
+    """A segment of a copy: its base offset, its path, bytes that count of it.
+
+    ``content``: what a start makes of it; None: the file itself.
+    """
 
     base_offset: int
     path: str
     size: int
+    content: Content | None = None
+
+    def open(self) -> Source:
+        """The log. Raises KdumpError where it cannot be opened."""
+        return open_source(self.path) if self.content is None else ContentSource(self.path, self.content)
 
 
 @dataclass(frozen=True)
@@ -177,21 +189,19 @@ class _TableReading:
         self.count += len(rows)
 
 
-def read_table(segments: Iterable[TableSegment], opened: Opener, headers_only: Callable[[str], bool]) -> CopyTable:
+def read_table(segments: Iterable[TableSegment], *, headers_only: bool = False) -> CopyTable:
     """Read all entries of a copy once.
 
     Args:
         segments: in the order of their offsets.
-        opened: opens one of them.
-        headers_only: of which paths the headers are to be read, and the payloads passed over.
+        headers_only: the headers are to be read, and the payloads passed over.
 
     Raises:
         KdumpError: a log cannot be opened.
     """
     known = tuple(segments)
     reading = _TableReading()
-    remote = [number for number, segment in enumerate(known) if segment.size and headers_only(segment.path)]
-    headers = _read_headers(remote, opened)
+    headers = _read_headers(known) if headers_only else {}
     for number, segment in enumerate(known):
         if not segment.size:
             continue
@@ -200,7 +210,7 @@ def read_table(segments: Iterable[TableSegment], opened: Opener, headers_only: C
             reading.add(found, number)
             continue
         next_base = known[number + 1].base_offset if number + 1 < len(known) else None
-        with opened(number) as source:
+        with segment.open() as source:
             for finding in _read_segment(reading, source, number, NextSegment((), next_base)):
                 lost_from = segment.base_offset if finding.first_offset is None else finding.first_offset
                 reading.damage.append(_located(finding, segment.path, lost_from))
@@ -218,20 +228,8 @@ def _read_segment(reading: _TableReading, source: Source, number: int, following
             continue
         rows = read_rows(item, is_after_gap=False)
         reading.add(rows, number)
-        yield from _damaged(checks, item, rows)
+        yield from checks.see_chunk(item, rows)
     yield from checks.finish()
-
-
-def _damaged(checks: GapChecks, chunk: CheckedChunk, rows: Rows) -> Iterator[Finding]:
-    """Show the entries of a chunk to the checks: those with wrong CRCs, and the valid ones between them."""
-    begin = 0
-    for number in [*chunk.damaged, len(rows)]:
-        if begin < number:
-            yield from checks.see_valid(row_at(rows, begin), int(rows["last_offset"][number - 1]))
-        if number < len(rows):
-            row = row_at(rows, number)
-            yield from checks.see_damaged(row, entry_of(chunk, row))
-        begin = number + 1
 
 
 def _located(finding: Finding, path: str, lost_from: int) -> Finding:
@@ -244,15 +242,14 @@ def _located(finding: Finding, path: str, lost_from: int) -> Finding:
     return replace(finding, path=path, first_offset=first, last_offset=last)
 
 
-def _read_headers(numbers: Sequence[int], opened: Opener) -> dict[int, Rows | None]:
-    """What ``_header_rows`` gives of some segments; several are asked for at the same time."""
-    if not numbers:
-        return {}
+def _read_headers(segments: Sequence[TableSegment]) -> dict[int, Rows | None]:
+    """What ``_header_rows`` gives of the segments by number; several are asked for at the same time."""
 
     def read(number: int) -> Rows | None:
-        with opened(number) as source:
+        with segments[number].open() as source:
             return _header_rows(source)
 
+    numbers = [number for number, segment in enumerate(segments) if segment.size]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         # A thread begins without the rate that holds here.
         running = [threads.submit(copy_context().run, read, number) for number in numbers]
@@ -290,3 +287,39 @@ def _header_rows(source: Source) -> Rows | None:
     rows["position"] = positions
     rows["size"] = np.diff(rows["position"], append=size)
     return rows
+
+
+def aligned(ours: Offsets, theirs: Offsets) -> tuple[Offsets, Offsets]:
+    """Numbers of the entries of two logs that end at the same offset, in the order of these offsets.
+
+    The last offset is known of every entry, also of a legacy wrapper that was not looked into.
+
+    Args:
+        ours: last offsets of the entries of one log, shape (entries,).
+        theirs: those of the other one.
+    """
+    if not (ours.size and theirs.size):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    # Where the logs are equal these are, but for where they begin. Sorting takes longer.
+    lower = max(int(ours[0]), int(theirs[0]))
+    shifts = [int(np.searchsorted(last, lower)) for last in (ours, theirs)]
+    count = min(ours.size - shifts[0], theirs.size - shifts[1])
+    mine, their = (last[shift : shift + count] for last, shift in zip((ours, theirs), shifts, strict=True))
+    if np.array_equal(mine, their) and rises(ours) and rises(theirs):
+        return np.arange(count) + shifts[0], np.arange(count) + shifts[1]
+    _, mine, their = np.intersect1d(ours, theirs, return_indices=True)
+    return mine, their
+
+
+def are_same(ours: Rows, theirs: Rows) -> Mask:
+    """Which aligned rows are the same entry, leader epochs aside; shape (rows,).
+
+    Both have the columns ``crc``, ``size`` and ``magic``. The CRCs must be right in both.
+    """
+    same: Mask = (ours["crc"] == theirs["crc"]) & (ours["size"] == theirs["size"]) & (ours["magic"] == theirs["magic"])
+    return same
+
+
+def rises(last: Offsets) -> bool:
+    """The last offsets rise from entry to entry, as they do in a log without damage."""
+    return bool((last[1:] > last[:-1]).all())

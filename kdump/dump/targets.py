@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.inputs import (
     Input,
     InputFile,
@@ -88,9 +88,7 @@ def target_of(file: InputFile) -> Target:
             return Target(file.path, file.kind, file.base_offset, world=file.world)
 
 
-def targets_of(
-    inputs: Iterable[Input], on_error: Callable[[KdumpError], None], *, all_files: bool = False
-) -> Iterator[Target]:
+def targets_of(inputs: Iterable[Input], on_error: OnError, *, all_files: bool = False) -> Iterator[Target]:
     """The targets of inputs, those of a directory as it is listed.
 
     Args:

@@ -1,18 +1,17 @@
 """A position in a file as labelled bytes: ``kdump dump --explain POSITION FILE``.
 
-Commands call ``report``. ``explain`` yields the lines that ``report`` renders.
+``explain`` yields lines, ``layout.report`` renders them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kdump.explain.entries import KINDS, entry_lines
 from kdump.explain.lines import Labelled, Labeller, Line, Statement, Tone
 from kdump.explain.locate import seekable
 from kdump.explain.log import log_lines
-from kdump.explain.render import colored, plain
 from kdump.explain.values import count, escaped
 from kdump.log.names import parse_file_name
 from kdump.log.source import Source
@@ -48,53 +47,10 @@ class WorldExplanation(Protocol):
         """
 
 
-class Explanation(NamedTuple):
-    """A whole explanation as text, and whether it shows damage."""
-
-    text: str
-    is_damaged: bool
-
-
-def report(
-    source: Source,
-    position: int,
-    *,
-    base_offset: int | None = None,
-    limit: int = DEFAULT_LIMIT,
-    world: World | None = None,
-    frame: str | None = None,
-    width: int = 100,
-    color: bool = False,
-    decoder: RecordDecoder | None = None,
-) -> Explanation:
-    """Explain ``position`` of a file.
-
-    Args:
-        source: the file; a stream is read into memory.
-        position: a file position, at least 0.
-        base_offset: as for ``explain``.
-        limit: most bytes to which a batch may decompress, and that a stream may have.
-        world: as for ``explain``.
-        frame: as for ``explain``.
-        width: columns of the text, at least 80.
-        color: ANSI colours by meaning. The contents of the file are escaped either way.
-        decoder: as for ``explain``.
-
-    Raises:
-        KdumpError: UNREADABLE.
-    """
-    lines = list(
-        explain(source, position, base_offset=base_offset, limit=limit, world=world, frame=frame, decoder=decoder)
-    )
-    text = colored(lines, width) if color else plain(lines, width)
-    return Explanation(text, any(is_damage(line) for line in lines))
-
-
 def explain(
     source: Source,
     position: int,
     *,
-    base_offset: int | None = None,
     limit: int = DEFAULT_LIMIT,
     world: World | None = None,
     frame: str | None = None,
@@ -105,7 +61,6 @@ def explain(
     Args:
         source: the file. Its name tells its kind; a file that is no index and no snapshot counts as a log.
         position: a file position, at least 0.
-        base_offset: of the segment, for the relative offsets of an index; None: the one in the file's name.
         limit: most bytes to which a batch may decompress, and that a stream may have.
         world: whose file it is; None: that of its name.
         frame: the file holds saved requests of the world of this kind, or responses to them; None: it is no such file.
@@ -137,8 +92,7 @@ def explain(
         else:
             yield from explanation.frame_lines(frame, source, position, limit)
     elif name is not None and name.kind in KINDS:
-        offset = name.base_offset if base_offset is None else base_offset
-        yield from entry_lines(source, name.kind, position, size, offset)
+        yield from entry_lines(source, name.kind, position, size, name.base_offset)
     elif (foreign := _foreign(source)) is not None:
         yield Statement(Tone.DAMAGE, f"The file is {escaped(foreign.message(source.path))}")
         data = memoryview(source.read(position, _RAW_SHOWN))

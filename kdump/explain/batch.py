@@ -10,7 +10,7 @@ from typing import Final
 
 from kdump.explain import kafka_says
 from kdump.explain.checksums import judge
-from kdump.explain.lines import Labeller, Line, Statement, Tone
+from kdump.explain.lines import Labeller, Line, Statement, Tone, fixed_fields
 from kdump.explain.payload import Container, payload_lines
 from kdump.explain.records import RecordRegion
 from kdump.explain.values import count as counted
@@ -176,15 +176,9 @@ def _compressed(
 def _short_header(labeller: Labeller) -> Iterator[Line]:
     """A batch, or the rest of one, that ends inside its header."""
     data = labeller.data
-    start = 0
-    for name, size in _FIELDS:
-        end = min(start + size, len(data))
-        if start < end:
-            is_whole = end - start == size
-            number = int.from_bytes(data[start:end], "big", signed=name != "crc")
-            value, note = (str(number), "") if is_whole else ("", f"cut: {end - start} of {counted(size, 'byte')}")
-            yield labeller.field(start, end, name, value, note, is_damaged=not is_whole or name == "batchLength")
-        start += size
+    for field in fixed_fields(data, _FIELDS):
+        is_damaged = bool(field.cut) or field.name == "batchLength"
+        yield labeller.field(field.start, field.end, field.name, field.value, field.cut, is_damaged=is_damaged)
     if len(data) < _HEADER_WITH_MAGIC:
         return
     declared = LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True)

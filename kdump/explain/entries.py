@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kdump.codes import DamageError
-from kdump.explain.lines import Labeller, Line, Statement, Tone
+from kdump.explain.lines import Labeller, Layout, Line, Statement, Tone, fixed_fields
 from kdump.explain.values import count as counted
 from kdump.explain.values import date, span
 from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TXN_ENTRY_SIZE
@@ -39,7 +39,7 @@ _LAYOUTS: Final = {
     ),
 }
 _SIZES: Final = {Kind.INDEX: OFFSET_ENTRY_SIZE, Kind.TIME_INDEX: TIME_ENTRY_SIZE, Kind.TXN_INDEX: TXN_ENTRY_SIZE}
-_SNAPSHOT_HEADER: Final[tuple[tuple[str, int], ...]] = (("version", 2), ("crc", 4), ("count", 4))
+_SNAPSHOT_HEADER: Final[Layout] = (("version", 2), ("crc", 4), ("count", 4))
 _SNAPSHOT_HEADER_SIZE: Final = 10
 _SNAPSHOT_ENTRY_SIZE: Final = 46
 
@@ -80,19 +80,10 @@ def entry_lines(source: Source, kind: Kind, position: int, size: int, base_offse
         yield from _snapshot_verdict(source, size)
 
 
-def _fields(labeller: Labeller, layout: tuple[tuple[str, int], ...], base_offset: int | None) -> Iterator[Line]:
-    data, start = labeller.data, 0
-    for name, size in layout:
-        end = min(start + size, len(data))
-        if start >= end:
-            return
-        if end - start < size:
-            note = f"cut: {end - start} of {counted(size, 'byte')}"
-            yield labeller.field(start, end, name, "", note, is_damaged=True)
-            return
-        number = int.from_bytes(data[start:end], "big", signed=name != "crc")
-        yield labeller.field(start, end, name, str(number), _note(name, number, base_offset))
-        start = end
+def _fields(labeller: Labeller, layout: Layout, base_offset: int | None) -> Iterator[Line]:
+    for field in fixed_fields(labeller.data, layout):
+        note = field.cut or _note(field.name, field.number, base_offset)
+        yield labeller.field(field.start, field.end, field.name, field.value, note, is_damaged=bool(field.cut))
 
 
 def _note(name: str, number: int, base_offset: int | None) -> str:

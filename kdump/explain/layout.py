@@ -9,9 +9,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 from enum import Enum, auto
-from typing import Final, NamedTuple
+from io import StringIO
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.explain.lines import Bits, Labelled, Line, Space, Statement, Tone
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
 
 NARROWEST: Final = 80
 """Least number of columns, however narrow the terminal."""
@@ -180,3 +185,45 @@ def _stripped(pieces: list[StyledText]) -> list[StyledText]:
     if pieces:
         pieces[-1] = StyledText(pieces[-1].text.rstrip(), pieces[-1].style)
     return pieces
+
+
+_COLORS: Final = {
+    Style.TITLE: "bold",
+    Style.GROUP: "bold cyan",
+    Style.TEXT: "",
+    Style.DAMAGE: "bold red",
+    Style.KAFKA: "yellow",
+    Style.TARGET: "bold reverse",
+    Style.POSITION: "dim",
+    Style.COVERED: "green",
+    Style.UNCOVERED: "blue",
+    Style.PAYLOAD: "magenta",
+    Style.NAME: "",
+    Style.VALUE: "bold",
+    Style.NOTE: "dim",
+}
+
+
+def report(lines: Iterable[Line], *, width: int = 100, color: bool = False) -> str:
+    """An explanation as text.
+
+    Args:
+        lines: of ``explain``. Raises as that.
+        width: columns of the text, at least NARROWEST.
+        color: ANSI colours by meaning. The contents of the file are escaped either way.
+    """
+    if not color:
+        return "".join("".join(piece.text for piece in row) + "\n" for row in rows(lines, width))
+    from rich.console import Console
+
+    out = StringIO()
+    console = Console(file=out, width=10 * width, force_terminal=True, color_system="standard", legacy_windows=False)
+    for row in rows(lines, width):
+        console.print(_text(row), highlight=False, soft_wrap=True)
+    return out.getvalue()
+
+
+def _text(row: list[StyledText]) -> Text:
+    from rich.text import Text
+
+    return Text.assemble(*((piece.text, _COLORS[piece.style]) for piece in row))

@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from kdump.explain.values import count
 from kdump.wire.checksum import Buffer
+
+Layout: TypeAlias = tuple[tuple[str, int], ...]
+"""The names and sizes of integers that follow one another."""
 
 
 class Space(Enum):
@@ -160,6 +164,33 @@ class Labeller:
         number = int.from_bytes(self.data[index : index + size], "big")
         for name, (mask, value) in masks.items():
             yield Bits(_pattern(number, mask, 8 * size), name, value, is_covered=self.is_covered(index))
+
+
+class FixedField(NamedTuple):
+    """An integer at ``data[start:end]``; ``cut``: how much of it is there where the bytes end in it, else ''."""
+
+    name: str
+    start: int
+    end: int
+    number: int
+    cut: str
+
+    @property
+    def value(self) -> str:
+        """The number as text; '' for one that is cut."""
+        return "" if self.cut else str(self.number)
+
+
+def fixed_fields(data: memoryview, layout: Layout, start: int = 0) -> Iterator[FixedField]:
+    """The integers that follow one another from ``start`` on, as far as they are there."""
+    for name, size in layout:
+        end = min(start + size, len(data))
+        if start >= end:
+            return
+        number = int.from_bytes(data[start:end], "big", signed=name != "crc")
+        cut = "" if end - start == size else f"cut: {end - start} of {count(size, 'byte')}"
+        yield FixedField(name, start, end, number, cut)
+        start = end
 
 
 def _pattern(number: int, mask: int, width: int) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kdump.codes import Codes, KdumpError
-from kdump.log.memory import MemorySource
-from kdump.log.source import Source
+from kdump.format.batch import CODEC_MASK, HEADER_SIZE, MAGIC_OFFSET, is_read_as_batch, parse_header
+from kdump.log.names import base_of
+from kdump.log.opening import open_source
+from kdump.log.source import MemorySource, Source
 from kdump.log.walk import Stop, Walk
 
 _BLOCK = 1 << 20
@@ -95,3 +97,32 @@ def seekable(source: Source, limit: int) -> Source:
         if size > limit:
             raise KdumpError(Codes.UNREADABLE, f"over {limit:,} bytes from a stream: save it first", path=source.path)
     return MemorySource(source.path, b"".join(parts))
+
+
+def place_of(segments: Sequence[str], offset: int) -> tuple[str, int, int]:
+    """The path, the position and the first offset of the first entry whose last offset is not below ``offset``.
+
+    Its first offset is above the one that was asked for if that is missing, as after compaction.
+
+    Args:
+        segments: the .log files of one partition, in offset order.
+        offset: of a record.
+
+    Raises:
+        KdumpError: MISSING where no entry has the offset or a later one; UNREADABLE.
+    """
+    first = max(0, bisect_right(segments, offset, key=base_of) - 1)
+    following = base_of(segments[first])
+    for path in segments[first:]:
+        with open_source(path) as source:
+            for entry, data in entries(source):
+                base = last = int.from_bytes(data[:8], "big", signed=True)
+                if is_read_as_batch(data[MAGIC_OFFSET]) and len(data) >= HEADER_SIZE:
+                    last = parse_header(data).last_offset
+                elif data[MAGIC_OFFSET + 1] & CODEC_MASK:
+                    # A wrapper has the offset of its last message.
+                    base = min(following, last)
+                following = last + 1
+                if last >= offset:
+                    return path, entry.position, base
+    raise KdumpError(Codes.MISSING, f"no entry has offset {offset} or a later one", path=segments[-1])

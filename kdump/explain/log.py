@@ -12,7 +12,7 @@ from typing import Final
 from kdump.codes import Codes, KdumpError
 from kdump.explain import kafka_says
 from kdump.explain.batch import batch_lines
-from kdump.explain.lines import Labeller, Line, Statement, Tone
+from kdump.explain.lines import Labeller, Line, Statement, Tone, fixed_fields
 from kdump.explain.locate import NumberedEntry, WalkEnd, entries, first_nonzero, locate
 from kdump.explain.message import message_lines
 from kdump.explain.trueend import true_end
@@ -37,6 +37,7 @@ _LARGEST_SHOWN: Final = 1 << 25
 """Bytes of an entry or of zeros that are read where a walk broke off: a sparse file may seem to hold terabytes."""
 _RAW_SHOWN: Final = 32
 _CRC_FIELD: Final = slice(17, 21)
+_FRAMING: Final = (("offset", 8), ("length", 4), ("crc or leader epoch", 4), ("magic", 1))
 _KNOWN_MAGICS: Final = (0, 1, 2)
 _MOST_HOPS: Final = 8
 """After so many wrong lengths the walk still continues."""
@@ -192,17 +193,10 @@ def _unknown(data: memoryview, start: int, target: int, magic: int) -> Iterator[
 
 def _framing(labeller: Labeller, *, is_unknown: bool = False) -> Iterator[Line]:
     """The fields that all formats share, as far as they are there."""
-    data, start = labeller.data, 0
-    for name, size in (("offset", 8), ("length", 4), ("crc or leader epoch", 4), ("magic", 1)):
-        end = min(start + size, len(data))
-        if start >= end:
-            return
-        number = int.from_bytes(data[start:end], "big", signed=True)
-        is_whole = end - start == size
-        note = "" if is_whole else f"cut: {end - start} of {counted(size, 'byte')}"
-        is_wrong = (name == "length" and is_whole and number < MIN_ENTRY_LENGTH) or (name == "magic" and is_unknown)
-        yield labeller.field(start, end, name, str(number) if is_whole else "", note, is_damaged=is_wrong)
-        start = end
+    for field in fixed_fields(labeller.data, _FRAMING):
+        is_wrong = is_unknown if field.name == "magic" else field.name == "length" and field.number < MIN_ENTRY_LENGTH
+        is_damaged = is_wrong and not field.cut
+        yield labeller.field(field.start, field.end, field.name, field.value, field.cut, is_damaged=is_damaged)
 
 
 def _walk_end(log: _Log, end: WalkEnd) -> Iterator[Line]:

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
-from kdump.explain import controls, kafka_says
-from kdump.explain.lines import Labelled, Labeller, Line, Statement, StuckError, Tone
+from kdump.codes import DamageError
+from kdump.explain import kafka_says
+from kdump.explain.lines import Labelled, Labeller, Layout, Line, Statement, StuckError, Tone, fixed_fields
 from kdump.explain.recordfields import RecordField, RecordStarts, record_fields, survey_records
 from kdump.explain.selection import How, select
 from kdump.explain.values import count as counted
-from kdump.explain.values import date, quoted, sized, span
+from kdump.explain.values import date, escaped, quoted, sized, span
+from kdump.format import control
 from kdump.format.batch import BatchHeader, increment_sequence, wrap_int64
 from kdump.format.record import read_body
 from kdump.payloads.decoded import RecordDecoder
-from kdump.payloads.message_json import json_text
-from kdump.system.blocks import escaped
+from kdump.payloads.message_json import json_text, message_json
+from kdump.system import blocks
 
 
 @dataclass(slots=True)
@@ -94,7 +97,7 @@ class RecordRegion:
                 value = content
             yield from self._field(field, key)
         if self.header.is_control:
-            yield from controls.verdict(key, value)
+            yield from _control_verdict(key, value)
         elif self.decoder is not None:
             yield from self._decoded(start, end)
 
@@ -105,9 +108,9 @@ class RecordRegion:
         decoded = self.decoder.decode(record.key, record.value, record.headers)
         for part, value in (("key", decoded.key), ("value", decoded.value)):
             if value is not None and not isinstance(value, bytes):
-                yield Statement(Tone.TEXT, f"the {part} is {escaped(json_text(value))}")
+                yield Statement(Tone.TEXT, f"the {part} is {blocks.escaped(json_text(value))}")
         for finding in decoded.findings:
-            yield Statement(Tone.TEXT, escaped(finding.message))
+            yield Statement(Tone.TEXT, blocks.escaped(finding.message))
 
     def _field(self, field: RecordField, key: bytes | None) -> Iterator[Line]:
         labeller = self.labeller
@@ -117,9 +120,9 @@ class RecordRegion:
             text = counted(field.headers, "header")
             yield labeller.field(field.start, field.end, field.name, text, is_summary=True)
         elif self.header.is_control and field.name == "key":
-            yield from controls.key_lines(labeller, field.start, field.end)
+            yield from _control_key(labeller, field.start, field.end)
         elif self.header.is_control and field.name == "value":
-            yield from controls.value_lines(labeller, field.start, field.end, key)
+            yield from _control_value(labeller, field.start, field.end, key)
         else:
             text = quoted(labeller.data[field.start : field.end])
             yield labeller.field(field.start, field.end, field.name, text)
@@ -161,7 +164,7 @@ class RecordRegion:
         key_text = quoted(data[key.start : key.end], 24) if key else sized(fields["keySize"].number or 0)
         offset = wrap_int64(self.header.base_offset + (fields["offsetDelta"].number or 0))
         if self.header.is_control:
-            return f"offset {offset}, {controls.type_name(bytes(data[key.start : key.end]) if key else None)}"
+            return f"offset {offset}, {control_type(bytes(data[key.start : key.end]) if key else None)}"
         size = fields["valueSize"].number or 0
         return f"offset {offset}, key {key_text}, value {sized(size)}"
 
@@ -226,3 +229,66 @@ class RecordRegion:
     def _rest(self, start: int, name: str, *, is_damaged: bool = True) -> Line:
         text = counted(self.end - start, "byte")
         return self.labeller.field(start, self.end, name, text, is_damaged=is_damaged)
+
+
+_NAMES: Final = (
+    "ABORT",
+    "COMMIT",
+    "LEADER_CHANGE",
+    "SNAPSHOT_HEADER",
+    "SNAPSHOT_FOOTER",
+    "KRAFT_VERSION",
+    "KRAFT_VOTERS",
+)
+
+
+def control_type(key: bytes | None) -> str:
+    """Kafka's name of a control record's type, ``UNKNOWN(<type>)``, or what is wrong with the key."""
+    try:
+        number = control.parse_type(key)
+    except DamageError as error:
+        return error.message
+    return _NAMES[number] if 0 <= number < len(_NAMES) else f"UNKNOWN({number})"
+
+
+def _control_key(labeller: Labeller, start: int, end: int) -> Iterator[Line]:
+    """The bytes of the key: version, type, and what follows."""
+    yield from _integers(
+        labeller, start, end, "key", (("version", 2), ("type", 2)), note=control_type(bytes(labeller.data[start:end]))
+    )
+
+
+def _control_value(labeller: Labeller, start: int, end: int, key: bytes | None) -> Iterator[Line]:
+    """The value's bytes: a transaction marker field by field, a KRaft record in one piece."""
+    if control_type(key) in ("ABORT", "COMMIT"):
+        yield from _integers(labeller, start, end, "value", (("version", 2), ("coordinatorEpoch", 4)))
+    else:
+        yield labeller.field(start, end, "value", "", "decoded below")
+
+
+def _control_verdict(key: bytes | None, value: bytes | None) -> Iterator[Line]:
+    """The decoded KRaft message, and what is wrong with the control record."""
+    try:
+        number = control.parse_type(key)
+        schema = control.schema_of(number)
+        if schema is not None:
+            text = message_json(schema, 0, control.parse_kraft(schema, value))
+            yield Statement(Tone.TEXT, f"{_NAMES[number]} {escaped(text)}")
+        elif number in (control.ABORT, control.COMMIT):
+            control.parse_end_txn(value)
+    except DamageError as error:
+        what = error.message.removeprefix("control record: ")
+        yield Statement(Tone.DAMAGE, f"It makes no sense as a control record: {what}.")
+        yield Statement(Tone.KAFKA, kafka_says.CONTROL)
+
+
+def _integers(
+    labeller: Labeller, start: int, end: int, prefix: str, layout: Layout, *, note: str = ""
+) -> Iterator[Line]:
+    for field in fixed_fields(labeller.data[:end], layout, start):
+        if not field.cut:
+            start = field.end
+            shown = note if field.name == "type" else ""
+            yield labeller.field(field.start, start, f"{prefix}.{field.name}", field.value, shown)
+    if start < end:
+        yield labeller.field(start, end, f"{prefix} (rest)", "", "ignored")

@@ -1,7 +1,7 @@
 """What ``--add-config`` of kafka-configs.sh takes, so that it sets what was meant and nothing else.
 
-Source: ConfigCommand.parseConfigsToBeAdded of Kafka 4.3. Commas and equals signs separate, but for those in brackets.
-Then brackets are removed everywhere, and blanks around names and values.
+Source: ConfigCommand.parseConfigsToBeAdded of Kafka 4.3 and 4.4. Commas and equals signs separate, but for those in
+brackets. Then brackets are removed everywhere, and blanks around names and values.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ TransactionStateManager; docs/spec/decoders.md#3-coordinator-decoders for the re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import groupby
+from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from kdump.fast.ragged import windows
 from kdump.fast.recordtable import RecordTable
 from kdump.format.messagereader import Value
-from kdump.kafka.groupstate import GROUP_RECORD_TYPES, GroupRecord, group_name, group_rows
+from kdump.kafka.groupstate import GROUP_RECORD_TYPES, GroupRecord, group_rows
 from kdump.kafka.newestvalues import NewestValues, StoredValue
 from kdump.kafka.transactionends import CoordinatedTransaction
 from kdump.payloads.decoded import PayloadError
@@ -28,8 +27,6 @@ from kdump.releases import NEWEST
 _Name: TypeAlias = "tuple[Any, ...]"
 """The members of a key: texts, and a number of 32 bits in the place where others of its type have one."""
 _TYPE_BYTES: Final = 2
-_NUMBER_BYTES: Final = 8
-"""Bytes of the number of a key, which follow its name."""
 OFFSETS: Final = "offsets"
 TRANSACTION_LOG: Final = "transaction-log"
 _COMMIT_TYPES: Final = (0, 1)
@@ -40,35 +37,24 @@ _RAISES_EPOCHS: Final = 2
 """The first transaction version with which the epoch rises with each marker (TransactionVersion.supportsEpochBump)."""
 
 
-class Undecoded:
-    """Records that count and cannot be read: how many, and the offset of the first and why."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.first: tuple[int, PayloadError] | None = None
-
-    def add(self, offset: int, error: PayloadError) -> None:
-        """One more."""
-        self.count += 1
-        self.first = self.first or (offset, error)
-
-
 class CoordinatorState(NewestValues):
     """A fold over the entries of one partition of a coordinator's topic, in their order.
 
     Args:
         decoder: OFFSETS or TRANSACTION_LOG.
         at: ms since 1970; records and markers with a later timestamp do not count. None: all count.
-        undecoded: takes each record that counts and cannot be read.
     """
 
-    def __init__(self, decoder: str, at: int | None, undecoded: Undecoded) -> None:
+    def __init__(self, decoder: str, at: int | None) -> None:
         internal = DECODERS[decoder]
         assert isinstance(internal, CoordinatorDecoder)
         super().__init__(at)
         self._decoder = internal
         self._name = decoder
-        self._undecoded = undecoded
+        self.undecoded = 0
+        """How many records count and could not be read."""
+        self.first_undecoded: tuple[int, PayloadError] | None = None
+        """The offset of the first of them, and why."""
 
     def rows(self) -> Iterator[dict[str, Value]]:
         """The state as columns of the output, sorted by its key."""
@@ -94,76 +80,53 @@ class CoordinatorState(NewestValues):
 
     def _values(self) -> Iterator[tuple[_Name, dict[str, Value], StoredValue]]:
         """The members of each key, its value, and the record that has it, sorted by the key."""
-        for keys in self._by_name(self._name_of_row):
-            # Both versions of a commit's key name the same group and partition.
-            data = max(keys, key=lambda data: self.newest(data).offset)
-            stored = self.newest(data)
-            if stored.value is None:
-                continue
-            key = self._decoder.key(data)
+        found: dict[_Name, tuple[StoredValue, int]] = {}
+        for data, stored in self.newest.items():
             try:
-                value = self._decoder.value(key.record_type, stored.value)
+                key = self._decoder.key(data)
             except PayloadError as error:
-                self._undecoded.add(stored.offset, error)
+                self._note_undecoded(stored.offset, error)
                 continue
-            yield tuple(key.values.values()), value.values, stored
+            if self._name == OFFSETS and key.record_type not in _COMMIT_TYPES:
+                continue
+            name = tuple(key.values.values())
+            # Both versions of a commit's key name the same group and partition.
+            if name not in found or found[name][0].offset < stored.offset:
+                found[name] = stored, key.record_type
+        for name in sorted(found):
+            stored, record_type = found[name]
+            value = None if stored.value is None else self._value(record_type, stored.value, stored.offset)
+            if value is not None:
+                yield name, value, stored
 
     def groups(self) -> Iterator[dict[str, Any]]:
         """The groups with their states and members as columns of the output, sorted by name."""
-        if self._name == OFFSETS:
-            for keys in self._by_name(self._name_of_group):
-                yield from group_rows(map(self._group_record, keys))
+        return group_rows(self._group_records() if self._name == OFFSETS else ())
 
-    def _by_name(self, name_of: Callable[[bytes], _Name | None]) -> Iterator[list[bytes]]:
-        """The keys of each name, sorted by name. Those without a name are left out.
+    def _group_records(self) -> Iterator[GroupRecord]:
+        for data, stored in self.newest.items():
+            if stored.value is None or int.from_bytes(data[:_TYPE_BYTES], "big", signed=True) not in GROUP_RECORD_TYPES:
+                continue
+            try:
+                key = self._decoder.key(data)
+            except PayloadError:
+                # ``rows`` says it.
+                continue
+            value = self._value(key.record_type, stored.value, stored.offset)
+            if value is not None:
+                yield GroupRecord(key.record_type, key.values, value)
 
-        There may be millions, so a name is held as bytes.
-        """
-        keys = list(self.keys())
-        found = []
-        for number, data in enumerate(keys):
-            name = name_of(data)
-            if name is not None:
-                found.append(_sortable(name) + number.to_bytes(_NUMBER_BYTES, "big"))
-        found.sort()
-        for _, own in groupby(found, key=lambda place: place[:-_NUMBER_BYTES]):
-            yield [keys[int.from_bytes(place[-_NUMBER_BYTES:], "big")] for place in own]
-
-    def _name_of_row(self, data: bytes) -> _Name | None:
-        """The members of a key that has a row of its own."""
+    def _value(self, record_type: int, data: bytes, offset: int) -> dict[str, Value] | None:
+        """The members of a value; None where it cannot be read."""
         try:
-            key = self._decoder.key(data)
+            return self._decoder.value(record_type, data).values
         except PayloadError as error:
-            self._undecoded.add(self.newest(data).offset, error)
+            self._note_undecoded(offset, error)
             return None
-        is_shown = self._name != OFFSETS or key.record_type in _COMMIT_TYPES
-        return tuple(key.values.values()) if is_shown else None
 
-    def _name_of_group(self, data: bytes) -> _Name | None:
-        """The group that a record is of; None where it cannot be read."""
-        if int.from_bytes(data[:_TYPE_BYTES], "big", signed=True) not in GROUP_RECORD_TYPES:
-            return None
-        stored = self.newest(data)
-        if stored.value is None:
-            return None
-        try:
-            key = self._decoder.key(data)
-        except PayloadError:
-            # ``rows`` says it.
-            return None
-        try:
-            self._decoder.value(key.record_type, stored.value)
-        except PayloadError as error:
-            self._undecoded.add(stored.offset, error)
-            return None
-        return (group_name(key.values),)
-
-    def _group_record(self, data: bytes) -> GroupRecord:
-        """A record for which ``_name_of_group`` gives a name."""
-        stored, key = self.newest(data), self._decoder.key(data)
-        assert stored.value is not None
-        value = self._decoder.value(key.record_type, stored.value)
-        return GroupRecord(key.record_type, key.values, value.values, stored.timestamp)
+    def _note_undecoded(self, offset: int, error: PayloadError) -> None:
+        self.undecoded += 1
+        self.first_undecoded = self.first_undecoded or (offset, error)
 
     def is_of_state(self, table: RecordTable) -> NDArray[np.bool_]:
         """By the type in front of the key."""
@@ -171,16 +134,6 @@ class CoordinatorState(NewestValues):
         types = np.full(table.rows, -1, np.int64)
         types[wanted] = windows(table.arena, _TYPE_BYTES)[table.key_start[wanted]].view(">i2")
         return wanted & np.isin(types, _RECORD_TYPES[self._name])
-
-
-def _sortable(name: _Name) -> bytes:
-    """Bytes that sort as names of these types do, and of which none begins with another."""
-    return b"".join(
-        value.encode("utf-8", "surrogatepass").replace(b"\0", b"\0\xff") + b"\0\1"
-        if isinstance(value, str)
-        else (value + 2**31).to_bytes(4, "big")
-        for value in name
-    )
 
 
 def _committed_offset(key: _Name, value: dict[str, Value]) -> dict[str, Value]:

@@ -42,12 +42,11 @@ _BY_TYPE: Final = {number: kind for kind in _KINDS for number in kind[1:6]} | {_
 
 
 class GroupRecord(NamedTuple):
-    """The newest value of a key: its type, its key and value by members, its timestamp (ms)."""
+    """The newest value of a key: its type, its key and value by members."""
 
     record_type: int
     key: dict[str, Any]
     value: dict[str, Any]
-    timestamp: int
 
 
 @dataclass(slots=True)
@@ -79,7 +78,7 @@ class _Group:
         return "Stable" if is_stable else "Reconciling"
 
 
-def group_name(key: dict[str, Any]) -> str:
+def _group_name(key: dict[str, Any]) -> str:
     """The group that a key of one of GROUP_RECORD_TYPES names."""
     name: str = key["group"] if "group" in key else key["groupId"]
     return name
@@ -90,10 +89,10 @@ def group_rows(records: Iterable[GroupRecord]) -> Iterator[dict[str, Any]]:
     groups: dict[str, _Group] = {}
     for record in sorted(records, key=lambda record: record.record_type):
         if record.record_type == _CLASSIC:
-            groups[group_name(record.key)] = _classic(record.value)
+            groups[_group_name(record.key)] = _classic(record.value)
         else:
             kind = _BY_TYPE[record.record_type]
-            group = groups.setdefault(group_name(record.key), _Group(kind.name, kind.stable))
+            group = groups.setdefault(_group_name(record.key), _Group(kind.name, kind.stable))
             _add(group, kind, record)
     for name, group in sorted(groups.items()):
         yield {

@@ -6,9 +6,8 @@ commit marker of the transaction on.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +20,6 @@ from kdump.format import control
 from kdump.format.batch import TRANSACTIONAL
 from kdump.kafka.transactionends import Ending, EndingOf
 
-_HEAD: Final = struct.Struct(">qq?")
-"""Offset, timestamp, and whether there is a value, in front of the value."""
-
 
 class StoredValue(NamedTuple):
     """A record: its offset in the log, its timestamp (ms), its value (None: a tombstone)."""
@@ -31,16 +27,6 @@ class StoredValue(NamedTuple):
     offset: int
     timestamp: int
     value: bytes | None
-
-    @classmethod
-    def of(cls, data: bytes) -> StoredValue:
-        """Of what ``packed`` gives."""
-        offset, timestamp, has_value = _HEAD.unpack_from(data)
-        return cls(offset, timestamp, data[_HEAD.size :] if has_value else None)
-
-    def packed(self) -> bytes:
-        """In one object, of which millions fit into memory."""
-        return _HEAD.pack(self.offset, self.timestamp, self.value is not None) + (self.value or b"")
 
 
 class NewestValues:
@@ -54,8 +40,8 @@ class NewestValues:
 
     def __init__(self, at: int | None) -> None:
         self._at = at
-        self._newest: dict[bytes, bytes] = {}
-        self._pending: dict[int, dict[bytes, bytes]] = {}
+        self._newest: dict[bytes, StoredValue] = {}
+        self._pending: dict[int, dict[bytes, StoredValue]] = {}
         self._epochs: dict[int, int] = {}
         self.later = 0
         """Records of the state that were passed over."""
@@ -70,13 +56,10 @@ class NewestValues:
         for producer_id in list(self._pending):
             self._end(producer_id, is_commit=ending(producer_id, self._epochs[producer_id]).ending is Ending.COMMIT)
 
-    def keys(self) -> Iterator[bytes]:
-        """All keys, in the order in which they first came; those with a tombstone too."""
-        return iter(self._newest)
-
-    def newest(self, key: bytes) -> StoredValue:
-        """The newest record of a key. Raises KeyError."""
-        return StoredValue.of(self._newest[key])
+    @property
+    def newest(self) -> Mapping[bytes, StoredValue]:
+        """The newest record of each key, in the order in which they first came; tombstones too."""
+        return self._newest
 
     def update(self, entries: Entries) -> None:
         """Add the next entries."""
@@ -108,8 +91,8 @@ class NewestValues:
     def _end(self, producer_id: int, *, is_commit: bool) -> None:
         pending = self._pending.pop(producer_id, {})
         if is_commit:
-            for key, packed in pending.items():
-                _keep(self._newest, key, StoredValue.of(packed))
+            for key, stored in pending.items():
+                _keep(self._newest, key, stored)
 
     def is_of_state(self, table: RecordTable) -> NDArray[np.bool_]:
         """Which records make up the state: those with a key. Shape (rows,)."""
@@ -129,7 +112,7 @@ class NewestValues:
         self.later += int(np.count_nonzero(wanted & is_later))
         return wanted & ~is_later
 
-    def _take(self, target: dict[bytes, bytes], table: RecordTable, rows: NDArray[np.bool_]) -> None:
+    def _take(self, target: dict[bytes, StoredValue], table: RecordTable, rows: NDArray[np.bool_]) -> None:
         """Put the newest record of each key into ``target``."""
         chosen = np.flatnonzero(rows)[::-1]
         if not chosen.size:
@@ -146,8 +129,8 @@ class NewestValues:
             _keep(target, bytes(view[key_at : key_at + key_size]), StoredValue(offset, timestamp, value))
 
 
-def _keep(target: dict[bytes, bytes], key: bytes, stored: StoredValue) -> None:
+def _keep(target: dict[bytes, StoredValue], key: bytes, stored: StoredValue) -> None:
     """Store a record unless a later one is stored: the offset counts, not the end of the transaction."""
     before = target.get(key)
-    if before is None or StoredValue.of(before).offset < stored.offset:
-        target[key] = stored.packed()
+    if before is None or before.offset < stored.offset:
+        target[key] = stored

@@ -14,10 +14,9 @@ from kdump.format.batch import NO_SEQUENCE
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.format.record import Record, in_pieces
 from kdump.kafka07.message import HEAD_SIZES, Message07, read_records
-from kdump.stats.fold import PartFold
+from kdump.stats.partfold import PartFold
 from kdump.stats.records import EntryRecords
-from kdump.verify.markers import NO_MARKER
-from kdump.verify.table import NO_PRODUCER, BatchRow, row_dtype
+from kdump.verify.table import NO_MARKER, NO_PRODUCER, BatchRow, row_dtype
 
 _PIECE: Final = 16 << 20
 """Bytes of records that are held at a time, up to the end of a piece of one entry."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.explain.checksums import judge
-from kdump.explain.lines import Labeller, Line, Space, Statement, Tone
+from kdump.explain.lines import Labeller, Layout, Line, Space, Statement, Tone, fixed_fields
 from kdump.explain.payload import Container, payload_lines
 from kdump.explain.selection import How, select
 from kdump.explain.values import count as counted
@@ -215,15 +215,13 @@ def _gap(source: Source, gap: Gap, target: int) -> Iterator[Line]:
     yield Statement(Tone.KAFKA, _GAP)
 
 
-def _numbers(labeller: Labeller, layout: tuple[tuple[str, int], ...]) -> Iterator[Line]:
+def _numbers(labeller: Labeller, layout: Layout) -> Iterator[Line]:
     """The first fields of bytes that cannot be read, as far as they are there, and the rest."""
     data, start = labeller.data, 0
-    for name, size in layout:
-        end = start + size
-        if end > len(data):
-            break
-        yield labeller.field(start, end, name, str(int.from_bytes(data[start:end], "big", signed=True)))
-        start = end
+    for field in fixed_fields(data, layout):
+        if not field.cut:
+            start = field.end
+            yield labeller.field(field.start, start, field.name, field.value)
     if start < len(data):
         yield labeller.field(
             start, len(data), "rest", counted(len(data) - start, "byte"), "not understood", is_damaged=True

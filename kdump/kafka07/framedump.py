@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
 
 from kdump.codes import DamageError
 from kdump.dump.text.options import TextOptions
-from kdump.kafka.startup.content import Content, ContentSource
 from kdump.kafka07 import rows
 from kdump.kafka07.frame import Frame, RecordSet, read_all, read_frames
+from kdump.kafka07.resync import Walk07
 from kdump.kafka07.rows import FRAME
 from kdump.kafka07.text import TextPrinter07
 from kdump.kafka07.view import LogView07
-from kdump.kafka07.walk import Walk07
+from kdump.log.content import Content, ContentSource
 from kdump.log.context import FileContext, as_text
 from kdump.log.opening import open_source
 from kdump.reading.printing import Emit, Printer, TextBytes
@@ -26,50 +25,46 @@ from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
 from kdump.reading.view import ViewOptions
 from kdump.rows.printers import Lines, RowPrinter
-from kdump.rows.schema import Table
-
-
-@dataclass(frozen=True, slots=True)
-class FrameOptions:
-    """What is read, and how it is shown.
-
-    Attributes:
-        kind: a name of ``frame.KINDS``.
-        view: what of the messages is shown.
-        text: the compatible text; None: rows of ``table`` as ``lines`` writes them.
-    """
-
-    kind: str
-    view: ViewOptions
-    text: TextOptions | None
-    table: Table
-    lines: Callable[[FileContext], Lines]
-
-
-class _FrameRow(NamedTuple):
-    """What ``FRAME`` takes."""
-
-    frame: str
-    is_request: bool
-    part: RecordSet
-    error: str | None
-    size: int | None
-    partial_size: int | None
-    fields: dict[str, Any]
+from kdump.rows.schema import Row, Table
 
 
 class FrameRun:
     """A run over several files; ``damaged`` says that damage was met.
 
     A request tells the topic, partition and offset for the response that is dumped after it.
+
+    Args:
+        kind: a name of ``frame.KINDS``.
+        emit: takes whole lines.
+        reporter: tells of damage in the messages.
+        budget: how many rows are shown.
+        view: what of the messages is shown.
+        text: the compatible text; None: rows of ``table`` as ``lines`` writes them.
+        table: of the messages.
+        lines: makes the writer of a part's rows.
     """
 
-    def __init__(self, options: FrameOptions, emit: Emit, reporter: Reporter, budget: RowBudget) -> None:
+    def __init__(
+        self,
+        kind: str,
+        emit: Emit,
+        reporter: Reporter,
+        budget: RowBudget,
+        *,
+        view: ViewOptions,
+        text: TextOptions | None,
+        table: Table,
+        lines: Callable[[FileContext], Lines],
+    ) -> None:
         self.damaged = False
-        self._options = options
+        self._kind = kind
         self._emit = emit
         self._reporter = reporter
         self._budget = budget
+        self._view_options = view
+        self._text = text
+        self._table = table
+        self._lines = lines
         self._asked: tuple[RecordSet, ...] = ()
         self._has_title = False
 
@@ -81,7 +76,7 @@ class FrameRun:
         """
         with open_source(path) as source:
             data = read_all(source)
-        for frame in read_frames(self._options.kind, data):
+        for frame in read_frames(self._kind, data):
             self._frame(path, frame)
 
     def _frame(self, path: str, frame: Frame) -> None:
@@ -116,27 +111,32 @@ class FrameRun:
             self.damaged |= view.damaged
 
     def _view(self, source: ContentSource, part: RecordSet, context: FileContext) -> LogView07[str, TextBytes]:
-        options, budget = self._options, self._budget
         printer: Printer[str, TextBytes]
-        if options.text is None:
-            printer = RowPrinter(options.lines(context), rows.table(options.table), None)
+        view = self._view_options
+        if self._text is None:
+            printer = RowPrinter(self._lines(context), rows.table(self._table), None)
         else:
-            printer = TextPrinter07(options.text)
-        view = options.view if options.text is None else replace(options.view, with_records=False)
-        return LogView07(part.offset or 0, source, printer, self._emit, view, budget=budget)
+            printer, view = TextPrinter07(self._text), replace(view, with_records=False)
+        return LogView07(part.offset or 0, source, printer, self._emit, view, budget=self._budget)
 
     def _head(self, path: str, frame: Frame, part: RecordSet, partial_size: int | None) -> None:
-        size = None if part.data is None else len(part.data)
-        fields = {**frame.fields, **part.fields}
-        row = _FrameRow(self._options.kind, frame.is_request, part, part.error, size, partial_size, fields)
-        if self._options.text is not None:
-            self._emit(_line(row).encode("utf-8", "surrogateescape"))
+        row = {
+            "frame": self._kind,
+            "isRequest": frame.is_request,
+            "offset": part.offset,
+            "errorCode": part.error_code,
+            "error": part.error,
+            "size": None if part.data is None else len(part.data),
+            "partialSize": partial_size,
+            "fields": {**frame.fields, **part.fields},
+        }
+        if self._text is not None:
+            self._emit(_line(row, part).encode("utf-8", "surrogateescape"))
             return
-        context = FileContext(FileContext.of(path).file, _as_text(part.topic), part.partition)
-        lines = self._options.lines(context)
+        lines = self._lines(FileContext(FileContext.of(path).file, _as_text(part.topic), part.partition))
         title = "" if self._has_title else lines.title(FRAME)
         self._has_title = True
-        text = lines.line(FRAME, FRAME.row(row))
+        text = lines.line(FRAME, row)
         assert isinstance(text, str)
         self._emit((title + text + lines.finish()).encode("utf-8", "surrogateescape"))
 
@@ -145,20 +145,18 @@ def _as_text(topic: str | None) -> str | None:
     return None if topic is None else as_text(topic)
 
 
-def _line(row: _FrameRow) -> str:
+def _line(row: Row, part: RecordSet) -> str:
     """What a part says, in one line for people."""
-    part = row.part
-    words = [f"{row.frame} {'request' if row.is_request else 'response'}"]
-    for name, value in (("topic", part.topic), ("partition", part.partition)):
+    words = [f"{row['frame']} {'request' if row['isRequest'] else 'response'}"]
+    for name, value in (("topic", part.topic), ("partition", part.partition), ("offset", part.offset)):
         if value is not None:
             words.append(f"{name}: {value}")
-    if part.offset is not None:
-        words.append(f"offset: {part.offset}")
     if part.error_code is not None:
-        words.append(f"error: {part.error_code}" + (f" ({row.error})" if row.error else ""))
-    if row.size is not None:
-        words.append(f"size: {row.size}")
-    if row.partial_size:
-        words.append(f"partial: {row.partial_size}")
-    words += [f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in row.fields.items()]
+        words.append(f"error: {part.error_code}" + (f" ({part.error})" if part.error else ""))
+    if row["size"] is not None:
+        words.append(f"size: {row['size']}")
+    if row["partialSize"]:
+        words.append(f"partial: {row['partialSize']}")
+    fields = row["fields"].items()
+    words += [f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in fields]
     return " ".join(words) + "\n"

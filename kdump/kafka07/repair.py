@@ -14,12 +14,13 @@ from typing import Any, Final
 
 from kdump.codes import Codes, KdumpError
 from kdump.kafka.recover import Recovery, RecoveryOutcome
-from kdump.kafka.startup.content import Content, ContentSource, sha256
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.outcome import StartFailure
-from kdump.kafka07.loader import not_recovered_07, recover_07, start_07
 from kdump.kafka07.names import TITLE, base_of, is_log
+from kdump.kafka07.recovery import not_recovered_07, recover_07
+from kdump.kafka07.start import start_07
 from kdump.kafka07.verify import count_entries, is_last_log
+from kdump.log.content import Content, ContentSource, sha256
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.opening import open_source
 from kdump.repair.account import named
@@ -33,7 +34,7 @@ from kdump.repair.plan.plan import RepairLoss, RepairMode
 from kdump.repair.plan.recovery import digested
 from kdump.repair.refusals import (
     GOES_ON,
-    Locks,
+    LockHolder,
     check_place,
     refuse_backup,
     refuse_special,
@@ -185,7 +186,7 @@ class Repaired07:
 
 
 def repaired(
-    target: str, options: RepairOptions, written: set[str] | None, locks: Locks, *, is_whole: bool
+    target: str, options: RepairOptions, written: set[str] | None, locks: LockHolder, *, is_whole: bool
 ) -> Repaired07:
     """See WorldRepair."""
     if options.mode not in (None, RepairMode.LIKE_BROKER):
@@ -217,14 +218,14 @@ def _planned(target: str, *, is_whole: bool, output: str | None = None, written:
     return _written(found, directory, fingerprints, output, is_whole=is_whole, written=written)
 
 
-def _in_place(target: str, options: RepairOptions, locks: Locks, *, is_whole: bool) -> Repaired07:
+def _in_place(target: str, options: RepairOptions, locks: LockHolder, *, is_whole: bool) -> Repaired07:
     """Cut the last log of a partition, or one log. What is cut is kept in a backup."""
     place = place_of(target if is_whole else os.path.dirname(target))
     refuse_special([entry.path for entry in os.scandir(place.directory) if is_log(entry.name)])
     refuse_special([target])
     check_place(place, is_forced=options.force)
     refuse_backup(place, options.backup)
-    locks.take(place)
+    locks.take_lock(place)
     refuse_unfinished(place.directory)
     clear_unprepared(place.directory, options.backup)
     found = _planned(target, is_whole=is_whole)
@@ -253,14 +254,14 @@ def _cut(cut: RepairedLog07, found: Repaired07, preparation: Preparation) -> Man
     """Prepare the repair: the end of the log in the backup, and the steps in the journal."""
     name = os.path.basename(cut.path)
     with open_source(cut.path) as source:
-        read = digested(source, cut.recovery)
-    if read.sha256 != cut.sha256_before:
+        digests = digested(source, cut.recovery)
+    if digests.whole != cut.sha256_before:
         raise KdumpError(Codes.CHANGED_WHILE_READ, Codes.CHANGED_WHILE_READ.value.title, path=cut.path)
-    preparation.save_tail(name, read)
+    preparation.save_tail(name, cut.recovery.end, digests)
     preparation.cut(name)
     preparation.sync()
-    digests = {os.path.basename(log.path): log.sha256_before for log in found.logs}
-    return preparation.begin(RepairMode.LIKE_BROKER.value, found.account(), digests)
+    known = {os.path.basename(log.path): log.sha256_before for log in found.logs}
+    return preparation.begin(RepairMode.LIKE_BROKER.value, found.account(), known)
 
 
 def _counts(name: str, is_whole: bool) -> bool:

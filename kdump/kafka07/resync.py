@@ -16,15 +16,39 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Codes, DamageError
 from kdump.kafka07.message import LENGTH, MAGIC_POSITION, MIN_LENGTH, Message07, parse_message
-from kdump.kafka07.walk import Walk07
 from kdump.log.gaps import Gap
 from kdump.log.source import Source
-from kdump.log.walk import DEFAULT_CHUNK_SIZE, Chunk, Stop
+from kdump.log.walk import DEFAULT_CHUNK_SIZE, Chunk, Stop, Walk
 from kdump.wire.checksum import crc32
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+class Walk07(Walk):
+    """One pass over the entries of a 0.7 log; see Walk."""
+
+    _length_offset = 0
+
+    @staticmethod
+    def _scan(buffer: bytearray, end: int, filled: int, final: bool) -> tuple[list[int], int, Stop | None, int]:
+        starts: list[int] = []
+        append, unpack = starts.append, LENGTH.unpack_from
+        position = 0
+        needed = LENGTH.size
+        while end - position >= LENGTH.size:
+            (length,) = unpack(buffer, position)
+            if length < MIN_LENGTH:
+                return starts, position, Stop.LENGTH_TOO_SMALL, 0
+            following = position + LENGTH.size + length
+            if following > end:
+                needed = following - position
+                break
+            append(position)
+            position = following
+        return starts, position, Stop.END if final else None, needed
+
 
 _BLOCK: Final = 1 << 16
 """Bytes in which candidates are looked for at a time, and of a chunk after damage."""

@@ -10,8 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kdump.kafka07.message import MIN_LENGTH, Message07, Record07, parse_message, read_records
-from kdump.kafka07.resync import ResyncWalk07
-from kdump.kafka07.walk import Walk07
+from kdump.kafka07.resync import ResyncWalk07, Walk07
 from kdump.log.gaps import Gap
 from kdump.log.walk import Chunk
 from kdump.reading.printing import RowsT, RowT

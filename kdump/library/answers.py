@@ -129,7 +129,6 @@ def repair_plan(
         KdumpError: the path cannot be read, or a repair is refused.
     """
     from kdump.repair.plan.plan import RepairMode, RepairSettings
-    from kdump.repair.resultrow import repair_row
     from kdump.repair.run import Repair, Repaired, RepairOptions
     from kdump.repair.salvage.pieces import SalvageOptions
 
@@ -144,7 +143,7 @@ def repair_plan(
             if not isinstance(repaired, Repaired):
                 what = f"a log of {repaired.title}, of which there is no plan as a row: kdump repair shows it"
                 raise KdumpError(Codes.REPAIR_REFUSED, what, path=given.path)
-            found.append(AnswerRow(repair_row(repaired)))
+            found.append(AnswerRow(repaired.row()))
         return found
 
 
@@ -232,14 +231,14 @@ def differences(
         KdumpError: a path or a copy cannot be read.
     """
     from kdump.diff.against import FileDifference
-    from kdump.diff.contents import ContentOptions
+    from kdump.diff.contents import DiffOptions
     from kdump.diff.report import file_row, record_row, report_rows
-    from kdump.diff.run import DiffOptions, PartitionReport, diff
+    from kdump.diff.run import PartitionReport, diff
 
     if len(paths) < _FEWEST:
         raise ValueError("two paths or more are compared")
     rows: list[Row] = []
-    options = DiffOptions(ContentOptions(max_decompressed_size, content), records)
+    options = DiffOptions(max_decompressed_size, content, records)
     for item in diff(named_inputs(paths, with_patterns=True), options, fail):
         if isinstance(item, PartitionReport):
             rows += report_rows(item)
@@ -270,11 +269,11 @@ def _coordinators(
 ) -> Iterator[tuple[str, list[AnswerRow]]]:
     """The rows of each type: groups, committed offsets, transactional ids, open transactions."""
     from kdump.kafka.image.names import TopicNames
-    from kdump.state.coordinators import KnownTopics, coordinator_rows
+    from kdump.state.coordinators import coordinator_rows
     from kdump.verify.partitionentries import PartitionEntries
 
     # A path may hold a metadata log and nothing else.
     logs = PartitionEntries(inputs, on_error=fail if is_alone else lambda error: None, limit=limit)
-    topics = KnownTopics(TopicNames([one.path for one in inputs]), transaction_partitions)
-    for kind, found in coordinator_rows(logs, at, topics, lambda note: None, fail):
+    names = TopicNames([one.path for one in inputs])
+    for kind, found in coordinator_rows(logs, at, names, transaction_partitions, note=lambda note: None, on_error=fail):
         yield kind, [AnswerRow({"type": kind, **row}) for row in found]

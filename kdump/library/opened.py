@@ -81,11 +81,12 @@ class OpenedSegment:
             ValueError: a position below 0.
             KdumpError: the file cannot be read.
         """
-        from kdump.explain import report
+        from kdump.explain import explain
+        from kdump.explain.layout import report
 
         self._log.check_open()
         with open_source(self.path) as source:
-            return report(source, position, limit=self._log.limit).text
+            return report(explain(source, position, limit=self._log.limit))
 
     def _sibling(self, kind: Kind) -> bytes:
         self._log.check_open()

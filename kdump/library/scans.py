@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, get_args
 
-from kdump.codes import Codes, DamageError, Finding, KdumpError
+from kdump.codes import Codes, DamageError, Finding, KdumpError, ignore_error
 from kdump.dump.output import DumpOptions
 from kdump.dump.printed import PrintedOutput, PrinterMaker, arrow_printer
 from kdump.dump.run import DumpRun
@@ -47,7 +47,7 @@ from kdump.reading.view import ViewOptions
 from kdump.rows.logs import table_of
 from kdump.rows.schema import Row, Table
 from kdump.rows.tables import BATCH, RECORD, RECORD_DECODED
-from kdump.schemas.choice import with_schemas
+from kdump.schemas.topic import with_schemas
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -97,11 +97,11 @@ class ScanRequest:
         decoding = self.decoding
         if with_records:
             # Of each pass, as they may have grown.
-            decoding = with_schemas(decoding, self.schemas, self._inputs)
+            decoding = with_schemas(decoding, self.schemas, self._inputs())
         return DumpOptions(output, view, read_committed=self.isolation == "read_committed", decoding=decoding)
 
-    def _inputs(self) -> list[Input]:
-        return inputs_of(self.paths, lambda error: None, with_patterns=True)
+    def _inputs(self) -> Iterator[Input]:
+        yield from inputs_of(self.paths, ignore_error, with_patterns=True)
 
     def accepts(self, target: Target) -> bool:
         """By its directory, a log is of a topic and a partition that are wanted."""

@@ -60,9 +60,11 @@ PROPERTY_FILES: Final = frozenset({"partition.metadata", "quorum-state", META_PR
 TEXT_FILES: Final = SIBLING_TEXT_FILES | LOG_DIRECTORY_TEXT_FILES
 """All of them, as ``format.checkpoint`` reads them."""
 
+SNAPSHOT_NAME: Final = "<20-digit end offset>-<10-digit epoch>.checkpoint"
+"""What the name of a snapshot of the metadata log looks like, for messages."""
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 LOG_DIRECTORY_MARKERS: Final = frozenset({META_PROPERTIES, ".kafka_cleanshutdown", BOOTSTRAP_CHECKPOINT})
-"""Files that only a log directory holds; each proves one."""
+"""Files that only a log directory holds; each proves one. The last one is written up to Kafka 4.3."""
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 CLUSTER_METADATA: Final = "__cluster_metadata"

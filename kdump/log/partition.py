@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.log import files
 from kdump.log.listing import ListingEntry
 from kdump.log.named import check_link
@@ -76,7 +76,7 @@ def _topic_directories(log_directory: str, topic: str, state: files.FileState | 
 
 
 def files_by_partition(
-    directory: str, on_error: Callable[[KdumpError], None], *, all_files: bool = False
+    directory: str, on_error: OnError, *, all_files: bool = False
 ) -> Iterator[tuple[str, list[str]]]:
     """The directory, or every partition of a log directory, each with the names of its segment files in offset order.
 
@@ -123,7 +123,7 @@ def not_read(entries: list[ListingEntry]) -> Iterator[KdumpError]:
 
 
 def partition_directories(
-    entries: list[ListingEntry], is_wanted: Callable[[tuple[str, int]], bool], on_error: Callable[[KdumpError], None]
+    entries: list[ListingEntry], is_wanted: Callable[[tuple[str, int]], bool], on_error: OnError
 ) -> Iterator[str]:
     """The partition directories in the listing of a log directory, in the order in which a dump takes them.
 
@@ -188,7 +188,7 @@ def _owner(directory: str) -> str:
     return "" if node_id is None else f" of broker {node_id}"
 
 
-def _entries(folder: str, on_error: Callable[[KdumpError], None]) -> list[ListingEntry] | None:
+def _entries(folder: str, on_error: OnError) -> list[ListingEntry] | None:
     try:
         return files.listing(folder)
     except KdumpError as error:
@@ -196,7 +196,7 @@ def _entries(folder: str, on_error: Callable[[KdumpError], None]) -> list[Listin
         return None
 
 
-def _entries_unless_gone(folder: str, on_error: Callable[[KdumpError], None]) -> list[ListingEntry] | None:
+def _entries_unless_gone(folder: str, on_error: OnError) -> list[ListingEntry] | None:
     """The listing of a folder. A folder that was removed since its name was listed is empty."""
     try:
         return files.listing(folder)

@@ -49,7 +49,10 @@ UNKNOWN = frozenset({DecodeErrorKind.FRAME_VERSION, DecodeErrorKind.UNKNOWN_TYPE
 
 
 class PayloadError(DamageError):
-    """A key or value does not decode. ``record_type``: the kind of record, where that is known."""
+    """A key or value does not decode. ``record_type``: the kind of record, where that is known.
+
+    ``version``: of a message of the metadata log that is not as long as one of that version.
+    """
 
     def __init__(
         self,
@@ -59,6 +62,7 @@ class PayloadError(DamageError):
         *,
         number: int = 0,
         record_type: int | None = None,
+        version: int | None = None,
         name: str = "",
         cause: str | None = None,
     ) -> None:
@@ -68,6 +72,7 @@ class PayloadError(DamageError):
         self.part = part
         self.number = number
         self.record_type = record_type
+        self.version = version
         self.name = name
         self.cause = cause
 

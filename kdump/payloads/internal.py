@@ -171,12 +171,17 @@ class MetadataDecoder:
         except MessageError as error:
             text = f"is {schema.name} of version {version} and does not decode: {error.message}"
             raise PayloadError(
-                DecodeErrorKind.BROKEN, RecordPart.VALUE, text, number=version, record_type=number, cause=error.cause
+                DecodeErrorKind.BROKEN, RecordPart.VALUE, text, record_type=number, version=version, cause=error.cause
             ) from None
         if cursor.remaining:
             text = f"is {schema.name} of version {version} with {cursor.remaining} bytes left after it"
             raise PayloadError(
-                DecodeErrorKind.BYTES_LEFT, RecordPart.VALUE, text, number=cursor.remaining, record_type=number
+                DecodeErrorKind.BYTES_LEFT,
+                RecordPart.VALUE,
+                text,
+                number=cursor.remaining,
+                record_type=number,
+                version=version,
             )
         return DecodedMessage(schema, version, values)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kdump.codes import KdumpError
+from kdump.codes import OnError
 
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
     """Takes what is not the output of a run."""
 
-    show_error: Callable[[KdumpError], None]
+    show_error: OnError
     """Takes the error of a file."""
     complain: Callable[[str], None]
     """Takes a line for standard error, without line end."""

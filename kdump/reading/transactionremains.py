@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
-from typing import Final, NamedTuple, overload
+from typing import Final, NamedTuple
 
 from kdump.format.index import AbortedTxn
 from kdump.reading.outcomes import ABORTED, COMMITTED
@@ -27,7 +27,7 @@ _FIRST: Final = attrgetter("first")
 _LAST: Final = attrgetter("last")
 
 
-class GapRange(Sequence[LostOffsets]):
+class GapRange:
     """Successive gaps of a list, without a copy, as thousands of transactions may be open over thousands of gaps.
 
     Args:
@@ -46,21 +46,11 @@ class GapRange(Sequence[LostOffsets]):
     def __len__(self) -> int:
         return max(0, (len(self._gaps) if self._stop is None else self._stop) - self._start)
 
-    @overload
-    def __getitem__(self, number: int) -> LostOffsets: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[LostOffsets]: ...
-    def __getitem__(self, number: int | slice) -> LostOffsets | Sequence[LostOffsets]:
-        places = range(self._start, self._start + len(self))[number]
-        return self._gaps[places] if isinstance(places, int) else [self._gaps[place] for place in places]
+    def __getitem__(self, number: int) -> LostOffsets:
+        return self._gaps[range(self._start, self._start + len(self))[number]]
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GapRange) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(list(self))
+    def __iter__(self) -> Iterator[LostOffsets]:
+        return iter(self._gaps[self._start : self._start + len(self)])
 
     def end(self) -> None:
         """End the growing of the range."""

@@ -12,7 +12,6 @@ import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import accumulate, takewhile
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeVar
 
@@ -81,81 +80,42 @@ class _JudgedTransactions:
 
 
 class OpenTransactions:
-    """Which transactions are open after each segment. Segments have numbers from 1 on; 0: before the first one.
-
-    What is kept of a segment is what changed since the one before it.
-    """
+    """Which transactions are open after each segment. Segments have numbers from 1 on; 0: before the first one."""
 
     def __init__(self) -> None:
         self._segment = 0
         # Of each transaction that is open (producer id, first offset): the segment where it began. These rise.
         self._since: dict[tuple[int, int], int] = {}
-        # How many of those that began in each segment are open. None is in those before the oldest.
-        self._counts = [0]
-        self._oldest = 0
-        self._firsts: list[tuple[int, int] | None] = []
-        # Producers whose transactions from before the newest segment ended in it.
-        self._ended: list[int] = []
-        # Of each segment before the newest: what ended so, and what began in it and is open after it.
-        self._changes: list[tuple[list[int], list[tuple[int, int]]]] = []
-        # First offsets by producer id after the first so many changes.
-        self._applied: dict[int, int] = {}
-        self._applied_count = 0
+        # Those that ended in a later segment than they began: the transaction, and both segments.
+        self._ended: list[tuple[tuple[int, int], int, int]] = []
 
     def next_segment(self) -> None:
         """What follows is in the next segment."""
-        began = [one for one, _ in takewhile(lambda one: one[1] == self._segment, reversed(self._since.items()))]
-        self._changes.append((self._ended, began))
-        self._ended = []
-        self._counts.append(0)
         self._segment += 1
 
     def begin(self, producer_id: int, first_offset: int) -> None:
         """A transaction begins."""
         self._since[producer_id, first_offset] = self._segment
-        self._counts[self._segment] += 1
-        self._firsts = []
 
     def end(self, producer_id: int, first_offset: int) -> None:
         """An open transaction ends."""
         since = self._since.pop((producer_id, first_offset))
-        self._counts[since] -= 1
-        self._firsts = []
         if since < self._segment:
-            self._ended.append(producer_id)
+            self._ended.append(((producer_id, first_offset), since, self._segment))
 
     def is_any_still(self, segment: int) -> bool:
         """Whether one that was open after a segment still is."""
-        while self._oldest < self._segment and not self._counts[self._oldest]:
-            self._oldest += 1
-        return self._oldest <= segment and self._counts[self._oldest] > 0
+        return next(iter(self._since.values()), self._segment + 1) <= segment
 
     def first_still(self, segment: int) -> tuple[int, int] | None:
-        """(first offset, producer id) of the first one that was open after a segment and still is; None without one.
-
-        Quick where nothing began or ended since it was asked.
-        """
-        if not self.is_any_still(segment):
-            return None
-        if len(self._firsts) != len(self._counts):
-            firsts: list[tuple[int, int] | None] = [None] * len(self._counts)
-            for (producer_id, first_offset), since in self._since.items():
-                firsts[since] = least(firsts[since], (first_offset, producer_id))
-            self._firsts = list(accumulate(firsts, least))
-        return self._firsts[segment]
+        """(first offset, producer id) of the first one that was open after a segment and still is; None without one."""
+        still = [(first, producer_id) for (producer_id, first), since in self._since.items() if since <= segment]
+        return min(still, default=None)
 
     def after(self, segment: int) -> dict[int, int]:
-        """First offsets of those that were open after a segment, by producer id; quick where segments rise."""
-        if segment == self._segment:
-            return dict(self._since.keys())
-        if segment < self._applied_count - 1:
-            self._applied, self._applied_count = {}, 0
-        for ended, began in self._changes[self._applied_count : segment + 1]:
-            for producer_id in ended:
-                del self._applied[producer_id]
-            self._applied.update(began)
-        self._applied_count = segment + 1
-        return dict(self._applied)
+        """First offsets of those that were open after a segment, by producer id."""
+        ended = (one for one, since, end in self._ended if since <= segment < end)
+        return dict([*ended, *(one for one, since in self._since.items() if since <= segment)])
 
 
 class _ReadSegment(NamedTuple):
@@ -467,17 +427,13 @@ def marked_outcome(header: BatchHeader, batch: memoryview) -> str | None:
 
 
 def _merge(known: dict[int, list[_Placed]], found: Mapping[int, Iterable[_Placed]]) -> None:
-    """Add to the sorted lists what was found for each key, in any order. What comes after it is moved only once."""
-    for key, unsorted in found.items():
-        placed, added = known.setdefault(key, []), sorted(unsorted)
-        merged: list[_Placed] = []
-        first = start = bisect_right(placed, added[0])
-        for one in added:
-            stop = bisect_right(placed, one, start)
-            merged += placed[start:stop]
-            merged.append(one)
-            start = stop
-        placed[first:] = merged + placed[start:]
+    """Add to the sorted lists what was found for each key, in any order. Mostly it comes after what is known."""
+    for key, added in found.items():
+        placed = known.setdefault(key, [])
+        before = len(placed)
+        placed += sorted(added)
+        if before and placed[before] < placed[before - 1]:
+            placed.sort()
 
 
 def _offsets(data: memoryview, start: int) -> tuple[int, int]:

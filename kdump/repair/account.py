@@ -35,7 +35,7 @@ def _like_broker(segment: SegmentPlan) -> dict[str, Any]:
     recovery, good_after = segment.recovered.recovery, segment.good_after
     end = 0 if segment.is_after_cut else recovery.end
     first_lost = segment.base_offset if segment.is_after_cut else recovery.next_offset
-    members = _head(segment, segment.base_offset, "" if segment.is_after_cut else segment.recovered.read.kept_sha256)
+    members = _head(segment, segment.base_offset, "" if segment.is_after_cut else segment.recovered.kept_sha256)
     if recovery.failure is not None and not segment.is_after_cut:
         kind = recovery.failure.kind
         members["sha256After"] = None
@@ -61,7 +61,7 @@ def _salvaged(segment: SegmentPlan) -> dict[str, Any]:
     log = segment.salvaged
     assert log is not None
     repaired = segment.repaired or segment.recovered
-    members = _head(segment, log.base_offset, repaired.read.sha256)
+    members = _head(segment, log.base_offset, repaired.sha256)
     members["pieces"] = list(map(_piece, log.pieces))
     members["endFrom"] = log.end_from
     for name in ("dropped", "lost", "restored", "transactions", "not_taken"):
@@ -73,7 +73,7 @@ def _head(segment: SegmentPlan, base_offset: int, sha256_after: str) -> dict[str
     return {
         "path": segment.path,
         "baseOffset": base_offset,
-        "sha256Before": None if segment.is_missing else segment.recovered.read.sha256,
+        "sha256Before": None if segment.is_missing else segment.recovered.sha256,
         "sha256After": sha256_after or None,
     }
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.log.files import listing
 from kdump.log.named import errors_at
 from kdump.log.partition import is_log_directory
@@ -55,18 +54,12 @@ def _locked_repair(path: str, *, force: bool, backup: str | None) -> Iterator[tu
             yield folders, manifest
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The repairs of a partition directory that were finished: where their manifests are now."""
-
-    path: str
-    manifests: tuple[str, ...]
-
-
 def finish_repairs(
-    path: str, *, on_error: Callable[[KdumpError], None], force: bool = False, backup: str | None = None
-) -> Iterator[Finished]:
+    path: str, *, on_error: OnError, force: bool = False, backup: str | None = None
+) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Finish the repairs, and the undoing of repairs, that were begun below ``path``; what others left there goes.
+
+    Gives the partition directories of those that were finished, and where their manifests are now.
 
     Every directory is checked, also one without a log: the log may have a name that only a broker reads.
 
@@ -91,7 +84,7 @@ def finish_repairs(
             on_error(error.located(directory))
             continue
         if manifests:
-            yield Finished(directory, manifests)
+            yield directory, manifests
 
 
 def _finish(directory: str, *, force: bool, backup: str | None) -> Iterator[str]:

@@ -163,40 +163,28 @@ def check_room_in_place(plan: PartitionPlan, backup: str | None) -> None:
         check_room(backup, loss.bytes_cut if loss is not None else 0)
 
 
-class Locks:
-    """The locks of what is written to. That of a log directory is held until the run is over.
+class LockHolder:
+    """A run that writes to log directories; a context, which gives back the locks that it took.
 
-    That of a partition elsewhere is held until the next one is taken, so that many of them need few descriptors.
+    That of a log directory is held until the run is over. That of a partition elsewhere is held until the next one is
+    taken, so that many of them need few descriptors.
     """
 
     def __init__(self) -> None:
         self._held: dict[str, Lock] = {}
-        self._partition: str | None = None
+        self._held_partition: str | None = None
 
-    def take(self, place: PartitionLocation) -> None:
+    def take_lock(self, place: PartitionLocation) -> None:
         """The lock of a place. Raises KdumpError as ``lock_of``."""
         path = os.path.realpath(place.log_directory or place.directory)
         if path in self._held:
             return
-        if self._partition is not None:
-            self._held.pop(self._partition).release()
-            self._partition = None
+        if self._held_partition is not None:
+            self._held.pop(self._held_partition).release()
+            self._held_partition = None
         self._held[path] = lock_of(place)
         if place.log_directory is None:
-            self._partition = path
-
-    def release(self) -> None:
-        """Release all locks."""
-        self._partition = None
-        while self._held:
-            self._held.popitem()[1].release()
-
-
-class TakesLocks:
-    """A run that writes to log directories; a context, which gives back the locks that it took."""
-
-    def __init__(self) -> None:
-        self._locks = Locks()
+            self._held_partition = path
 
     def __enter__(self) -> Self:
         return self
@@ -204,7 +192,9 @@ class TakesLocks:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._locks.release()
+        self._held_partition = None
+        while self._held:
+            self._held.popitem()[1].release()
 
 
 def lock_of(place: PartitionLocation) -> Lock:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.inputs import (
     Input,
     LogSegment,
@@ -20,11 +20,9 @@ from kdump.log.files import listing
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.named import errors_at, is_stream
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
-from kdump.log.opening import open_source
 from kdump.log.partition import is_log_directory, segments_after
-from kdump.log.source import Source
-from kdump.repair.account import account, json_account
-from kdump.repair.apply.copies import CopyWriter, Staging, account_name
+from kdump.repair.account import account, json_account, losses
+from kdump.repair.apply.copies import Staging, account_name, write_logs, write_others
 from kdump.repair.apply.inplace import prepare
 from kdump.repair.apply.journal import Unfinished, clear_unprepared, unfinished
 from kdump.repair.apply.preparation import Preparation, check_room
@@ -36,8 +34,7 @@ from kdump.repair.plan.repaireddirectory import RepairedDirectory
 from kdump.repair.plan.starts import PossibleStart, Starts, WorseStart, cut_lines, is_worse, start_after
 from kdump.repair.refusals import (
     GOES_ON,
-    Locks,
-    TakesLocks,
+    LockHolder,
     check_place,
     check_room_in_place,
     refuse_backup,
@@ -50,7 +47,8 @@ from kdump.repair.refusals import (
     refused,
 )
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
-from kdump.repair.startreport import worse_start
+from kdump.repair.startreport import starts_members, worse_start
+from kdump.rows.schema import Row
 from kdump.system.paths import absolute_path
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, Task, task_of, tasks_of
@@ -116,6 +114,36 @@ class Repaired:
             return True
         return self.plan.has_changes and not self.is_done
 
+    def row(self) -> Row:
+        """What came of it, or would come of it, as a row."""
+        plan = self.plan
+        return {
+            "type": "repair",
+            "path": plan.target,
+            "way": plan.mode.value,
+            "isDamaged": plan.is_damaged,
+            "isDone": self.is_done,
+            "written": self.written,
+            "manifest": self.manifest,
+            "unfinished": [begun.path for begun in self.unfinished],
+            "losses": losses(plan),
+            "left": [
+                {"path": finding.path, "code": finding.code.value.code, "message": str(finding)}
+                for finding in plan.left
+            ],
+            "snapshots": [
+                {
+                    "path": snapshot.finding.path,
+                    "action": "remove" if snapshot.data is None else "rebuild",
+                    "code": snapshot.finding.code.value.code,
+                    "message": snapshot.finding.message,
+                }
+                for snapshot in plan.unfit_snapshots
+            ],
+            "starts": None if self.starts is None else starts_members(self.starts),
+            "logs": account(plan),
+        }
+
 
 class WorldRepaired(Protocol):
     """What came of a partition of another world, or of one of its logs."""
@@ -143,7 +171,7 @@ class WorldRepair(Protocol):
     """How logs of another world are repaired: the module ``repair`` of its package."""
 
     def repaired(
-        self, target: str, options: RepairOptions, written: set[str] | None, locks: Locks, *, is_whole: bool
+        self, target: str, options: RepairOptions, written: set[str] | None, locks: LockHolder, *, is_whole: bool
     ) -> WorldRepaired:
         """Plan the repair of a partition or of one log, write copies of that, or do it in place.
 
@@ -159,12 +187,11 @@ class WorldRepair(Protocol):
         """
 
 
-class Repair(TakesLocks):
-    """One run over any number of paths; see TakesLocks.
+class Repair(LockHolder):
+    """One run over any number of paths; see LockHolder.
 
     Args:
         options: what is asked for.
-        opened: opens a log.
         on_error: takes what is wrong with one partition of several.
     """
 
@@ -172,12 +199,10 @@ class Repair(TakesLocks):
         self,
         options: RepairOptions,
         *,
-        on_error: Callable[[KdumpError], None],
-        opened: Callable[[str], Source] = open_source,
+        on_error: OnError,
     ) -> None:
         self._options = options
         self._mode = options.mode or RepairMode.LIKE_BROKER
-        self._open = opened
         self._on_error = on_error
         self._written: set[str] | None = set() if options.overwrites else None
         """Copies that were made. None: copies replace nothing, so none of them either."""
@@ -238,7 +263,7 @@ class Repair(TakesLocks):
         """Repair the logs of another world in a partition, or one of them. Raises KdumpError REPAIR_REFUSED."""
         repair: WorldRepair = world.answer("repair")
         with errors_at(target):
-            return repair.repaired(target, self._options, self._written, self._locks, is_whole=is_whole)
+            return repair.repaired(target, self._options, self._written, self, is_whole=is_whole)
 
     def _name_unfinished(self, directory: str, partitions: Container[str]) -> bool:
         """Report unfinished repairs in directories without a log: it may have a name that only a broker reads."""
@@ -277,7 +302,7 @@ class Repair(TakesLocks):
         plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
         self._refuse_metadata(plan)
         try:
-            return Repaired(plan, starts=self._starts(RepairedDirectory(plan, self._options.settings)))
+            return Repaired(plan, starts=self._starts(RepairedDirectory(plan)))
         except KdumpError as error:
             # The plan is shown even if nobody can tell what a start makes of it.
             self._on_error(error.located(target))
@@ -295,8 +320,8 @@ class Repair(TakesLocks):
         before = _started(task_of(plan.target if plan.is_whole else plan.place.directory, self._start_options()))
         repaired = start_after(directory, before)
         worse = []
-        if is_worse(repaired.start.check, before):
-            worse.append(WorseStart(before, repaired.start.check))
+        if is_worse(repaired.check, before):
+            worse.append(WorseStart(before, repaired.check))
         starts = Starts(PossibleStart(None, before), repaired, plan.place.clean_shutdown, ())
         if starts.removes_marker:
             worse += self._worse_beside(plan.place.directory)
@@ -309,7 +334,7 @@ class Repair(TakesLocks):
             self._worse_unclean[log_directory] = dict(_worse_unclean(log_directory, self._start_options()))
         return [worse for path, worse in self._worse_unclean[log_directory].items() if path != directory]
 
-    def _planner(self, target: str, copies: CopyWriter | None = None) -> Planner:
+    def _planner(self, target: str) -> Planner:
         """The planner. Salvage reads every record, so it is left out if another mode is carried out."""
         is_plan = self._options.output is None and not self._options.in_place
         salvaging = None
@@ -319,7 +344,8 @@ class Repair(TakesLocks):
             ending = ending_beside(directory, *map(os.path.dirname, map(absolute_path, replicas)))
             is_asked = not self._options.decides_transactions
             salvaging = replace(self._options.salvaging, replicas=replicas, ending=ending if is_asked else None)
-        return Planner(self._mode, self._options.settings, self._open, salvaging=salvaging, copies=copies)
+        all_indexes = self._options.output is not None and self._mode is not RepairMode.SALVAGE
+        return Planner(self._mode, self._options.settings, salvaging=salvaging, all_indexes=all_indexes)
 
     def _replicas(self, target: str) -> tuple[str, ...]:
         if is_metadata(os.path.join(target, "0.log") if os.path.isdir(target) else target):
@@ -334,21 +360,16 @@ class Repair(TakesLocks):
         check_room(output, sum(FileFingerprint.of_log(segment).size for segment in segments))
         with Staging(output, place.directory, others=self._replicas(target), written=self._written) as staging:
             staging.refuse_existing([name, account_name(name)])
-            copies = CopyWriter(staging)
+            plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
+            self._refuse(plan)
             if self._mode is RepairMode.SALVAGE:
-                plan = self._planner(target).partition(target, segments, place, is_whole=is_whole)
-                self._refuse(plan)
                 check_room(output, sum(segment.salvaged.size for segment in plan.segments if segment.salvaged))
-                repaired = RepairedDirectory(plan, self._options.settings)
-                copies.write_salvaged(repaired)
-            else:
-                plan = self._planner(target, copies).partition(target, segments, place, is_whole=is_whole)
-                self._refuse(plan)
-                repaired = RepairedDirectory(plan, self._options.settings)
             if plan.is_refused:
                 return Repaired(plan)
+            repaired = RepairedDirectory(plan)
+            write_logs(repaired, staging)
             if is_whole:
-                copies.write_others(repaired)
+                write_others(repaired, staging)
                 staging.commit_directory(name, account_name(name), json_account(plan))
             else:
                 staging.commit_files(account_name(name), json_account(plan))
@@ -365,7 +386,7 @@ class Repair(TakesLocks):
                 raise refused(message, segment)
         check_place(place, is_forced=self._options.force)
         refuse_backup(place, self._options.backup)
-        self._locks.take(place)
+        self.take_lock(place)
         refuse_unfinished(place.directory)
         clear_unprepared(place.directory, self._options.backup)
         if not self._options.salvaging.replicas:
@@ -377,7 +398,7 @@ class Repair(TakesLocks):
         self._refuse(plan)
         if not plan.has_changes or plan.is_refused:
             return Repaired(plan)
-        directory = RepairedDirectory(plan, self._options.settings)
+        directory = RepairedDirectory(plan)
         # The comparison costs two more passes over the log.
         starts = None if _is_what_a_start_does(plan) else self._starts(directory)
         if starts is not None and starts.worse and not self._options.allow_worse_start:
@@ -461,7 +482,7 @@ class Repair(TakesLocks):
                 prepare(directory, preparation, completion)
                 for segment in plan.segments:
                     segment.fingerprint.check(segment.path)
-                digests = {os.path.basename(segment.path): segment.recovered.read.sha256 for segment in plan.segments}
+                digests = {os.path.basename(segment.path): segment.recovered.sha256 for segment in plan.segments}
                 manifest = preparation.begin(self._mode.value, account(plan), digests)
             except BaseException:
                 preparation.discard()

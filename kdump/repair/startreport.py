@@ -30,7 +30,7 @@ def starts_text(target: str, starts: Starts, *, is_done: bool) -> str:
 
     ``is_done``: it was repaired in place.
     """
-    without, repaired = starts.without, starts.repaired.start
+    without, repaired = starts.without, starts.repaired
     target = escaped(target)
     lines = []
     if without.check.is_harmless and without.cost == repaired.cost and _end_offset(without) == _end_offset(repaired):
@@ -87,7 +87,7 @@ def starts_members(starts: Starts) -> dict[str, Any]:
     return {
         "brokerVersion": starts.without.check.settings.release.name,
         "without": _summary(starts.without.check),
-        "with": _summary(starts.repaired.start.check),
+        "with": _summary(starts.repaired.check),
         "marker": marker,
         "worse": [
             {"path": one.after.path, "without": _summary(one.before), "with": _summary(one.after)}

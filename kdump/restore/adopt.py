@@ -9,14 +9,16 @@ from __future__ import annotations
 import heapq
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from kdump.codes import KdumpError
+from kdump.codes import KdumpError, OnError
+from kdump.diff.contents import DiffOptions
+from kdump.diff.copies import CopySummary
 from kdump.diff.places import CopyPlace, PartitionCopies, PartitionName, copies_of
-from kdump.diff.run import CopySummary, DiffOptions, PartitionReport, PartitionTask
+from kdump.diff.run import PartitionReport, PartitionTask
 from kdump.inputs import PathDirectory
 from kdump.kafka.coordinatorstate import OFFSETS
 from kdump.kafka.image.copies import find_copies, newest
@@ -122,7 +124,7 @@ class AdoptionPlan:
         )
 
 
-def plan_adoption(paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> AdoptionPlan:
+def plan_adoption(paths: Sequence[str], on_error: OnError) -> AdoptionPlan:
     """Read the log directories of one broker, or of several.
 
     Args:
@@ -155,7 +157,7 @@ def plan_adoption(paths: Sequence[str], on_error: Callable[[KdumpError], None]) 
     )
 
 
-def _image(paths: Sequence[str], on_error: Callable[[KdumpError], None]) -> MetadataImage | None:
+def _image(paths: Sequence[str], on_error: OnError) -> MetadataImage | None:
     """The newest metadata among the paths."""
     copies = find_copies(paths, lambda error: None)
     if not copies:
@@ -178,7 +180,7 @@ class _Found:
         on_error: takes what cannot be read.
     """
 
-    def __init__(self, on_error: Callable[[KdumpError], None]) -> None:
+    def __init__(self, on_error: OnError) -> None:
         self.places: dict[PartitionName, list[CopyPlace]] = {}
         self.left: list[LeftPartition] = []
         self.on_error = on_error

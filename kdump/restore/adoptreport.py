@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -14,7 +13,7 @@ from kdump.payloads.secretconfigs import is_secret_config
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.restore.adopt import AdoptedPartition, AdoptedTopic, AdoptionPlan
 from kdump.restore.plan import NoteKind
-from kdump.restore.report import left_lines, left_row, note_lines, note_row
+from kdump.restore.report import json_row, left_lines, left_row, note_lines, note_row
 from kdump.system.blocks import escaped
 
 _SERVER: Final = '--bootstrap-server "$SERVER"'
@@ -83,7 +82,7 @@ def _partition_lines(partition: AdoptedPartition) -> Iterator[str]:
 def adoption_rows(plan: AdoptionPlan) -> Iterator[str]:
     """JSON lines."""
     for topic in plan.topics:
-        yield _json(
+        yield json_row(
             {
                 "type": "adoptedTopic",
                 "topic": topic.name,
@@ -95,14 +94,14 @@ def adoption_rows(plan: AdoptionPlan) -> Iterator[str]:
             }
         )
     for name in plan.unknown:
-        yield _json({"type": "missingTopic", "topic": name})
+        yield json_row({"type": "missingTopic", "topic": name})
     for partition in plan.partitions:
-        yield _json(_partition_row(partition))
+        yield json_row(_partition_row(partition))
         for note in partition.notes:
             yield note_row(partition.name, partition.best_copy.directory, note)
     yield from map(left_row, plan.left)
     for row in plan.offsets:
-        yield _json({"type": "committedOffset", **row})
+        yield json_row({"type": "committedOffset", **row})
 
 
 def _partition_row(partition: AdoptedPartition) -> dict[str, Any]:
@@ -247,7 +246,3 @@ def _retention(topic: AdoptedTopic) -> Iterator[str]:
 def _listed(missing: Iterable[range]) -> str:
     ends = ((numbers.start, numbers.stop - 1) for numbers in missing)
     return ", ".join(str(first) if first == last else f"{first}..{last}" for first, last in ends)
-
-
-def _json(row: dict[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"

@@ -6,10 +6,10 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kdump.codes import Codes, KdumpError
-from kdump.convert.losses import Losses, LossKind
+from kdump.convert.conversion import Losses, LossKind
 from kdump.repair.apply.folders import open_repair
 from kdump.repair.apply.manifest import HOME, MANIFEST_NAME, Manifest, State
 from kdump.repair.apply.undo import is_as_made
@@ -27,13 +27,6 @@ _NUMBERS: Final = {
     "transactionsEnded": "ended",
 }
 """Members of the account, and the attributes of ``NewPartition`` that they have."""
-
-
-class Earlier(NamedTuple):
-    """A partition that is restored; ``new`` is None where the manifest does not tell what was made."""
-
-    manifest: str
-    new: NewPartition | None
 
 
 def request_of(plan: RestorePlan, options: RestoreOptions) -> str:
@@ -80,8 +73,10 @@ def made_by(manifest: Manifest) -> NewPartition | None:
     return made
 
 
-def restored_before(directory: str, backup: str | None, request: str) -> Earlier | None:
+def restored_before(directory: str, backup: str | None, request: str) -> tuple[str, NewPartition | None] | None:
     """The restore of a partition that did what is asked for, and nothing has changed since; None: there is none.
+
+    Gives its manifest, and what was made; None where the manifest does not tell.
 
     Args:
         directory: of the partition.
@@ -96,7 +91,7 @@ def restored_before(directory: str, backup: str | None, request: str) -> Earlier
                 is_own = os.path.realpath(folders.partition.path) == os.path.realpath(directory)
                 is_done = is_own and manifest.way == WAY and manifest.state is State.DONE
                 if is_done and (manifest.account or {}).get(_REQUEST) == request and is_as_made(folders, manifest):
-                    return Earlier(path, made_by(manifest))
+                    return path, made_by(manifest)
     return None
 
 

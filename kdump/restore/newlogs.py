@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
-from kdump.convert.losses import Losses
+from kdump.convert.conversion import Losses
 from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.convert.run import plan_conversion
 from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment
@@ -34,8 +34,8 @@ from kdump.reading.transactionreader import TransactionReader
 from kdump.repair.apply import disk
 from kdump.repair.apply.journal import pieces_of
 from kdump.repair.apply.preparation import Preparation
-from kdump.repair.plan.indexes import has_txn_index
-from kdump.repair.plan.producersat import ProducersAt, WatchedProducers, producers_at, producers_in_snapshot
+from kdump.repair.plan.beside import has_txn_index
+from kdump.repair.plan.producersat import ProducersAt, ProducersFromFiles, producers_in_snapshot
 from kdump.repair.plan.recovery import Recovered, recover_log, start_sha256
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.repair.salvage.placeholders import end_marker
@@ -248,7 +248,7 @@ class PartitionMaker:
             recovered = self._recovered(name, producers)
             if is_last and self._end_transactions(name, recovered):
                 recovered = self._recovered(name, before)
-            producers = ProducersAt(recovered.producers, before.is_known)
+            producers = recovered.producers
             self._note_log(name, recovered)
         if self._options.forgets_producers:
             self._add_empty_log()
@@ -258,8 +258,8 @@ class PartitionMaker:
 
     def _first_producers(self) -> ProducersAt:
         if self._has_source_snapshots:
-            return producers_at(self._plan.segments[0].path)
-        return ProducersAt(WatchedProducers(base_of(self._made.logs[0])), is_known=True)
+            return ProducersFromFiles().at(self._plan.segments[0].path)
+        return ProducersAt(base_of(self._made.logs[0]), is_known=True)
 
     @property
     def _keeps_producers(self) -> bool:
@@ -281,7 +281,7 @@ class PartitionMaker:
 
     def _note_log(self, name: str, recovered: Recovered) -> None:
         made = self._made
-        self._preparation.made(name, recovered.read.sha256)
+        self._preparation.made(name, recovered.sha256)
         files = recovered.index_files(has_txn_index=False)
         self._epochs_found += recovered.recovery.leader_epochs
         source = self._taken_over.get(name)
@@ -338,11 +338,11 @@ class PartitionMaker:
             path = os.path.join(self._plan.place.directory, f"{offset:020}{Kind.LOG.value}")
             states = producers_in_snapshot(path)
             if states is not None:
-                producers, data = ProducersAt(states, is_known=True), read_whole(sibling(path, Kind.SNAPSHOT))
+                producers, data = states, read_whole(sibling(path, Kind.SNAPSHOT))
         if not self._options.forgets_producers:
-            self._write(name, data or producers.states.snapshot())
+            self._write(name, data or producers.snapshot())
         elif is_end:
-            entries = producers.states.entries()
+            entries = producers.entries()
             self._write(name, write_snapshot(entry for entry in entries if entry.current_txn_first_offset >= 0))
         return producers
 

@@ -115,7 +115,7 @@ def left_row(left: LeftPartition) -> str:
 
 def note_row(name: PartitionName, source: str, note: RestoreNote) -> str:
     """One note, as a JSON line."""
-    return _json(
+    return json_row(
         {
             "type": "restoreNote",
             "topic": name[0],
@@ -133,7 +133,7 @@ def note_row(name: PartitionName, source: str, note: RestoreNote) -> str:
 def restored_row(restored: RestoredPartition) -> str:
     """What was done to a partition, as a JSON line; null where an earlier run made it and does not tell."""
     plan, new = restored.plan, restored.new
-    return _json(
+    return json_row(
         {
             "type": "restored",
             "topic": plan.target.topic,
@@ -157,5 +157,6 @@ def _named(name: PartitionName) -> str:
     return f"{name[0]}-{name[1]}"
 
 
-def _json(row: dict[str, Any]) -> str:
+def json_row(row: dict[str, Any]) -> str:
+    """A row as a JSON line."""
     return json.dumps(row, ensure_ascii=False) + "\n"

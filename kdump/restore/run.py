@@ -24,10 +24,9 @@ from kdump.format.checkpoint import (
     RECOVERY_POINT_CHECKPOINT,
     parse_offset_checkpoint,
 )
-from kdump.kafka.startup.content import Content
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import Directory, LoadSettings
 from kdump.kafka.startup.outcome import StartOutcome
+from kdump.log.content import Content
 from kdump.log.files import listing
 from kdump.log.named import errors_at
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name
@@ -45,7 +44,7 @@ from kdump.repair.plan.location import PartitionLocation, place_of
 from kdump.repair.plan.plan import LineChange
 from kdump.repair.refusals import (
     GOES_ON,
-    TakesLocks,
+    LockHolder,
     check_place,
     refuse_backup,
     refuse_checkpoint,
@@ -53,7 +52,7 @@ from kdump.repair.refusals import (
     refuse_special,
     refused,
 )
-from kdump.restore.earlier import WAY, Earlier, account_of, made_by, request_of, restored_before
+from kdump.restore.earlier import WAY, account_of, made_by, request_of, restored_before
 from kdump.restore.newlogs import NewPartition, PartitionMaker
 from kdump.restore.plan import Placing, RestoreOptions, RestorePlan
 from kdump.system.files import like_of
@@ -91,8 +90,8 @@ class RestoredPartition:
     start: StartCheck | None = None
 
 
-class Restore(TakesLocks):
-    """One run; see TakesLocks.
+class Restore(LockHolder):
+    """One run; see LockHolder.
 
     Args:
         log_directory: of the target; made if it is missing.
@@ -102,7 +101,7 @@ class Restore(TakesLocks):
     def __init__(self, log_directory: str, options: RestoreOptions) -> None:
         self._log_directory = absolute_path(log_directory)
         self._options = options
-        self._earlier: dict[str, Earlier] = {}
+        self._earlier: dict[str, tuple[str, NewPartition | None]] = {}
         self._has_checkpoints = False
         """Those of the log directory can be changed."""
         super().__init__()
@@ -175,7 +174,7 @@ class Restore(TakesLocks):
         if earlier is not None:
             # What an earlier run could not remove.
             clear_unprepared(directory, self._options.backup)
-            return RestoredPartition(plan, directory, earlier.manifest, earlier.new, RestoredBy.EARLIER)
+            return RestoredPartition(plan, directory, *earlier, RestoredBy.EARLIER)
         self._take_lock(place_of(directory))
         for begun in list(unfinished(directory)):
             manifest = self._go_on(begun)
@@ -197,7 +196,7 @@ class Restore(TakesLocks):
     def _take_lock(self, place: PartitionLocation) -> None:
         """Raises KdumpError LOCK_HELD. Of a partition in no log directory nothing is locked until it is there."""
         if place.log_directory is not None or os.path.isdir(place.directory):
-            self._locks.take(place)
+            self.take_lock(place)
 
     def _go_on(self, begun: Unfinished) -> Manifest:
         """Finish what was begun, a restore or the undo of one."""

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import Codes, Finding, KdumpError
-from kdump.diff.alignment import rises
 from kdump.diff.places import CopyPlace, PartitionName, copies_of
-from kdump.diff.table import CopyTable, Rows, TableSegment, read_table
+from kdump.diff.table import CopyTable, Rows, TableSegment, read_table, rises
 from kdump.format.batch import HEADER_SIZE, MAGIC, parse_header
 from kdump.inputs import Input, PathDirectory
 from kdump.kafka.retention import RetainedSegment, largest_timestamp
@@ -213,7 +212,7 @@ def read_place(place: CopyPlace, limit: int = DEFAULT_LIMIT) -> SourcePartition:
         raise KdumpError(Codes.NO_SEGMENTS, f"has logs of {world.title}: convert them first", path=place.directory)
     segments = [TableSegment(base_of(log), log, files.size(log)) for log in logs]
     segments.sort(key=lambda segment: segment.base_offset)
-    table = read_table(segments, lambda number: open_source(segments[number].path), lambda path: False)
+    table = read_table(segments)
     return SourcePartition(place, table, tuple(one for segment in segments for one in _damage(segment.path, limit)))
 
 

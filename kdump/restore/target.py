@@ -16,6 +16,7 @@ from kdump.kafka.image.partitions import LOST, MIGRATING, UNASSIGNED
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.kafka.image.topicsettings import DEFAULT_RETENTION, MAX_MESSAGE_BYTES, TopicSettings
 from kdump.kafka.retention import Retention
+from kdump.releases import newer
 from kdump.system.paths import absolute_path
 
 _ANY_DIRECTORY: Final = frozenset({MIGRATING, UNASSIGNED, LOST})
@@ -136,3 +137,6 @@ def _doubts(replayed: Replayed) -> Iterator[str]:
             yield f"{snapshot.path}: cannot be loaded ({why}), and {after}"
     if replayed.unreadable is not None:
         yield f"{replayed.unreadable.path}: byte {replayed.unreadable.position:,}: {replayed.unreadable}, and {after}"
+    if replayed.left_out is not None:
+        what = newer(f"offset {replayed.left_out} holds what is not in the metadata here")
+        yield f"{replayed.log.directory}: {what}"

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from kdump.codes import KdumpError
+from kdump.codes import OnError
 from kdump.inputs import Input
 from kdump.payloads.decoded import RecordPart
 from kdump.schemas.avro import ITEMS, OWN, parse_avro
@@ -118,7 +118,7 @@ class Flattening(NamedTuple):
                 yield f"--flatten: the columns {part}.* are those of {len(columns.of)} schemas{mixed}"
 
 
-def flattening(schemas: tuple[str, ...], inputs: Sequence[Input], on_error: Callable[[KdumpError], None]) -> Flattening:
+def flattening(schemas: tuple[str, ...], inputs: Sequence[Input], on_error: OnError) -> Flattening:
     """How the keys and values of inputs are flattened; the logs are read for which schemas they use.
 
     Raises:

@@ -1,24 +1,100 @@
-"""The topics in which registries keep their schemas: which partitions they are, and their records."""
+"""The topics in which registries keep their schemas: where they lie, and their records.
+
+Nothing here needs numpy before there are schemas: a dump looks for them.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.codes import Codes, Finding, KdumpError
-from kdump.fast.recordtable import RecordTable
-from kdump.inputs import Input, inputs_of
+from kdump.codes import Codes, Finding, KdumpError, OnError, ignore_error, raise_error
+from kdump.inputs import Input, LogSegment, PathDirectory, inputs_of
 from kdump.log import files
-from kdump.log.names import base_of, is_uri
-from kdump.schemas.places import SCHEMAS_TOPIC, is_marked
+from kdump.log.names import base_of, is_uri, parse_partition_directory
+from kdump.log.opening import open_source
+from kdump.log.partition import partition_directories
+from kdump.payloads.choice import DecoderChoice
+from kdump.payloads.registry import SCHEMA
 from kdump.schemas.registry import Registry, SchemaRecord, plain_subject, registry_of
-from kdump.verify.partitionentries import Partition, PartitionEntries
 
+if TYPE_CHECKING:
+    from kdump.fast.recordtable import RecordTable
+    from kdump.verify.partitionentries import Partition, PartitionEntries
+
+SCHEMAS_TOPIC: Final = "_schemas"
+"""The name that both registries have by default; ``kafkastore.topic`` and ``topic_name`` change it."""
+_MARK: Final = b'"keytype"'
+"""A member of the key of each record."""
+_MARKED_BYTES: Final = 4096
 _KARAPACE: Final = b"X-Registry-Version", b"karapace"
 """A record header, and how its value begins."""
 _NONE: Final = "no partition of _schemas, and none with the records of a schema registry"
+
+
+def with_schemas(choice: DecoderChoice, path: str | None, inputs: Iterable[Input]) -> DecoderChoice:
+    """A choice of decoders that knows the schemas.
+
+    Args:
+        choice: with schemas that are named, what is no value by a schema is worth a finding; where they are found by
+            ``by_topic``, it is not.
+        path: where the user says that they are; None: nowhere.
+        inputs: what is read, in which they are looked for. They are not asked for where that is not needed.
+
+    Raises:
+        KdumpError: the schemas that are named cannot be read.
+    """
+    found = path
+    if path is None and (choice.by_topic or SCHEMA in (choice.key, choice.value)):
+        found = find_schemas(inputs)
+    if found is None:
+        return choice
+    return choice._replace(schemas=schema_places(found), value=choice.value or (None if path is None else SCHEMA))
+
+
+def find_schemas(inputs: Iterable[Input]) -> str | None:
+    """The log directory among the inputs that holds schemas of its own, or that of a partition; None: there is none."""
+    for found in inputs:
+        with suppress(KdumpError):
+            folder = _log_directory(found)
+            if folder is not None:
+                return folder
+    return None
+
+
+def _log_directory(found: Input) -> str | None:
+    if isinstance(found, PathDirectory) and not found.is_partition(files.listing(found.path)):
+        return found.path if _holds_schemas(found.path) else None
+    if isinstance(found, PathDirectory | LogSegment):
+        partition = found.path if isinstance(found, PathDirectory) else os.path.dirname(files.absolute(found.path))
+        above = os.path.dirname(files.absolute(partition).rstrip("/"))
+        return above if files.exists(os.path.join(above, f"{SCHEMAS_TOPIC}-0")) else None
+    return None
+
+
+def _holds_schemas(log_directory: str) -> bool:
+    entries = files.listing(log_directory)
+    names = (parse_partition_directory(entry.name) for entry in entries)
+    topics = Counter(named[0] for named in names if named is not None)
+    return SCHEMAS_TOPIC in topics or any(
+        is_marked(entry.path, entry.size)
+        for folder in partition_directories(entries, lambda place: topics[place[0]] == 1, ignore_error)
+        for entry in files.listing(folder)
+        if entry.name.endswith(".log")
+    )
+
+
+def is_marked(log: str, size: int | None) -> bool:
+    """A record near the start of a log has the key of a registry. ``size``: bytes of the log, if they are known."""
+    if size == 0:
+        return False
+    with suppress(KdumpError), open_source(log) as source:
+        return _MARK in source.read(0, min(_MARKED_BYTES, source.size or 0))
+    return False
 
 
 def schema_partitions(logs: PartitionEntries) -> list[Partition]:
@@ -33,9 +109,7 @@ def schema_partitions(logs: PartitionEntries) -> list[Partition]:
     return sorted(found, key=lambda one: one.logs[0].context.topic != SCHEMAS_TOPIC)
 
 
-def schema_records(
-    logs: PartitionEntries, partition: Partition, on_error: Callable[[KdumpError], None]
-) -> Iterator[SchemaRecord]:
+def schema_records(logs: PartitionEntries, partition: Partition, on_error: OnError) -> Iterator[SchemaRecord]:
     """The records of a partition, in the order of its logs. The registries read those of open transactions, too."""
     for log in partition.logs:
         try:
@@ -103,8 +177,8 @@ def check_partition(logs: Sequence[str]) -> Iterator[Finding]:
     """What a start of the registry would change, once the cleaner has been there; see ``WorldTopicChecks``."""
     if not any(is_marked(log, None) for log in logs):
         return
-    found = PartitionEntries(inputs_of(logs, lambda error: None), on_error=lambda error: None)
-    records = [one for partition in found.partitions for one in schema_records(found, partition, lambda error: None)]
+    found = _entries(inputs_of(logs, ignore_error), ignore_error)
+    records = [one for partition in found.partitions for one in schema_records(found, partition, ignore_error)]
     now, later = registry_of(records), registry_of(cleaned(records))
     for place in sorted(now.versions.keys() | later.versions.keys()):
         before, after = now.versions.get(place), later.versions.get(place)
@@ -150,26 +224,24 @@ def schema_places(path: str) -> tuple[str, ...]:
 
 def registries_at(places: tuple[str, ...]) -> Registries:
     """What the registries of ``schema_places`` know. Raises KdumpError where they cannot be read."""
-    logs = _entries(inputs_of(places, _fail), _fail)
+    logs = _entries(inputs_of(places, raise_error), raise_error)
     return _read(places, tuple(files.file_state(log.path) for one in logs.partitions for log in one.logs))
 
 
 @lru_cache(maxsize=4)
 def _read(places: tuple[str, ...], state: tuple[files.FileState | None, ...]) -> Registries:
     """``state``: of the logs, so that they are read again where they have grown."""
-    logs = _entries(inputs_of(places, _fail), _fail)
+    logs = _entries(inputs_of(places, raise_error), raise_error)
     partitions = logs.partitions if len(logs.partitions) == len(places) else schema_partitions(logs)
     return Registries(
         {
-            partition.logs[0].context.topic or partition.name: registry_of(schema_records(logs, partition, _fail))
+            partition.logs[0].context.topic or partition.name: registry_of(schema_records(logs, partition, raise_error))
             for partition in partitions
         }
     )
 
 
-def _fail(error: KdumpError) -> None:
-    raise error
+def _entries(inputs: Sequence[Input], on_error: OnError) -> PartitionEntries:
+    from kdump.verify.partitionentries import PartitionEntries  # needs numpy, which nobody without schemas does
 
-
-def _entries(inputs: Sequence[Input], on_error: Callable[[KdumpError], None] = lambda error: None) -> PartitionEntries:
     return PartitionEntries(inputs, on_error=on_error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.codes import KdumpError
+from kdump.codes import KdumpError, OnError
 from kdump.fast.ragged import windows
 from kdump.fast.recordtable import RecordGroups, RecordTable
 from kdump.payloads.decoded import RecordPart
@@ -138,7 +138,7 @@ def _header_frames(table: RecordTable, name: bytes, size: NDArray[np.int32]) -> 
     return found
 
 
-def topic_uses(logs: PartitionEntries, on_error: Callable[[KdumpError], None]) -> dict[str, Uses]:
+def topic_uses(logs: PartitionEntries, on_error: OnError) -> dict[str, Uses]:
     """What is used in each topic but those of Kafka and of registries."""
     own = {partition.directory for partition in schema_partitions(logs)}
     uses: dict[str, Uses] = {}
@@ -156,7 +156,7 @@ def topic_uses(logs: PartitionEntries, on_error: Callable[[KdumpError], None]) -
     return uses
 
 
-def usage_rows(logs: PartitionEntries, registries: Registries, on_error: Callable[[KdumpError], None]) -> list[Row]:
+def usage_rows(logs: PartitionEntries, registries: Registries, on_error: OnError) -> list[Row]:
     """A row of each schema that a topic uses, by topic and id, then of each version that nobody uses.
 
     Keys without a frame, and numbers that only look like one, are of no schema; where no key of a topic has one, they

@@ -1,11 +1,15 @@
-"""Answers about the cluster: versions, topics, partitions, settings, and where groups are coordinated."""
+"""Answers about the cluster: versions, topics, partitions, settings, and where groups are coordinated.
+
+What would write is refused, with an error that no client takes for a passing one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from kdump.codes import KdumpError
+from kdump.format.message import Field
 from kdump.log.names import is_topic_name
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.serve.view import Topic, View
@@ -209,3 +213,54 @@ def _size(topic: Topic, number: int) -> int:
         return topic.partitions[number].size
     except KdumpError:
         return 0
+
+
+REASON: Final = "kdump serve is read-only: it writes nothing"
+_ERRORS: Final = {
+    "Produce": Error.TOPIC_AUTHORIZATION_FAILED,
+    "InitProducerId": Error.CLUSTER_AUTHORIZATION_FAILED,
+    "CreateTopics": Error.POLICY_VIOLATION,
+    "DeleteTopics": Error.POLICY_VIOLATION,
+    "DeleteRecords": Error.POLICY_VIOLATION,
+    "AlterConfigs": Error.POLICY_VIOLATION,
+    "IncrementalAlterConfigs": Error.POLICY_VIOLATION,
+    "CreatePartitions": Error.POLICY_VIOLATION,
+    "DeleteGroups": Error.CLUSTER_AUTHORIZATION_FAILED,
+    "OffsetDelete": Error.CLUSTER_AUTHORIZATION_FAILED,
+}
+REFUSED: Final = frozenset(_ERRORS)
+"""The requests that are refused."""
+_SOURCES: Final = {
+    "responses": ("topicData", "resources", "topics", "topicNames"),
+    "partitionResponses": ("partitionData",),
+    "results": ("topics", "groupsNames"),
+    "topics": ("topics",),
+    "partitions": ("partitions",),
+}
+"""By an array of a response, the arrays of the request that it answers one by one."""
+_NAMES: Final = ("name", "groupId")
+"""What an element is called that the request gives as a text."""
+
+
+def refused(request: Request) -> dict[str, Any]:
+    """The response that refuses a request, and all that is in it."""
+    return _answer(request.api.response.fields, request.values, _ERRORS[request.api.name])
+
+
+def _answer(fields: tuple[Field, ...], asked: Mapping[str, Any], error: Error) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in fields:
+        if field.name == "errorCode":
+            found[field.name] = error
+        elif field.name == "errorMessage":
+            found[field.name] = REASON
+        elif field.name in _SOURCES and field.fields:
+            elements: list[Any] = next((asked[name] for name in _SOURCES[field.name] if asked.get(name)), [])
+            found[field.name] = [_answer(field.fields, _named(element), error) for element in elements]
+        elif field.name in asked and not field.fields:
+            found[field.name] = asked[field.name]
+    return found
+
+
+def _named(element: Any) -> Mapping[str, Any]:
+    return element if isinstance(element, dict) else dict.fromkeys(_NAMES, element)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kdump.codes import KdumpError
+from kdump.codes import OnError
 from kdump.inputs import inputs_of
 from kdump.kafka.coordinatorstate import OFFSETS
 from kdump.payloads.topics import INTERNAL_TOPICS
@@ -35,7 +35,7 @@ class GroupAnswers:
 
     def commit(self, request: Request) -> dict[str, Any]:
         """OffsetCommit."""
-        return self._groups.commit(request, self._topic_of)
+        return self._groups.commit(request, list(map(self._topic_of, request.values["topics"])))
 
     def offsets(self, request: Request) -> dict[str, Any]:
         """OffsetFetch."""
@@ -124,7 +124,7 @@ class GroupAnswers:
 _NO_ID: Final = "A" * 22
 
 
-def groups_in_logs(view: View, on_error: Callable[[KdumpError], None]) -> dict[str, KnownGroup]:
+def groups_in_logs(view: View, on_error: OnError) -> dict[str, KnownGroup]:
     """The groups in the partitions of ``__consumer_offsets`` that are served, at the time at which the view ends."""
     from kdump.verify.coordinators import coordinator_states
     from kdump.verify.partitionentries import PartitionEntries

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Condition, Lock
@@ -233,14 +233,13 @@ class GroupCoordinator:
         is_single = request.version < _SEVERAL_LEAVE
         return {"errorCode": found[0]["errorCode"] if is_single else Error.NONE, "members": found}
 
-    def commit(self, request: Request, name_of: Callable[[Mapping[str, Any]], str | None]) -> dict[str, Any]:
-        """OffsetCommit. ``name_of``: the topic that a part of the request is about."""
+    def commit(self, request: Request, names: Sequence[str | None]) -> dict[str, Any]:
+        """OffsetCommit. ``names``: the topics that the parts of the request are about, None for one that is unknown."""
         values = request.values
         with self._changed:
             error = self._may_commit(values)
             topics = []
-            for topic in values["topics"]:
-                name = name_of(topic)
+            for topic, name in zip(values["topics"], names, strict=True):
                 partitions = []
                 for one in topic["partitions"]:
                     found = error

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from kdump.codes import Finding, KdumpError
 from kdump.format.batch import MAGIC, MAGIC_OFFSET, NO_SEQUENCE, BatchHeader, write_batch
-from kdump.format.checkpoint import EpochEntry, parse_leader_epoch_checkpoint
+from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry, parse_leader_epoch_checkpoint
 from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, parse_offset_index, parse_time_index, used_entries
 from kdump.format.snapshot import parse_snapshot
 from kdump.kafka.remotesegments import remote_ranges
@@ -37,13 +37,6 @@ class ServedLog(NamedTuple):
 
     path: str
     base_offset: int
-
-
-class Fetched(NamedTuple):
-    """What a Fetch gets of a partition. ``aborted``: (producer id, first offset) of transactions in the stretch."""
-
-    stretch: SoundRun
-    aborted: Sequence[tuple[int, int]]
 
 
 class OutOfRangeError(Exception):
@@ -170,7 +163,7 @@ class ServedPartition:
                     return found
             return None
 
-    def fetch(self, offset: int, size: int, *, committed: bool, at_least_one: bool) -> Fetched:
+    def fetch(self, offset: int, size: int, *, committed: bool, at_least_one: bool) -> SoundRun:
         """The batches from an offset on; see ``Segment.read``.
 
         What is missing up to the end of the log is read as an empty batch, as compaction leaves it, so that a reader
@@ -191,7 +184,7 @@ class ServedPartition:
                 raise OutOfRangeError
             limit = self.last_stable_offset if committed else end
             if offset >= limit or (size <= 0 and not at_least_one):
-                return Fetched(_nothing(offset), ())
+                return _nothing(offset)
             first = max(bisect_right(self._logs, offset, key=lambda log: log.base_offset) - 1, 0)
             for number in range(first, len(self._logs)):
                 hint = self._hints.pop((number, offset), -1)
@@ -202,12 +195,12 @@ class ServedPartition:
                 if not stretch.data:
                     if stretch.first_offset >= limit:
                         break
-                    return Fetched(stretch, ())
+                    return stretch
                 self._hints[number, stretch.end_offset] = stretch.position
                 if len(self._hints) > _MOST_HINTS:
                     del self._hints[next(iter(self._hints))]
-                return Fetched(stretch, self._aborted(number, stretch) if committed else ())
-            return Fetched(_filler(offset, limit, self.leader_epoch), ())
+                return stretch._replace(aborted=self._aborted(number, stretch)) if committed else stretch
+            return _filler(offset, limit, self.leader_epoch)
 
     def _aborted(self, number: int, stretch: SoundRun) -> list[tuple[int, int]]:
         """The aborted transactions in a stretch of a segment, by their first offsets."""
@@ -344,7 +337,7 @@ class ServedPartition:
             if self._epochs is None:
                 self._epochs = []
                 with suppress(KdumpError):
-                    data = read_whole(os.path.join(self.directory, "leader-epoch-checkpoint"))
+                    data = read_whole(os.path.join(self.directory, LEADER_EPOCH_CHECKPOINT))
                     self._epochs = sorted(parse_leader_epoch_checkpoint(data))
             return self._epochs
 

@@ -6,13 +6,14 @@ Source: Kafka's KafkaApis and ReplicaManager (fetchOffset, readFromLog), FetchSe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import ExitStack
 from threading import BoundedSemaphore, Lock
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from kdump.codes import KdumpError
-from kdump.serve.partition import Fetched, OutOfRangeError, ServedPartition
-from kdump.serve.segment import Timed
+from kdump.codes import KdumpError, OnError
+from kdump.serve.partition import OutOfRangeError, ServedPartition
+from kdump.serve.segment import SoundRun, Timed
 from kdump.serve.view import View
 from kdump.serve.wire import Error, Request
 
@@ -35,38 +36,15 @@ _MOST_LARGE: Final = 4
 """Responses at a time that hold one batch which is larger than their share."""
 
 
-class _Wanted(NamedTuple):
-    """What a Fetch asks of a partition."""
+class Sent(ExitStack):
+    """A response on its way: when it is to be sent, and what must be given back after that, or if it could not be."""
 
-    topic: str | None
-    topic_id: str
-    number: int
-    offset: int
-    size: int
-    leader_epoch: int
-    last_epoch: int
-
-
-class Sent:
-    """A response on its way: when it is to be sent, and what must be given back after that."""
-
-    def __init__(self) -> None:
-        self._after: list[Callable[[], None]] = []
-        self.not_before = 0.0
-        """When it is to be sent, by the monotonic clock."""
+    not_before = 0.0
+    """When it is to be sent, by the monotonic clock."""
 
     def wait(self) -> None:
         """Wait until it is to be sent."""
         time.sleep(max(0.0, self.not_before - time.monotonic()))
-
-    def then(self, after: Callable[[], None]) -> None:
-        """Do something after the response is sent, or could not be."""
-        self._after.append(after)
-
-    def done(self) -> None:
-        """It is sent, or could not be."""
-        while self._after:
-            self._after.pop()()
 
 
 class Reading:
@@ -77,7 +55,7 @@ class Reading:
         on_error: takes what cannot be read.
     """
 
-    def __init__(self, view: View, on_error: Callable[[KdumpError], None]) -> None:
+    def __init__(self, view: View, on_error: OnError) -> None:
         self._view = view
         self._on_error = on_error
         self._lock = Lock()
@@ -125,60 +103,63 @@ class Reading:
         values = request.values
         if values["sessionId"] and values["sessionEpoch"] != _FINAL_EPOCH:
             return {"errorCode": Error.FETCH_SESSION_ID_NOT_FOUND}
-        wanted = list(self._wanted(values, by_id=request.version >= _TOPIC_IDS))
+        by_id = request.version >= _TOPIC_IDS
         committed = values["isolationLevel"] == 1
         left = self._take(max(values["maxBytes"], 0), sent)
         until = time.monotonic() + min(max(values["maxWaitMs"], 0) / 1000, _LONGEST_WAIT)
         found: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
-        is_done, is_first = not wanted, True
-        for one in wanted:
-            answer, size, error = self._fetched(one, request.version, left, sent, committed=committed, first=is_first)
-            left -= min(size, left)
-            is_first = is_first and not size
-            is_done = is_done or size > 0 or error is not Error.NONE
-            found.setdefault((one.topic, one.topic_id), []).append(answer)
-        del wanted
+        # A response without partitions is sent at once.
+        is_done, is_first = not any(topic["partitions"] for topic in values["topics"]), True
+        for topic in values["topics"]:
+            name = self._name_of(topic, by_id=by_id)
+            answers = found.setdefault((name, topic["topicId"]), [])
+            for one in topic["partitions"]:
+                answer, size, error = self._fetched(
+                    name, one, request.version, left, sent, committed=committed, first=is_first
+                )
+                left -= min(size, left)
+                is_first = is_first and not size
+                is_done = is_done or size > 0 or error is not Error.NONE
+                answers.append(answer)
         if not is_done and values["minBytes"] > 0:
             # Nothing will come, and a client that waits for it asks again after this time.
-            sent.done()
+            sent.close()
             sent.not_before = until
         return {
             "responses": [
                 {"topic": topic, "topicId": topic_id, "partitions": answers}
                 for (topic, topic_id), answers in found.items()
+                if answers
             ]
         }
 
-    def _wanted(self, values: Mapping[str, Any], *, by_id: bool) -> Iterator[_Wanted]:
-        for topic in values["topics"]:
-            name, topic_id = topic["topic"], topic["topicId"]
-            if by_id:
-                known = self._view.by_id.get(topic_id)
-                name = None if known is None else known.name
-            for one in topic["partitions"]:
-                yield _Wanted(
-                    name,
-                    topic_id,
-                    one["partition"],
-                    one["fetchOffset"],
-                    max(one["partitionMaxBytes"], 0),
-                    one["currentLeaderEpoch"],
-                    one["lastFetchedEpoch"],
-                )
+    def _name_of(self, topic: Mapping[str, Any], *, by_id: bool) -> str | None:
+        """The name of a topic that a Fetch asks for; None: nobody knows its id."""
+        known = self._view.by_id.get(topic["topicId"])
+        name: str = topic["topic"]
+        return (None if known is None else known.name) if by_id else name
 
     def _fetched(
-        self, one: _Wanted, version: int, left: int, sent: Sent, *, committed: bool, first: bool
+        self,
+        topic: str | None,
+        one: Mapping[str, Any],
+        version: int,
+        left: int,
+        sent: Sent,
+        *,
+        committed: bool,
+        first: bool,
     ) -> tuple[dict[str, Any], int, Error]:
         """What a partition answers, the bytes in it, and its error."""
         answer: dict[str, Any] = {
-            "partitionIndex": one.number,
+            "partitionIndex": one["partition"],
             "highWatermark": -1,
             "abortedTransactions": None,
             "records": b"",
         }
         error, size = Error.UNKNOWN_TOPIC_ID, 0
-        if one.topic is not None:
-            error, partition = self._partition(one.topic, one.number, one.leader_epoch)
+        if topic is not None:
+            error, partition = self._partition(topic, one["partition"], one["currentLeaderEpoch"])
             if partition is not None:
                 try:
                     size = self._read(answer, partition, one, left, sent, committed=committed, first=first)
@@ -196,7 +177,7 @@ class Reading:
         self,
         answer: dict[str, Any],
         partition: ServedPartition,
-        one: _Wanted,
+        one: Mapping[str, Any],
         left: int,
         sent: Sent,
         *,
@@ -205,37 +186,38 @@ class Reading:
     ) -> int:
         """Read the batches of a partition into its answer; returns their bytes."""
         answer["hasZstd"] = False
-        size = min(one.size, left)
-        if one.last_epoch >= 0:
-            epoch, end = partition.end_of_epoch(one.last_epoch)
+        size = min(max(one["partitionMaxBytes"], 0), left)
+        offset, last_epoch = one["fetchOffset"], one["lastFetchedEpoch"]
+        if last_epoch >= 0:
+            epoch, end = partition.end_of_epoch(last_epoch)
             if epoch < 0:
                 raise OutOfRangeError
-            if epoch < one.last_epoch or end < one.offset:
+            if epoch < last_epoch or end < offset:
                 answer["divergingEpoch"] = {"epoch": epoch, "endOffset": end}
                 size, first = 0, False
-        found = self._batches(partition, one.offset, size, sent, committed=committed, first=first)
+        found = self._batches(partition, offset, size, sent, committed=committed, first=first)
         answer |= {
             "highWatermark": partition.end_offset,
             "lastStableOffset": partition.last_stable_offset,
             "logStartOffset": partition.log_start,
-            "records": found.stretch.data,
-            "hasZstd": found.stretch.has_zstd,
+            "records": found.data,
+            "hasZstd": found.has_zstd,
         }
         if committed:
             answer["abortedTransactions"] = [
                 {"producerId": producer, "firstOffset": offset} for producer, offset in found.aborted
             ]
-        return len(found.stretch.data)
+        return len(found.data)
 
     def _batches(
         self, partition: ServedPartition, offset: int, size: int, sent: Sent, *, committed: bool, first: bool
-    ) -> Fetched:
+    ) -> SoundRun:
         """The batches from an offset on. A batch that is larger than all may take is sent to one client at a time."""
         found = partition.fetch(offset, size, committed=committed, at_least_one=False)
         limit = partition.last_stable_offset if committed else partition.end_offset
-        if found.stretch.data or not first or offset >= limit or not self._large.acquire(timeout=_LONGEST_WAIT):
+        if found.data or not first or offset >= limit or not self._large.acquire(timeout=_LONGEST_WAIT):
             return found
-        sent.then(self._large.release)
+        sent.callback(self._large.release)
         return partition.fetch(offset, size, committed=committed, at_least_one=True)
 
     def _take(self, wanted: int, sent: Sent) -> int:
@@ -248,7 +230,7 @@ class Reading:
             with self._lock:
                 self._in_flight -= most
 
-        sent.then(give_back)
+        sent.callback(give_back)
         return most
 
     def _listed(

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TextIO
 
-from kdump.codes import Codes, Finding, KdumpError
+from kdump.codes import Codes, Finding, KdumpError, OnError
 from kdump.inputs import Input, inputs_of
-from kdump.log.context import FileContext
 from kdump.serve.groupanswers import groups_in_logs
 from kdump.serve.groups import KnownGroup
-from kdump.serve.server import KafkaServer, Safety
+from kdump.serve.server import KafkaServer
 from kdump.serve.view import View
+from kdump.verify.report import finding_json
 
 _MOST_ERRORS: Final = 1000
 """Lines about what cannot be read; a client may ask for it again and again."""
@@ -28,12 +27,14 @@ class ServeOptions:
     """What is served, and to whom.
 
     ``until``: where the view of a partition ends, by topic and partition. ``until_time``: ms since 1970.
+    ``tls``: None: plain connections. ``users``: passwords by name; None: no login.
     ``with_group_offsets``: groups begin with the offsets in the logs. ``report``: the file that takes damage as JSON.
     """
 
     host: str = "127.0.0.1"
     port: int = 0
-    safety: Safety = field(default_factory=Safety)
+    tls: ssl.SSLContext | None = None
+    users: Mapping[str, str] | None = None
     until: Mapping[tuple[str, int], int] = field(default_factory=dict)
     until_time: int | None = None
     with_group_offsets: bool = True
@@ -57,7 +58,7 @@ class Service:
         self,
         inputs: Iterable[Input],
         options: ServeOptions,
-        on_error: Callable[[KdumpError], None],
+        on_error: OnError,
         tell: Callable[[str], None],
     ) -> None:
         self._on_error = on_error
@@ -78,7 +79,11 @@ class Service:
             if self.view.partition(topic, number) is None:
                 raise KdumpError(Codes.NO_SEGMENTS, f"--until-offset {topic}-{number}: no such partition is served")
         server = KafkaServer(
-            self.view, self._groups if options.with_group_offsets else dict, self._show_error, options.safety
+            self.view,
+            self._groups if options.with_group_offsets else dict,
+            self._show_error,
+            tls=options.tls,
+            users=options.users,
         )
         try:
             address = server.listen(options.host, options.port)
@@ -124,23 +129,8 @@ class Service:
         with self._lock:
             self._tell(f"{path}: {finding.code.value.code} {finding.skipped}; left out")
             if self._report is not None:
-                row = {"type": "finding", **FileContext.of(path).columns(), **_columns(finding)}
-                self._report.write(json.dumps(row, separators=(",", ":")) + "\n")
+                self._report.write(finding_json(replace(finding, path=path)))
                 self._report.flush()
-
-
-def _columns(finding: Finding) -> dict[str, object]:
-    return {
-        "code": finding.code.value.code,
-        "name": finding.code.value.name,
-        "severity": finding.severity.value,
-        "position": finding.position,
-        "length": finding.length,
-        "firstOffset": finding.first_offset,
-        "lastOffset": finding.last_offset,
-        "continueAt": finding.continue_at,
-        "message": finding.message,
-    }
 
 
 @contextmanager

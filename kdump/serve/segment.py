@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -19,8 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
-from kdump.fast.headers import read_headers
-from kdump.fast.ragged import windows
 from kdump.format import legacy
 from kdump.format import record as v2
 from kdump.format.batch import (
@@ -48,6 +46,7 @@ from kdump.log.names import Kind, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
+from kdump.verify.table import UNKNOWN_OFFSET, read_rows
 
 MARK_SIZE: Final = 1 << 18
 NO_TIMESTAMP: Final = -1
@@ -55,35 +54,24 @@ ZSTD: Final = 4
 _INT32: Final = struct.Struct(">i")
 _FRAME: Final = struct.Struct(">qiIbI")
 """Offset, length, CRC of a message, magic, CRC of a batch."""
-_LEGACY_TIMESTAMP: Final = 18
-"""Where a message of magic 1 has it."""
 
 
 class EntryHead(NamedTuple):
     """What a server needs of the header of a batch or a message."""
 
-    base_offset: int
     last_offset: int
     max_timestamp: int
     leader_epoch: int
-    codec: int
     is_batch: bool
 
     @classmethod
     def of(cls, data: memoryview) -> EntryHead:
-        """Of the bytes of one entry. A wrapper's base offset is its last one, as in Kafka's LegacyRecordBatch."""
+        """Of the bytes of one entry."""
         if is_read_as_batch(data[MAGIC_OFFSET]):
             header = parse_header(data)
-            return cls(
-                header.base_offset,
-                header.last_offset,
-                header.max_timestamp,
-                header.partition_leader_epoch,
-                header.codec,
-                True,
-            )
+            return cls(header.last_offset, header.max_timestamp, header.partition_leader_epoch, True)
         message = legacy.parse_message(data)
-        return cls(message.offset, message.offset, message.timestamp, -1, message.codec, False)
+        return cls(message.offset, message.timestamp, -1, False)
 
 
 class Timed(NamedTuple):
@@ -122,7 +110,7 @@ class SoundRun(NamedTuple):
     """Sound entries that lie side by side, and the offsets that they cover: ``first_offset`` to below ``end_offset``.
 
     ``has_zstd``: one of them is compressed with zstd, for which a client needs Fetch 10. ``position``: in the file,
-    after them.
+    after them. ``aborted``: (producer id, first offset) of the aborted transactions in them, if that was asked.
     """
 
     data: memoryview
@@ -130,6 +118,7 @@ class SoundRun(NamedTuple):
     end_offset: int
     has_zstd: bool
     position: int
+    aborted: Sequence[tuple[int, int]] = ()
 
 
 class Segment:
@@ -179,7 +168,10 @@ class Segment:
     def _add(self, chunk: CheckedChunk) -> bool:
         """Add the entries of a chunk; returns whether the view ends in it."""
         starts, ends = np.array(chunk.starts, np.int64), np.array(chunk.bounds()[1:], np.int64)
-        base, last, stamps = _columns(chunk.data, starts)
+        rows = read_rows(chunk, is_after_gap=False)
+        last, stamps = rows["last_offset"], rows["max_timestamp"]
+        # A wrapper's base offset is its last one, as in Kafka's LegacyRecordBatch.
+        base = np.where(rows["base_offset"] == UNKNOWN_OFFSET, last, rows["base_offset"])
         count = self._cut.of(last, stamps)
         is_cut, number = count is not None, starts.size if count is None else count
         if is_cut:
@@ -406,23 +398,3 @@ def _times(data: memoryview, entry: EntryHead) -> Iterator[tuple[int, int]]:
             yield from ((record.offset, record.timestamp) for record in v2.read_records(parse_header(data), data))
         else:
             yield from ((record.offset, record.timestamp) for record in legacy.read_records(legacy.parse_message(data)))
-
-
-def _columns(data: memoryview, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Base offsets, last offsets and largest timestamps of entries of any magic."""
-    octets = np.frombuffer(data, np.uint8)
-    magic = octets[starts + MAGIC_OFFSET]
-    base = _field(octets, starts, ">i8")
-    last, stamps = base.copy(), np.full(starts.size, NO_TIMESTAMP)
-    is_batch = (magic >= 2) & (magic < 128)
-    headers = read_headers(octets, starts[is_batch])
-    last[is_batch] += headers["last_offset_delta"]
-    stamps[is_batch] = headers["max_timestamp"]
-    is_timed = magic == 1
-    stamps[is_timed] = _field(octets, starts[is_timed] + _LEGACY_TIMESTAMP, ">i8")
-    return base, last, stamps
-
-
-def _field(octets: NDArray[np.uint8], starts: NDArray[np.int64], kind: str) -> NDArray[np.int64]:
-    layout = np.dtype(kind)
-    return windows(octets, layout.itemsize)[starts].view(layout).astype(np.int64)

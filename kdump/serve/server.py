@@ -13,15 +13,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
-from kdump.codes import Codes, KdumpError
-from kdump.serve.cluster import Address, Cluster
+from kdump.codes import Codes, KdumpError, OnError
+from kdump.serve.cluster import REFUSED, Address, Cluster, refused
 from kdump.serve.groupanswers import GroupAnswers
 from kdump.serve.groups import GroupCoordinator, KnownGroup
 from kdump.serve.reading import Reading, Sent
-from kdump.serve.refusals import REFUSED, refused
 from kdump.serve.view import View
 from kdump.serve.wire import (
     API_VERSIONS,
@@ -55,14 +53,6 @@ _WAITING: Final = frozenset({"JoinGroup", "SyncGroup"})
 """Requests that wait for other members of a group."""
 
 
-@dataclass(frozen=True)
-class Safety:
-    """What keeps strangers away. ``tls``: None: plain connections. ``users``: passwords by name; none: no login."""
-
-    tls: ssl.SSLContext | None = None
-    users: Mapping[str, str] | None = None
-
-
 class _ClosedError(Exception):
     """The connection is over."""
 
@@ -74,17 +64,21 @@ class KafkaServer:
         view: the topics.
         load: gives the groups in the logs.
         on_error: takes what cannot be read; may be called by several threads.
-        safety: what keeps strangers away.
+        tls: what keeps strangers away; None: plain connections.
+        users: passwords by name; None: no login.
     """
 
     def __init__(
         self,
         view: View,
         load: Callable[[], Mapping[str, KnownGroup]],
-        on_error: Callable[[KdumpError], None],
-        safety: Safety,
+        on_error: OnError,
+        *,
+        tls: ssl.SSLContext | None,
+        users: Mapping[str, str] | None,
     ) -> None:
-        self._safety = safety
+        self._tls = tls
+        self._users = users
         self._on_error = on_error
         self._cluster = Cluster(view)
         self._reading = Reading(view, on_error)
@@ -152,10 +146,10 @@ class KafkaServer:
         with suppress(OSError, ValueError, _ClosedError, RequestError):
             plain.settimeout(_SLOW)
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self._safety.tls is not None:
-                connection = self._safety.tls.wrap_socket(plain, server_side=True)
+            if self._tls is not None:
+                connection = self._tls.wrap_socket(plain, server_side=True)
             try:
-                _Session(self, connection, host, self._safety.users).run()
+                _Session(self, connection, host, self._users).run()
             except (OSError, _ClosedError, RequestError):
                 raise
             except Exception as error:
@@ -248,14 +242,11 @@ class _Session:
 
     def _answer(self, size: int) -> None:
         """Answer a request of this size. Nothing of the response stays while the next request is waited for."""
-        sent = Sent()
-        sent.then(lambda: self._server.release(size))
-        try:
+        with Sent() as sent:
+            sent.callback(self._server.release, size)
             parts = self._respond(self._receive(size, _SLOW if self._is_known else self._login_time()), sent)
             sent.wait()
             self._send(parts)
-        finally:
-            sent.done()
 
     def _respond(self, data: bytes, sent: Sent) -> Sequence[Buffer]:
         """The response to a request. A few are worked on at a time, so that what they take of the memory is bounded."""

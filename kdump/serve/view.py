@@ -10,17 +10,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from kdump.codes import Codes, Finding, KdumpError
-from kdump.format.checkpoint import parse_meta_properties, parse_offset_checkpoint, parse_partition_metadata
+from kdump.codes import Codes, Finding, KdumpError, OnError
+from kdump.format.checkpoint import LOG_START_CHECKPOINT, parse_meta_properties, parse_offset_checkpoint
 from kdump.inputs import Input, LogSegment, OtherFile, PathDirectory, file_by_name
 from kdump.log import files
 from kdump.log.names import META_PROPERTIES, parse_partition_directory
 from kdump.log.opening import read_whole
+from kdump.log.siblings import read_topic_id
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.serve.partition import ServedLog, ServedPartition
 from kdump.serve.segment import ViewEnd
 
-_LOG_START: Final = "log-start-offset-checkpoint"
 _MOST_MISSING: Final = 10_000
 """Numbers of partitions of a topic that are not here and are listed without a leader, as brokers do."""
 
@@ -59,17 +59,17 @@ class View:
         self,
         inputs: Iterable[Input],
         *,
-        on_error: Callable[[KdumpError], None],
+        on_error: OnError,
         on_damage: Callable[[str, Finding], None],
-        until: Mapping[tuple[str, int], int] | None = None,
-        until_time: int | None = None,
+        until: Mapping[tuple[str, int], int],
+        until_time: int | None,
     ) -> None:
         self.topics: dict[str, Topic] = {}
         self.by_id: dict[str, Topic] = {}
         self.cluster_id: str | None = None
         self.until_time = until_time
         self._on_damage = on_damage
-        self._until = until or {}
+        self._until = until
         self._log_starts: dict[str, dict[tuple[str, int], int]] = {}
         for given in inputs:
             try:
@@ -103,7 +103,7 @@ class View:
         partition = ServedPartition(directory, found, self._log_start(above, *name), cut, self._on_damage)
         topic = self.topics.get(name[0])
         if topic is None:
-            topic = Topic(name[0], _topic_id(directory, name[0]))
+            topic = Topic(name[0], read_topic_id(directory) or _id_of(name[0]))
             if topic.topic_id in self.by_id:
                 topic.topic_id = _id_of(name[0])
             self.topics[name[0]] = self.by_id[topic.topic_id] = topic
@@ -114,7 +114,7 @@ class View:
         if above not in self._log_starts:
             self._log_starts[above] = {}
             with suppress(KdumpError):
-                entries = parse_offset_checkpoint(read_whole(os.path.join(above, _LOG_START)))
+                entries = parse_offset_checkpoint(read_whole(os.path.join(above, LOG_START_CHECKPOINT)))
                 self._log_starts[above] = {(entry.topic, entry.partition): entry.offset for entry in entries}
             with suppress(KdumpError):
                 properties = parse_meta_properties(read_whole(os.path.join(above, META_PROPERTIES)))
@@ -122,9 +122,7 @@ class View:
         return self._log_starts[above].get((topic, number), 0)
 
 
-def _partitions(
-    given: Input, on_error: Callable[[KdumpError], None]
-) -> Iterable[tuple[str, Sequence[LogSegment], bool]]:
+def _partitions(given: Input, on_error: OnError) -> Iterable[tuple[str, Sequence[LogSegment], bool]]:
     """(directory, logs, whether the user named it) of the partitions that a PATH stands for."""
     if isinstance(given, PathDirectory):
         for folder in given.partitions(on_error):
@@ -138,14 +136,6 @@ def _partitions(
     else:
         code = Codes.NOT_A_SEGMENT_FILE if files.exists(given.path) else Codes.MISSING
         raise KdumpError(code, code.value.title, path=given.path)
-
-
-def _topic_id(directory: str, name: str) -> str:
-    with suppress(KdumpError):
-        found = parse_partition_metadata(read_whole(os.path.join(directory, "partition.metadata"))).topic_id
-        if found:
-            return found
-    return _id_of(name)
 
 
 def _id_of(name: str) -> str:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
 
-from kdump.inputs import inputs_of, paths_with_tier
+from kdump.codes import ignore_error
+from kdump.inputs import Input, inputs_of, paths_with_tier
 from kdump.log.tiers import Tier
 from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.registry import NONE, plain_decoder
 from kdump.reading.selection import Range, compiled
-from kdump.schemas.choice import with_schemas
+from kdump.schemas.topic import with_schemas
 from kdump.spark.positions import UNLIMITED, Budget
 from kdump.spark.readrecords import Mode
 from kdump.tasks.logs import TASK_BYTES, Wanted
@@ -207,7 +208,11 @@ def _decoding(options: Mapping[str, str]) -> DecoderChoice:
 def _with_schemas(choice: DecoderChoice, paths: tuple[str, ...]) -> DecoderChoice:
     """The decoders, which know where the schemas are. KdumpError where those that are named cannot be read."""
     named = None if choice.schemas is None else choice.schemas[0]
-    return with_schemas(choice, named, lambda: inputs_of(paths, lambda error: None, with_patterns=True))
+
+    def inputs() -> Iterator[Input]:
+        yield from inputs_of(paths, ignore_error, with_patterns=True)
+
+    return with_schemas(choice, named, inputs())
 
 
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kdump.codes import KdumpError
+from kdump.codes import KdumpError, OnError
 from kdump.inputs import LogSegment, OtherFile, file_by_name
 from kdump.log import files
 from kdump.log.context import FileContext
@@ -54,9 +54,7 @@ class PartitionLog:
         return self.bases.index(base_offset) if base_offset in self.bases else None
 
 
-def list_partitions(
-    paths: Iterable[str], wanted: Wanted, on_error: Callable[[KdumpError], None]
-) -> dict[str, PartitionLog]:
+def list_partitions(paths: Iterable[str], wanted: Wanted, on_error: OnError) -> dict[str, PartitionLog]:
     """Partitions by absolute directory.
 
     Raises KdumpError where a store cannot be asked.
@@ -79,9 +77,7 @@ def list_partitions(
     return {log.directory: log for log in logs if wanted.accepts(log.context)}
 
 
-def _partitions_at(
-    path: str, is_named: bool, on_error: Callable[[KdumpError], None]
-) -> Iterator[tuple[str, dict[int, str]]]:
+def _partitions_at(path: str, is_named: bool, on_error: OnError) -> Iterator[tuple[str, dict[int, str]]]:
     """Directories and their logs by base offset. The path was named, or matches a pattern."""
     parent, name = os.path.split(path)
     if files.is_directory(path):
@@ -101,7 +97,7 @@ def _partitions_at(
         on_error(OtherFile(path).error)
 
 
-def _listed(directory: str, on_error: Callable[[KdumpError], None]) -> tuple[dict[int, str], list[str] | None]:
+def _listed(directory: str, on_error: OnError) -> tuple[dict[int, str], list[str] | None]:
     """Logs by base offset, and the folders of a log directory; None for any other directory."""
     names: dict[int, str] = {}
     try:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kdump.format import control
-from kdump.inputs import fits
 from kdump.kafka.image.copies import MetadataCopy, newest
 from kdump.kafka.image.faults import ReplayError
 from kdump.kafka.image.image import (
@@ -25,11 +24,11 @@ from kdump.kafka.image.loader import ABORT, BEGIN, END
 from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError
 from kdump.kafka.image.partitions import NO_LEADER, RECOVERY_STATES, PartitionRegistration
 from kdump.kafka.image.replay import Replayed, StatePoint, replay
-from kdump.log.names import parse_partition_directory
 from kdump.payloads.internal import DecodedMessage
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.reading.selection import Range
-from kdump.state.metadatarows import Row, StateSelection, acl_row
+from kdump.rows.schema import Row
+from kdump.state.metadatarows import acl_row
 
 NO_CHANGE: Final = "no change that was asked for is there"
 
@@ -73,11 +72,9 @@ class ChangeWatcher:
             self._is_open = record_type == BEGIN
         if not self._since.is_before(batch):
             return
-        describe = _DESCRIBERS.get(record_type)
-        if describe is None:
-            return
         try:
-            self._last += (_row(batch, offset, self._redacted(members)) for members in describe(message.values, before))
+            found = _described(record_type, message.values, before)
+            self._last += (_row(batch, offset, self._redacted(members)) for members in found)
         except ReplayError:
             # The loader says it.
             return
@@ -118,33 +115,6 @@ class ChangeWatcher:
             hidden = {name: REDACTED for name in ("before", "after") if members[name] is not None}
             return members | hidden
         return members
-
-
-class ChangeSelection(NamedTuple):
-    """What is shown. Empty sets select all. ``topics``: names or patterns; ``partition``: topic and number."""
-
-    topics: frozenset[str] = frozenset()
-    brokers: frozenset[int] = frozenset()
-    partition: tuple[str, int] | None = None
-
-    @classmethod
-    def of(cls, selection: StateSelection, history: tuple[str, str] | None) -> ChangeSelection:
-        """What a selection selects, and of that a kind and a name: a topic, a partition, or a broker."""
-        topics, brokers = selection.topics, selection.brokers
-        kind, name = history or (None, "")
-        if kind == "topic":
-            topics |= {name}
-        elif kind == "broker":
-            brokers |= {int(name)}
-        return cls(topics, brokers, parse_partition_directory(name) if kind == "partition" else None)
-
-    def has(self, row: Row) -> bool:
-        """The change is of something that is selected."""
-        if self.partition is not None and (row["topic"], row["partition"]) == self.partition:
-            return True
-        if fits(row["topic"] or "", self.topics) or row["broker"] in self.brokers:
-            return True
-        return self.partition is None and not self.topics and not self.brokers
 
 
 def _shows(snapshot: SnapshotFile, point: StatePoint) -> bool:
@@ -210,9 +180,16 @@ def _row(batch: MetadataBatch, offset: int, members: Row) -> Row:
     return head | {name: members.get(name) for name in _MEMBERS}
 
 
-def _topic(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
-    del before
-    yield {"change": "topic-created", "topic": values["name"], "topicId": values["topicId"]}
+def _described(record_type: int, values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
+    """The changes that a record makes. Raises ReplayError where the loader refuses it."""
+    if record_type in _PLAIN:
+        yield _PLAIN[record_type](values)
+    elif record_type in _DESCRIBERS:
+        yield from _DESCRIBERS[record_type](values, before)
+
+
+def _credential(values: dict[str, Any]) -> Row:
+    return {"resourceName": values["name"], "name": SCRAM_MECHANISMS[scram_mechanism(values)]}
 
 
 def _topic_removed(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
@@ -291,21 +268,6 @@ def _broker_registered(values: dict[str, Any], before: MetadataDelta) -> Iterato
     yield {"change": "broker-registered", "broker": broker, "before": was, "after": after}
 
 
-def _broker_unregistered(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
-    del before
-    yield {"change": "broker-unregistered", "broker": values["brokerId"]}
-
-
-def _fenced(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
-    del before
-    yield {"change": "broker-fenced", "broker": values["id"]}
-
-
-def _unfenced(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
-    del before
-    yield {"change": "broker-unfenced", "broker": values["id"]}
-
-
 def _broker_changed(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
     broker = values["brokerId"]
     head = {"broker": broker}
@@ -320,11 +282,6 @@ def _broker_changed(values: dict[str, Any], before: MetadataDelta) -> Iterator[R
     was = None if cordoned is None else known.get("cordonedLogDirs")
     if cordoned is not None and cordoned != (was or []):
         yield head | {"change": "broker-cordoned-directories", "before": was, "after": cordoned}
-
-
-def _controller(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
-    del before
-    yield {"change": "controller-registered", "broker": values["controllerId"], "after": values["incarnationId"]}
 
 
 def _feature(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
@@ -343,11 +300,6 @@ def _producer_ids(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row
     yield {"change": "producer-ids", "before": before.image.next_producer_id, "after": values["nextProducerId"]}
 
 
-def _acl(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
-    del before
-    yield {"change": "acl-created", "name": values["id"], "after": _acl_members(known_acl(values))}
-
-
 def _acl_removed(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
     old = before.acl_of(values["id"])
     yield {"change": "acl-deleted", "name": values["id"], "before": None if old is None else _acl_members(old)}
@@ -357,52 +309,34 @@ def _acl_members(values: dict[str, Any]) -> Row:
     return {name: value for name, value in acl_row(values).items() if name not in ("type", "id")}
 
 
-def _scram(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
-    del before
-    yield {"change": "scram-set", "resourceName": values["name"], "name": SCRAM_MECHANISMS[scram_mechanism(values)]}
-
-
-def _scram_removed(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
-    del before
-    yield {"change": "scram-deleted", "resourceName": values["name"], "name": SCRAM_MECHANISMS[scram_mechanism(values)]}
-
-
-def _token(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
-    del before
-    yield {"change": "token-set", "resourceName": values["owner"], "after": values["expirationTimestamp"]}
-
-
-def _token_removed(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
-    del values, before
-    yield {"change": "token-deleted"}
-
-
-def _elr_cleared(values: dict[str, Any], before: MetadataDelta) -> Iterator[Row]:
-    del before
-    yield {"change": "elr-cleared", "topic": values["topicName"] or None}
-
-
+_PLAIN: Final[dict[int, Callable[[dict[str, Any]], Row]]] = {
+    1: lambda values: {"change": "broker-unregistered", "broker": values["brokerId"]},
+    2: lambda values: {"change": "topic-created", "topic": values["name"], "topicId": values["topicId"]},
+    7: lambda values: {"change": "broker-fenced", "broker": values["id"]},
+    8: lambda values: {"change": "broker-unfenced", "broker": values["id"]},
+    10: lambda values: {"change": "token-set", "resourceName": values["owner"], "after": values["expirationTimestamp"]},
+    11: lambda values: {"change": "scram-set", **_credential(values)},
+    18: lambda values: {"change": "acl-created", "name": values["id"], "after": _acl_members(known_acl(values))},
+    22: lambda values: {"change": "scram-deleted", **_credential(values)},
+    26: lambda values: {"change": "token-deleted"},
+    27: lambda values: {
+        "change": "controller-registered",
+        "broker": values["controllerId"],
+        "after": values["incarnationId"],
+    },
+    28: lambda values: {"change": "elr-cleared", "topic": values["topicName"] or None},
+}
+"""What a record says whatever was before it, by the number of its type."""
 _DESCRIBERS: Final[dict[int, Callable[[dict[str, Any], MetadataDelta], Iterator[Row]]]] = {
     0: _broker_registered,
-    1: _broker_unregistered,
-    2: _topic,
     3: _partition,
     4: _config,
     5: _partition_change,
-    7: _fenced,
-    8: _unfenced,
     9: _topic_removed,
-    10: _token,
-    11: _scram,
     12: _feature,
     14: _quota,
     15: _producer_ids,
     17: _broker_changed,
-    18: _acl,
     19: _acl_removed,
-    22: _scram_removed,
-    26: _token_removed,
-    27: _controller,
-    28: _elr_cleared,
 }
-"""By the number of the record's type."""
+"""What a record changes, by the number of its type."""

@@ -8,87 +8,36 @@ from typing import Any, Final
 from kdump.rows.scalarlines import json_text, plain
 from kdump.rows.schema import Row
 from kdump.state.metadatapage import time_text
-from kdump.stats.rowtable import table_parts
+from kdump.stats.rowtable import table_parts, titled
 
-COLUMNS: Final[dict[str, dict[str, str]]] = {
-    "group": {
-        "group": "group",
-        "groupType": "type",
-        "state": "state",
-        "epoch": "epoch",
-        "memberNames": "members",
-    },
-    "committedOffset": {
-        "group": "group",
-        "topic": "topic",
-        "partition": "partition",
-        "offset": "offset",
-        "logEndOffset": "log end",
-        "lag": "lag",
-        "isOutOfRange": "out of range",
-        "commitTimestamp": "committed",
-        "metadata": "metadata",
-    },
-    "transactionalId": {
-        "transactionalId": "transactional id",
-        "state": "state",
-        "producerId": "producer",
-        "producerEpoch": "epoch",
-        "transactionLastUpdateTimestamp": "last update",
-        "partitions": "partitions",
-    },
-    "openTransaction": {
-        "topic": "topic",
-        "partition": "partition",
-        "producerId": "producer",
-        "producerEpoch": "epoch",
-        "firstOffset": "first offset",
-        "startTimestamp": "start",
-        "isKnown": "known",
-        "transactionalId": "transactional id",
-        "abort": "hanging: abort it with",
-    },
-    "offsetForTime": {
-        "topic": "topic",
-        "partition": "partition",
-        "offset": "offset",
-        "timestamp": "timestamp",
-        "logStartOffset": "log start",
-        "logEndOffset": "log end",
-    },
-    "remoteSegment": {
-        "topic": "topic",
-        "partition": "partition",
-        "startOffset": "start offset",
-        "endOffset": "end offset",
-        "size": "bytes",
-        "state": "state",
-        "eventTimestamp": "since",
-        "segmentId": "remote segment",
-    },
-    "schema": {
-        "subject": "subject",
-        "version": "version",
-        "id": "id",
-        "schemaType": "type",
-        "guid": "GUID",
-        "deleted": "deleted",
-    },
-    "subject": {"subject": "subject", "compatibility": "compatibility", "mode": "mode"},
-    "context": {"context": "context"},
-    "schemaUse": {
-        "topic": "topic",
-        "part": "of",
-        "id": "id",
-        "places": "versions",
-        "schemaType": "type",
-        "inRegistry": "in the registry",
-        "records": "records",
-        "bytes": "bytes",
-        "minTimestamp": "first",
-        "maxTimestamp": "last",
-    },
-    "key": {"key": "key", "value": "value", "offset": "offset", "timestamp": "timestamp"},
+COLUMNS: Final = {
+    "group": titled("group, groupType=type, state, epoch, memberNames=members"),
+    "committedOffset": titled(
+        "group, topic, partition, offset, logEndOffset=log end, lag, "
+        "isOutOfRange=out of range, commitTimestamp=committed, metadata"
+    ),
+    "transactionalId": titled(
+        "transactionalId=transactional id, state, producerId=producer, producerEpoch=epoch, "
+        "transactionLastUpdateTimestamp=last update, partitions"
+    ),
+    "openTransaction": titled(
+        "topic, partition, producerId=producer, producerEpoch=epoch, "
+        "firstOffset=first offset, startTimestamp=start, isKnown=known, "
+        "transactionalId=transactional id, abort=hanging: abort it with"
+    ),
+    "offsetForTime": titled("topic, partition, offset, timestamp, logStartOffset=log start, logEndOffset=log end"),
+    "remoteSegment": titled(
+        "topic, partition, startOffset=start offset, endOffset=end offset, size=bytes, state, "
+        "eventTimestamp=since, segmentId=remote segment"
+    ),
+    "schema": titled("subject, version, id, schemaType=type, guid=GUID, deleted"),
+    "subject": titled("subject, compatibility, mode"),
+    "context": titled("context"),
+    "schemaUse": titled(
+        "topic, part=of, id, places=versions, schemaType=type, inRegistry=in the registry, "
+        "records, bytes, minTimestamp=first, maxTimestamp=last"
+    ),
+    "key": titled("key, value, offset, timestamp"),
 }
 """Columns and titles of a table by the type of its rows."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from kdump.codes import KdumpError
+from kdump.codes import KdumpError, OnError
 from kdump.kafka.newestvalues import NewestValues
 from kdump.log.names import parse_partition_directory
 from kdump.payloads.choice import DecoderChoice
@@ -30,7 +30,7 @@ def key_rows(
     partition: Partition,
     at: int | None,
     decoders: DecoderChoice,
-    on_error: Callable[[KdumpError], None],
+    on_error: OnError,
 ) -> Iterator[dict[str, Any]]:
     """A row of each key that has a value at a time (ms since 1970; None: now), sorted by the bytes of the key.
 
@@ -45,8 +45,7 @@ def key_rows(
         except KdumpError as error:
             on_error(error.located(log.context.file))
     decoder = decoders.decoder(context.topic)
-    for key in sorted(state.keys()):
-        stored = state.newest(key)
+    for key, stored in sorted(state.newest.items()):
         if stored.value is None:
             continue
         shown_key, shown_value = _decoded(decoder, key, stored.value)

@@ -11,9 +11,8 @@ from typing import Final
 
 from kdump.kafka.addconfig import add_config
 from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage, QuotaEntity
-from kdump.kafka.image.metadataversion import FEATURE
+from kdump.kafka.image.metadataversion import FEATURE, level_name
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
-from kdump.releases import NEWEST
 from kdump.state.metadatarows import StateSelection, acl_row, config_resources, quota_entities
 from kdump.system.blocks import escaped
 
@@ -61,9 +60,11 @@ def metadata_commands(image: MetadataImage, selection: StateSelection) -> Iterat
 
 
 def _features(image: MetadataImage) -> Iterator[str]:
-    if image.metadata_version is not None:
-        release = NEWEST.levels[image.metadata_version]
-        yield _command("kafka-features.sh", "upgrade", "--metadata", release)
+    level = image.metadata_version
+    if level is not None:
+        name = level_name(level)
+        given = ("--feature", f"{FEATURE}={level}") if name is None else ("--metadata", name)
+        yield _command("kafka-features.sh", "upgrade", *given)
     for name in sorted(image.features):
         if name != FEATURE:
             yield _command("kafka-features.sh", "upgrade", "--feature", f"{name}={image.features[name]}")

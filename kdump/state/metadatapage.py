@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kdump.releases import NEWEST
-from kdump.state.metadatarows import Row, StateSelection, image_rows
+from kdump.kafka.image.metadataversion import level_name
+from kdump.rows.schema import Row
+from kdump.state.metadatarows import StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
-from kdump.stats.rowtable import table_parts
+from kdump.stats.rowtable import table_parts, titled
 from kdump.system.blocks import escaped
 
 _TITLES: Final = {
@@ -26,43 +28,23 @@ _TITLES: Final = {
 }
 """Headings by the type of the rows, in the order of the page."""
 _SEVERAL: Final = 2
-_COLUMNS: Final[dict[str, dict[str, str]]] = {
-    "feature": {"name": "feature", "level": "level", "version": "version"},
-    "broker": {
-        "id": "id",
-        "epoch": "epoch",
-        "state": "state",
-        "rack": "rack",
-        "endpoints": "listeners",
-        "directories": "directories",
-    },
-    "controller": {"id": "id", "endpoints": "listeners", "incarnationId": "incarnation"},
-    "topic": {"name": "topic", "topicId": "topic id", "partitions": "partitions"},
-    "partition": {
-        "topic": "topic",
-        "partition": "partition",
-        "leader": "leader",
-        "leaderEpoch": "leader epoch",
-        "replicas": "replicas",
-        "isr": "ISR",
-        "elr": "ELR",
-        "partitionEpoch": "partition epoch",
-        "state": "state",
-        "directories": "directories",
-    },
-    "config": {"resourceType": "of", "resourceName": "name", "name": "config", "value": "value"},
-    "quota": {"entity": "of", "key": "quota", "value": "value"},
-    "acl": {
-        "resourceType": "resource",
-        "resourceName": "name",
-        "patternType": "pattern",
-        "principal": "principal",
-        "host": "host",
-        "operation": "operation",
-        "permissionType": "permission",
-    },
-    "scram": {"user": "user", "mechanism": "mechanism", "iterations": "iterations"},
-    "token": {"tokenId": "token", "owner": "owner", "renewers": "renewers"},
+_COLUMNS: Final = {
+    "feature": titled("name=feature, level, version"),
+    "broker": titled("id, epoch, state, rack, endpoints=listeners, directories"),
+    "controller": titled("id, endpoints=listeners, incarnationId=incarnation"),
+    "topic": titled("name=topic, topicId=topic id, partitions"),
+    "partition": titled(
+        "topic, partition, leader, leaderEpoch=leader epoch, replicas, isr=ISR, elr=ELR, "
+        "partitionEpoch=partition epoch, state, directories"
+    ),
+    "config": titled("resourceType=of, resourceName=name, name=config, value"),
+    "quota": titled("entity=of, key=quota, value"),
+    "acl": titled(
+        "resourceType=resource, resourceName=name, patternType=pattern, principal, host, operation, "
+        "permissionType=permission"
+    ),
+    "scram": titled("user, mechanism, iterations"),
+    "token": titled("tokenId=token, owner, renewers"),
 }
 
 
@@ -92,7 +74,9 @@ def _head(state: MetadataState) -> Iterable[str]:
     yield f"from {source}: {state.copy.log.directory}"
     level = image.metadata_version
     if level is not None:
-        yield f"metadata.version {level} ({NEWEST.levels[level]}), kraft.version {quorum.kraft_version}"
+        name = level_name(level)
+        named = "" if name is None else f" ({name})"
+        yield f"metadata.version {level}{named}, kraft.version {quorum.kraft_version}"
     if quorum.voters:
         yield f"voters {', '.join(str(voter['voterId']) for voter in quorum.voters)}"
     if image.next_producer_id >= 0:
@@ -151,3 +135,41 @@ def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
         case "config":
             shown["resourceName"] = row["resourceName"] or "(default)"
     return shown
+
+
+def change_line(row: Row) -> str:
+    """A change in one line: time, offset, leader epoch of the controllers, of what, what, from what to what."""
+    head = f"{time_text(row['timestamp'])}  offset {row['offset']}  epoch {row['epoch']}"
+    parts = [head, *_subject(row), row["change"]]
+    text = quota_text if row["change"] == "quota" else _value
+    if row["before"] is not None:
+        parts.append(f"{text(row['before'])} ->")
+    if row["after"] is not None:
+        parts.append(text(row["after"]))
+    elif row["before"] is not None:
+        parts.append("nothing")
+    return escaped("  ".join([parts[0], " ".join(parts[1:])])) + "\n"
+
+
+def _subject(row: Row) -> list[str]:
+    if row["partition"] is not None:
+        return [f"{row['topic'] or row['topicId']}-{row['partition']}"]
+    if row["resourceName"] is not None:
+        if row["change"] == "quota":
+            return [f"{quota_owner(row['resourceName'])} {row['name']}"]
+        kind = "" if row["resourceType"] is None else f"{row['resourceType']} "
+        resource = row["resourceName"] or "(default)"
+        return [f"{kind}{resource} {row['name'] or ''}".strip()]
+    if row["topic"] is not None:
+        return [f"{row['topic']} ({row['topicId']})" if row["topicId"] else row["topic"]]
+    if row["broker"] is not None:
+        return [str(row["broker"])]
+    return [] if row["name"] is None else [row["name"]]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_value(item)}" for name, item in value.items())
+    if isinstance(value, list):
+        return "[" + ", ".join(map(str, value)) + "]"
+    return value if isinstance(value, str) else json.dumps(value)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kdump.inputs import fits
 from kdump.kafka.image.cluster import SECURITY_PROTOCOLS, Registration
 from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage, QuotaEntity, Resource
-from kdump.kafka.image.metadataversion import FEATURE
+from kdump.kafka.image.metadataversion import FEATURE, level_name
 from kdump.kafka.image.partitions import LOST, MIGRATING, RECOVERY_STATES, UNASSIGNED, PartitionRegistration
 from kdump.kafka.image.topics import TopicImage
-from kdump.releases import NEWEST
-from kdump.state.secrets import redacted
+from kdump.log.names import parse_partition_directory
+from kdump.payloads.secretconfigs import REDACTED, is_secret_config
+from kdump.rows.schema import Row
 
 _RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
 _PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
@@ -23,8 +24,6 @@ _OPERATIONS: Final = (
 )  # fmt: skip
 _PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
 _DIRECTORIES: Final = {MIGRATING: "MIGRATING", UNASSIGNED: "UNASSIGNED", LOST: "LOST"}
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +37,27 @@ class StateSelection:
     topics: frozenset[str] = frozenset()
     brokers: frozenset[int] = frozenset()
     show_secrets: bool = False
+    partition: tuple[str, int] | None = None
+    """Topic and number; of changes only."""
+
+    def of_history(self, kind: str, name: str) -> StateSelection:
+        """This selection, and a topic, a partition or a broker of which all changes are shown."""
+        match kind:
+            case "topic":
+                return replace(self, topics=self.topics | {name})
+            case "broker":
+                return replace(self, brokers=self.brokers | {int(name)})
+            case "partition":
+                return replace(self, partition=parse_partition_directory(name))
+        return self
+
+    def has_change(self, row: Row) -> bool:
+        """The change is of something that is selected."""
+        if self.partition is not None and (row["topic"], row["partition"]) == self.partition:
+            return True
+        if fits(row["topic"] or "", self.topics) or row["broker"] in self.brokers:
+            return True
+        return self.partition is None and self.is_all
 
     @property
     def is_all(self) -> bool:
@@ -70,12 +90,31 @@ class StateSelection:
         return RESOURCE_TYPES[kind] == "BROKER" and (not name or name in map(str, self.brokers)) and bool(self.brokers)
 
 
+_SECRET_MEMBERS: Final = {
+    "UserScramCredentialRecord": ("salt", "storedKey", "serverKey"),
+    "DelegationTokenRecord": ("tokenId",),
+    "RemoveDelegationTokenRecord": ("tokenId",),
+}
+"""Members by the type of record."""
+
+
+def redacted(record: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a record without its secrets."""
+    shown = dict(values)
+    for name in _SECRET_MEMBERS.get(record, ()):
+        if name in shown:
+            shown[name] = REDACTED
+    if record == "ConfigRecord" and shown["value"] is not None and is_secret_config(shown["name"]):
+        shown["value"] = REDACTED
+    return shown
+
+
 def image_rows(image: MetadataImage, selected: StateSelection) -> Iterator[Row]:
     """All things of an image, in the order of a snapshot, each kind sorted."""
     if selected.is_all:
         if image.metadata_version is not None:
             level = image.metadata_version
-            yield {"type": "feature", "name": FEATURE, "level": level, "version": NEWEST.levels[level]}
+            yield {"type": "feature", "name": FEATURE, "level": level, "version": level_name(level)}
         for name in sorted(image.features):
             yield {"type": "feature", "name": name, "level": image.features[name], "version": None}
     for broker in sorted(image.cluster.brokers):

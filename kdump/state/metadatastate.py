@@ -15,8 +15,7 @@ from kdump.kafka.image.snapshotrecords import snapshot_records
 from kdump.payloads.internal import type_name
 from kdump.payloads.message_json import json_text
 from kdump.payloads.topics import INTERNAL_TOPICS
-from kdump.state.metadatarows import StateSelection
-from kdump.state.secrets import redacted
+from kdump.state.metadatarows import StateSelection, redacted
 from kdump.verify.metadatalog import replay_findings
 
 

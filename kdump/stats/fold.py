@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import operator
-import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kdump.format.batch import CODEC_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
 from kdump.limits import GROUPS, most
 from kdump.reading.outcomes import OPEN, OUTCOMES
-from kdump.stats.batchcounts import count_batches, timestamp_types
-from kdump.stats.grouping import MOST_CONTENTS, OF_BATCHES, OTHER_NUMBERS, Assigned, By, GroupFiles, Groups, Key
-from kdump.stats.keys import KeySketches
-from kdump.stats.numbers import GroupNumbers
+from kdump.stats.grouping import MOST_CONTENTS, OTHER_NUMBERS, Assigned, By, GroupFiles, Groups
+from kdump.stats.keys import KEY_CLASSES, KeySketches
 from kdump.stats.offsettimes import CURVE_CLASSES, OffsetTimes
-from kdump.stats.order import LogEnds, Runs, missing_offsets, steps_back
-from kdump.stats.places import LogPlace
+from kdump.stats.order import LogEnds, LogPlace, between_runs
 from kdump.stats.producers import Producers
 from kdump.stats.sizes import Sizes
 from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
 from kdump.stats.timeline import Timeline
-from kdump.stats.transactions import GroupOutcomes, OutcomeAfter, TransactionRun, TransactionRuns
-from kdump.verify.table import NO_PRODUCER, joined
+from kdump.stats.transactions import GroupOutcomes, OutcomeAfter, TransactionRun, outcomes_of_runs
+from kdump.verify.table import joined
 
 if TYPE_CHECKING:
-    from kdump.fast.recordtable import RecordGroups
-    from kdump.stats.records import EntryRecords
+    pass
+
+NO_TIMESTAMP_TYPE: Final = 0
+CREATE_TIME_TYPE: Final = 1
+LOG_APPEND_TIME_TYPE: Final = 2
 
 INDEX_SUMS: Final = ("index_entries", "index_bytes", "time_index_entries")
 SUMS: Final = (
@@ -46,39 +45,11 @@ _FIGURES: Final = (
     "sums", "least", "most", "codecs", "magics", "timestamp_types", "timeline", "producers",
 )  # fmt: skip
 """The attributes of a fold with exact figures by group; ``sizes`` has more of them."""
-_TOGETHER: Final = 4096
+TOGETHER: Final = 4096
 """Batches of several small logs that are counted together."""
 _CODEC_BITS: Final = 3
 _MAGIC_BITS: Final = 8
 _TYPE_BITS: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class LogPart:
-    """Where rows come from: a log. ``topic`` and ``partition`` as in ``dump``.
-
-    ``has_positions``: its offsets are byte positions, and it has no timestamps.
-    """
-
-    file: str
-    topic: str | None
-    partition: int | None
-    place: LogPlace
-    has_positions: bool = False
-
-    def key(self, by: By) -> Key:
-        """The group of all its rows, if files decide."""
-        # A stream is in no directory.
-        is_alone = self.place.directory == self.place.file
-        folder = (not is_alone and os.path.basename(self.place.directory)) or self.file
-        match by:
-            case By.SEGMENT:
-                return self.file
-            case By.PARTITION:
-                return folder if self.topic is None else f"{self.topic}-{self.partition}"
-            case By.TOPIC:
-                return self.topic or folder
-        raise ValueError(by)
 
 
 class StatsFold:
@@ -118,8 +89,8 @@ class StatsFold:
         self.producers = Producers()
         self.keys = KeySketches()
         self.offset_times = OffsetTimes() if with_curves else None
-        self._runs = Runs()
-        self._transactions = TransactionRuns()
+        self._runs: dict[LogPlace, LogEnds] = {}
+        self._transactions: dict[LogPlace, TransactionRun] = {}
         # Batches that were not counted yet, each part of one group.
         self._waiting: list[tuple[NDArray[np.void], Assigned]] = []
         self._waiting_rows = 0
@@ -129,10 +100,6 @@ class StatsFold:
     def __getstate__(self) -> dict[str, object]:
         self._count_waiting()
         return self.__dict__
-
-    def part(self, part: LogPart) -> PartFold:
-        """Takes the rows of a log, in file order."""
-        return PartFold(self, part)
 
     def merge(self, other: StatsFold, *, into_one: bool = False) -> None:
         """Merge another fold into this one; ``into_one``: all of its groups become the one with the key None.
@@ -153,8 +120,8 @@ class StatsFold:
                 setattr(self, name, getattr(other, name))
         if self.offset_times is not None and other.offset_times is not None:
             self.offset_times.merge(other.offset_times)
-        self._runs.merge(other._runs, ids)
-        self._transactions.merge(other._transactions, ids)
+        self._runs |= {place: run.with_groups(ids) for place, run in other._runs.items()}
+        self._transactions |= {place: run.with_groups(ids) for place, run in other._transactions.items()}
 
     def _merge_figures(self, other: StatsFold, ids: NDArray[np.int64]) -> None:
         self.files.merge(other.files, ids, np.array([self._file(path) for path in other.paths], np.int64))
@@ -175,7 +142,7 @@ class StatsFold:
         """Add batches of one group to the figures that no other batch changes, together with others."""
         self._waiting.append((rows, assigned))
         self._waiting_rows += rows.size
-        if self._waiting_rows >= _TOGETHER:
+        if self._waiting_rows >= TOGETHER:
             self._count_waiting()
 
     def count_indexes(self, group: int, *figures: int) -> None:
@@ -196,15 +163,75 @@ class StatsFold:
         numbers: dict[int, int] = {}
         index = [numbers.setdefault(int(assigned.ids[0]), len(numbers)) for assigned in groups]
         of_rows = None if len(numbers) == 1 else np.repeat(index, [rows.size for rows in parts])
-        count_batches(self, joined(parts), Assigned(np.array(list(numbers)), of_rows))
+        self.count_batches(joined(parts), Assigned(np.array(list(numbers)), of_rows))
+
+    def count_batches(self, rows: NDArray[np.void], assigned: Assigned, *, is_untimed: bool = False) -> None:
+        """Add batches to the figures that no other batch changes; ``is_untimed``: none has a timestamp."""
+        size, count = rows["size"], np.maximum(rows["record_count"], 0).astype(np.int64)
+        is_control = (rows["attributes"] & CONTROL != 0) & (rows["magic"] >= 2)
+        is_valid = rows["is_valid"]
+        self.sums.add(
+            assigned.ids,
+            bytes=assigned.sums(size),
+            batches=assigned.counts(np.ones(rows.size, np.bool_)),
+            control_batches=assigned.counts(is_control),
+            damaged_batches=assigned.counts(~is_valid),
+            damaged_bytes=assigned.sums(np.where(is_valid, 0, size)),
+        )
+        self.sizes["batch"].add(assigned, size)
+        codec, magic = (rows["attributes"] & CODEC_MASK).astype(np.int64), rows["magic"].astype(np.int64)
+        nothing = np.zeros_like(size)
+        one = np.ones_like(size)
+        # If records are added, they are counted there.
+        counted = nothing if self.with_records else count
+        group_counts(self.codecs, assigned, codec, one, counted, size, nothing, nothing)
+        group_counts(self.magics, assigned, magic, one, counted, size)
+        self.timeline.add_bytes(assigned, rows["max_timestamp"], size)
+        if not self.with_records:
+            is_log_append_time = (rows["attributes"] & LOG_APPEND_TIME != 0) & (rows["magic"] > 0)
+            types = timestamp_types(rows["magic"], is_log_append_time, is_untimed=is_untimed)
+            group_counts(self.timestamp_types, assigned, types, count)
+            self._count_headers(rows, assigned, count, is_control)
+
+    def _count_headers(
+        self,
+        rows: NDArray[np.void],
+        assigned: Assigned,
+        count: NDArray[np.int64],
+        is_control: NDArray[np.bool_],
+    ) -> None:
+        """Add what the headers of batches show of their records."""
+        self.sums.add(
+            assigned.ids,
+            records=assigned.sums(count),
+            control_records=assigned.sums(np.where(is_control, count, 0)),
+        )
+        is_known = rows["base_offset"] > LEAST
+        first = np.where(is_known, rows["base_offset"], rows["last_offset"])
+        latest = rows["max_timestamp"]
+        # The cleaner stores the delete horizon in the place of the first timestamp (KIP-534).
+        is_stored = (rows["attributes"] & (DELETE_HORIZON | LOG_APPEND_TIME) == 0) | (rows["magic"] < 2)
+        is_first = is_stored & (rows["base_timestamp"] >= 0) & (rows["base_timestamp"] < latest)
+        earliest = np.where(is_first, rows["base_timestamp"], latest)
+        self.least.add(
+            assigned.ids,
+            offset=assigned.minima(first, MOST),
+            timestamp=assigned.minima(np.where(earliest < 0, MOST, earliest), MOST),
+        )
+        self.most.add(
+            assigned.ids,
+            offset=assigned.maxima(rows["last_offset"], LEAST),
+            timestamp=assigned.maxima(np.where(latest < 0, LEAST, latest), LEAST),
+        )
+        self.timeline.add_records(assigned, latest, count)
 
     def run(self, place: LogPlace) -> LogEnds:
         """The ends of the log at ``place``, for figures that depend on the order of offsets and timestamps."""
-        return self._runs.at(place)
+        return self._runs.setdefault(place, LogEnds())
 
     def transactions(self, place: LogPlace) -> TransactionRun:
         """The transactions of the log at ``place``, for figures that depend on the order of markers."""
-        return self._transactions.at(place)
+        return self._transactions.setdefault(place, TransactionRun())
 
     def settle(self, following: OutcomeAfter = lambda file, producer, offset: OPEN) -> None:
         """Add what lies between the parts, once all of them are merged.
@@ -212,7 +239,7 @@ class StatsFold:
         ``following``: what became of transactions that no marker in the parts ends.
         """
         self._count_waiting()
-        for between in self._runs.between():
+        for between in between_runs(self._runs):
             group = np.array([between.group])
             self.sums.add(
                 group,
@@ -221,9 +248,8 @@ class StatsFold:
             )
             if between.step_back:
                 self.most.add(group, step_back=np.array([between.step_back]))
-        self._runs = Runs()
-        self.add_outcomes(self._transactions.outcomes(following))
-        self._transactions = TransactionRuns()
+        self.add_outcomes(outcomes_of_runs(self._transactions, following))
+        self._runs, self._transactions = {}, {}
 
     def add_outcomes(self, found: Iterable[GroupOutcomes]) -> None:
         """Add the outcomes of transactions."""
@@ -232,195 +258,19 @@ class StatsFold:
             self.sums.add(groups, **dict(zip(names, columns, strict=True)))
 
 
+def timestamp_types(
+    magic: NDArray[np.int64], is_log_append_time: NDArray[np.bool_], *, is_untimed: bool
+) -> NDArray[np.int64]:
+    """The timestamp type of each row; ``is_untimed``: none has a timestamp."""
+    return np.where(
+        (magic == 0) | is_untimed,
+        NO_TIMESTAMP_TYPE,
+        np.where(is_log_append_time, LOG_APPEND_TIME_TYPE, CREATE_TIME_TYPE),
+    )
+
+
 FOLD_CLASSES: Final = (
-    By, Columns, GroupFiles, GroupNumbers, Groups, KeySketches, OffsetTimes, Producers, LogEnds, LogPlace, Runs,
-    Sizes, StatsFold, Tally, Timeline, TransactionRun, TransactionRuns, *CURVE_CLASSES,
+    By, Columns, GroupFiles, Groups, KeySketches, OffsetTimes, Producers, LogEnds, LogPlace,
+    Sizes, StatsFold, Tally, Timeline, TransactionRun, *CURVE_CLASSES, *KEY_CLASSES,
 )  # fmt: skip
 """The classes inside of a fold, for those who send one to another process."""
-
-
-class PartFold:
-    """Adds the rows of one log to a fold."""
-
-    def __init__(self, fold: StatsFold, part: LogPart) -> None:
-        self._fold = fold
-        self._part = part
-        self._run = fold.run(part.place)
-        self._transactions = fold.transactions(part.place)
-        self._own: Assigned | None = None
-        if fold.by.is_of_files:
-            self._own = fold.groups.one(part.key(fold.by))
-            self._note_file(self._own)
-
-    @property
-    def path(self) -> str:
-        """Of the log."""
-        return self._part.place.file
-
-    def see_indexes(self, size: int, index_entries: int | None, time_index_entries: int | None) -> None:
-        """Note the index entries beside the log of ``size`` bytes; None: there is no index file."""
-        if self._own is None:
-            return
-        index_bytes = 0 if index_entries is None else size
-        self._fold.count_indexes(int(self._own.ids[0]), index_entries or 0, index_bytes, time_index_entries or 0)
-
-    def see_end(self, *, in_gap: bool) -> None:
-        """All rows of the part were added; ``in_gap``: damage follows the last one."""
-        self._run.ends_in_gap = in_gap
-
-    def see_batches(self, rows: NDArray[np.void]) -> None:
-        """Add the next rows of the batch table (``verify.table``)."""
-        fold = self._fold
-        if not rows.size:
-            return
-        assigned = self._own or fold.groups.assign(fold.by.keys_of_batches(rows))
-        self._note_file(assigned)
-        if self._own is not None and rows.size < _TOGETHER and not self._part.has_positions:
-            fold.count_later(rows, self._own)
-        else:
-            count_batches(fold, rows, assigned, is_untimed=self._part.has_positions)
-        if not rows["is_valid"].all():
-            rows, assigned = rows[rows["is_valid"]], assigned.rows(rows["is_valid"])
-        if rows.size and not self._part.has_positions:
-            self._see_valid(rows, assigned)
-
-    def _see_valid(self, rows: NDArray[np.void], assigned: Assigned) -> None:
-        fold = self._fold
-        if fold.offset_times is not None:
-            fold.offset_times.add(self._part.place.directory, rows["last_offset"], rows["max_timestamp"])
-        missing, earlier = missing_offsets(self._run, rows, assigned)
-        if missing.any():
-            fold.sums.add(assigned.ids, missing_offsets=assigned.sums(missing))
-        if earlier is not None:
-            fold.sums.add(np.array([earlier.group]), missing_offsets=np.array([earlier.missing_offsets]))
-        if (rows["producer_id"] != NO_PRODUCER).any():
-            fold.producers.add(rows, assigned)
-            fold.add_outcomes(self._transactions.see(rows, assigned))
-
-    def see_records(self, entries: EntryRecords) -> None:
-        """Add the next entries with their records."""
-        fold, groups, table = self._fold, entries.groups, entries.groups.table
-        of_entries = self._of_entries(entries)
-        counts = groups.rows
-        nothing = np.zeros_like(counts)
-        group_counts(
-            fold.codecs, of_entries, groups.codec, nothing, nothing, nothing, entries.stored, entries.uncompressed
-        )
-        if not table.rows:
-            return
-        entry = np.repeat(np.arange(groups.count), counts)
-        assigned = of_entries.rows(entry)
-        own = self._of_records(entries, entry)
-        if own is not None:
-            assigned = own
-            is_first = np.diff(entry, prepend=-1) != 0
-            if assigned.index is not None:
-                is_first[1:] |= np.diff(assigned.index) != 0
-            first = np.flatnonzero(is_first)
-            self._count_records(groups, entry[first], assigned.rows(first), np.diff(first, append=table.rows))
-        else:
-            self._count_records(groups, np.arange(groups.count), of_entries, counts)
-        self._note_file(assigned)
-        key_size, value_size = table.key_size.astype(np.int64), table.value_size.astype(np.int64)
-        header_bytes = _header_bytes(table.header_count, table.headers.key_size, table.headers.value_size)
-        key_bytes, value_bytes = np.maximum(key_size, 0), np.maximum(value_size, 0)
-        size = key_bytes + value_bytes
-        figures = {
-            "records": assigned.counts(np.ones(table.rows, np.bool_)),
-            "null_keys": assigned.counts(key_size < 0),
-            "tombstones": assigned.counts((key_size >= 0) & (value_size < 0)),
-            "key_bytes": assigned.sums(key_bytes),
-            "value_bytes": assigned.sums(value_bytes),
-        }
-        is_control = entries.is_control
-        has_control = bool(is_control.any())
-        if has_control:
-            figures["control_records"] = assigned.counts(is_control[entry])
-        if header_bytes is not None:
-            size = size + header_bytes
-            figures["headers"] = assigned.sums(table.header_count)
-            figures["header_bytes"] = assigned.sums(header_bytes)
-            figures["records_with_headers"] = assigned.counts(table.header_count > 0)
-        fold.sums.add(assigned.ids, **figures)
-        fold.sizes["record"].add(assigned, size)
-        fold.sizes["key"].add(assigned, key_size)
-        fold.sizes["value"].add(assigned, value_size)
-        self._see_times(table.offset, table.timestamp, assigned)
-        if has_control:
-            key_size = np.where(is_control[entry], -1, key_size)
-        fold.keys.add(assigned, table.arena, table.key_start, key_size, size)
-
-    def _count_records(
-        self, groups: RecordGroups, entry: NDArray[np.intp], assigned: Assigned, count: NDArray[np.int64]
-    ) -> None:
-        """Count records by what their entry shows: ``count`` of each ``entry``; shapes (rows,), as ``assigned``."""
-        fold, nothing = self._fold, np.zeros_like(count)
-        codec, magic = groups.codec[entry], groups.magic[entry]
-        group_counts(fold.codecs, assigned, codec, nothing, count, nothing, nothing, nothing)
-        group_counts(fold.magics, assigned, magic, nothing, count, nothing)
-        types = timestamp_types(magic, groups.is_log_append_time[entry], is_untimed=self._part.has_positions)
-        group_counts(fold.timestamp_types, assigned, types, count)
-
-    def _see_times(self, offset: NDArray[np.int64], timestamp: NDArray[np.int64], assigned: Assigned) -> None:
-        fold = self._fold
-        fold.least.add(assigned.ids, offset=assigned.minima(offset, MOST))
-        fold.most.add(assigned.ids, offset=assigned.maxima(offset, LEAST))
-        is_there = timestamp >= 0
-        if not is_there.all():
-            timestamp, assigned = timestamp[is_there], assigned.rows(is_there)
-            if not timestamp.size:
-                return
-        back = steps_back(self._run, timestamp, assigned)
-        fold.least.add(assigned.ids, timestamp=assigned.minima(timestamp, MOST))
-        fold.most.add(assigned.ids, timestamp=assigned.maxima(timestamp, LEAST), step_back=assigned.maxima(back, 0))
-        fold.sums.add(assigned.ids, timestamps_back=assigned.counts(back > 0))
-        fold.timeline.add_records(assigned, timestamp, np.ones_like(timestamp))
-
-    def _of_entries(self, entries: EntryRecords) -> Assigned:
-        """The groups of entries, as ``By.keys_of_batches`` assigns them."""
-        fold, groups = self._fold, entries.groups
-        if self._own is not None:
-            return self._own
-        match fold.by:
-            case By.PRODUCER:
-                keys = entries.producer_id
-            case By.CODEC:
-                keys = groups.codec
-            case By.MAGIC:
-                keys = groups.magic
-            case By.LEADER_EPOCH:
-                keys = entries.leader_epoch
-            case By.KEY | By.HEADER:
-                keys = np.full(groups.count, OF_BATCHES)
-            case _:
-                keys = fold.by.spans(groups.timestamp)
-        return fold.groups.assign(keys)
-
-    def _of_records(self, entries: EntryRecords, entry: NDArray[np.intp]) -> Assigned | None:
-        """The groups of records that need not be those of their entries; None: they are. ``entry``: of each record."""
-        fold, table = self._fold, entries.groups.table
-        if fold.by.span is not None:
-            return fold.groups.assign(fold.by.spans(table.timestamp))
-        if not fold.by.is_of_contents:
-            return None
-        from kdump.stats.contents import assign_headers, assign_keys  # headers of batches need no decoders of records
-
-        is_control = entries.is_control[entry]
-        if fold.by is By.KEY:
-            return assign_keys(fold.groups, table, is_control)
-        return assign_headers(fold.groups, table, fold.header, is_control)
-
-    def _note_file(self, assigned: Assigned) -> None:
-        self._fold.note_file(assigned, self._part.file)
-
-
-def _header_bytes(
-    count: NDArray[np.int32], key_size: NDArray[np.int32], value_size: NDArray[np.int32]
-) -> NDArray[np.int64] | None:
-    """Bytes of each record's header keys and values; shape (rows,). None: no record has headers."""
-    if not key_size.size:
-        return None
-    sizes = np.append(0, np.cumsum(np.maximum(key_size, 0).astype(np.int64) + np.maximum(value_size, 0)))
-    ends = np.cumsum(count, dtype=np.int64)
-    found: NDArray[np.int64] = sizes[ends] - sizes[ends - count]
-    return found

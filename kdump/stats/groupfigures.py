@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from kdump.codes import Severity
 from kdump.format.batch import NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES, codec_name
-from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats.fold import StatsFold
 from kdump.stats.grouping import Key
 from kdump.stats.keys import DistinctKeys, HeavyKey
@@ -39,15 +43,6 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeShare:
-    """Transactions, and the batches in them."""
-
-    transactions: int
-    size: int
-    records: int
-
-
-@dataclass(frozen=True, slots=True)
 class Figures:
     """The figures of one group; None if headers do not show one, or where there is nothing to measure."""
 
@@ -70,8 +65,6 @@ class Figures:
     magics: tuple[Share, ...]
     timestamp_types: dict[str, int]
     """Number of records."""
-    transactions: dict[str, OutcomeShare]
-    """Transactions by outcome."""
     producers: GroupProducers
     """Producers, those with the most bytes first."""
     distinct_keys: DistinctKeys | None
@@ -108,14 +101,6 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
-    """Number of findings of ``verify``, by severity."""
-
-    errors: int = 0
-    warnings: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class FiguresReport:
     """The figures of all groups in order, and of all of them together.
 
@@ -127,83 +112,71 @@ class FiguresReport:
     gaps_are_normal: bool = False
 
 
-def report(fold: StatsFold, damage: dict[Key, Damage], total_damage: Damage) -> FiguresReport:
+def report(fold: StatsFold, damage: Mapping[Key, Counter[Severity]], total_damage: Counter[Severity]) -> FiguresReport:
     """The figures of a settled fold.
 
     Args:
         fold: settled.
-        damage: by group key; not used if groups are not made of files.
+        damage: findings of ``verify`` by group key; not used if groups are not made of files.
         total_damage: of all groups.
     """
     total = StatsFold(fold.by, with_records=fold.with_records)
     total.groups.id_of(None)
     total.merge(fold, into_one=True)
-    groups = list(_group_figures(fold, damage))
+    files = fold.files.counts(fold.groups.count)
+    groups = []
+    for key, group in fold.groups.in_order(fold.by):
+        own = damage.get(key, Counter[Severity]()) if fold.by.is_of_files else None
+        groups.append(_figures(fold, group, fold.by.label(key), files, own))
     if fold.by.is_of_contents:
         groups.sort(key=lambda each: (-each.sums["bytes"], each.group))
-    return FiguresReport(groups, _Figures(total).of(0, None, total_damage))
+    return FiguresReport(groups, _figures(total, 0, None, total.files.counts(1), total_damage))
 
 
-def _group_figures(fold: StatsFold, damage: dict[Key, Damage]) -> Iterator[Figures]:
-    figures = _Figures(fold)
-    for key, group in fold.groups.in_order(fold.by):
-        own = damage.get(key, Damage()) if fold.by.is_of_files else None
-        yield figures.of(group, fold.by.label(key), own)
-
-
-class _Figures:
-    def __init__(self, fold: StatsFold) -> None:
-        self._fold = fold
-        self._files = fold.files.counts(fold.groups.count)
-
-    def of(self, group: int, label: str | None, damage: Damage | None) -> Figures:
-        fold = self._fold
-        sums = fold.sums.of(group)
-        if fold.by.is_of_contents and label is not None:
-            # No batch is in the group: these are the bytes of its records.
-            sums["bytes"] = sums["key_bytes"] + sums["value_bytes"] + sums["header_bytes"]
-        least, most = fold.least.of(group), fold.most.of(group)
-        offsets, times = (_range(least[name], most[name]) for name in ("offset", "timestamp"))
-        types, counts = fold.timestamp_types.of(group)
-        return Figures(
-            group=label,
-            files=int(self._files[group]),
-            sums=sums,
-            min_offset=offsets[0],
-            max_offset=offsets[1],
-            min_timestamp=times[0],
-            max_timestamp=times[1],
-            step_back=max(0, most["step_back"]) if fold.with_records else None,
-            sizes={name: sizes.of(group) for name, sizes in fold.sizes.items()},
-            size_histograms={name: sizes.histogram(group) for name, sizes in fold.sizes.items()},
-            codecs=tuple(
-                Share(codec_name(codec), *figures)
-                for codec, figures in zip(*(column.tolist() for column in fold.codecs.of(group)), strict=True)
-            ),
-            magics=tuple(
-                Share(str(magic), *figures)
-                for magic, figures in zip(*(column.tolist() for column in fold.magics.of(group)), strict=True)
-            ),
-            timestamp_types={
-                _TIMESTAMP_TYPES[number]: count
-                for number, (count,) in zip(types.tolist(), counts.tolist(), strict=True)
-                if count
-            },
-            transactions={
-                outcome: OutcomeShare(
-                    sums[f"{outcome}_transactions"], sums[f"{outcome}_bytes"], sums[f"{outcome}_records"]
-                )
-                for outcome in (COMMITTED, ABORTED, OPEN)
-            },
-            producers=fold.producers.of(group),
-            distinct_keys=fold.keys.distinct(group) if fold.with_records else None,
-            heaviest_keys=tuple(fold.keys.heaviest(group, HEAVY_KEYS)),
-            timeline=tuple(fold.timeline.of(group)),
-            step=fold.timeline.step,
-            with_records=fold.with_records,
-            errors=None if damage is None else damage.errors,
-            warnings=None if damage is None else damage.warnings,
-        )
+def _figures(
+    fold: StatsFold, group: int, label: str | None, files: NDArray[np.int64], damage: Counter[Severity] | None
+) -> Figures:
+    """The figures of a group; ``files``: how many each group has rows of, shape (groups,)."""
+    sums = fold.sums.of(group)
+    if fold.by.is_of_contents and label is not None:
+        # No batch is in the group: these are the bytes of its records.
+        sums["bytes"] = sums["key_bytes"] + sums["value_bytes"] + sums["header_bytes"]
+    least, most = fold.least.of(group), fold.most.of(group)
+    offsets, times = (_range(least[name], most[name]) for name in ("offset", "timestamp"))
+    types, counts = fold.timestamp_types.of(group)
+    return Figures(
+        group=label,
+        files=int(files[group]),
+        sums=sums,
+        min_offset=offsets[0],
+        max_offset=offsets[1],
+        min_timestamp=times[0],
+        max_timestamp=times[1],
+        step_back=max(0, most["step_back"]) if fold.with_records else None,
+        sizes={name: sizes.of(group) for name, sizes in fold.sizes.items()},
+        size_histograms={name: sizes.histogram(group) for name, sizes in fold.sizes.items()},
+        codecs=tuple(
+            Share(codec_name(codec), *figures)
+            for codec, figures in zip(*(column.tolist() for column in fold.codecs.of(group)), strict=True)
+        ),
+        magics=tuple(
+            Share(str(magic), *figures)
+            for magic, figures in zip(*(column.tolist() for column in fold.magics.of(group)), strict=True)
+        ),
+        timestamp_types={
+            _TIMESTAMP_TYPES[number]: count
+            for number, (count,) in zip(types.tolist(), counts.tolist(), strict=True)
+            if count
+        },
+        producers=fold.producers.of(group),
+        distinct_keys=fold.keys.distinct(group) if fold.with_records else None,
+        heaviest_keys=tuple(fold.keys.heaviest(group, HEAVY_KEYS)),
+        timeline=tuple(fold.timeline.of(group)),
+        step=fold.timeline.step,
+        with_records=fold.with_records,
+        errors=None if damage is None else damage[Severity.ERROR],
+        warnings=None if damage is None else damage[Severity.WARNING],
+    )
 
 
 def _range(least: int, most: int) -> tuple[int, int] | tuple[None, None]:

@@ -1,7 +1,7 @@
 """How figures are grouped: one mechanism for files, columns of batches, times and contents.
 
 Every row of a chunk, a batch or a record, has a group key: a name if all rows of a file share it, else a number from
-its columns, else the bytes of a record's key or header (``stats.contents``). Keys get small ids in the order in which
+its columns, else the bytes of a record's key or header (``stats.partfold``). Keys get small ids in the order in which
 they come. Folds keep their figures in arrays by id.
 """
 

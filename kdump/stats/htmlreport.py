@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from kdump.reading.outcomes import OUTCOMES
 from kdump.stats.charts import Chart, ReportData, charts
 from kdump.stats.groupfigures import Figures, FiguresReport
 from kdump.stats.grouping import By
@@ -113,10 +114,11 @@ def _numbers(total: Figures, *, gaps_are_normal: bool) -> Iterator[tuple[str, st
         yield "records without key", f"{sums['null_keys']:,}", ""
     if total.step_back:
         yield "largest step back in time", f"{total.step_back:,} ms", "warn"
-    for outcome, share in total.transactions.items():
-        if share.transactions:
-            whole = percent(share.size, sums["bytes"])
-            yield f"transactions {outcome}", f"{share.transactions:,} ({whole})", ""
+    for outcome in OUTCOMES:
+        transactions = sums[f"{outcome}_transactions"]
+        if transactions:
+            whole = percent(sums[f"{outcome}_bytes"], sums["bytes"])
+            yield f"transactions {outcome}", f"{transactions:,} ({whole})", ""
     if total.producers:
         yield "producers", f"{len(total.producers):,}", ""
     errors, warnings = total.errors or 0, total.warnings or 0

@@ -12,8 +12,9 @@ Repeated Elements, 1982.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import sqrt
+from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +22,6 @@ from numpy.typing import NDArray
 
 from kdump.fast.hashing import hash_ranges
 from kdump.stats.grouping import Assigned
-from kdump.stats.numbers import GroupNumbers
 
 _MOST_HASHES: Final = 1 << 13
 """That are kept of a group: a standard error of 1.1 %."""
@@ -33,15 +33,11 @@ _STANDARD_DEVIATIONS: Final = 3
 _SLOTS: Final = 1 << 13
 _MULTIPLIERS: Final = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 _SHIFT: Final = np.uint64(33)
-_NO_KEY, _MORE_KEYS = -1, -2
 _LONGEST_NAME: Final = 128
 """Longest prefix of a key in bytes; a longer key is its prefix and a hash."""
 
 _Name: TypeAlias = tuple[bytes, int | None]
 """A key, or the beginning of a long one and its hash."""
-_Packed: TypeAlias = tuple[int, NDArray[np.uint64], bool, list[tuple[bytes, int | None, int]], int]
-_State: TypeAlias = tuple[list[_Packed], list[NDArray[np.int64]], bytes]
-"""The sketches by group; groups with one key, and its columns; the names of these keys."""
 
 
 class DistinctKeys(NamedTuple):
@@ -77,13 +73,12 @@ class _Sketches:
     heavy: dict[_Name, int] = field(default_factory=dict)
     error: int = 0
 
-    def see(self, hashes: NDArray[np.int64]) -> None:
-        """More keys, each of which may be there already."""
-        self._keep(_ranks(hashes))
-
-    def _keep(self, hashes: NDArray[np.uint64]) -> None:
+    def see(self, hashes: NDArray[np.uint64]) -> None:
+        """More keys by the ranks of their hashes, each of which may be there already."""
         if not self.is_exact:
             hashes = hashes[hashes < self.hashes[-1]]
+        elif hashes.size == 1 == self.hashes.size and hashes[0] == self.hashes[0]:
+            return
         if hashes.size:
             kept = np.unique(np.concatenate((self.hashes, hashes)))
             self.is_exact &= kept.size <= _MOST_HASHES
@@ -101,7 +96,7 @@ class _Sketches:
 
     def merge(self, other: _Sketches) -> None:
         """Take in the keys of another fold."""
-        self._keep(other.hashes)
+        self.see(other.hashes)
         self.is_exact &= other.is_exact
         self.weigh(other.heavy.items())
         self.error += other.error
@@ -117,95 +112,14 @@ class _Sketches:
         return DistinctKeys(round(estimate), least, most)
 
 
-@dataclass(frozen=True, slots=True)
-class _Keys:
-    """Keys in an arena, and the bytes of their records; shapes (rows,)."""
-
-    start: NDArray[np.int64]
-    size: NDArray[np.int64]
-    weight: NDArray[np.int64]
-    hashes: NDArray[np.int64]
-
-    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_] | slice) -> _Keys:
-        """The keys of some rows, by their numbers or marked by a mask."""
-        return _Keys(self.start[rows], self.size[rows], self.weight[rows], self.hashes[rows])
-
-
-class _SingleKeys:
-    """The groups with one key so far, in arrays by group: they have no sketches yet."""
-
-    def __init__(self) -> None:
-        self.hash = GroupNumbers(0)
-        self.weight = GroupNumbers(0)
-        """Bytes of the records."""
-        self.size = GroupNumbers(_NO_KEY)
-        """Bytes of the key, or one of _NO_KEY and _MORE_KEYS."""
-        self.start = GroupNumbers(0)
-        """Where the beginning of the key is in ``names``."""
-        self.names = bytearray()
-        self.count = 0
-        """Groups that there is room for."""
-
-    def groups(self) -> NDArray[np.int64]:
-        """The groups that have one key, rising."""
-        return np.flatnonzero(self.size.first(self.count) >= 0)
-
-    def can_have(self, groups: NDArray[np.int64], hashes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether each group, which occurs once, has no key but one with this hash; shapes (groups,)."""
-        self._grow(int(groups.max(initial=-1)) + 1)
-        size = self.size.of(groups)
-        found: NDArray[np.bool_] = (size == _NO_KEY) | (size >= 0) & (self.hash.of(groups) == hashes)
-        return found
-
-    def add(self, groups: NDArray[np.int64], arena: NDArray[np.uint8] | bytearray, keys: _Keys) -> None:
-        """Add a key to each of some groups that can have it; ``keys``: of each, in ``arena``."""
-        self.weight.combine(np.add, groups, keys.weight)
-        is_new = self.size.of(groups) == _NO_KEY
-        groups, keys = groups[is_new], keys.take(is_new)
-        self.hash.put(groups, keys.hashes)
-        self.size.put(groups, keys.size)
-        stored = np.minimum(keys.size, _LONGEST_NAME)
-        self.start.put(groups, len(self.names) + np.cumsum(stored) - stored)
-        for begin, length in zip(keys.start.tolist(), stored.tolist(), strict=True):
-            self.names += bytes(arena[begin : begin + length])
-
-    def of(self, groups: NDArray[np.int64]) -> _Keys:
-        """The keys of some groups that have one, in ``names``."""
-        return _Keys(*(column.of(groups) for column in (self.start, self.size, self.weight, self.hash)))
-
-    def has(self, group: int) -> bool:
-        """Whether a group has one key."""
-        return self.size.one(group) >= 0
-
-    def sketches(self, group: int) -> _Sketches:
-        """The sketches of a group that has one key."""
-        made = _Sketches()
-        value, weight = self.hash.one(group), self.weight.one(group)
-        made.see(np.array([value]))
-        if weight:
-            made.weigh(((_name(self.names, self.start.one(group), self.size.one(group), value), weight),))
-        return made
-
-    def leave(self, group: int) -> None:
-        """The group has sketches from now on."""
-        self._grow(group + 1)
-        self.size.put(np.array([group]), np.array([_MORE_KEYS]))
-
-    def _grow(self, count: int) -> None:
-        if count > self.count:
-            self.count = count
-            for column in (self.hash, self.weight, self.size, self.start):
-                column.grow(count)
+KEY_CLASSES: Final = (_Sketches,)
+"""The classes inside of ``KeySketches``."""
 
 
 class KeySketches:
-    """The keys of records, by group.
-
-    There may be a group per key. So groups with one key have no sketches.
-    """
+    """The keys of records, by group."""
 
     def __init__(self) -> None:
-        self._single = _SingleKeys()
         self._sketches: dict[int, _Sketches] = {}
 
     def add(
@@ -228,43 +142,39 @@ class KeySketches:
         rows = np.flatnonzero(size >= 0)
         if not rows.size:
             return
-        keys = _Keys(start, size, weight, weight).take(rows)
-        keys = replace(keys, hashes=hash_ranges(arena, keys.start, keys.size))
         groups, order, first = _by_group(assigned.rows(rows))
-        keys = keys.take(order)
-        is_single = np.minimum.reduceat(keys.hashes, first) == np.maximum.reduceat(keys.hashes, first)
-        is_single &= self._single.can_have(groups, keys.hashes[first])
-        singles = replace(keys.take(first), weight=np.add.reduceat(keys.weight, first))
-        self._single.add(groups[is_single], arena, singles.take(is_single))
-        end = np.append(first[1:], keys.start.size)
-        has_more = ~is_single
-        for group, *part in np.column_stack((groups, first, end))[has_more].tolist():
-            sketches, own = self._use(group), keys.take(slice(*part))
-            sketches.see(own.hashes)
-            _add_heavy(sketches, arena, own)
+        start, size, weight = (column[rows][order] for column in (start, size, weight))
+        hashes = hash_ranges(arena, start, size)
+        ranks = _ranks(hashes)
+        # There may be a group per key.
+        is_single = np.minimum.reduceat(hashes, first) == np.maximum.reduceat(hashes, first)
+        sums = np.add.reduceat(weight, first).tolist()
+        end = np.append(first[1:], rows.size)
+        for number, (group, begin, stop) in enumerate(zip(groups.tolist(), first.tolist(), end.tolist(), strict=True)):
+            sketches = self._sketches.setdefault(group, _Sketches())
+            if is_single[number]:
+                sketches.see(ranks[begin : begin + 1])
+                if sums[number]:
+                    name = _name(arena, int(start[begin]), int(size[begin]), int(hashes[begin]))
+                    sketches.weigh([(name, sums[number])])
+                continue
+            own = slice(begin, stop)
+            sketches.see(ranks[own])
+            _add_heavy(sketches, arena, start[own], size[own], weight=weight[own], hashes=hashes[own])
 
     def merge(self, other: KeySketches, ids: NDArray[np.int64]) -> None:
         """Merge the sketches of other groups, whose ids here are ``ids``."""
-        single = other._single.groups()
-        has_more = sorted(other._sketches)
-        targets, keys = ids[single], other._single.of(single)
-        # Several groups that become one are merged in their order.
-        fits = np.bincount(np.append(targets, ids[has_more]).astype(np.int64), minlength=1)[targets] == 1
-        fits &= self._single.can_have(targets, keys.hashes)
-        self._single.add(targets[fits], other._single.names, keys.take(fits))
-        for group in sorted((*has_more, *single[~fits].tolist())):
-            theirs = other._look(group)
-            assert theirs is not None, "the group has keys"
-            self._use(int(ids[group])).merge(theirs)
+        for group, theirs in sorted(other._sketches.items(), key=itemgetter(0)):
+            self._sketches.setdefault(int(ids[group]), _Sketches()).merge(theirs)
 
     def distinct(self, group: int) -> DistinctKeys:
         """The number of different keys of a group."""
-        sketches = self._look(group)
+        sketches = self._sketches.get(group)
         return DistinctKeys(0, 0, 0) if sketches is None else sketches.distinct()
 
     def heaviest(self, group: int, most: int) -> list[HeavyKey]:
         """Keys of a group whose bytes are known within a factor of two, the heaviest first."""
-        sketches = self._look(group)
+        sketches = self._sketches.get(group)
         if sketches is None:
             return []
         # For other keys the bound is mostly the error.
@@ -272,41 +182,6 @@ class KeySketches:
         known = [(name, least) for name, least in sketches.heavy.items() if least >= error]
         known.sort(key=lambda item: (-item[1], item[0][0], item[0][1] or 0))
         return [HeavyKey(key, hashed is not None, least, least + error) for (key, hashed), least in known[:most]]
-
-    def __getstate__(self) -> _State:
-        single = self._single.groups()
-        columns = self._single.of(single)
-        return (
-            [
-                (group, one.hashes, one.is_exact, [(*name, weight) for name, weight in one.heavy.items()], one.error)
-                for group, one in self._sketches.items()
-            ],
-            [single, columns.start, columns.size, columns.weight, columns.hashes],
-            bytes(self._single.names),
-        )
-
-    def __setstate__(self, state: _State) -> None:
-        self._sketches, self._single = {}, _SingleKeys()
-        sketches, (single, *columns), names = state
-        keys = _Keys(*columns)
-        self._single.can_have(single, keys.hashes)
-        self._single.add(single, bytearray(names), keys)
-        for group, hashes, is_exact, heavy, error in sketches:
-            counted: dict[_Name, int] = {(key, hashed): weight for key, hashed, weight in heavy}
-            self._sketches[group] = _Sketches(hashes, is_exact, counted, error)
-            self._single.leave(group)
-
-    def _look(self, group: int) -> _Sketches | None:
-        """The sketches of a group, to be read; None without a key."""
-        return self._single.sketches(group) if self._single.has(group) else self._sketches.get(group)
-
-    def _use(self, group: int) -> _Sketches:
-        """The sketches of a group, to be changed."""
-        sketches = self._sketches.get(group)
-        if sketches is None:
-            sketches = self._sketches[group] = self._look(group) or _Sketches()
-            self._single.leave(group)
-        return sketches
 
 
 def _ranks(hashes: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -329,9 +204,16 @@ def _by_group(assigned: Assigned) -> tuple[NDArray[np.int64], NDArray[np.intp] |
     return assigned.ids[found], np.argsort(assigned.index, kind="stable"), np.cumsum(counts[found]) - counts[found]
 
 
-def _add_heavy(sketches: _Sketches, arena: NDArray[np.uint8], keys: _Keys) -> None:
-    """Add the heavy keys of a chunk, with their bytes in it."""
-    hashes, weight = keys.hashes, keys.weight
+def _add_heavy(
+    sketches: _Sketches,
+    arena: NDArray[np.uint8],
+    start: NDArray[np.int64],
+    size: NDArray[np.int64],
+    *,
+    weight: NDArray[np.int64],
+    hashes: NDArray[np.int64],
+) -> None:
+    """Add the heavy keys of a chunk, with their bytes in it; shapes (rows,)."""
     least = int(weight.sum()) // _MOST_OF_A_CHUNK if hashes.size > _MOST_OF_A_CHUNK else 0
     # Most chunks have few such keys. A table of the hashes' low bits finds the rows that can have one.
     slot = hashes & _SLOTS - 1
@@ -343,12 +225,12 @@ def _add_heavy(sketches: _Sketches, arena: NDArray[np.uint8], keys: _Keys) -> No
     if rows.size < hashes.size or not heavy.all():
         sketches.error += least
     sketches.weigh(
-        (_name(arena, int(keys.start[row]), int(keys.size[row]), int(hashes[row])), bytes_of_key)
+        (_name(arena, int(start[row]), int(size[row]), int(hashes[row])), bytes_of_key)
         for row, bytes_of_key in zip(order[first[heavy]].tolist(), sums[heavy].tolist(), strict=True)
         if bytes_of_key
     )
 
 
-def _name(arena: NDArray[np.uint8] | bytearray, start: int, size: int, hashed: int) -> _Name:
+def _name(arena: NDArray[np.uint8], start: int, size: int, hashed: int) -> _Name:
     """A key, or the first bytes of a long one and its hash."""
     return bytes(arena[start : start + min(size, _LONGEST_NAME)]), hashed if size > _LONGEST_NAME else None

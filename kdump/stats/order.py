@@ -8,8 +8,8 @@ Source: docs/spec/formats.md#3-record-batches-v2 for what compaction leaves of a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -18,8 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.stats.grouping import Assigned
-from kdump.stats.places import LogPlace
 from kdump.verify.table import UNKNOWN_OFFSET
+
+
+class LogPlace(NamedTuple):
+    """The place of a log in its partition.
+
+    ``directory``: of the partition; a stream is a directory of its own. ``base_offset``: of the segment's name, -1
+    without one. ``file``: its path.
+    """
+
+    directory: str
+    base_offset: int
+    file: str
 
 
 class Between(NamedTuple):
@@ -54,33 +65,23 @@ class LogEnds:
     first_timestamp_group: int = 0
     last_timestamp: int | None = None
 
+    def with_groups(self, ids: NDArray[np.int64]) -> LogEnds:
+        """These ends with other group ids."""
+        mapped = replace(self)
+        if self.first_offset is not None:
+            mapped.first_offset_group = int(ids[self.first_offset_group])
+            mapped.last_gap_group = int(ids[self.last_gap_group])
+        if self.first_timestamp is not None:
+            mapped.first_timestamp_group = int(ids[self.first_timestamp_group])
+        return mapped
 
-@dataclass(slots=True)
-class Runs:
-    """All runs, by the places of their logs."""
 
-    found: dict[LogPlace, LogEnds] = field(default_factory=dict)
-
-    def at(self, place: LogPlace) -> LogEnds:
-        """The run of the log at ``place``."""
-        return self.found.setdefault(place, LogEnds())
-
-    def merge(self, other: Runs, ids: NDArray[np.int64]) -> None:
-        """Merge other runs; ``ids``: the ids here of their groups."""
-        for place, run in other.found.items():
-            mapped = self.found[place] = replace(run)
-            if run.first_offset is not None:
-                mapped.first_offset_group = int(ids[run.first_offset_group])
-                mapped.last_gap_group = int(ids[run.last_gap_group])
-            if run.first_timestamp is not None:
-                mapped.first_timestamp_group = int(ids[run.first_timestamp_group])
-
-    def between(self) -> Iterator[Between]:
-        """What lies between the runs of each partition."""
-        for _, places in groupby(sorted(self.found), key=attrgetter("directory")):
-            runs = [(place, self.found[place]) for place in places]
-            yield from _gaps(runs)
-            yield from _steps(run for _, run in runs)
+def between_runs(runs: Mapping[LogPlace, LogEnds]) -> Iterator[Between]:
+    """What lies between the runs of each partition."""
+    for _, places in groupby(sorted(runs), key=attrgetter("directory")):
+        own = [(place, runs[place]) for place in places]
+        yield from _gaps(own)
+        yield from _steps(run for _, run in own)
 
 
 def _gaps(runs: Iterable[tuple[LogPlace, LogEnds]]) -> Iterator[Between]:

@@ -212,14 +212,11 @@ def _keys(total: Figures) -> _Panel | None:
 def _transactions(total: Figures) -> _Panel | None:
     rows = _rows("", "", "")
     whole = total.sums["bytes"]
-    for outcome, share in total.transactions.items():
-        if share.transactions or share.size:
-            style = _OUTCOME_STYLES[outcome]
-            rows.add_row(
-                f"[{style}]{outcome}[/]",
-                f"{share.transactions:,}",
-                f"{short_bytes(share.size)}, {percent(share.size, whole)}" if share.size else "",
-            )
+    for outcome, style in _OUTCOME_STYLES.items():
+        transactions, size = total.sums[f"{outcome}_transactions"], total.sums[f"{outcome}_bytes"]
+        if transactions or size:
+            share = f"{short_bytes(size)}, {percent(size, whole)}" if size else ""
+            rows.add_row(f"[{style}]{outcome}[/]", f"{transactions:,}", share)
     return _Panel("transactions (share of bytes)", rows)
 
 

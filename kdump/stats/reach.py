@@ -6,14 +6,14 @@ later timestamp. Of a leader that is not in sync with its followers the high wat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.codes import KdumpError
+from kdump.codes import KdumpError, OnError
 from kdump.format import legacy
 from kdump.format import record as v2
 from kdump.format.batch import CONTROL, MAGIC, TRANSACTIONAL, parse_header
@@ -181,9 +181,7 @@ def _first_at(chunk: CheckedChunk, number: int, timestamp: int) -> tuple[int, in
         return None
 
 
-def reaches(
-    partitions: list[Partition], at: int | None, on_error: Callable[[KdumpError], None]
-) -> Iterator[PartitionReach]:
+def reaches(partitions: list[Partition], at: int | None, on_error: OnError) -> Iterator[PartitionReach]:
     """How far each partition reaches."""
     for partition in partitions:
         try:
@@ -195,7 +193,7 @@ def reaches(
             yield found
 
 
-def offset_rows(logs: PartitionEntries, timestamp: int, on_error: Callable[[KdumpError], None]) -> list[Row]:
+def offset_rows(logs: PartitionEntries, timestamp: int, on_error: OnError) -> list[Row]:
     """The first offset at or after a time (ms since 1970) of each partition; without a record: the end of the log."""
     rows: list[Row] = []
     for partition in logs.partitions:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kdump.reading.outcomes import OUTCOMES
 from kdump.rows.filetables import STATS
 from kdump.rows.schema import Row
 from kdump.stats.groupfigures import MOST_PRODUCERS, Figures, Share
@@ -75,8 +76,8 @@ def _row(figures: Figures, by: str) -> Row:
         "timeIndexEntries": sums["time_index_entries"],
         "bytesPerIndexEntry": _rounded(figures.bytes_per_index_entry),
         "transactions": {
-            outcome: {"transactions": share.transactions, "records": share.records, "bytes": share.size}
-            for outcome, share in figures.transactions.items()
+            outcome: {name: sums[f"{outcome}_{name}"] for name in ("transactions", "records", "bytes")}
+            for outcome in OUTCOMES
         },
         "producers": len(figures.producers),
         "largestProducers": [_producer(stats) for stats in figures.producers.first(MOST_PRODUCERS)],

@@ -31,6 +31,12 @@ _FRAME: Final = 3
 """Characters of a column's border and padding."""
 
 
+def titled(columns: str) -> dict[str, str]:
+    """The title of each column of a table; ``columns``: ``name`` or ``name=title``, with commas between them."""
+    pairs = (column.partition("=") for column in columns.split(", "))
+    return {name: title or name for name, _, title in pairs}
+
+
 def row_table(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], *, width: int, color: bool) -> str:
     """The table; see ``table_parts``."""
     return "".join(table_parts(columns, rows, width=width, color=color))

@@ -5,10 +5,13 @@ A log that is checked in this process is folded on the way. Logs that other proc
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
+
+import numpy as np
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format.index import parse_offset_index, parse_time_index, used_entries
@@ -21,14 +24,15 @@ from kdump.log.names import Kind, sibling
 from kdump.log.partition import segments_after
 from kdump.log.siblings import read_beside
 from kdump.log.source import Source
+from kdump.log.walk import DEFAULT_CHUNK_SIZE
 from kdump.reading.outcomes import OPEN
 from kdump.reading.transactionreader import TransactionReader
-from kdump.stats.fold import LogPart, PartFold, StatsFold
-from kdump.stats.groupfigures import Damage, FiguresReport, report
+from kdump.stats.fold import StatsFold
+from kdump.stats.groupfigures import FiguresReport, report
 from kdump.stats.grouping import By, Key
 from kdump.stats.offsettimes import CurveStep
-from kdump.stats.places import LogPlace
-from kdump.stats.reading import StatsReading, segment_reading
+from kdump.stats.order import LogPlace
+from kdump.stats.partfold import LogPart, PartFold
 from kdump.tasks.logs import LogFile
 from kdump.verify.gaps import NextSegment
 from kdump.verify.partition import Item, PartitionCheck, base_offset_of
@@ -37,6 +41,8 @@ from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading
 from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.worlds import World
 
+_RECORDS_CHUNK: Final = 4 << 20
+"""Bytes that are read together where records are decoded."""
 _GAPS: Final = frozenset({Codes.OFFSET_GAP, Codes.SEGMENT_GAP, Codes.SEGMENT_MISSING})
 
 
@@ -90,7 +96,7 @@ class StatsRun:
         self._options = options
         self._fold = options.fold()
         self._folded: set[str] = set()
-        self._found: dict[str | None, dict[Severity, int]] = {}
+        self._found: defaultdict[str | None, Counter[Severity]] = defaultdict(Counter)
         self._gaps: set[Severity] = set()
         """How the missing offsets were graded: as information where the log cleaner explains them."""
         self._transactions = TransactionReader()
@@ -115,7 +121,7 @@ class StatsRun:
         whole = path if is_stream(path) else files.absolute(path)
         if not entries:
             part = replace(_part(FileContext.of(path), whole), has_positions=True)
-            self._world_part = None if whole in self._folded else self._fold.part(part)
+            self._world_part = None if whole in self._folded else PartFold(self._fold, part)
             self._folded.add(whole)
         elif self._world_part is not None:
             options = self._options
@@ -126,8 +132,7 @@ class StatsRun:
         """Count a finding."""
         if finding.code in _GAPS:
             self._gaps.add(finding.severity)
-        counts = self._found.setdefault(finding.path, dict.fromkeys(Severity, 0))
-        counts[finding.severity] += 1
+        self._found[finding.path][finding.severity] += 1
 
     @property
     def is_damaged(self) -> bool:
@@ -145,15 +150,13 @@ class StatsRun:
         """The figures of all logs."""
         self._fold.settle(self._outcome)
         by = self._options.by
-        damage: dict[Key, Damage] = {}
-        total = Damage()
+        damage: defaultdict[Key, Counter[Severity]] = defaultdict(Counter)
+        total = Counter[Severity]()
         for path, counts in self._found.items():
-            own = Damage(counts[Severity.ERROR], counts[Severity.WARNING])
-            total = _sum(total, own)
+            total.update(counts)
             if by.is_of_files and path is not None:
                 log = _log_of(path)
-                key = _part(FileContext.of(log), files.absolute(log)).key(by)
-                damage[key] = _sum(damage.get(key, Damage()), own)
+                damage[_part(FileContext.of(log), files.absolute(log)).key(by)].update(counts)
         return replace(report(self._fold, damage, total), gaps_are_normal=self._gaps == {Severity.INFO})
 
     def curves(self) -> dict[str, list[CurveStep]]:
@@ -173,9 +176,8 @@ class StatsRun:
         self._folded.add(whole)
         # Elsewhere each log has a fold of its own. Sketches of keys depend on it, exact figures do not.
         fold = self._options.fold() if self._options.with_records else self._fold
-        part = fold.part(_part(context or FileContext.of(path), whole))
-        seen = log_reading(source, following, part, self._options)
-        return seen if fold is self._fold else _MergedReading(seen, fold, self._fold)
+        part = PartFold(fold, _part(context or FileContext.of(path), whole))
+        return StatsReading(source, following, part, self._options, None if fold is self._fold else self._fold)
 
     def _outcome(self, file: str, producer_id: int, offset: int) -> str:
         """The outcome of a transaction that ends in no log of this run: a later segment may hold its marker."""
@@ -209,46 +211,66 @@ class FindingDeduplicator:
                 yield item
 
 
-class _MergedReading:
-    """A look at a log whose fold is merged into another one at the end; see ``verify.segment.SeenSegment``."""
+class StatsReading:
+    """One pass over a log for checks and figures; see ``verify.segment.SeenSegment``.
 
-    def __init__(self, seen: SeenSegment, fold: StatsFold, into: StatsFold) -> None:
-        self._seen = seen
-        self._fold = fold
+    Args:
+        source: the log.
+        following: as for SegmentReading.
+        part: takes the rows.
+        options: what is counted.
+        into: takes the fold of the part at the end; None: nobody.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        following: NextSegment | None,
+        part: PartFold,
+        options: StatsOptions,
+        into: StatsFold | None = None,
+    ) -> None:
+        _see_indexes(part, source.size)
+        suspects, chunk_size = None, DEFAULT_CHUNK_SIZE
+        if options.with_records:
+            from kdump.stats.records import RecordReader  # headers of batches need no decoders of records
+
+            suspects, chunk_size = RecordReader(options.limit, part.see_records).suspects, _RECORDS_CHUNK
+        checks = replace(options.checks, columnar=True)
+        self._reading = SegmentReading(source, following, checks, suspects=suspects, chunk_size=chunk_size)
+        self._part = part
         self._into = into
 
     @property
     def ends_in_gap(self) -> bool:
         """Whether damage follows the last row; see SeenSegment."""
-        return self._seen.ends_in_gap
+        return self._reading.ends_in_gap
 
     def items(self) -> Iterator[Finding | Rows]:
         """Findings and rows; see SeenSegment."""
         try:
-            yield from self._seen.items()
+            for item in self._reading.items():
+                if isinstance(item, np.ndarray):
+                    self._part.see_batches(item)
+                yield item
+            self._part.see_end(in_gap=self.ends_in_gap)
         finally:
-            self._into.merge(self._fold)
+            if self._into is not None:
+                self._into.merge(self._part.fold)
 
 
 def fold_log(log: LogFile, options: StatsOptions) -> StatsFold:
     """The fold of a log, without what cannot be read: the judge of the partition reports it."""
     fold = options.fold()
     with suppress(KdumpError), log.open_planned() as source:
-        for _ in log_reading(source, None, part_of(log, fold), options).items():
+        for _ in StatsReading(source, None, part_of(log, fold), options).items():
             pass
     return fold
 
 
 def part_of(log: LogFile, fold: StatsFold) -> PartFold:
     """Takes the rows of a log into a fold."""
-    return fold.part(_part(log.context, log.path))
-
-
-def log_reading(source: Source, following: NextSegment | None, part: PartFold, options: StatsOptions) -> SeenSegment:
-    """A look at a log, which goes into ``part`` on the way."""
-    _see_indexes(part, part.path, source.size)
-    seen = segment_reading(source, following, part, with_records=options.with_records, limit=options.limit)
-    return StatsReading(seen, part)
+    return PartFold(fold, _part(log.context, log.path))
 
 
 def _log_of(path: str) -> str:
@@ -267,7 +289,8 @@ def _part(context: FileContext, whole: str) -> LogPart:
     return LogPart(context.file, context.topic, context.partition, place)
 
 
-def _see_indexes(part: PartFold, path: str, size: int | None) -> None:
+def _see_indexes(part: PartFold, size: int | None) -> None:
+    path = part.path
     base_offset = None if is_stream(path) else base_offset_of(path)
     if base_offset is None or not path.endswith(Kind.LOG.value):
         return
@@ -288,7 +311,3 @@ def _time_index_entries(log: str, base_offset: int) -> int | None:
     except KdumpError:
         return None
     return sum(1 for _ in used_entries(entries, base_offset))
-
-
-def _sum(one: Damage, other: Damage) -> Damage:
-    return Damage(one.errors + other.errors, one.warnings + other.warnings)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdump.stats.grouping import Assigned
-from kdump.stats.numbers import GroupNumbers
 
 LEAST: Final = -(2**63)
 MOST: Final = 2**63 - 1
@@ -29,7 +28,7 @@ class Columns:
         self._fields = tuple(fields)
         self._initial = initial
         self._combine = combine
-        self._data: dict[str, GroupNumbers] = {}
+        self._data: dict[str, NDArray[np.int64]] = {}
         """The numbers of the groups by field. Fields that were never added have ``initial``."""
 
     def add(self, ids: NDArray[np.int64], **values: NDArray[np.int64]) -> None:
@@ -43,20 +42,20 @@ class Columns:
         """Merge numbers of other groups, whose ids here are ``ids``; several may have become one."""
         count = int(ids.max(initial=-1)) + 1
         for name, theirs in other._data.items():
-            self._combined(name, ids, count, theirs.first(ids.size))
+            self._combined(name, ids[: theirs.size], count, theirs[: ids.size])
 
     def _combined(self, name: str, ids: NDArray[np.int64], count: int, column: NDArray[np.int64]) -> None:
         """Combine a field with a column; ``ids`` are below ``count``."""
-        own = self._data.get(name)
-        if own is None:
-            own = self._data[name] = GroupNumbers(self._initial)
-        own.grow(count)
-        own.combine(self._combine, ids, column)
+        own = self._data.get(name, np.empty(0, np.int64))
+        if own.size < count:
+            more = np.full(max(count - own.size, own.size // 4), self._initial, np.int64)
+            own = self._data[name] = np.concatenate((own, more))
+        self._combine.at(own, ids, column)
 
     def of(self, group: int) -> dict[str, int]:
         """The numbers of a group by field."""
         found = dict.fromkeys(self._fields, self._initial)
-        return found | {name: own.one(group) for name, own in self._data.items()}
+        return found | {name: int(own[group]) for name, own in self._data.items() if group < own.size}
 
 
 class Tally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from kdump.fast.memory import give_back_freed_memory
 from kdump.inputs import Input, file_by_name
@@ -12,12 +12,12 @@ from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.log.source import Source
 from kdump.stats.fold import FOLD_CLASSES, StatsFold
-from kdump.stats.run import StatsOptions, StatsRun, fold_log, log_reading, part_of
+from kdump.stats.run import StatsOptions, StatsReading, StatsRun, fold_log, part_of
 from kdump.tasks.logs import TASK_BYTES, LogFile, log_files, packed_in_order
 from kdump.tasks.plaindata import PlainData
 from kdump.tasks.work import Runner, Work, in_process
 from kdump.verify.gaps import NextSegment
-from kdump.verify.judging import DistributedCheck, has_small_logs, judged_groups
+from kdump.verify.judging import DistributedCheck, judged_groups
 from kdump.verify.partition import Judgement
 from kdump.verify.readings import (
     PIECE_CLASSES,
@@ -34,16 +34,10 @@ from kdump.verify.readings import (
 from kdump.verify.run import Judge
 from kdump.verify.segment import SeenSegment
 
-
-class FoldedLog(NamedTuple):
-    """The fold of a log. ``log``: its absolute path."""
-
-    log: str
-    fold: StatsFold
-
-
-_RESULT: Final = PlainData((*FOLD_CLASSES, FoldedLog))
-_PIECE: Final = PlainData((*FOLD_CLASSES, *PIECE_CLASSES, FoldedLog))
+_FoldedLog: TypeAlias = tuple[str, StatsFold]
+"""The absolute path of a log, and its fold."""
+_RESULT: Final = PlainData(FOLD_CLASSES)
+_PIECE: Final = PlainData((*FOLD_CLASSES, *PIECE_CLASSES))
 
 
 def folding_judge(
@@ -66,7 +60,7 @@ def folding_judge(
         takes_small: see ``pooled_judge``.
     """
 
-    def take(folded: FoldedLog) -> None:
+    def take(folded: _FoldedLog) -> None:
         into.take_fold(*folded)
 
     def judged(groups: Sequence[Group]) -> Iterator[tuple[int, Iterable[Judgement]]]:
@@ -82,8 +76,8 @@ def folding_judge(
         return judged_groups(absolute(groups), pieces, options.checks, read=read, take=take)
 
     # To count records costs more than to take the figures from another process.
-    leaves_out = (lambda group: False) if takes_small or options.with_records else has_small_logs
-    return DistributedCheck(inputs, judged, into.judge(), leaves_out=leaves_out)
+    leaves_small = not (takes_small or options.with_records)
+    return DistributedCheck(inputs, judged, into.judge(), leaves_small=leaves_small)
 
 
 def _read_and_fold(task: ReadingTask, options: StatsOptions) -> Iterator[ReadingPiece]:
@@ -91,9 +85,9 @@ def _read_and_fold(task: ReadingTask, options: StatsOptions) -> Iterator[Reading
     fold, log = options.fold(), task.log
 
     def look(source: Source, following: NextSegment) -> SeenSegment:
-        return log_reading(source, following, part_of(log, fold), options)
+        return StatsReading(source, following, part_of(log, fold), options)
 
-    return read_pieces(task, options.checks, look, lambda: FoldedLog(log.path, fold))
+    return read_pieces(task, options.checks, look, lambda: (log.path, fold))
 
 
 def _packed(piece: ReadingPiece) -> bytes:
@@ -119,5 +113,5 @@ def take_folds(inputs: Iterable[Input], options: StatsOptions, into: StatsRun, r
         into.take_fold(*folded)
 
 
-def _folded(log: LogFile, options: StatsOptions) -> Iterator[FoldedLog]:
-    yield FoldedLog(log.path, fold_log(log, options))
+def _folded(log: LogFile, options: StatsOptions) -> Iterator[_FoldedLog]:
+    yield log.path, fold_log(log, options)

@@ -9,8 +9,7 @@ Source: KIP-98; docs/spec/formats.md#6-indexes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -23,7 +22,7 @@ from kdump.format.batch import CONTROL, TRANSACTIONAL
 from kdump.format.control import ABORT, COMMIT
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN, OUTCOMES
 from kdump.stats.grouping import Assigned
-from kdump.stats.places import LogPlace
+from kdump.stats.order import LogPlace
 from kdump.stats.tally import most_pending
 
 _OUTCOME_OF: Final = {COMMIT: COMMITTED, ABORT: ABORTED}
@@ -145,29 +144,15 @@ class TransactionRun:
             yield from _outcomes(name, self._kept, left[outcome == number], is_first if name == OPEN else None)
 
 
-@dataclass(slots=True)
-class TransactionRuns:
-    """All runs, by the places of their logs."""
-
-    found: dict[LogPlace, TransactionRun] = field(default_factory=dict)
-
-    def at(self, place: LogPlace) -> TransactionRun:
-        """The run of the log at ``place``."""
-        return self.found.setdefault(place, TransactionRun())
-
-    def merge(self, other: TransactionRuns, ids: NDArray[np.int64]) -> None:
-        """Merge other runs; ``ids``: the ids here of their groups."""
-        self.found |= {place: run.with_groups(ids) for place, run in other.found.items()}
-
-    def outcomes(self, following: OutcomeAfter) -> Iterator[GroupOutcomes]:
-        """The outcomes that were not given before when the runs are joined in order."""
-        for _, places in groupby(sorted(self.found), key=attrgetter("directory")):
-            joined = TransactionRun()
-            for place in places:
-                for events in self.found[place].events():
-                    yield from joined.take(events)
-            yield from joined.settle()
-            yield from joined.at_the_end(partial(following, place.file))
+def outcomes_of_runs(runs: Mapping[LogPlace, TransactionRun], following: OutcomeAfter) -> Iterator[GroupOutcomes]:
+    """The outcomes that were not given before when the runs are joined in order."""
+    for _, places in groupby(sorted(runs), key=attrgetter("directory")):
+        joined = TransactionRun()
+        for place in places:
+            for events in runs[place].events():
+                yield from joined.take(events)
+        yield from joined.settle()
+        yield from joined.at_the_end(partial(following, place.file))
 
 
 def _begins(producer: NDArray[Any]) -> NDArray[np.intp]:

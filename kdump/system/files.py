@@ -97,6 +97,17 @@ class NewFile:
         discard([Staged(self.temporary, self.path)])
 
 
+@contextlib.contextmanager
+def whole_file(path: str) -> Iterator[NewFile]:
+    """A file that appears when the block ends: whole, or not at all. Raises OSError."""
+    file = NewFile(path)
+    try:
+        yield file
+        publish([file.finish()])
+    finally:
+        file.discard()
+
+
 def publish(files: Iterable[Staged], removed: Iterable[str] = ()) -> None:
     """Put finished files in their places, over what is there, and remove ``removed``: all or nothing.
 
@@ -106,6 +117,14 @@ def publish(files: Iterable[Staged], removed: Iterable[str] = ()) -> None:
     done: list[_Change] = []
     placed: set[tuple[int, int]] = set()
     try:
+        # First, as an old index does not fit a new log.
+        for path in removed:
+            with _named(path):
+                old = _second_name(path)
+                if old is not None:
+                    done.append(_Change(path, old, None))
+                    if os.path.lexists(path):
+                        os.unlink(path)
         for temporary, path in files:
             with _named(path):
                 _refuse_placed(path, placed)
@@ -114,13 +133,6 @@ def publish(files: Iterable[Staged], removed: Iterable[str] = ()) -> None:
                 old = _second_name(path)
                 done.append(_Change(path, old, temporary))
                 os.replace(temporary, path)
-        for path in removed:
-            with _named(path):
-                old = _second_name(path)
-                if old is not None:
-                    done.append(_Change(path, old, None))
-                    if os.path.lexists(path):
-                        os.unlink(path)
         for directory in {os.path.dirname(change.path) or "." for change in done}:
             with _named(directory):
                 _sync(directory)

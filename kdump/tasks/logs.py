@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.inputs import Input, LogSegment, OtherFile, PathDirectory, Stream, WorldLog, file_by_name
 from kdump.log import files
 from kdump.log.context import FileContext
@@ -110,9 +110,7 @@ class Wanted:
         return self.offsets.intersection(Range(self.starts.get(own), self.ends.get(own)))
 
 
-def log_files(
-    inputs: Iterable[Input], on_error: Callable[[KdumpError], None], *, with_worlds: bool = False
-) -> list[LogFile]:
+def log_files(inputs: Iterable[Input], on_error: OnError, *, with_worlds: bool = False) -> list[LogFile]:
     """The logs that inputs mean, each once, even if it was named several times.
 
     Args:
@@ -140,7 +138,7 @@ def log_files(
     return list({log.path: log for log in reversed(logs)}.values())[::-1]
 
 
-def _logs_of(segments: Iterable[LogSegment | WorldLog], on_error: Callable[[KdumpError], None]) -> Iterator[LogFile]:
+def _logs_of(segments: Iterable[LogSegment | WorldLog], on_error: OnError) -> Iterator[LogFile]:
     """The logs of some segments. Those of a partition are in offset order."""
     previous: LogFile | None = None
     for segment in segments:

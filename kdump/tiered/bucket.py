@@ -11,9 +11,8 @@ from kdump.format.batch import HEADER_SIZE, MAGIC, MAGIC_OFFSET, parse_header
 from kdump.format.index import OffsetEntry, parse_offset_index
 from kdump.kafka.remotesegments import RemoteSegment, TopicPartitionId
 from kdump.log import files
-from kdump.log.memory import MemorySource
 from kdump.log.opening import open_source, read_whole
-from kdump.log.source import Source
+from kdump.log.source import MemorySource, Source
 from kdump.log.walk import Walk
 from kdump.tiered.chunks import ChunkSource, Opening
 from kdump.tiered.keys import KeyRing

@@ -30,11 +30,10 @@ from kdump.kafka.remotesegments import (
 )
 from kdump.log import files
 from kdump.log.listing import ListingEntry
-from kdump.log.memory import MemorySource
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory
 from kdump.log.opening import open_source
 from kdump.log.siblings import checkpoint_offsets, read_topic_id
-from kdump.log.source import Source
+from kdump.log.source import MemorySource, Source
 from kdump.log.stores import Store
 from kdump.tiered.bucket import Bucket, RemoteFiles, StoredSegment, batches
 from kdump.tiered.objects import EPOCHS, LOG, SNAPSHOT

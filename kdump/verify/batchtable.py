@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC_OFFSET, parse_header
 from kdump.log.gaps import Gap
-from kdump.log.resync import ResyncWalk
+from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
-from kdump.verify.indexedlog import IndexedLog
+from kdump.verify.indexedlog import IndexedLog, LogColumns
 from kdump.verify.segment import Rows
 from kdump.verify.siblings import EpochRange
-from kdump.verify.table import cleaned, first_offset, read_rows, row_at
-from kdump.verify.validdata import TailEnd, tail_end
+from kdump.verify.table import UNKNOWN_OFFSET, cleaned, first_offset, read_rows, row_at
 
 
 class BatchTable:
@@ -66,9 +67,10 @@ class BatchTable:
         """The valid batches as the indexes see them; for the arguments see IndexedLog."""
         parts = [_sound(part) for part in self._parts]
         is_legacy = all((part["magic"] < 2).all() for part in parts)
-        return IndexedLog(
-            base_offset, size, _TableColumns(parts), sorted(gaps), is_legacy=is_legacy, next_base=next_base
-        )
+        names = ("position", "size", "base_offset", "last_offset", "max_timestamp")
+        position, sizes, *others = (_column(parts, name) for name in names)
+        columns = LogColumns(position, position + sizes, *others)
+        return IndexedLog(base_offset, size, columns, sorted(gaps), is_legacy=is_legacy, next_base=next_base)
 
     def was_cleaned(self, base_offset: int) -> bool:
         """Whether the log cleaner compacted the segment: some batch shows it, or a gap before the first batch."""
@@ -129,38 +131,90 @@ def read_table(source: Source) -> BatchTable:
     return rows
 
 
+def _column(parts: Sequence[Rows], name: str) -> NDArray[np.int64]:
+    """A column of some tables. Whole rows are never joined: they would be there twice."""
+    return np.concatenate([np.empty(0, np.int64), *(part[name] for part in parts)])
+
+
 @dataclass(frozen=True, slots=True)
-class _TableColumns:
-    """The columns of ``verify.indexedlog.IndexedBatches``. Whole rows are never joined: they would be there twice."""
+class ValidData:
+    """Batches whose framing and CRC hold.
 
-    parts: Sequence[Rows]
+    ``records`` counts by the headers, without control records; a compressed message of magic 0 or 1 counts as one.
+    ``first_offset`` and ``last_offset`` are the lowest and highest, None without a batch.
+    """
 
-    @property
-    def position(self) -> NDArray[np.int64]:
-        """See IndexedBatches."""
-        return self._column("position")
+    batches: int = 0
+    records: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
 
-    @property
-    def end(self) -> NDArray[np.int64]:
-        """See IndexedBatches."""
-        return self._column("position") + self._column("size")
+    def __add__(self, other: ValidData) -> ValidData:
+        firsts = [offset for offset in (self.first_offset, other.first_offset) if offset is not None]
+        lasts = [offset for offset in (self.last_offset, other.last_offset) if offset is not None]
+        return ValidData(
+            self.batches + other.batches,
+            self.records + other.records,
+            min(firsts, default=None),
+            max(lasts, default=None),
+        )
 
-    @property
-    def base_offset(self) -> NDArray[np.int64]:
-        """See IndexedBatches."""
-        return self._column("base_offset")
 
-    @property
-    def last_offset(self) -> NDArray[np.int64]:
-        """See IndexedBatches."""
-        return self._column("last_offset")
+def valid_data(source: Source, position: int = 0) -> ValidData:
+    """The good data of a log from file position ``position`` on.
 
-    @property
-    def max_timestamp(self) -> NDArray[np.int64]:
-        """See IndexedBatches."""
-        return self._column("max_timestamp")
+    Raises:
+        KdumpError: a stream cannot be read. What cannot be read of a file is damage.
+    """
+    found = ValidData()
+    for item in ResyncWalk(source, start=position).items():
+        if not isinstance(item, Gap):
+            found += _of_chunk(item)
+    return found
 
-    def _column(self, name: str) -> NDArray[np.int64]:
-        if len(self.parts) == 1:
-            return self.parts[0][name]
-        return np.concatenate([np.empty(0, np.int64), *(part[name] for part in self.parts)])
+
+class TailEnd(NamedTuple):
+    """The end offset of a log (exclusive) with the damaged batches at its end, as far as their headers are believed.
+
+    ``whole``: with those that the file has whole. ``torn``: also with one that the file cuts.
+    """
+
+    whole: int
+    torn: int
+
+
+def tail_end(source: Source, position: int, next_offset: int, first_after: int | None = None) -> TailEnd:
+    """Where the damaged batches from ``position`` on end.
+
+    Args:
+        source: a log.
+        position: where its good part ends.
+        next_offset: the offset with which the first of them must begin; the result if it does not.
+        first_after: the lowest offset of a good batch after them, None without one.
+    """
+    size = source.size or 0
+    whole = next_offset
+    while len(data := source.read(position, HEADER_SIZE)) == HEADER_SIZE and data[MAGIC_OFFSET] == 2:
+        header = parse_header(data)
+        is_next = header.base_offset == next_offset != first_after
+        if not is_next or not 0 < header.record_count == header.last_offset_delta + 1:
+            break
+        next_offset, position = header.last_offset + 1, position + max(header.size, HEADER_SIZE)
+        whole = next_offset if position <= size else whole
+    return TailEnd(whole, next_offset)
+
+
+def _of_chunk(chunk: CheckedChunk) -> ValidData:
+    rows = read_rows(chunk, is_after_gap=False)
+    rows = rows[rows["is_valid"]]
+    if not rows.size:
+        return ValidData()
+    is_data = (rows["magic"] < 2) | (rows["attributes"] & CONTROL == 0)
+    base_offset = rows["base_offset"]
+    base_offset[base_offset == UNKNOWN_OFFSET] = rows["last_offset"][base_offset == UNKNOWN_OFFSET]
+    return ValidData(
+        rows.size,
+        int(rows["record_count"][is_data & (rows["record_count"] > 0)].sum(dtype="i8")),
+        int(base_offset.min()),
+        int(rows["last_offset"].max()),
+    )

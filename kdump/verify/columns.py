@@ -1,7 +1,7 @@
 """Finds the v2 batches of a chunk whose records are right, by columns. It only accepts.
 
 The rules are those of :mod:`kdump.verify.contents`. That module reads the other batches one by one: those that break a
-rule, those that ``fast`` does not decode, and large ones. Of large ones ``verify.slices`` accepts slices of records.
+rule, those that ``fast`` does not decode, and large ones.
 """
 
 from __future__ import annotations
@@ -19,27 +19,21 @@ from kdump.fast.ragged import copy_ranges
 from kdump.fast.records import RecordColumns
 from kdump.fast.recordvalues import record_timestamps
 from kdump.format.batch import CONTROL, HEADER_SIZE
+from kdump.format.legacy import NO_TIMESTAMP
 from kdump.log.resync import CheckedChunk
-from kdump.verify.batchrecords import NO_TIMESTAMP
 
 
-class RecordChecks:
-    """Reads the records of chunks only to check them. ``limit``: most bytes to which one batch may decompress."""
+def record_suspects(reader: BlockReader, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
+    """Numbers of the entries of ``chunk`` with a right CRC that must be read one by one, rising.
 
-    def __init__(self, limit: int) -> None:
-        self._reader = BlockReader(limit, with_records=True)
-
-    def suspects(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
-        """Numbers of the entries of ``chunk`` with a right CRC that must be read one by one, rising.
-
-        See ``verify.entries.Suspects``.
-        """
-        damaged = set(chunk.damaged)
-        for part in self._reader.read(chunk.data, [*chunk.starts, chunk.end], chunk.position, damaged=chunk.damaged):
-            if isinstance(part, EntryRange):
-                yield from (number for number in range(part.first, part.last) if number not in damaged)
-            elif part.records is not None:
-                yield from part.numbers[part.is_valid & ~are_right(part, part.records)].tolist()
+    See ``verify.entries.Suspects``. ``reader``: reads with records.
+    """
+    damaged = set(chunk.damaged)
+    for part in reader.read(chunk.data, [*chunk.starts, chunk.end], chunk.position, damaged=chunk.damaged):
+        if isinstance(part, EntryRange):
+            yield from (number for number in range(part.first, part.last) if number not in damaged)
+        elif part.records is not None:
+            yield from part.numbers[part.is_valid & ~are_right(part, part.records)].tolist()
 
 
 @dataclass(frozen=True, slots=True)

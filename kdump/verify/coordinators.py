@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kdump.codes import KdumpError
-from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG, CoordinatorState, Undecoded
+from kdump.codes import KdumpError, OnError
+from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG, CoordinatorState
 from kdump.kafka.transactionends import CoordinatedTransaction, EndingOf
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.rows.schema import Row
@@ -35,7 +35,7 @@ class PartitionState:
 def coordinator_states(
     logs: PartitionEntries,
     at: int | None,
-    on_error: Callable[[KdumpError], None],
+    on_error: OnError,
     ending: Callable[[str], EndingOf] | None = None,
 ) -> Iterator[PartitionState]:
     """The state of each partition of a coordinator's topic at a time (ms since 1970); other topics are left out.
@@ -46,8 +46,7 @@ def coordinator_states(
         decoder = STATE_TOPICS.get(partition.logs[0].context.topic or "")
         if decoder is None:
             continue
-        undecoded = Undecoded()
-        state = CoordinatorState(decoder, at, undecoded)
+        state = CoordinatorState(decoder, at)
         for log in partition.logs:
             try:
                 for entries in logs.of(log):
@@ -58,13 +57,13 @@ def coordinator_states(
             state.end_transactions(ending(partition.directory))
         rows, groups = list(state.rows()), list(state.groups())
         transactions = tuple(state.transactions()) if decoder == TRANSACTION_LOG else ()
-        yield PartitionState(partition, decoder, rows, list(_notes(state, undecoded)), groups, transactions)
+        yield PartitionState(partition, decoder, rows, list(_notes(state)), groups, transactions)
 
 
-def _notes(state: CoordinatorState, undecoded: Undecoded) -> Iterator[str]:
-    if undecoded.first is not None:
-        offset, error = undecoded.first
-        more = f" (and {undecoded.count - 1:,} more)" if undecoded.count > 1 else ""
+def _notes(state: CoordinatorState) -> Iterator[str]:
+    if state.first_undecoded is not None:
+        offset, error = state.first_undecoded
+        more = f" (and {state.undecoded - 1:,} more)" if state.undecoded > 1 else ""
         yield f"offset {offset}: {error.code.value.code} {error.message}{more}"
     if state.open_transactions:
         yield f"{state.open_transactions:,} transactions were open, what they committed does not count"

@@ -7,6 +7,7 @@ one another in :mod:`kdump.verify.ordered`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -16,10 +17,8 @@ from kdump.codes import Finding
 from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.log.resync import CheckedChunk
 from kdump.verify.contents import check_batch
-from kdump.verify.headers import check_header, suspect_headers
 from kdump.verify.legacycontents import LegacyContents, check_entry
-from kdump.verify.markers import check_marker
-from kdump.verify.table import BatchRow, control_batches, entry_of, row_at
+from kdump.verify.table import BatchRow, check_marker, control_batches, entry_of, row_at
 from kdump.wire.compression import DEFAULT_LIMIT
 
 Suspects: TypeAlias = Callable[[CheckedChunk, NDArray[np.void]], Iterator[int]]
@@ -67,17 +66,12 @@ class EntryChecks:
                 rows["base_offset"][number] = found.first_offset
                 rows["record_count"][number] = found.record_count
 
-    @staticmethod
-    def check_headers(rows: NDArray[np.void]) -> Iterator[Finding]:
-        """The findings of the headers, which ``check`` leaves out: one call for many chunks costs less than many."""
-        for number in np.flatnonzero(suspect_headers(rows)).tolist():
-            yield from check_header(row_at(rows, number))
-
     def _suspects(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[int]:
         if self._suspect_entries is None:
-            from kdump.verify.columns import RecordChecks
+            from kdump.fast.blocks import BlockReader
+            from kdump.verify.columns import record_suspects
 
-            self._suspect_entries = RecordChecks(self._limit).suspects
+            self._suspect_entries = partial(record_suspects, BlockReader(self._limit, with_records=True))
         return self._suspect_entries(chunk, rows)
 
     def _marker(self, chunk: CheckedChunk, row: BatchRow) -> Iterator[Finding]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.codes import Codes, Finding, KdumpError, OnError, Severity
 from kdump.format.checkpoint import PARTITION_METADATA, MetaProperties
 from kdump.inputs import Input, PathDirectory
 from kdump.kafka.image.copies import MetadataCopy, find_copies, newest, read_properties
@@ -13,10 +13,10 @@ from kdump.kafka.image.image import MetadataImage
 from kdump.kafka.image.names import TopicNames
 from kdump.kafka.image.replay import StatePoint, replay
 from kdump.kafka.image.topicsettings import TopicSettings
-from kdump.kafka.startup.errors import StartFailureError
 from kdump.kafka.startup.fate import BrokerFolder, Fate, FolderFate, Placement, folder_fates
 from kdump.kafka.startup.logdirectory import STRAY, parse_folder, sort_folders
-from kdump.kafka.startup.topicid import read_topic_id
+from kdump.kafka.startup.outcome import StartFailureError
+from kdump.kafka.startup.textfiles import read_topic_id
 from kdump.log import files
 from kdump.log.opening import read_whole
 
@@ -27,7 +27,7 @@ _Broker = tuple[str | None, int | None]
 class ClusterImages:
     """The images of the clusters whose metadata logs lie in some log directories, each read once."""
 
-    def __init__(self, paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> None:
+    def __init__(self, paths: Iterable[str], on_error: OnError) -> None:
         self._copies: dict[str | None, list[MetadataCopy]] = {}
         self._on_error = on_error
         self._images: dict[str | None, MetadataImage | None] = {}
@@ -70,7 +70,7 @@ class Fates:
         return cls({}, ClusterImages((), lambda error: None))
 
     @classmethod
-    def of(cls, inputs: Iterable[Input], on_error: Callable[[KdumpError], None]) -> Fates:
+    def of(cls, inputs: Iterable[Input], on_error: OnError) -> Fates:
         """Those of the partition directories that inputs mean.
 
         Log directories of one cluster and node are those of one broker. One without meta.properties beside others

@@ -12,12 +12,16 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kdump.codes import Codes, Finding
 from kdump.format.batch import CRC_START, LOG_OVERHEAD, MAGIC_OFFSET
 from kdump.format.index import OffsetEntry
 from kdump.log.gaps import Gap, offset_after
+from kdump.log.resync import CheckedChunk
 from kdump.log.source import Source
-from kdump.verify.table import BatchRow, first_offset
+from kdump.verify.table import BatchRow, entry_of, first_offset, row_at
 from kdump.wire.checksum import crc32, crc32c
 from kdump.wire.syndrome import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, ByteFlip, single_change
 
@@ -79,6 +83,17 @@ class GapChecks:
         """Note valid entries that follow one another: the first one, and the last offset of the last one."""
         yield from self._close(first_offset(first), first)
         self._last_offset = last_offset
+
+    def see_chunk(self, chunk: CheckedChunk, rows: NDArray[np.void]) -> Iterator[Finding]:
+        """See the entries of a chunk: those with wrong CRCs, and the valid ones between them; ``rows``: of all."""
+        first = 0
+        for number in (*chunk.damaged, len(rows)):
+            if number > first:
+                yield from self.see_valid(row_at(rows, first), row_at(rows, number - 1).last_offset)
+            if number < len(rows):
+                row = row_at(rows, number)
+                yield from self.see_damaged(row, entry_of(chunk, row))
+            first = number + 1
 
     def finish(self) -> Iterator[Finding]:
         """Report what is still incomplete at the end of the segment."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,37 +14,18 @@ from kdump.verify.table import UNKNOWN_OFFSET
 Column = NDArray[np.int64]
 
 
-class IndexedBatches(Protocol):
-    """The valid batches of one log in file order; every column is int64 of shape (batches,).
+class LogColumns(NamedTuple):
+    """The valid batches of one log in file order; shapes (batches,).
 
-    ``base_offset`` of a legacy wrapper whose records were not read is UNKNOWN_OFFSET. ``verify.table`` makes them.
+    ``position`` and ``end``: where each begins and ends in the file, rising. ``base_offset`` of a legacy wrapper whose
+    records were not read is UNKNOWN_OFFSET. ``max_timestamp``: ms, -1 for none.
     """
 
-    @property
-    def position(self) -> Column:
-        """Where each batch begins in the file, rising."""
-
-    @property
-    def end(self) -> Column:
-        """Where each batch ends in the file."""
-
-    @property
-    def base_offset(self) -> Column:
-        """First offset."""
-
-    @property
-    def last_offset(self) -> Column:
-        """Last offset."""
-
-    @property
-    def max_timestamp(self) -> Column:
-        """Largest timestamp (ms), -1 for none."""
-
-
-class _NoBatches:
-    """The columns of no batches."""
-
-    position = end = base_offset = last_offset = max_timestamp = np.zeros(0, np.int64)
+    position: Column
+    end: Column
+    base_offset: Column
+    last_offset: Column
+    max_timestamp: Column
 
 
 class IndexedLog:
@@ -63,7 +44,7 @@ class IndexedLog:
         self,
         base_offset: int,
         size: int,
-        batches: IndexedBatches,
+        batches: LogColumns,
         gaps: Sequence[tuple[int, int]] = (),
         *,
         is_legacy: bool = False,
@@ -75,39 +56,19 @@ class IndexedLog:
         self.next_base = next_base
         self.has_gaps = bool(gaps)
         self._gaps = gaps
-        # Columns are made when they are asked for: there may be millions of batches.
-        self._batches = batches
+        self._base_offset = batches.base_offset
+        self.position, self.end = batches.position, batches.end
+        self.last, self.max_timestamp = batches.last_offset, batches.max_timestamp
 
     @classmethod
     def empty(cls, base_offset: int) -> IndexedLog:
         """A log without batches."""
-        return cls(base_offset, 0, _NoBatches())
-
-    @cached_property
-    def position(self) -> Column:
-        """Where each batch begins in the file."""
-        return np.ascontiguousarray(self._batches.position, np.int64)
-
-    @cached_property
-    def end(self) -> Column:
-        """Where each batch ends in the file."""
-        return np.ascontiguousarray(self._batches.end, np.int64)
-
-    @cached_property
-    def last(self) -> Column:
-        """The last offset of each batch."""
-        return np.ascontiguousarray(self._batches.last_offset, np.int64)
-
-    @cached_property
-    def max_timestamp(self) -> Column:
-        """The largest timestamp of each batch (ms)."""
-        return np.ascontiguousarray(self._batches.max_timestamp, np.int64)
+        return cls(base_offset, 0, LogColumns(*[np.zeros(0, np.int64)] * 5))
 
     @cached_property
     def first(self) -> Column:
         """The first offset of each batch; the last one where no other is known."""
-        base = self._batches.base_offset
-        return np.where(base == UNKNOWN_OFFSET, self.last, base)
+        return np.where(self._base_offset == UNKNOWN_OFFSET, self.last, self._base_offset)
 
     @cached_property
     def before(self) -> Column:

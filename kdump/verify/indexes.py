@@ -9,8 +9,8 @@ by the time of the append (seen with 0.11.0.3 and 2.4.1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,20 @@ from kdump.codes import Codes, DamageError, Finding, Severity
 from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TXN_ENTRY_SIZE, parse_txn_index
 from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.names import Kind
-from kdump.verify.grouping import grouped
-from kdump.verify.indexcolumns import OFFSET_ENTRY, TIME_ENTRY, IndexBlock, IndexColumns, used_count
 from kdump.verify.indexedlog import Column, IndexedLog
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+_OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
+_TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 _TXN_ENTRY: Final = np.dtype(
     {"names": ["producer", "offset"], "formats": [">i8"] * 2, "offsets": [2, 18], "itemsize": TXN_ENTRY_SIZE}
 )
-_LAYOUTS: Final = {Kind.INDEX: OFFSET_ENTRY, Kind.TIME_INDEX: TIME_ENTRY, Kind.TXN_INDEX: _TXN_ENTRY}
+_LAYOUTS: Final = {Kind.INDEX: _OFFSET_ENTRY, Kind.TIME_INDEX: _TIME_ENTRY, Kind.TXN_INDEX: _TXN_ENTRY}
+_OTHERS: Final = {Kind.INDEX: "position", Kind.TIME_INDEX: "timestamp"}
 _LEAST_SPARSE: Final = 16 << 20
 """More bytes without an entry than any broker leaves: far above index.interval.bytes and the size of a fetch."""
 _SPARSE_FACTOR: Final = 16
@@ -39,6 +45,89 @@ _USUAL_RECORD: Final = 16
 """Bytes. Hardly any log has smaller records, even compressed."""
 
 
+MOST_FINDINGS: Final = 8
+"""Findings per code and file; the last one counts the entries that are left."""
+
+
+def grouped(
+    numbers: Sequence[int] | NDArray[np.intp], entry_size: int, code: Codes, describe: Callable[[int], str]
+) -> Iterator[Finding]:
+    """A finding per entry for the first few, the last of which counts the others.
+
+    Args:
+        numbers: of the entries, rising.
+        entry_size: bytes of an entry.
+        code: what is wrong.
+        describe: returns what is wrong with the entry of a number.
+    """
+    for place, number in enumerate(numbers):
+        left = len(numbers) - place - 1
+        message = f"entry {number}: {describe(int(number))}"
+        position = int(number) * entry_size
+        if place == MOST_FINDINGS - 1 and left:
+            extent = (int(numbers[-1]) + 1) * entry_size - position
+            yield Finding(code, f"{message}; and {left} more entries", position, extent)
+            return
+        yield Finding(code, message, position, entry_size)
+
+
+class IndexColumns:
+    """The entries of an .index or a .timeindex; the columns have the shape (entries,).
+
+    Args:
+        offset: of each entry, any integers; relative to the base offset.
+        other: the position in the log (.index) or the timestamp (.timeindex) of each.
+        base_offset: 0 where the offsets are not relative.
+    """
+
+    def __init__(self, offset: NDArray[Any], other: NDArray[Any], base_offset: int = 0) -> None:
+        self._relative = offset
+        self._base_offset = base_offset
+        self.offset: Column = offset.astype(np.int64) + np.array([base_offset])
+        self.other: Column = other.astype(np.int64)
+
+    @classmethod
+    def of_file(cls, kind: Kind, data: bytes, base_offset: int) -> IndexColumns:
+        """The entries of an index file (INDEX or TIME_INDEX) up to the zeros after them.
+
+        A running or killed broker leaves such zeros.
+        """
+        layout = _LAYOUTS[kind]
+        entries = np.frombuffer(data, layout, used_count(data, layout.itemsize))
+        return cls(entries["offset"], entries[_OTHERS[kind]], base_offset)
+
+    def __len__(self) -> int:
+        return self.offset.size
+
+    def entry(self, number: int) -> tuple[int, int]:
+        """The offset, and the position or timestamp, of an entry."""
+        return int(self.offset[number]), int(self.other[number])
+
+    def largest_offset(self, first: int = 0) -> int:
+        """The largest offset from the entry ``first`` on, base - 1 without one."""
+        return self._base_offset + int(self._relative[first:].max(initial=-1))
+
+    def before(self, offset: int, other: int) -> tuple[Column, Column]:
+        """The offset and the position or timestamp before each entry; before the first one these."""
+        return _shifted(offset, self.offset), _shifted(other, self.other)
+
+    def other_after(self, last: int) -> Column:
+        """The position or timestamp after each entry; after the last one ``last``."""
+        return _shifted(last, self.other[::-1])[::-1]
+
+
+def _shifted(first: int, column: Column) -> Column:
+    """A value, and after it the column without its last one."""
+    return np.append(np.array([first], np.int64), column)[: column.size]
+
+
+def used_count(data: bytes, entry_size: int) -> int:
+    """The number of whole entries up to the zeros at the end."""
+    whole = len(data) - len(data) % entry_size
+    used = len((data if whole == len(data) else data[:whole]).rstrip(b"\0"))
+    return -(-used // entry_size)
+
+
 def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:
     """Check an .index; the positions of the findings are those of its entries."""
     if not data and log.size <= _LEAST_SPARSE:
@@ -46,8 +135,7 @@ def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:
     yield from _check_size(data, OFFSET_ENTRY_SIZE)
     entries = IndexColumns.of_file(Kind.INDEX, data, log.base_offset)
     is_indexed = np.zeros(log.position.size, np.bool_)
-    blocks = entries.blocks(before=(log.base_offset - 1, -1), after=log.size)
-    unordered, beyond, astray, later, wrong = _joined(_offset_masks(block, log, is_indexed) for block in blocks)
+    unordered, beyond, astray, later, wrong = _offset_masks(entries, log, is_indexed)
     yield from _findings(
         unordered,
         OFFSET_ENTRY_SIZE,
@@ -70,22 +158,25 @@ def check_offset_index(data: bytes, log: IndexedLog) -> Iterator[Finding]:
     yield from _sparse(is_indexed, log)
 
 
-def _offset_masks(block: IndexBlock, log: IndexedLog, is_indexed: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], ...]:
+def _offset_masks(
+    entries: IndexColumns, log: IndexedLog, is_indexed: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], ...]:
     """What there is to say of the entries of an .index; each of shape (entries,).
 
     They are out of order; they lead beyond the end of the log and name offsets there; they lead to no batch; they name
     the last offset of a later batch; they name an offset that is not of their batch. ``is_indexed``: the batches to
     which right entries lead are marked in it.
     """
-    offset, position = block.offset, block.other
-    unordered = (offset <= block.offset_before) | (position <= block.other_before)
+    offset, position = entries.offset, entries.other
+    offset_before, position_before = entries.before(log.base_offset - 1, -1)
+    unordered = (offset <= offset_before) | (position <= position_before)
     number, begins = log.batch_at(position)
     beyond = (position >= log.size) & (offset > log.end_offset)
     astray = ~begins & ~log.in_gap(position)
     if not log.position.size:
         return unordered, beyond, astray, begins, begins
     is_last = offset == log.last[number]
-    later = begins & (offset > log.last[number]) & _names_later_batch(block, log)
+    later = begins & (offset > log.last[number]) & _names_later_batch(entries, log)
     wrong = begins & ~is_last & ~later & ((offset != log.first[number]) & _is_no_first_offset(number, offset, log))
     wrong |= begins & (offset <= log.before[number])
     is_indexed[number[begins & ~wrong]] = True
@@ -103,12 +194,11 @@ def check_time_index(data: bytes, log: IndexedLog, *, is_closed: bool = False) -
     yield from _check_size(data, TIME_ENTRY_SIZE)
     entries = IndexColumns.of_file(Kind.TIME_INDEX, data, log.base_offset)
     largest = np.maximum.accumulate(log.max_timestamp)
-    blocks = entries.blocks(before=(log.base_offset, -1))
-    masks = _joined(_time_masks(block, log, largest) for block in blocks)
+    masks = _time_masks(entries, log, largest)
     if np.array(masks).any():
         yield from _time_findings(*masks, entries=entries, log=log, largest=largest)
     # 0 also without an entry: an entry of timestamp 0 for the first offset looks like the zeros after the entries.
-    if is_closed and log.position.size and (indexed := entries.largest_other()) < largest[-1]:
+    if is_closed and log.position.size and (indexed := int(entries.other.max(initial=0))) < largest[-1]:
         yield Finding(
             Codes.TIME_INDEX_SHORT,
             f"the last entry has timestamp {indexed}, the log {largest[-1]}",
@@ -155,14 +245,15 @@ def _time_findings(
         )
 
 
-def _time_masks(block: IndexBlock, log: IndexedLog, largest: Column) -> tuple[NDArray[np.bool_], ...]:
+def _time_masks(entries: IndexColumns, log: IndexedLog, largest: Column) -> tuple[NDArray[np.bool_], ...]:
     """What there is to say of the entries of a .timeindex; each of shape (entries,).
 
     They are out of order; they name offsets after the end of the log; they name offsets of no batch; they have the time
     of an append; they have a timestamp that is not of their batch. ``largest``: the largest timestamp up to each batch.
     """
-    offset, timestamp = block.offset, block.other
-    unordered = (timestamp <= block.other_before) | (offset < block.offset_before)
+    offset, timestamp = entries.offset, entries.other
+    offset_before, timestamp_before = entries.before(log.base_offset, -1)
+    unordered = (timestamp <= timestamp_before) | (offset < offset_before)
     number, held = log.batch_of(offset)
     beyond = offset > log.end_offset
     if not log.position.size:
@@ -208,26 +299,21 @@ def offset_index_end(entries: IndexColumns, log: IndexedLog) -> int | None:
     if not len(entries):
         return None
     has_batches = bool(log.position.size)
+    offset, position = entries.offset, entries.other
+    offset_before, position_before = entries.before((int(log.first[0]) if has_batches else log.base_offset) - 1, 0)
+    step, distance = offset - offset_before, position - position_before
+    is_right = (step > 0) & (distance > 0) & (distance <= LARGEST_ENTRY)
+    is_inside = np.zeros(offset.size, np.bool_)
     density = 1 / _USUAL_RECORD
-    order = np.argsort(log.position, kind="stable")
-    by_position = log.position[order]
     if has_batches:
         density = max((int(log.last[-1]) - int(log.first[0]) + 1) / int((log.end - log.position).sum()), density)
-
-    def is_right(block: IndexBlock) -> NDArray[np.bool_]:
-        offset, position = block.offset, block.other
-        step, distance = offset - block.offset_before, position - block.other_before
-        right = (step > 0) & (distance > 0) & (distance <= LARGEST_ENTRY)
-        is_inside = np.zeros(offset.size, np.bool_)
-        if has_batches:
-            place = np.searchsorted(by_position, position, side="right") - 1
-            number = order[np.maximum(place, 0)]
-            is_inside = (place >= 0) & (position < log.end[number])
-            right &= ~is_inside | ((position == log.position[number]) & (offset >= log.first[number]))
-        return right & (is_inside | (step <= _DENSER * density * distance))
-
-    before = (int(log.first[0]) if has_batches else log.base_offset) - 1, 0
-    return entries.entry(-1)[0] + 1 if entries.are_all(is_right, before=before) else None
+        order = np.argsort(log.position, kind="stable")
+        place = np.searchsorted(log.position[order], position, side="right") - 1
+        number = order[np.maximum(place, 0)]
+        is_inside = (place >= 0) & (position < log.end[number])
+        is_right &= ~is_inside | ((position == log.position[number]) & (offset >= log.first[number]))
+    is_right &= is_inside | (step <= _DENSER * density * distance)
+    return entries.entry(-1)[0] + 1 if is_right.all() else None
 
 
 def time_index_end(entries: IndexColumns, log: IndexedLog) -> int | None:
@@ -237,16 +323,14 @@ def time_index_end(entries: IndexColumns, log: IndexedLog) -> int | None:
     """
     if not len(entries):
         return None
-
-    def is_right(block: IndexBlock) -> NDArray[np.bool_]:
-        right = (block.other > block.other_before) & (block.offset >= block.offset_before)
-        number, held = log.batch_of(block.offset)
-        return right & ~(held & (log.max_timestamp[number] != block.other) if log.position.size else held)
-
     last_offset, _ = entries.entry(-1)
     if not is_near(last_offset, log.base_offset, log.end_offset + 1):
         return None
-    return last_offset + 1 if entries.are_all(is_right, before=(log.base_offset, -1)) else None
+    offset_before, timestamp_before = entries.before(log.base_offset, -1)
+    number, held = log.batch_of(entries.offset)
+    is_other = held & (log.max_timestamp[number] != entries.other) if log.position.size else held
+    is_right = (entries.other > timestamp_before) & (entries.offset >= offset_before) & ~is_other
+    return last_offset + 1 if is_right.all() else None
 
 
 def index_end(kind: Kind, data: bytes, log: IndexedLog) -> int | None:
@@ -259,7 +343,7 @@ def index_end(kind: Kind, data: bytes, log: IndexedLog) -> int | None:
     if kind is Kind.TXN_INDEX:
         return _txn_index_end(data, log)
     entries = IndexColumns.of_file(kind, data, log.base_offset)
-    if len(entries) < len(data) // _ENTRY_SIZES[kind] and not log.ends_in_damage:
+    if len(entries) < len(data) // _LAYOUTS[kind].itemsize and not log.ends_in_damage:
         return None
     return offset_index_end(entries, log) if kind is Kind.INDEX else time_index_end(entries, log)
 
@@ -272,9 +356,6 @@ def indexed_end(kind: Kind, data: bytes, base_offset: int) -> int:
         except DamageError:
             return base_offset
     return IndexColumns.of_file(kind, data, base_offset).largest_offset() + 1
-
-
-_ENTRY_SIZES: Final = {Kind.INDEX: OFFSET_ENTRY_SIZE, Kind.TIME_INDEX: TIME_ENTRY_SIZE}
 
 
 def _txn_index_end(data: bytes, log: IndexedLog) -> int | None:
@@ -290,12 +371,6 @@ def _txn_index_end(data: bytes, log: IndexedLog) -> int | None:
             return None
         last_offset = entry.last_offset
     return last_offset + 1 if entries else None
-
-
-def _joined(parts: Iterable[tuple[NDArray[np.bool_], ...]]) -> tuple[NDArray[np.bool_], ...]:
-    """The masks of all blocks."""
-    first, *others = parts
-    return tuple(np.concatenate(masks) for masks in zip(first, *others, strict=True)) if others else first
 
 
 def _believed(
@@ -326,10 +401,11 @@ def _tail(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(np.logical_and.accumulate(mask[::-1])[::-1])
 
 
-def _names_later_batch(block: IndexBlock, log: IndexedLog) -> NDArray[np.bool_]:
+def _names_later_batch(entries: IndexColumns, log: IndexedLog) -> NDArray[np.bool_]:
     """Whether each offset is the last one of some batch before the position of the next entry."""
-    number, held = log.batch_of(block.offset)
-    return np.asarray(held & (log.last[number] == block.offset) & (log.position[number] < block.other_after))
+    number, held = log.batch_of(entries.offset)
+    is_before = log.position[number] < entries.other_after(log.size)
+    return np.asarray(held & (log.last[number] == entries.offset) & is_before)
 
 
 def _is_no_first_offset(number: Column, offset: Column, log: IndexedLog) -> NDArray[np.bool_]:

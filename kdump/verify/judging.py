@@ -6,7 +6,6 @@ itself.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import Any, Final
@@ -44,7 +43,8 @@ class DistributedCheck:
         judge: says of groups, made ``absolute``, what is to be said: (number, items). The numbers rise. The items of a
             group are made when they are asked for.
         fallback: checks in this process what nobody else reads: a stream, a new partition, what is left out.
-        leaves_out: which groups are for ``fallback``.
+        leaves_small: groups of small logs are for ``fallback``: they cost less to read here than to take from another
+            process.
     """
 
     def __init__(
@@ -53,42 +53,28 @@ class DistributedCheck:
         judge: Callable[[Sequence[Group]], Iterator[tuple[int, Iterable[Judgement]]]],
         fallback: Judge,
         *,
-        leaves_out: Callable[[Group], bool] = lambda group: False,
+        leaves_small: bool = False,
     ) -> None:
         self._fallback = fallback
-        # What is given twice is judged once.
-        groups = [group for found in inputs for group in Group.all_of(found)]
-        self._asked = Counter(map(_name, groups))
-        self._groups = [group for group in dict.fromkeys(groups) if not leaves_out(group)]
+        # What is given twice is judged elsewhere once, and here again.
+        groups = dict.fromkeys(group for found in inputs for group in Group.all_of(found))
+        self._groups = [group for group in groups if not (leaves_small and has_small_logs(group))]
         self._numbers = {_name(group): number for number, group in enumerate(self._groups)}
         self._coming = judge(self._groups)
-        self._judged: dict[int, list[Judgement]] = {}
+        self._next: tuple[int, Iterable[Judgement]] | None = None
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
         """Check the segments of one partition; see PartitionCheck."""
-        wanted = self._numbers.get(_name(Group(tuple(segments), folder)))
-        if wanted is not None and wanted not in self._judged:
-            for number, items in self._coming:
-                if number == wanted:
-                    return self._noted(number, items)
-                self._judged[number] = list(self._noted(number, items))
-                if number > wanted:
-                    break
-        found = None if wanted is None else self._judged.get(wanted)
-        return self._fallback.segments(segments, folder) if found is None else iter(found)
-
-    def _noted(self, number: int, items: Iterable[Judgement]) -> Iterator[Judgement]:
-        """The items of a group as they come, with the paths as they are in this process.
-
-        They are kept for an input that is given again. There may be one for each batch.
-        """
-        kept = self._judged[number] = []
-        group = self._groups[number]
-        comes_again = self._asked[_name(group)] > 1
-        for item in map(group.as_given, items):
-            if comes_again:
-                kept.append(item)
-            yield item
+        wanted = self._numbers.get(_name(Group(tuple(segments), folder)), -1)
+        while (coming := self._next or next(self._coming, None)) is not None:
+            number, items = self._next = coming
+            if number > wanted:
+                break
+            self._next = None
+            if number == wanted:
+                # The paths as they are in this process.
+                return map(self._groups[number].as_given, items)
+        return self._fallback.segments(segments, folder)
 
 
 def pooled_judge(
@@ -113,12 +99,11 @@ def pooled_judge(
         pieces = run(plan_readings(groups, min_tasks=min_tasks), reading_work(options))
         return judged_groups(absolute(groups), pieces, options)
 
-    leaves_out = (lambda group: False) if takes_small else has_small_logs
-    return DistributedCheck(inputs, judged, PartitionCheck(options), leaves_out=leaves_out)
+    return DistributedCheck(inputs, judged, PartitionCheck(options), leaves_small=not takes_small)
 
 
 def has_small_logs(group: Group) -> bool:
-    """Whether a group is a partition whose logs cost less to read here than to take from another process."""
+    """Whether a group is a partition of small logs."""
     if group.folder is None:
         return False
     try:

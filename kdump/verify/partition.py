@@ -78,19 +78,11 @@ class PartitionCheck:
 
     Args:
         options: how deep.
-        opened: opens a log; to be replaced to watch the reading.
         read: returns what a log holds; None: the log is read in this process.
     """
 
-    def __init__(
-        self,
-        options: CheckOptions | None = None,
-        *,
-        opened: Callable[[str], Source] = open_source,
-        read: SegmentReader | None = None,
-    ) -> None:
+    def __init__(self, options: CheckOptions | None = None, *, read: SegmentReader | None = None) -> None:
         self._options = options or CheckOptions()
-        self._open = opened
         self._read: SegmentReader = read or self._read_here
 
     def segments(self, segments: Sequence[str], folder: str | None) -> Iterator[Judgement]:
@@ -218,7 +210,7 @@ class PartitionCheck:
 
         def read() -> _Reading:
             opened.close()
-            source, beside = self._open_with_files(path)
+            source, beside = _open_with_files(path)
             opened.callback(source.close)
             seen = self._read(source, next_segment_of(path, following))
             if source.size is None:
@@ -230,26 +222,27 @@ class PartitionCheck:
 
         return settled(read, _Reading.serious, lambda reading: reading.source.has_changed)
 
-    def _open_with_files(self, path: str) -> tuple[Source, SegmentFiles | None]:
-        """A log and the files beside it, all of one version, even while a broker cleans or deletes segments.
 
-        Kafka renames the log first, both where it deletes a segment and where it puts a cleaned one in its place.
-        """
-        has_siblings = path != STDIN and path.endswith(Kind.LOG.value) and base_offset_of(path) is not None
-        for is_last in (*(False,) * _MOST_SWAPS, True):
-            try:
-                source = self._open(path)
-            except KdumpError as error:
-                if is_last or error.code is not Codes.MISSING or not _comes_back(path):
-                    raise
-            else:
-                # An empty log is clean whatever its index files hold: they may be preallocated, some megabytes each.
-                beside = SegmentFiles(path) if has_siblings and source.size else None
-                if is_last or beside is None or not (source.is_replaced or beside.are_being_swapped):
-                    return source, beside
-                source.close()
-            time.sleep(_SWAP_SECONDS)
-        raise AssertionError("the last round returns or raises")
+def _open_with_files(path: str) -> tuple[Source, SegmentFiles | None]:
+    """A log and the files beside it, all of one version, even while a broker cleans or deletes segments.
+
+    Kafka renames the log first, both where it deletes a segment and where it puts a cleaned one in its place.
+    """
+    has_siblings = path != STDIN and path.endswith(Kind.LOG.value) and base_offset_of(path) is not None
+    for is_last in (*(False,) * _MOST_SWAPS, True):
+        try:
+            source = open_source(path)
+        except KdumpError as error:
+            if is_last or error.code is not Codes.MISSING or not _comes_back(path):
+                raise
+        else:
+            # An empty log is clean whatever its index files hold: they may be preallocated, some megabytes each.
+            beside = SegmentFiles(path) if has_siblings and source.size else None
+            if is_last or beside is None or not (source.is_replaced or beside.are_being_swapped):
+                return source, beside
+            source.close()
+        time.sleep(_SWAP_SECONDS)
+    raise AssertionError("the last round returns or raises")
 
 
 def _recovered(source: Source, path: str, base_offset: int) -> Recovery:

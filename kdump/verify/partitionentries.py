@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kdump.codes import Finding, KdumpError
+from kdump.codes import Finding, OnError
 from kdump.fast.entries import Entries
 from kdump.inputs import Input
 from kdump.log.context import FileContext
@@ -57,7 +57,7 @@ class PartitionEntries:
         self,
         inputs: Sequence[Input],
         *,
-        on_error: Callable[[KdumpError], None],
+        on_error: OnError,
         on_damage: Callable[[str, Finding], None] = lambda path, finding: None,
         with_worlds: bool = False,
         limit: int = DEFAULT_LIMIT,
@@ -78,7 +78,7 @@ class PartitionEntries:
                 self._on_damage(log.context.file, finding)
 
 
-def _logs(inputs: Sequence[Input], on_error: Callable[[KdumpError], None], *, with_worlds: bool) -> list[LogFile]:
+def _logs(inputs: Sequence[Input], on_error: OnError, *, with_worlds: bool) -> list[LogFile]:
     found = log_files([one for one in inputs if one.path != STDIN], on_error, with_worlds=with_worlds)
     streams = [one for one in inputs if one.path == STDIN]
     return found + [LogFile(STDIN, FileContext.of(STDIN), None, 0, given=STDIN, world=one.world) for one in streams[:1]]

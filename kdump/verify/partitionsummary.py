@@ -9,11 +9,10 @@ from typing import Final
 
 from kdump.codes import Codes, Finding
 from kdump.log.names import INDEX_KINDS, Kind
-from kdump.verify.batchtable import BatchTable
+from kdump.verify.batchtable import BatchTable, TailEnd
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.reach import AlreadyLost, LastSegment, PartitionEvidence, SegmentReach
 from kdump.verify.siblings import EpochRange, LogSummary
-from kdump.verify.validdata import TailEnd
 
 _NO_TAIL: Final = TailEnd(0, 0)
 

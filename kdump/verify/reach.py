@@ -38,10 +38,10 @@ from kdump.format.snapshot import parse_snapshot
 from kdump.log import files
 from kdump.log.names import INDEX_KINDS, FileName, Kind, is_uri, parse_file_name, parse_partition_directory
 from kdump.log.siblings import checkpoint_offsets, parse_leader_epochs
+from kdump.verify.batchtable import TailEnd
 from kdump.verify.indexedlog import IndexedLog
 from kdump.verify.indexes import index_end, indexed_end, is_near, without_appended
 from kdump.verify.siblings import PartitionListing
-from kdump.verify.validdata import TailEnd
 from kdump.worlds import world_of_store
 
 _ON_ITS_WAY_OUT: Final = "-delete"

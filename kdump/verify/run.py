@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from kdump.codes import HOSTILE_CODES, REMOTE_CODES, Finding, KdumpError, Severity
+from kdump.codes import HOSTILE_CODES, REMOTE_CODES, Finding, KdumpError, OnError, Severity
 from kdump.inputs import (
     Input,
     LogSegment,
@@ -119,7 +119,7 @@ class Verification:
         self,
         judge: Judge | None = None,
         *,
-        on_error: Callable[[KdumpError], None] | None = None,
+        on_error: OnError | None = None,
         beside: Sequence[str] = (),
         options: CheckOptions | None = None,
         see: SeeEntries = lambda world, path, entries: None,

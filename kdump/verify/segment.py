@@ -20,9 +20,9 @@ from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE
-from kdump.verify.entries import Suspects
-from kdump.verify.gaps import NextSegment
-from kdump.verify.local import LocalChecks
+from kdump.verify.entries import EntryChecks, Suspects
+from kdump.verify.gaps import GapChecks, NextSegment
+from kdump.verify.headers import check_headers
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.table import joined, read_rows
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -79,7 +79,8 @@ class SegmentReading:
         self._options = options or CheckOptions()
         self._chunk_size = chunk_size
         options = self._options
-        self._local = LocalChecks(source, following, deep=options.deep, limit=options.limit, suspects=suspects)
+        self._gaps = GapChecks(source, following or NextSegment())
+        self._entries = EntryChecks(deep=options.deep, limit=options.limit, suspects=suspects)
         self.ends_in_gap = False
 
     def items(self) -> Iterator[Finding | Rows]:
@@ -109,7 +110,7 @@ class SegmentReading:
 
     def _by_chunk(self) -> Iterator[Finding | Rows]:
         """Findings and rows of each chunk, without the findings of headers."""
-        source, local = self._source, self._local
+        source = self._source
         is_columnar = self._options.columnar
         is_after_gap = False
         is_first = True
@@ -122,7 +123,7 @@ class SegmentReading:
                     self.ends_in_gap = True
                     return
             if isinstance(item, Gap):
-                yield from local.check_gap(item)
+                yield from self._gaps.see_gap(item)
                 is_after_gap = True
                 continue
             if is_columnar is None:
@@ -130,10 +131,11 @@ class SegmentReading:
             is_small = item.end - item.starts[0] < policy.CHECKED_BYTES_IN_CHUNK
             in_columns = is_columnar and (self._options.columnar or not is_small)
             rows = read_rows(item, is_after_gap)
-            yield from local.check(item, rows, in_columns=in_columns)
+            yield from self._gaps.see_chunk(item, rows)
+            yield from self._entries.check(item, rows, in_columns=in_columns)
             yield rows
             is_after_gap = bool(item.damaged) and item.damaged[-1] == len(item.starts) - 1
-        yield from local.finish()
+        yield from self._gaps.finish()
         self.ends_in_gap = is_after_gap
 
     def _foreign(self, first: CheckedChunk | Gap) -> Finding | None:
@@ -151,7 +153,7 @@ class SegmentReading:
     def _together(self, found: list[Finding], parts: list[Rows]) -> Iterator[Finding | Rows]:
         """What was found in several chunks, after the findings of their headers, and their rows if there are any."""
         rows = joined(parts)
-        yield from self._local.check_headers(rows)
+        yield from check_headers(rows)
         yield from found
         if parts:
             yield rows

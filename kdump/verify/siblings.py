@@ -31,9 +31,8 @@ from kdump.log.names import (
 )
 from kdump.log.partition import has_gone
 from kdump.log.siblings import read_beside
-from kdump.verify.grouping import grouped
 from kdump.verify.indexedlog import IndexedLog
-from kdump.verify.indexes import check_offset_index, check_time_index, without_appended
+from kdump.verify.indexes import check_offset_index, check_time_index, grouped, without_appended
 
 Content: TypeAlias = bytes | KdumpError | None
 """The bytes of a file, or why it cannot be read; None without a file."""

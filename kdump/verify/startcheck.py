@@ -13,17 +13,21 @@ from typing import Final, NamedTuple
 
 from kdump.format.batch import HEADER_SIZE, MAGIC_OFFSET, parse_header
 from kdump.kafka.startup.batches import batches
-from kdump.kafka.startup.content import Content, ContentSource, sha256
-from kdump.kafka.startup.directory import Directory, FileAction
-from kdump.kafka.startup.errors import StartFailureError
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import Directory, FileAction, LoadSettings
 from kdump.kafka.startup.names import LOG, file_name, offset_of
-from kdump.kafka.startup.outcome import OpenTransaction, RecoveredSegment, RemovalReason, Start, StartOutcome
+from kdump.kafka.startup.outcome import (
+    OpenTransaction,
+    RecoveredSegment,
+    RemovalReason,
+    Start,
+    StartFailureError,
+    StartOutcome,
+)
 from kdump.kafka.startup.start import open_transactions, start
-from kdump.verify.batchtable import BatchTable, read_table
+from kdump.log.content import Content, ContentSource, sha256
+from kdump.verify.batchtable import BatchTable, TailEnd, ValidData, read_table, tail_end, valid_data
 from kdump.verify.reach import AlreadyLost, LastSegment, PartitionEvidence, SegmentReach, Witness
 from kdump.verify.swapped import OFFSET_BYTES, first_offset_of, swapped
-from kdump.verify.validdata import TailEnd, ValidData, tail_end, valid_data
 
 _NO_OFFSET: Final = 2**63
 """Greater than every offset."""

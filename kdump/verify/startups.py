@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.format.checkpoint import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARK_CHECKPOINT,
@@ -18,10 +18,7 @@ from kdump.format.checkpoint import (
     RECOVERY_POINT_CHECKPOINT,
 )
 from kdump.inputs import Input, PathDirectory, Stream
-from kdump.kafka.startup.content import Content
-from kdump.kafka.startup.directory import Directory, FileAction
-from kdump.kafka.startup.errors import ILLEGAL_STATE, KAFKA, KAFKA_STORAGE
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import Directory, FileAction, LoadSettings
 from kdump.kafka.startup.logdirectory import (
     LogDirectory,
     Partition,
@@ -33,6 +30,9 @@ from kdump.kafka.startup.logdirectory import (
 )
 from kdump.kafka.startup.node import node_refusals
 from kdump.kafka.startup.outcome import (
+    ILLEGAL_STATE,
+    KAFKA,
+    KAFKA_STORAGE,
     OpenTransaction,
     RecoveredSegment,
     RemovalReason,
@@ -42,6 +42,7 @@ from kdump.kafka.startup.outcome import (
     StartOutcome,
 )
 from kdump.log import files
+from kdump.log.content import Content
 from kdump.log.listing import ListingEntry
 from kdump.log.lock import is_held
 from kdump.log.names import CLUSTER_METADATA, no_partition_name
@@ -213,7 +214,7 @@ class _StartTarget(NamedTuple):
 class _Nodes:
     """What stops whole nodes; what was found out of one log directory is known for the next ones."""
 
-    def __init__(self, fates: Fates, release: Release, on_error: Callable[[KdumpError], None]) -> None:
+    def __init__(self, fates: Fates, release: Release, on_error: OnError) -> None:
         self._fates = fates
         self._release = release
         self._on_error = on_error
@@ -261,7 +262,7 @@ def _died(task: Task, count: int, error: KdumpError) -> Iterator[KdumpError]:
 def start_all(
     inputs: Iterable[Input],
     options: StartOptions,
-    on_error: Callable[[KdumpError], None],
+    on_error: OnError,
     run: Runner = in_process,
     fates: Fates | None = None,
 ) -> Iterator[Item]:

@@ -6,28 +6,31 @@ concatenated. A check of one row takes it as a tuple: a ``BatchRow`` with the sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.codes import DamageError
+from kdump.codes import Codes, DamageError, Finding, Severity
 from kdump.fast.headers import native_column, read_headers
 from kdump.fast.ragged import windows
+from kdump.format import control
 from kdump.format.batch import (
     CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
     MAGIC_OFFSET,
     TRANSACTIONAL,
+    BatchHeader,
     increment_sequence,
     parse_header,
 )
 from kdump.format.legacy import head_dtype
+from kdump.format.record import read_records
 from kdump.log.resync import CheckedChunk
-from kdump.verify.markers import NO_MARKER, ControlMarker, read_marker
+from kdump.wire.compression import DEFAULT_LIMIT
 
 UNKNOWN_OFFSET: Final = -(2**63)
 """Base offset of a compressed entry of magic 0 or 1: only its last offset is in the header."""
@@ -143,8 +146,9 @@ def read_rows(chunk: CheckedChunk, is_after_gap: bool) -> NDArray[np.void]:
         at = np.flatnonzero(~is_legacy)
         starts = starts[at]
     headers = read_headers(data, starts)
-    for name, source in _HEADER_COLUMNS:
-        rows[name][at] = headers[source]
+    for name in _HEADER_COLUMNS:
+        rows[name][at] = headers[name]
+    rows["leader_epoch"][at] = headers["partition_leader_epoch"]
     rows["last_offset"][at] = native_column(headers, "base_offset") + headers["last_offset_delta"]
     for number in control_batches(rows):
         begin = chunk.starts[number]
@@ -154,18 +158,10 @@ def read_rows(chunk: CheckedChunk, is_after_gap: bool) -> NDArray[np.void]:
 
 
 _HEADER_COLUMNS: Final = (
-    ("base_offset", "base_offset"),
-    ("leader_epoch", "partition_leader_epoch"),
-    ("magic", "magic"),
-    ("crc", "crc"),
-    ("attributes", "attributes"),
-    ("record_count", "record_count"),
-    ("producer_id", "producer_id"),
-    ("producer_epoch", "producer_epoch"),
-    ("base_sequence", "base_sequence"),
-    ("base_timestamp", "base_timestamp"),
-    ("max_timestamp", "max_timestamp"),
-)
+    "base_offset", "magic", "crc", "attributes", "record_count", "producer_id", "producer_epoch", "base_sequence",
+    "base_timestamp", "max_timestamp",
+)  # fmt: skip
+"""The columns that have the names of fields of a header."""
 
 
 def control_batches(rows: NDArray[np.void]) -> list[int]:
@@ -197,6 +193,55 @@ def missing_inside(rows: NDArray[np.void]) -> int:
     thinned = rows[cleaned(rows)]
     spans = thinned["last_offset"] - thinned["base_offset"] + 1
     return int(np.maximum(spans - thinned["record_count"], 0).sum())
+
+
+_END_TXN: Final = (control.ABORT, control.COMMIT)
+
+
+class ControlMarker(NamedTuple):
+    """The type of a control record, and the coordinator epoch of a transaction marker (else NO_MARKER's)."""
+
+    type: int
+    coordinator_epoch: int
+
+
+NO_MARKER: Final = ControlMarker(1 << 16, -1)
+"""A type that no control record can have: it is not an int16."""
+
+
+def read_marker(header: BatchHeader, batch: memoryview, limit: int = DEFAULT_LIMIT) -> ControlMarker:
+    """The first record of the control batch ``batch``; NO_MARKER if it has none.
+
+    Raises:
+        DamageError: the record or its key cannot be read, or a transaction marker has no readable value.
+    """
+    record = next(read_records(header, batch, limit), None)
+    if record is None:
+        return NO_MARKER
+    kind = control.parse_type(record.key)
+    return ControlMarker(kind, control.parse_end_txn(record.value) if kind in _END_TXN else NO_MARKER.coordinator_epoch)
+
+
+def check_marker(header: BatchHeader, batch: memoryview, position: int, limit: int, *, deep: bool) -> Iterator[Finding]:
+    """What is wrong with the control batch ``batch`` at ``position``; only ``deep`` decompresses."""
+    if header.codec:
+        message = "a control batch is compressed, which no broker does"
+        yield Finding(Codes.CONTROL_RECORD, message, position, header.size, graded=Severity.WARNING)
+        if not deep:
+            return
+    try:
+        kind, _ = read_marker(header, batch, limit)
+    except DamageError as error:
+        yield Finding(Codes.CONTROL_RECORD, error.message, position, header.size)
+        return
+    has_producer = header.producer_id >= 0
+    if kind == NO_MARKER.type or kind in _END_TXN:
+        return
+    if has_producer:
+        message = f"a transaction marker of type {kind}, which is neither ABORT (0) nor COMMIT (1)"
+        yield Finding(Codes.CONTROL_TYPE, message, position, header.size, graded=Severity.ERROR)
+    elif control.schema_of(kind) is None:
+        yield Finding(Codes.CONTROL_TYPE, f"a control record of type {kind}", position, header.size)
 
 
 @cache

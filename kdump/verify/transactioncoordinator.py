@@ -11,7 +11,7 @@ from functools import cache, lru_cache, partial
 
 from kdump.codes import Finding, KdumpError
 from kdump.inputs import PathDirectory
-from kdump.kafka.coordinatorstate import TRANSACTION_LOG, CoordinatorState, Undecoded
+from kdump.kafka.coordinatorstate import TRANSACTION_LOG, CoordinatorState
 from kdump.kafka.startup.logdirectory import DELETE, FUTURE, STRAY, parse_folder
 from kdump.kafka.transactionends import (
     CoordinatedTransaction,
@@ -78,7 +78,7 @@ class TransactionCoordinators:
 
     def _read(self, logs: PartitionEntries, partition: Partition) -> tuple[CoordinatorState, str | None]:
         """The state of a partition, and why newer records may be lost."""
-        state, end = CoordinatorState(TRANSACTION_LOG, None, Undecoded()), 0
+        state, end = CoordinatorState(TRANSACTION_LOG, None), 0
         lost = None
         for log in partition.logs:
             try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Final
 
@@ -30,8 +30,10 @@ from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
 from kdump.verify.columns import are_right
 from kdump.verify.contents import check_batch
+from kdump.verify.entries import EntryChecks
+from kdump.verify.gaps import GapChecks, NextSegment
+from kdump.verify.headers import check_headers
 from kdump.verify.legacycontents import LegacyContents, check_entry
-from kdump.verify.local import LocalChecks
 from kdump.verify.table import read_rows
 
 _CHUNK_SIZE: Final = 4 << 20
@@ -72,7 +74,8 @@ class EntryReader:
         self._source = source
         self._items = ResyncWalk(source, chunk_size=_CHUNK_SIZE).items() if items is None else items
         self._limit = limit
-        self._local = LocalChecks(source, deep=False, limit=limit)
+        self._gaps = GapChecks(source, NextSegment())
+        self._entries = EntryChecks(deep=False, limit=limit)
         self._reader = BlockReader(limit, with_records=True, largest_count=MAX_INT32, only_valid=True)
         self._in_order = in_order
         self._base_offset = base_offset
@@ -91,7 +94,7 @@ class EntryReader:
             if item.position == self.position == 0 and (isinstance(item, Gap) or 0 in item.damaged[:1]):
                 self._refuse_foreign()
             if isinstance(item, Gap):
-                self._note(self._local.check_gap(item))
+                self._note(self._gaps.see_gap(item))
                 self.position = item.end
                 continue
             chunk = _with_magic_2(item)
@@ -103,7 +106,7 @@ class EntryReader:
                 else:
                     yield from self._batches(chunk, part, damaged)
             self.position = chunk.position + chunk.end
-        self._note(self._local.finish())
+        self._note(self._gaps.finish())
 
     def _refuse_foreign(self) -> None:
         from kdump.log.filetypes import identify
@@ -125,9 +128,9 @@ class EntryReader:
     def _check(self, chunk: CheckedChunk) -> NDArray[np.bool_]:
         """Whether each entry is damaged, as far as its header shows; shape (entries,)."""
         rows = read_rows(chunk, is_after_gap=False)
-        found = list(self._local.check(chunk, rows, in_columns=False))
-        found = sorted((*self._local.check_headers(rows), *found), key=attrgetter("position"))
-        positions = self._note(found)
+        damage = self._gaps.see_chunk(chunk, rows)
+        found = chain(check_headers(rows), damage, self._entries.check(chunk, rows, in_columns=False))
+        positions = self._note(sorted(found, key=attrgetter("position")))
         damaged = np.isin(rows["position"], list(positions)) if positions else np.zeros(rows.size, np.bool_)
         damaged[chunk.damaged] = True
         return damaged

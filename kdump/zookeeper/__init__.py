@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kdump.dump.otherworld import WorldDump
-    from kdump.state.otherworld import WorldStates
+    from kdump.dump.worlddump import WorldDump
+    from kdump.state.worldstate import WorldStates
     from kdump.verify.run import WorldPathChecks
     from kdump.zookeeper import dump, state, verify
 

@@ -6,22 +6,63 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from kdump.codes import Codes, DamageError, Finding, KdumpError
+from kdump.codes import Codes, DamageError, Finding, KdumpError, OnError
 from kdump.log.context import FileContext
 from kdump.reading.printing import Emit
 from kdump.reading.selection import RowBudget
 from kdump.rows.printers import Lines
 from kdump.rows.scalarlines import plain
-from kdump.rows.schema import Row, Table
+from kdump.rows.schema import FILE_NAME, TYPE, Column, ColumnType, Meaning, Row, Table
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
 from kdump.zookeeper.datafiles import DataFile, DataSet, data_sets
 from kdump.zookeeper.releases import release_of
 from kdump.zookeeper.secrets import data_without_secrets, shown_acl
 from kdump.zookeeper.snapshotfile import read_snapshot
-from kdump.zookeeper.tables import NODE, SESSION, TRANSACTION
 from kdump.zookeeper.transactions import TxnBody
 from kdump.zookeeper.txnlog import EndKind, LogEntry, TxnLog
+
+_INT32, _INT64, _TEXT = ColumnType.INT32, ColumnType.INT64, ColumnType.TEXT
+
+
+def _named(**types: ColumnType) -> tuple[Column, ...]:
+    """Columns with the values of rows."""
+    return tuple(Column(name, kind) for name, kind in types.items())
+
+
+TRANSACTION: Final = Table(
+    "transaction",
+    (
+        TYPE,
+        FILE_NAME,
+        *_named(position=_INT64, size=_INT64, zxid=_INT64),
+        Column("timestamp", _INT64, Meaning.TIME),
+        *_named(session=_INT64, cxid=_INT32, operation=_TEXT, path=_TEXT, data=ColumnType.BYTES, version=_INT32),
+        *_named(acl=ColumnType.VALUE, ephemeral=ColumnType.BOOLEAN, parentCversion=_INT32, ttl=_INT64, timeout=_INT32),
+        *_named(error=_INT32, closed=ColumnType.VALUE, operations=ColumnType.VALUE, digest=_INT64),
+    ),
+    shown=("zxid", "timestamp", "session", "operation", "path", "data", "version", "error", "closed", "operations"),
+)
+"""A transaction of ZooKeeper: where it lies in the log, who wanted it, and what it does."""
+SESSION: Final = Table(
+    "session", (TYPE, FILE_NAME, *_named(session=_INT64, timeout=_INT32)), shown=("session", "timeout")
+)
+"""A session in a snapshot of ZooKeeper."""
+NODE: Final = Table(
+    "node",
+    (
+        TYPE,
+        FILE_NAME,
+        *_named(path=_TEXT, data=ColumnType.BYTES, czxid=_INT64, mzxid=_INT64, pzxid=_INT64),
+        Column("ctime", _INT64, Meaning.TIME),
+        Column("mtime", _INT64, Meaning.TIME),
+        *_named(version=_INT32, cversion=_INT32, aversion=_INT32, ephemeralOwner=_INT64),
+        *_named(dataLength=_INT32, numChildren=_INT32, acl=ColumnType.VALUE),
+    ),
+    shown=("path", "data", "version", "cversion", "aversion", "ephemeralOwner", "mzxid", "mtime"),
+)
+"""A node in a snapshot of ZooKeeper, with the numbers that clients are shown."""
+
 
 TABLES: tuple[Table, ...] = (TRANSACTION, SESSION, NODE)
 
@@ -47,7 +88,7 @@ class PathDump:
         self._limit = limit
         self._titled: Table | None = None
 
-    def show(self, path: str, on_error: Callable[[KdumpError], None]) -> None:
+    def show(self, path: str, on_error: OnError) -> None:
         """See WorldPathDump."""
         try:
             found = data_sets([path], self._limit)
@@ -99,7 +140,7 @@ class PathDump:
         release = release_of(DataSet.of(file.path, [file]))
         if file.name.kind == "snapshot":
             tree = read_snapshot(file, release).tree
-            for session, timeout in tree.sessions.items():
+            for session, timeout in sorted(tree.sessions.items()):
                 yield SESSION, {"session": session, "timeout": timeout}
             for node in tree.shown_nodes(show_secrets=self._show_secrets):
                 yield NODE, node

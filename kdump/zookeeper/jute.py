@@ -5,10 +5,10 @@ Source: docs/spec/zookeeper.md#11-jute-types.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from kdump.codes import DamageError
+from kdump.codes import Codes, DamageError, KdumpError
+from kdump.limits import ELEMENTS, hint, most
 from kdump.wire.cursor import Cursor
 
 MAX_BUFFER: Final = 0xFFFFF
@@ -27,48 +27,28 @@ class AccessRule(NamedTuple):
     id: str
 
 
-class Acl(Collection[AccessRule]):
-    """The rules of an ACL. It holds their bytes, and makes the rules while somebody iterates over them.
-
-    A snapshot of 64 MiB may have millions, of 12 bytes each; as objects each takes 110.
-
-    ``stored``: the vector in a file, which ``JuteReader.skip_acl`` has read without an error.
-    """
-
-    __slots__ = ("stored",)
-
-    def __init__(self, stored: bytes) -> None:
-        self.stored = stored
-
-    def __len__(self) -> int:
-        return JuteReader(self.stored).count()
-
-    def __iter__(self) -> Iterator[AccessRule]:
-        reader = JuteReader(self.stored)
-        return (AccessRule(reader.integer(4), reader.text(), reader.text()) for _ in range(reader.count()))
-
-    def __contains__(self, rule: object) -> bool:
-        return any(rule == one for one in self)
-
-
-NO_ACL: Final = Acl(bytes(4))
+Acl: TypeAlias = tuple[AccessRule, ...]
+"""The rules of a node."""
 
 
 class JuteReader(Cursor):
     """Reads the fields of jute records. Every read past the end is a DamageError.
 
-    ``most``: the bytes of the largest buffer.
+    ``largest``: the bytes of the largest buffer.
     """
 
-    most = 2 * MAX_BUFFER
+    largest = 2 * MAX_BUFFER
+    _kept = 0
 
     def boolean(self) -> bool:
         """The next byte is not 0."""
         return self.integer(1) != 0
 
     def buffer_or_none(self) -> bytes | None:
-        """The next buffer; None: it is null. RefusedBytesError for other negative lengths and those over ``most``."""
-        size = self._buffer_size()
+        """The next buffer; None: it is null. RefusedBytesError for other lengths below 0 and those over ``largest``."""
+        size = self.integer(4)
+        if not -1 <= size <= self.largest:
+            raise RefusedBytesError(self.code, f"Unreasonable length = {size}")
         return None if size == -1 else self.take(size)
 
     def text(self) -> str:
@@ -80,20 +60,16 @@ class JuteReader(Cursor):
         return max(self.integer(4), 0)
 
     def acl(self) -> Acl:
-        """The next vector of ACL entries."""
-        start = self.position
-        self.skip_acl()
-        return Acl(bytes(self.buffer[start : self.position]))
-
-    def skip_acl(self) -> None:
-        """Pass over the next vector of ACL entries. Raises as ``acl`` does."""
+        """The next vector of ACL entries. Raises as ``keep``."""
+        rules = []
+        self.keep(1)
         for _ in range(self.count()):
-            self.integer(4)
-            for _text in ("scheme", "id"):
-                self._advance(max(self._buffer_size(), 0))
+            rules.append(AccessRule(self.integer(4), self.text(), self.text()))
+            self.keep(1)
+        return tuple(rules)
 
-    def _buffer_size(self) -> int:
-        size = self.integer(4)
-        if not -1 <= size <= self.most:
-            raise RefusedBytesError(self.code, f"Unreasonable length = {size}")
-        return size
+    def keep(self, count: int) -> None:
+        """So many more elements are kept. Raises KdumpError FILE_SIZE where they are more than kdump keeps."""
+        self._kept += count
+        if self._kept > most(ELEMENTS):
+            raise KdumpError(Codes.FILE_SIZE, f"has more sessions and ACLs than kdump keeps; {hint(ELEMENTS)}")

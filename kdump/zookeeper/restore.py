@@ -16,7 +16,7 @@ from kdump.zookeeper.releases import release_of
 from kdump.zookeeper.snapshotfile import looks_complete, read_snapshot
 from kdump.zookeeper.transactions import Transaction
 from kdump.zookeeper.tree import CONFIG_PATH, ServerRelease, ZNodeTree
-from kdump.zookeeper.txnlog import EndKind, LogEnd, TxnLog
+from kdump.zookeeper.txnlog import EndKind, TxnLog
 
 _MOST_SNAPSHOTS: Final = 100
 """Snapshots that a server looks at."""
@@ -31,7 +31,7 @@ class RestoredTree:
 
     ``last_zxid``: the last one of the tree. ``snapshot``: the one that was taken; None: the replay began with an empty
     tree. ``refused``: snapshots that were looked at before, and why they were not taken. ``replayed``: the number of
-    transactions. ``ends``: how each log that was read ended. ``gaps``: the last zxid before and the first one after
+    transactions. ``gaps``: the last zxid before and the first one after
     each gap. ``failure``: the exception with which the server does not start; None: it starts. ``time``: of the last
     transaction that was applied (ms). ``logged_digest``: of the tree, as the log says it; None: it does not.
     """
@@ -41,8 +41,6 @@ class RestoredTree:
     snapshot: DataFile | None = None
     refused: list[tuple[DataFile, str]] = field(default_factory=list)
     replayed: int = 0
-    first_zxid: int | None = None
-    ends: list[tuple[DataFile, LogEnd]] = field(default_factory=list)
     gaps: list[tuple[int, int]] = field(default_factory=list)
     failure: str | None = None
     time: int | None = None
@@ -231,9 +229,7 @@ def _replay(found: RestoredTree, logs: Sequence[DataFile], applies: Until | None
             found.time = transaction.time
             if transaction.digest is not None:
                 found.logged_digest = transaction.digest
-            found.first_zxid = transaction.zxid if found.first_zxid is None else found.first_zxid
             found.last_zxid = max(found.last_zxid, transaction.zxid)
-        found.ends.append((file, log.end))
         if log.end.kind is EndKind.FAILURE:
             found.failure = log.end.reason
             return

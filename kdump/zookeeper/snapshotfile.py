@@ -5,7 +5,7 @@ Source: docs/spec/zookeeper.md#13-snapshot, docs/spec/zookeeper.md#16-damaged-fi
 
 from __future__ import annotations
 
-from array import array
+import struct
 from dataclasses import dataclass
 from typing import Final
 from zlib import adler32
@@ -13,10 +13,11 @@ from zlib import adler32
 from kdump.codes import Codes, DamageError, KdumpError
 from kdump.zookeeper.datafiles import DataFile
 from kdump.zookeeper.jute import Acl, JuteReader
-from kdump.zookeeper.sessions import SESSION, Sessions
 from kdump.zookeeper.tree import OPEN_ACL, ServerRelease, ZNode, ZNodeTree, parent_of
 
 SNAPSHOT_MAGIC: Final = 0x5A4B534E
+_SESSION: Final = struct.Struct(">qi")
+"""A session: its id and its timeout in ms."""
 _SEAL_END: Final = b"\0\0\0\1/"
 _LEAST_SIZE: Final = 10
 _OPEN_ACL_ID: Final = -1
@@ -47,7 +48,7 @@ def read_snapshot(file: DataFile, release: ServerRelease) -> TreeSnapshot:
     """The snapshot in a file.
 
     Raises:
-        KdumpError: as ``DataFile.content``.
+        KdumpError: as ``DataFile.content``; FILE_SIZE, it has more than kdump keeps.
         DamageError: ZOOKEEPER_SNAPSHOT, a server does not take it.
     """
     try:
@@ -58,16 +59,15 @@ def read_snapshot(file: DataFile, release: ServerRelease) -> TreeSnapshot:
 
 
 def parse_snapshot_content(data: bytes, release: ServerRelease) -> TreeSnapshot:
-    """A snapshot of its uncompressed bytes; DamageError as ``read_snapshot``."""
+    """A snapshot of its uncompressed bytes. Raises as ``read_snapshot``."""
     reader = JuteReader(data, code=Codes.ZOOKEEPER_SNAPSHOT)
     magic = reader.integer(4)
     reader.take(12)
     if magic != SNAPSHOT_MAGIC:
         raise DamageError(Codes.ZOOKEEPER_SNAPSHOT, f"mismatching magic headers {magic:x} != {SNAPSHOT_MAGIC:x}")
     tree = ZNodeTree(release)
-    tree.sessions = Sessions(reader.view(reader.count() * SESSION.size))
-    acls = _StoredAcls(reader)
-    _read_nodes(reader, tree, acls)
+    tree.sessions = _read_sessions(reader)
+    _read_nodes(reader, tree, _read_acls(reader))
     _check_seal(reader)
     found = TreeSnapshot(tree)
     if release >= ServerRelease.V36 and reader.remaining:
@@ -78,40 +78,26 @@ def parse_snapshot_content(data: bytes, release: ServerRelease) -> TreeSnapshot:
     return found
 
 
-class _StoredAcls:
-    """The ACLs of a snapshot: their numbers, and where they lie. There may be millions that no node has.
-
-    Args:
-        reader: is moved over them.
-    """
-
-    def __init__(self, reader: JuteReader) -> None:
-        self._buffer = reader.buffer
-        self._numbers, self._starts, self._ends = array("q"), array("q"), array("q")
-        for _ in range(reader.count()):
-            self._numbers.append(reader.integer(8))
-            self._starts.append(reader.position)
-            reader.skip_acl()
-            self._ends.append(reader.position)
-
-    def of(self, wanted: frozenset[int]) -> dict[int, Acl]:
-        """Those of these numbers that are there. The last one of a number counts."""
-        places = {
-            number: (start, end)
-            for number, start, end in zip(self._numbers, self._starts, self._ends, strict=True)
-            if number in wanted
-        }
-        found = {number: Acl(bytes(self._buffer[start:end])) for number, (start, end) in places.items()}
-        return {_OPEN_ACL_ID: OPEN_ACL} | found
+def _read_sessions(reader: JuteReader) -> dict[int, int]:
+    """The timeouts (ms) of the sessions by their ids; the last one of an id counts."""
+    count = reader.count()
+    records = reader.view(count * _SESSION.size)
+    reader.keep(count)
+    return dict(_SESSION.iter_unpack(records))
 
 
-def _read_nodes(reader: JuteReader, tree: ZNodeTree, acls: _StoredAcls) -> None:
-    nodes: list[ZNode] = []
-    numbers = array("q")
+def _read_acls(reader: JuteReader) -> dict[int, Acl]:
+    """The ACLs by their numbers; the last one of a number counts."""
+    acls: dict[int, Acl] = {_OPEN_ACL_ID: OPEN_ACL}
+    for _ in range(reader.count()):
+        number = reader.integer(8)
+        acls[number] = reader.acl()
+    return acls
+
+
+def _read_nodes(reader: JuteReader, tree: ZNodeTree, acls: dict[int, Acl]) -> None:
     while (path := reader.text()) != "/":
-        node = ZNode(reader.buffer_or_none(), None)
-        nodes.append(node)
-        numbers.append(reader.integer(8))
+        node = ZNode(reader.buffer_or_none(), acls.get(reader.integer(8)))
         node.czxid, node.mzxid = reader.integer(8), reader.integer(8)
         node.ctime, node.mtime = reader.integer(8), reader.integer(8)
         node.version, node.cversion, node.aversion = (reader.integer(4) for _ in range(3))
@@ -119,9 +105,6 @@ def _read_nodes(reader: JuteReader, tree: ZNodeTree, acls: _StoredAcls) -> None:
         if not tree.put(path or "/", node):
             what = f"Invalid Datatree, unable to find parent {parent_of(path)} of path {path}"
             raise DamageError(Codes.ZOOKEEPER_SNAPSHOT, what)
-    found = acls.of(frozenset(numbers))
-    for node, number in zip(nodes, numbers, strict=True):
-        node.acl = found.get(number)
 
 
 def _check_seal(reader: JuteReader) -> None:

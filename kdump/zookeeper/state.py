@@ -7,51 +7,38 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from kdump.codes import Finding
-from kdump.state.groups import lag
-from kdump.state.otherworld import Reaches
-from kdump.stats.rowtable import table_parts
+from kdump.state.coordinators import lag
+from kdump.state.worldstate import Reaches
+from kdump.stats.rowtable import table_parts, titled
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
+from kdump.zookeeper.changes import change_rows, change_text
 from kdump.zookeeper.datafiles import DataSet, data_sets
 from kdump.zookeeper.kafkanodes import kafka_rows
-from kdump.zookeeper.nodechanges import change_rows, change_text
 from kdump.zookeeper.restore import RestoredTree, last_zxid_at, restore, tree_at
+from kdump.zookeeper.tree import ZNodeTree
 from kdump.zookeeper.verify import restored_findings
 
-
-def _titles(*names: str) -> dict[str, str]:
-    """Columns that have the names of the members."""
-    return {name: name for name in names}
-
-
-_COLUMNS: Final = {
-    "path": "path",
-    "data": "data",
-    "version": "version",
-    "modified": "modified",
-    "mzxid": "mzxid",
-    "ephemeralOwner": "owner",
-    "numChildren": "children",
-}
-_KAFKA: Final[dict[str, tuple[str, dict[str, str]]]] = {
-    "cluster": ("cluster", {"clusterId": "id", "root": "root"}),
-    "broker": ("brokers", _titles("id", "host", "port", "endpoints", "rack", "root")),
-    "controller": ("controller", _titles("id", "epoch", "root")),
-    "topic": ("topics", _titles("name", "partitions", "topicId", "root")),
-    "partition": ("partitions", _titles("topic", "partition", "leader", "replicas", "isr", "leaderEpoch", "root")),
-    "config": ("configs", _titles("resourceType", "resourceName", "name", "value", "client", "root")),
+_TABLES: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "cluster": ("cluster", titled("clusterId=id, root")),
+    "broker": ("brokers", titled("id, host, port, endpoints, rack, root")),
+    "controller": ("controller", titled("id, epoch, root")),
+    "topic": ("topics", titled("name, partitions, topicId, root")),
+    "partition": ("partitions", titled("topic, partition, leader, replicas, isr, leaderEpoch, root")),
+    "config": ("configs", titled("resourceType, resourceName, name, value, client, root")),
     "acl": (
         "ACLs",
-        _titles("resourceType", "resourceName", "principal", "operation", "permissionType", "host", "patternType"),
+        titled("resourceType, resourceName, principal, operation, permissionType, host, patternType"),
     ),
-    "consumer": ("consumers", _titles("group", "id", "pattern", "subscription", "root")),
-    "owner": ("owners of partitions", _titles("group", "topic", "partition", "owner", "root")),
+    "consumer": ("consumers", titled("group, id, pattern, subscription, root")),
+    "owner": ("owners of partitions", titled("group, topic, partition, owner, root")),
     "offset": (
         "offsets of groups",
-        _titles("group", "topic", "partition", "offset", "timestamp", "lag", "root"),
+        titled("group, topic, partition, offset, timestamp, lag, root"),
     ),
+    "node": ("nodes", titled("path, data, version, modified, mzxid, ephemeralOwner=owner, numChildren=children")),
 }
-"""Headings and columns of what Kafka keeps, by the type of the rows, in the order of the page."""
+"""Headings and columns of what Kafka keeps, and of the nodes, by the type of the rows, in the order of the page."""
 _MOST_CHARACTERS: Final = 200
 """Characters of the data of a node in a table."""
 
@@ -117,7 +104,7 @@ class ServerTree(NamedTuple):
             "transactions": found.replayed,
             "failure": found.failure,
         }
-        for session, timeout in found.tree.sessions.items():
+        for session, timeout in sorted(found.tree.sessions.items()):
             yield {"type": "session", "session": session, "timeout": timeout}
         yield from _with_lag(kafka_rows(found.tree, show_secrets=show_secrets), reaches)
         for node in self.records(show_secrets=show_secrets):
@@ -130,18 +117,15 @@ class ServerTree(NamedTuple):
         start = "an empty tree" if found.snapshot is None else found.snapshot.file_name
         yield (
             f"{escaped(self.files.path)} after zxid 0x{found.last_zxid:x}{moment}\n"
-            f"from {start} and {found.replayed:,} transactions; {len(found.tree.sessions):,} sessions\n\n"
+            f"from {start} and {found.replayed:,} transactions; {len(found.tree.sessions):,} sessions\n"
         )
-        for kind, (title, columns) in _KAFKA.items():
-            rows = _KafkaRows(found, kind, reaches, show_secrets=show_secrets)
+        for kind, (title, columns) in _TABLES.items():
+            rows = _TableRows(found.tree, kind, reaches, show_secrets=show_secrets)
             first = next(iter(rows), None)
             if first is not None:
                 there = {name: heading for name, heading in columns.items() if name in first}
-                yield f"{title}\n"
+                yield f"\n{title}\n"
                 yield from table_parts(there, rows, width=width, color=color)
-                yield "\n"
-        yield "nodes\n"
-        yield from table_parts(_COLUMNS, _NodeRows(found, show_secrets=show_secrets), width=width, color=color)
 
     def findings(self) -> Iterator[Finding]:
         """What is wrong with it."""
@@ -154,37 +138,32 @@ def _with_lag(rows: Iterable[dict[str, Any]], reaches: Reaches | None) -> Iterat
         yield row if reaches is None or row["type"] != "offset" else row | lag(row, reaches)
 
 
-class _KafkaRows:
-    """The rows of a type as the table shows them, made anew each time: a topic of 1 MB may have 100,000 partitions."""
+class _TableRows:
+    """The rows of a type as the table shows them, made anew each time: there may be a million nodes."""
 
-    def __init__(self, found: RestoredTree, kind: str, reaches: Reaches | None, *, show_secrets: bool) -> None:
-        self._found = found
+    def __init__(self, tree: ZNodeTree, kind: str, reaches: Reaches | None, *, show_secrets: bool) -> None:
+        self._tree = tree
         self._kind = kind
         self._reaches = reaches
         self._show_secrets = show_secrets
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        rows = kafka_rows(self._found.tree, self._kind, show_secrets=self._show_secrets)
+        if self._kind == "node":
+            yield from map(_node_cells, self._tree.shown_nodes(show_secrets=self._show_secrets))
+            return
+        rows = kafka_rows(self._tree, self._kind, show_secrets=self._show_secrets)
         for row in _with_lag(rows, self._reaches):
             if "port" in row:
                 row["port"] = str(row["port"])
             yield row
 
 
-class _NodeRows:
-    """The nodes as the table shows them, made anew each time: there may be a million."""
-
-    def __init__(self, found: RestoredTree, *, show_secrets: bool) -> None:
-        self._found = found
-        self._show_secrets = show_secrets
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for node in self._found.tree.shown_nodes(show_secrets=self._show_secrets):
-            yield {
-                **node,
-                "data": (node["data"] or b"").decode("utf-8", "replace")[:_MOST_CHARACTERS],
-                "version": str(node["version"]),
-                "modified": time_text(node["mtime"]) if node["mtime"] else "",
-                "mzxid": f"0x{node['mzxid']:x}",
-                "ephemeralOwner": f"0x{node['ephemeralOwner'] % (1 << 64):x}" if node["ephemeralOwner"] else "",
-            }
+def _node_cells(node: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **node,
+        "data": (node["data"] or b"").decode("utf-8", "replace")[:_MOST_CHARACTERS],
+        "version": str(node["version"]),
+        "modified": time_text(node["mtime"]) if node["mtime"] else "",
+        "mzxid": f"0x{node['mzxid']:x}",
+        "ephemeralOwner": f"0x{node['ephemeralOwner'] % (1 << 64):x}" if node["ephemeralOwner"] else "",
+    }

@@ -110,7 +110,7 @@ def parse_transaction(data: bytes, most: int) -> Transaction:
         RefusedBytesError: ZOOKEEPER_LOG, the type is unknown, or a length is impossible.
     """
     reader = JuteReader(data, code=Codes.ZOOKEEPER_LOG)
-    reader.most = most
+    reader.largest = most
     session, cxid = reader.integer(8), reader.integer(4)
     zxid, time = reader.integer(8), reader.integer(8)
     body = _body(reader.integer(4), reader)

@@ -12,9 +12,8 @@ from enum import IntEnum
 from typing import Any, Final
 from zlib import crc32
 
-from kdump.zookeeper.jute import NO_ACL, Acl
+from kdump.zookeeper.jute import AccessRule, Acl
 from kdump.zookeeper.secrets import data_without_secrets, shown_acl
-from kdump.zookeeper.sessions import Sessions
 from kdump.zookeeper.transactions import (
     CONTAINER_OWNER,
     CREATES,
@@ -26,9 +25,8 @@ from kdump.zookeeper.transactions import (
     is_ttl_owner,
 )
 
-_ONE_RULE: Final = struct.Struct(">iii5si6s")
-OPEN_ACL: Final = Acl(_ONE_RULE.pack(1, 31, 5, b"world", 6, b"anyone"))
-_READ_ACL: Final = Acl(_ONE_RULE.pack(1, 1, 5, b"world", 6, b"anyone"))
+OPEN_ACL: Final = (AccessRule(31, "world", "anyone"),)
+_READ_ACL: Final = (AccessRule(1, "world", "anyone"),)
 _DIGESTED: Final = struct.Struct(">5q3iq")
 CONFIG_PATH: Final = "/zookeeper/config"
 """The list of servers (3.5+)."""
@@ -88,9 +86,9 @@ class ZNodeTree:
         self.release = release
         self.counts_again = False
         self.nodes: dict[str, ZNode] = {}
-        self.sessions = Sessions()
-        self._owned: dict[int, str | set[str]] = {}
-        """The paths of the nodes of each session. That of one node is held alone: most sessions have no other."""
+        self.sessions: dict[int, int] = {}
+        self._owned: dict[int, set[str]] = {}
+        """The paths of the nodes of each session."""
 
     @classmethod
     def initial(cls, release: ServerRelease) -> ZNodeTree:
@@ -117,11 +115,7 @@ class ZNodeTree:
             parent.children.add(path.rpartition("/")[2])
         self.nodes[path] = node
         if node.owner and not self._is_special(node.owner):
-            owned = self._owned.setdefault(node.owner, path)
-            if isinstance(owned, set):
-                owned.add(path)
-            elif owned != path:
-                self._owned[node.owner] = {owned, path}
+            self._owned.setdefault(node.owner, set()).add(path)
         return True
 
     def apply(self, transaction: Transaction) -> None:
@@ -131,7 +125,7 @@ class ZNodeTree:
             case TxnType.CREATE_SESSION:
                 self.sessions[transaction.session] = body.timeout or 0
             case TxnType.CLOSE_SESSION:
-                self.sessions.close(transaction.session)
+                self.sessions.pop(transaction.session, None)
                 self._close(transaction, body.closed or ())
             case TxnType.MULTI:
                 for part in () if body.has_failed else body.parts:
@@ -141,8 +135,7 @@ class ZNodeTree:
 
     def owned_by(self, session: int) -> frozenset[str]:
         """The paths of the ephemeral nodes of a session."""
-        owned = self._owned.get(session, ())
-        return frozenset((owned,) if isinstance(owned, str) else owned)
+        return frozenset(self._owned.get(session, ()))
 
     def digest(self) -> int:
         """The digest of the whole tree, as 3.6 and later write it beside transactions and in snapshots."""
@@ -206,11 +199,8 @@ class ZNodeTree:
             parent.pzxid = max(parent.pzxid, zxid)
             if self.release is ServerRelease.V33:
                 parent.cversion += 1
-        owned = None if node is None else self._owned.get(node.owner)
-        if isinstance(owned, set):
-            owned.discard(path)
-        elif node is not None and owned == path:
-            del self._owned[node.owner]
+        if node is not None:
+            self._owned.get(node.owner, set()).discard(path)
 
     def _close(self, transaction: Transaction, closed: tuple[str, ...]) -> None:
         for path in closed:
@@ -244,7 +234,7 @@ class ZNodeTree:
                 "ephemeralOwner": 0 if self._is_special(node.owner) else node.owner,
                 "dataLength": len(node.data or b""),
                 "numChildren": children,
-                "acl": shown_acl(node.acl or NO_ACL, show_secrets=show_secrets),
+                "acl": shown_acl(node.acl or (), show_secrets=show_secrets),
             }
 
 

@@ -1,12 +1,12 @@
-"""``python -m tests.bench [ROUNDS]``: speed against the Java tool, memory, and the split of kdump's time."""
+"""``python -m tests.bench [ROUNDS]``: speed against the Java tool and other peers, and memory."""
 
 from __future__ import annotations
 
 import sys
+from subprocess import CalledProcessError
 
-from tests.bench.conversions import conversion_lines
-from tests.bench.stats import stats_lines
-from tests.bench.tables import decoder_lines, memory_lines, speed_lines, split_lines
+from tests.bench.conversions import client_lines, conversion_lines, down_convert_lines
+from tests.bench.tables import decoder_lines, memory_lines, speed_lines, stats_lines
 from tests.oracle.toolchain import ToolchainMissingError
 
 
@@ -16,13 +16,17 @@ def main(rounds: int) -> None:
         speed_lines(rounds=rounds),
         decoder_lines(rounds),
         memory_lines(),
-        split_lines(),
         conversion_lines(rounds=rounds),
+        down_convert_lines(rounds=rounds),
         stats_lines(rounds=rounds),
     ):
         for line in lines:
             print(line, flush=True)
         print()
+    try:
+        print(*client_lines(rounds=rounds), sep="\n")
+    except CalledProcessError:
+        print("aiokafka or kafka-python is not installed")
 
 
 if __name__ == "__main__":

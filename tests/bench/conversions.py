@@ -1,27 +1,31 @@
-"""``kdump convert`` against its peers, each pair one after the other in every round.
+"""``kdump convert`` and the library against other code, each in a process of its own.
 
-v2 to v1: RecordsUtil.downConvert of Kafka 3.9.1 alone, in a warm JVM without writing, and a loop over aiokafka's record
-classes (skipped where that is not installed). zstd: bare decompressing and compressing of the same payloads. Parquet:
-kdump's JSON lines and pyarrow's JSON reader.
+zstd: bare decompressing and compressing of the same payloads. Parquet: kdump's JSON lines and pyarrow's JSON reader.
+v2 to v1: RecordsUtil.downConvert of Kafka 3.9.1 alone, in a warm JVM, without writing; a loop over aiokafka's record
+classes. Library: the parsers of Python's Kafka clients, which read the file whole first and check the CRC of each
+batch. The clients must be importable by the interpreter that ``KDUMP_BENCH_PEERS`` names (by default this one).
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from importlib.util import find_spec
+from collections.abc import Iterator
+from pathlib import Path
 from statistics import median
+from typing import Final
 
 from tests.bench.cases import BIG, CACHE, COMPRESSED, FIVE, Segment
 from tests.bench.measure import COMPILED, ROOT
+from tests.bench.pairs import Pair, kdump, pair_lines
 from tests.oracle.toolchain import WRITER_RELEASE, java_command
 
 _OUT = CACHE / "convert"
+_PEERS: Final = os.environ.get("KDUMP_BENCH_PEERS", sys.executable)
 
-_AIOKAFKA = """
+_TO_V1: Final = """
 import sys
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
@@ -33,7 +37,7 @@ with open(sys.argv[2], "wb") as out:
             builder.append(record.offset, timestamp=record.timestamp, key=record.key, value=record.value)
         out.write(builder.build())
 """
-_BARE_ZSTD = """
+_BARE_ZSTD: Final = """
 import sys
 from kdump.log.opening import open_source
 from kdump.log.walk import Walk
@@ -44,67 +48,87 @@ with open(sys.argv[2], "wb") as out, open_source(sys.argv[1]) as source:
             records = compression.decompress(compression.ZSTD, chunk.data[start + 61 : end], magic=2)
             out.write(compression.compress(compression.ZSTD, records, magic=2))
 """
-_JSON_READER = """
+_JSON_READER: Final = """
 import subprocess, sys
 import pyarrow.json
-command = [sys.executable, "-m", "kdump", "convert", sys.argv[1], "--to", "jsonl", "-o", sys.argv[2]]
+command = [sys.executable, "-m", "kdump", "convert", sys.argv[1], "--overwrite", "--to", "jsonl", "-o", sys.argv[2]]
 subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 pyarrow.json.read_json(sys.argv[2])
 """
+_PARSED: Final = """
+import sys
+from {package}.record.memory_records import MemoryRecords
+records = MemoryRecords(open(sys.argv[1], "rb").read())
+while records.has_next():
+    batch = records.next_batch()
+    assert batch.validate_crc()
+    for record in batch:
+        pass
+"""
+_READER: Final = "import kdump, sys\nfor batch in kdump.scan(sys.argv[1], columns={columns}).to_reader(): pass"
+_RECORDS: Final = "import kdump, sys\nfor record in kdump.scan(sys.argv[1]): pass"
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """kdump over a segment and a peer; ``goal`` is the most that kdump may take, in times of the peer's."""
-
-    name: str
-    segment: Segment
-    words: tuple[str, ...]
-    peer: Callable[[str], float]
-    goal: float
+def _script(code: str, path: Path, *, interpreter: str = sys.executable) -> list[str]:
+    return [interpreter, "-c", code, str(path), str(_OUT / "peer")]
 
 
-def _seconds(command: list[str]) -> float:
-    begin = time.perf_counter()
-    subprocess.run(command, cwd=ROOT, env=COMPILED, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - begin
+def _convert(path: Path, *words: str) -> list[str]:
+    return kdump("convert", path, *words, "--overwrite", "-o", _OUT / "kdump")
 
 
-def _script(code: str) -> Callable[[str], float]:
-    return lambda path: _seconds([sys.executable, "-c", code, path, str(_OUT / "peer")])
-
-
-def _down_convert(path: str) -> float:
-    """Seconds of the second conversion of one JVM."""
-    command = java_command(WRITER_RELEASE, "org.apache.kafka.common.record.DownConversion", options=("-Xmx8g",))
-    line = f"{path}\t1\t{_OUT / 'peer'}\ttimed\n"
-    answers = subprocess.run(command, input=2 * line, capture_output=True, text=True, check=True).stdout.split()
-    return float(answers[-1])
-
-
-TO_V1 = ("--to-magic", "1")
-COMPARISONS = (
-    Comparison("v2 to v1, downConvert", BIG, TO_V1, _down_convert, 2),
-    *([Comparison("v2 to v1, aiokafka", BIG, TO_V1, _script(_AIOKAFKA), 1 / 3)] if find_spec("aiokafka") else []),
-    Comparison("zstd, bare", COMPRESSED[0], ("--codec", "zstd", "--level", "3"), _script(_BARE_ZSTD), 1.3),
-    Comparison("parquet, JSON lines", FIVE, ("--to", "parquet"), _script(_JSON_READER), 1 / 3),
-)
-
-
-def conversion_lines(comparisons: tuple[Comparison, ...] = COMPARISONS, rounds: int = 3) -> Iterator[str]:
-    """Medians of wall clock times, and of the ratios of the pairs.
+def down_convert_lines(segment: Segment = BIG, rounds: int = 3) -> Iterator[str]:
+    """Medians of kdump's seconds, and of the second conversion of one JVM; the goal is twice that.
 
     Raises:
         ToolchainMissingError: the real code cannot be run.
     """
     _OUT.mkdir(parents=True, exist_ok=True)
-    yield f"{'convert':24}{'kdump s':>9}{'peer s':>9}{'ratio':>7}{'goal':>6}"
-    for comparison in comparisons:
-        path = str(comparison.segment.path())
-        kdump = [sys.executable, "-m", "kdump", "convert", path, *comparison.words, "-o", str(_OUT / "kdump")]
-        pairs = [(_seconds(kdump), comparison.peer(path)) for _ in range(rounds)]
-        walls = [median(side) for side in zip(*pairs, strict=True)]
-        ratio = median(ours / theirs for ours, theirs in pairs)
-        yield f"{comparison.name:24}{walls[0]:9.2f}{walls[1]:9.2f}{ratio:7.2f}{comparison.goal:6.2f}"
-    for file in _OUT.iterdir():
-        file.unlink()
+    path, own, peer = segment.path(), [], []
+    java = java_command(WRITER_RELEASE, "org.apache.kafka.common.record.DownConversion", options=("-Xmx8g",))
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        command = _convert(path, "--to-magic", "1")
+        subprocess.run(command, cwd=ROOT, env=COMPILED, check=True, stdout=subprocess.DEVNULL)
+        own.append(time.perf_counter() - begin)
+        line = f"{path}\t1\t{_OUT / 'peer'}\ttimed\n"
+        told = subprocess.run(java, input=2 * line, capture_output=True, text=True, check=True).stdout
+        peer.append(float(told.split()[-1]))
+    yield f"v2 to v1: kdump {median(own):.2f} s, downConvert {median(peer):.2f} s"
+
+
+def conversion_lines(segments: tuple[Segment, Segment] = (COMPRESSED[0], FIVE), rounds: int = 3) -> Iterator[str]:
+    """Conversions by other code."""
+    _OUT.mkdir(parents=True, exist_ok=True)
+    packed, plain = (segment.path() for segment in segments)
+    zstd, parquet = ("--codec", "zstd", "--level", "3"), ("--to", "parquet")
+    pairs = (
+        Pair("zstd, bare", _convert(packed, *zstd), _script(_BARE_ZSTD, packed), 1.3),
+        Pair("parquet, JSON lines", _convert(plain, *parquet), _script(_JSON_READER, plain), 1 / 3),
+    )
+    return pair_lines("convert", pairs, rounds)
+
+
+def client_lines(segment: Segment = FIVE, rounds: int = 3) -> Iterator[str]:
+    """Python's Kafka clients. Raises CalledProcessError where they are not installed."""
+    _OUT.mkdir(parents=True, exist_ok=True)
+    path = segment.path()
+    parsed = {
+        package: _script(_PARSED.format(package=package), path, interpreter=_PEERS) for package in ("aiokafka", "kafka")
+    }
+    subprocess.run([_PEERS, "-c", "import aiokafka, kafka"], check=True, stderr=subprocess.DEVNULL)
+    reads = ((None, 1.0), *((["offset", other], 1 / 4) for other in ("timestamp", "key", "value")))
+    pairs = (
+        Pair("v2 to v1", _convert(path, "--to-magic", "1"), _script(_TO_V1, path, interpreter=_PEERS), 1 / 3),
+        *(
+            Pair(
+                f"{columns or 'all columns'}", _script(_READER.format(columns=columns), path), parsed["aiokafka"], goal
+            )
+            for columns, goal in reads
+        ),
+        *(
+            Pair(f"records, {package}", _script(_RECORDS, path), parsed[package], goal)
+            for package, goal in (("aiokafka", 2), ("kafka", 1 / 3))
+        ),
+    )
+    return pair_lines("clients", pairs, rounds)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
@@ -30,11 +29,6 @@ class Usage:
     wall: float
     cpu: float
     resident: int
-
-
-def kdump_command(flags: Sequence[str], path: str) -> list[str]:
-    """``kdump dump`` in the interpreter that runs this."""
-    return [sys.executable, "-m", "kdump", "dump", *flags, path]
 
 
 def java_tool_command(flags: Sequence[str], path: str) -> list[str]:

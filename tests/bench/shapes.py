@@ -8,19 +8,17 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 from pathlib import Path
-from statistics import median
 from typing import Final
 
 from tests.bench.cases import CACHE, DEEP, JSONL, PRINT, SHALLOW
-from tests.bench.measure import Usage, java_tool_command, run
+from tests.bench.measure import java_tool_command
+from tests.bench.pairs import Pair, kdump, pair_lines
 from tests.harness import ROOT
 
-_MIB: Final = 1 << 20
 _SEGMENT: Final = 256 << 10
 _RECORDS: Final = 80
 _HUGE: Final = 600_000
@@ -34,20 +32,6 @@ from tests.bench.shapes import make
 make(Path(sys.argv[1]), int(sys.argv[2]))
 """
 _SCAN: Final = "import kdump, sys\nfor batch in kdump.scan(sys.argv[1]).to_reader(): pass"
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A command and its peer; ``goal`` is the most that it may take, in times of the peer's processor time.
-
-    ``most``: MiB of memory that it may take; 0: no goal.
-    """
-
-    name: str
-    own: Callable[[Path], Sequence[str]]
-    peer: Callable[[Path], Sequence[str]]
-    goal: float
-    most: int = 0
 
 
 def _batch(base_offset: int, records: int = _RECORDS) -> bytes:
@@ -104,71 +88,46 @@ def make(folder: Path, segments: int) -> None:
     _log(folder / "small" / _NAME, _batch, _RECORDS, 4 * _RECORDS * 100)
 
 
-def _kdump(place: str, *words: str) -> Callable[[Path], Sequence[str]]:
-    return lambda folder: [sys.executable, "-m", "kdump", *words, str(folder / place)]
+def _pairs(folder: Path) -> Iterator[Pair]:
+    """What is measured of the files that ``make`` wrote."""
+
+    def own(command: str, place: str, *words: str) -> list[str]:
+        return kdump(command, *words, folder / place)
+
+    def python(code: str, *words: str) -> list[str]:
+        return [sys.executable, "-c", code, *words]
+
+    def scan(place: str) -> list[str]:
+        return python(_SCAN, str(folder / place))
+
+    yield Pair("segments, deep / one log", own("dump", "segments", *DEEP), own("dump", "one-log", *DEEP), 1.3)
+    yield Pair("segments, reader / one log", scan("segments"), scan("one-log"), 1.3)
+    for magic, name, flags in (
+        (1, "shallow", SHALLOW),
+        *((magic, *one) for magic in (0, 1) for one in (("deep", DEEP), ("print", PRINT))),
+    ):
+        place = f"magic-{magic}"
+        java = java_tool_command(flags, str(folder / place / _NAME))
+        yield Pair(f"magic {magic}, {name} / Java", own("dump", place, *flags), java, 1 / 3)
+    for name, flags in (("deep", DEEP), ("jsonl", (*PRINT, *JSONL))):
+        commands = (own("dump", place, *flags) for place in ("huge-batch", "usual-batches"))
+        yield Pair(f"huge batch, {name} / usual", *commands, 1.5)
+    yield Pair("huge batch, reader / usual", scan("huge-batch"), scan("usual-batches"), 1.5)
+    single = "single-records"
+    yield Pair("single records, verify / deep", own("verify", single), own("dump", single, *DEEP), 2, 200)
+    for command in ("verify", "stats"):
+        yield Pair(f"partitions, {command} / one", own(command, "partitions", "-j", "1"), own(command, "partition"), 6)
+    yield Pair("--version / import click", kdump("--version"), python("import click"), 1.5)
+    yield Pair("small dump / import click", own("dump", "small", *DEEP), python("import click"), 3)
+    yield Pair("small verify / import numpy", own("verify", "partition"), python("import click, numpy"), 2)
 
 
-def _scan(place: str) -> Callable[[Path], Sequence[str]]:
-    return lambda folder: [sys.executable, "-c", _SCAN, str(folder / place)]
-
-
-def _java(place: str, flags: Sequence[str]) -> Callable[[Path], Sequence[str]]:
-    return lambda folder: java_tool_command(flags, str(folder / place / _NAME))
-
-
-def _python(code: str) -> Callable[[Path], Sequence[str]]:
-    return lambda folder: [sys.executable, "-c", code]
-
-
-def _version(_: Path) -> Sequence[str]:
-    return [sys.executable, "-m", "kdump", "--version"]
-
-
-_DUMP: Final = "dump"
-SHAPES: Final = (
-    Shape("segments, deep / one log", _kdump("segments", _DUMP, *DEEP), _kdump("one-log", _DUMP, *DEEP), 1.3),
-    Shape("segments, reader / one log", _scan("segments"), _scan("one-log"), 1.3),
-    Shape("magic 1, shallow / Java", _kdump("magic-1", _DUMP), _java("magic-1", SHALLOW), 1 / 3),
-    *(
-        Shape(
-            f"magic {magic}, {name} / Java",
-            _kdump(f"magic-{magic}", _DUMP, *flags),
-            _java(f"magic-{magic}", flags),
-            1 / 3,
-        )
-        for magic in (0, 1)
-        for name, flags in (("deep", DEEP), ("print", PRINT))
-    ),
-    *(
-        Shape(f"huge batch, {name} / usual", own("huge-batch"), own("usual-batches"), 1.5)
-        for name, own in (
-            ("deep", lambda place: _kdump(place, _DUMP, *DEEP)),
-            ("jsonl", lambda place: _kdump(place, _DUMP, *PRINT, *JSONL)),
-            ("reader", _scan),
-        )
-    ),
-    Shape(
-        "single records, verify / deep",
-        _kdump("single-records", "verify"),
-        _kdump("single-records", _DUMP, *DEEP),
-        2,
-        200,
-    ),
-    Shape("partitions, verify / one", _kdump("partitions", "verify", "-j", "1"), _kdump("partition", "verify"), 6),
-    Shape("partitions, stats / one", _kdump("partitions", "stats", "-j", "1"), _kdump("partition", "stats"), 6),
-    Shape("--version / import click", _version, _python("import click"), 1.5),
-    Shape("small dump / import click", _kdump("small", _DUMP, *DEEP), _python("import click"), 3),
-    Shape("small verify / import numpy", _kdump("partition", "verify"), _python("import click, numpy"), 2),
-)
-
-
-def shape_lines(shapes: Sequence[Shape] = SHAPES, rounds: int = 3, segments: int = 256) -> Iterator[str]:
-    """Medians of processor time, of the ratios of the pairs, and the largest memory.
+def shape_lines(rounds: int = 3, segments: int = 256) -> Iterator[str]:
+    """The pairs over files of the size of so many segments.
 
     Raises:
         ToolchainMissingError: the Java tool cannot be run.
     """
-    yield f"{'shape':32}{'kdump s':>9}{'peer s':>9}{'ratio':>7}{'goal':>6}{'MiB':>6}{'most':>6}"
     folder = CACHE / f"shapes-{segments}"
     if not folder.exists():
         unfinished = folder.with_suffix(".part")
@@ -176,16 +135,7 @@ def shape_lines(shapes: Sequence[Shape] = SHAPES, rounds: int = 3, segments: int
         # In another process: the memory of this one counts as that of the runs (see measure).
         subprocess.run([sys.executable, "-c", _MAKE, str(unfinished), str(segments)], cwd=ROOT, check=True)
         unfinished.rename(folder)
-    output = CACHE / "output.txt"
-    for shape in shapes:
-        own, peer = shape.own(folder), shape.peer(folder)
-        pairs: list[tuple[Usage, Usage]] = [(run(own, output), run(peer, output)) for _ in range(rounds)]
-        seconds = [median(usage.cpu for usage in side) for side in zip(*pairs, strict=True)]
-        ratio = median(mine.cpu / other.cpu for mine, other in pairs)
-        memory = max(mine.resident for mine, _ in pairs) / _MIB
-        figures = f"{seconds[0]:9.2f}{seconds[1]:9.2f}{ratio:7.2f}{shape.goal:6.2f}{memory:6.0f}{shape.most or '':>6}"
-        yield f"{shape.name:32}{figures}"
-    output.unlink(missing_ok=True)
+    yield from pair_lines("shape", _pairs(folder), rounds)
 
 
 if __name__ == "__main__":

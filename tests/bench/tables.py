@@ -2,51 +2,60 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
-from statistics import median
 
-from tests.bench.cases import BIG, CACHE, CASES, COMMITS, DEEP, OFFSETS, PRINT, SHALLOW, Case
-from tests.bench.measure import COMPILED, ROOT, java_tool_command, kdump_command, run
+from tests.bench.cases import BIG, CACHE, CASES, COMMITS, DEEP, FIVE, OFFSETS, ONE, PRINT, SHALLOW, Case, Segment
+from tests.bench.measure import java_tool_command, run
+from tests.bench.pairs import Pair, kdump, pair_lines
 
 _MIB = 1 << 20
+MOST_MEMORY = 400
+"""MiB that ``kdump stats`` may take."""
 
 
 def speed_lines(cases: tuple[Case, ...] = CASES, rounds: int = 3) -> Iterator[str]:
-    """Paired runs, one after the other in each round; medians of wall clock time, and of the ratios of the pairs.
+    """Dumps against the Java tool.
 
     Raises:
         ToolchainMissingError: the Java tool cannot be run.
     """
-    yield f"{'case':24}{'kdump s':>9}{'java s':>9}{'cpu s':>8}{'cpu s':>8}{'ratio':>7}{'goal':>6}"
-    output = CACHE / "output.txt"
-    for case in cases:
-        path = str(case.segment.path())
-        pairs = []
-        for _ in range(rounds):
-            kdump = run(kdump_command((*case.flags, *case.own_flags), path), output)
-            java = run(java_tool_command(case.flags, path), output)
-            pairs.append((kdump, java))
-        walls = [median(usage.wall for usage in side) for side in zip(*pairs, strict=True)]
-        cpus = [median(usage.cpu for usage in side) for side in zip(*pairs, strict=True)]
-        ratio = median(java.wall / kdump.wall for kdump, java in pairs)
-        yield f"{case!s:24}{walls[0]:9.2f}{walls[1]:9.2f}{cpus[0]:8.2f}{cpus[1]:8.2f}{ratio:7.2f}{case.goal:6.2f}"
-    output.unlink(missing_ok=True)
+    pairs = (
+        Pair(
+            str(case),
+            kdump("dump", *case.flags, *case.own_flags, path),
+            java_tool_command(case.flags, str(path)),
+            1 / case.goal,
+            by_wall=True,
+        )
+        for case, path in ((case, case.segment.path()) for case in cases)
+    )
+    return pair_lines("dump, Java tool", pairs, rounds)
 
 
 def decoder_lines(rounds: int = 3) -> Iterator[str]:
-    """Paired runs over the same segments: with the decoder, and with plain keys and values; the goal is a half."""
-    yield f"{'decoder':24}{'plain s':>9}{'decoded s':>11}{'cpu s':>8}{'cpu s':>8}{'ratio':>7}{'goal':>6}"
-    output = CACHE / "output.txt"
-    for log in COMMITS:
-        path = str(log.path())
-        pairs = [tuple(run(kdump_command(flags, path), output) for flags in (PRINT, OFFSETS)) for _ in range(rounds)]
-        walls = [median(usage.wall for usage in side) for side in zip(*pairs, strict=True)]
-        cpus = [median(usage.cpu for usage in side) for side in zip(*pairs, strict=True)]
-        ratio = median(plain.wall / decoded.wall for plain, decoded in pairs)
-        yield f"{log.name:24}{walls[0]:9.2f}{walls[1]:11.2f}{cpus[0]:8.2f}{cpus[1]:8.2f}{ratio:7.2f}{0.5:6.2f}"
-    output.unlink(missing_ok=True)
+    """With a decoder, against plain keys and values of the same segments."""
+    pairs = (
+        Pair(log.name, *(kdump("dump", *flags, log.path()) for flags in (OFFSETS, PRINT)), 2, by_wall=True)
+        for log in COMMITS
+    )
+    return pair_lines("decoder, plain", pairs, rounds)
+
+
+def stats_lines(segments: tuple[Segment, ...] = (BIG, FIVE, ONE), rounds: int = 3) -> Iterator[str]:
+    """All figures against the Java tool that looks at every record; headers only against ``verify --quick``.
+
+    Raises:
+        ToolchainMissingError: the Java tool cannot be run.
+    """
+    pairs = (
+        Pair(f"{segment.name} {name}", kdump("stats", "--output", "jsonl", *options, path), peer, goal, MOST_MEMORY)
+        for segment, path in ((segment, segment.path()) for segment in segments)
+        for name, options, peer, goal in (
+            ("all, Java deep", (), java_tool_command(DEEP, str(path)), 1 / 3),
+            ("quick, verify", ("--quick",), kdump("verify", "--quick", path), 1.3),
+        )
+    )
+    return pair_lines("stats", pairs, rounds)
 
 
 def memory_lines() -> Iterator[str]:
@@ -55,26 +64,8 @@ def memory_lines() -> Iterator[str]:
     path = BIG.path()
     output = CACHE / "output.txt"
     for flags in (SHALLOW, DEEP, PRINT):
-        from_file = run(kdump_command(flags, str(path)), output)
-        from_pipe = run(kdump_command(flags, "-"), output, piped=path)
+        from_file = run(kdump("dump", *flags, path), output)
+        from_pipe = run(kdump("dump", *flags, "-"), output, piped=path)
         name = " ".join(flags) or "shallow"
         yield f"{name:24}{from_file.resident / _MIB:10.0f}{from_pipe.resident / _MIB:10.0f}"
-    output.unlink(missing_ok=True)
-
-
-def split_lines(cases: tuple[Case, ...] = CASES) -> Iterator[str]:
-    """Seconds of each stage of kdump."""
-    output = CACHE / "output.txt"
-    heading = False
-    for case in cases:
-        command = [sys.executable, "-m", "tests.bench.split", str(case.segment.path()), *case.flags, *case.own_flags]
-        with output.open("wb") as out:
-            done = subprocess.run(
-                command, cwd=ROOT, env=COMPILED, stdout=out, stderr=subprocess.PIPE, text=True, check=True
-            )
-        stages = dict(line.split("\t") for line in done.stderr.splitlines())
-        if not heading:
-            heading = True
-            yield f"{'split (s)':24}" + "".join(f"{stage:>12}" for stage in stages)
-        yield f"{case!s:24}" + "".join(f"{seconds:>12}" for seconds in stages.values())
     output.unlink(missing_ok=True)

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from kdump.rows.filetables import CONVERTED, FINDING, LOSS
-from tests.harness.batches import NOW, ZSTD, plain_rows, v2_batch
+from tests.harness.batches import NOW, ZSTD, entries, plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, KDUMP, UNREADABLE, USAGE, kdump, on_a_terminal, shell
-from tests.harness.conversions import entries, records
+from tests.harness.conversions import records
 from tests.harness.fast_reference import Row
 
 NAME = f"{0:020}.log"

@@ -9,7 +9,8 @@ import pytest
 from tests.harness.batches import CONTROL, NONE, TRANSACTIONAL, ZSTD, message, v2_batch, wrapper
 from tests.harness.cli_runs import CLEAN, DAMAGE, USAGE, kdump
 from tests.harness.fast_reference import Row as RecordRow
-from tests.harness.row_runs import Row, records, run_rows, stored
+from tests.harness.plainoutput import bytes_of
+from tests.harness.row_runs import Row, records, run_rows
 
 SECRETS = [b"SECRET-A", b"SECRET-B" * 40, b"SE\xff\0CRET", b"S", b"", None]
 ROWS = [
@@ -31,7 +32,7 @@ def contents(rows: list[Row]) -> list[bytes | None]:
     """All keys, values and header values."""
     found = []
     for row in rows:
-        found += [stored(row["key"]), stored(row["value"]), *(stored(value) for _, value in row["headers"])]
+        found += [bytes_of(row["key"]), bytes_of(row["value"]), *(bytes_of(value) for _, value in row["headers"])]
     return found
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from kdump.cli import engine
 from kdump.cli.options.shared import EngineArguments, JobsArguments
-from kdump.cli.params import MasterParam
+from kdump.cli.params import MASTER
 from kdump.codes import Codes, KdumpError
 from kdump.inputs import resolve
 from kdump.spark import sessions
@@ -197,7 +197,7 @@ def test_spark_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, logs: Path
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local-cluster[2,1,1024]", "yarn", "k8s://h:1"])
 def test_masters(started: list[Any], master: str) -> None:
-    assert MasterParam().convert(master, None, None) == master
+    assert MASTER.convert(master, None, None) == master
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from kdump.cli.frame import WORLD
 from kdump.explain import explain
 from kdump.explain.lines import Labelled, Line, Space
 from kdump.kafka07.frame import KINDS
-from kdump.log.memory import MemorySource
+from kdump.log.source import MemorySource
 from tests.harness import ROOT
 from tests.harness.archives import case_files, unpack_cases
 from tests.harness.cli_runs import CLEAN, DAMAGE, NAME, UNREADABLE, USAGE, kdump

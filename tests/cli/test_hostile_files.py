@@ -22,7 +22,7 @@ from kdump.log import files, named
 from kdump.log.lock import DirectoryLock, is_held
 from kdump.log.named import is_stream
 from kdump.log.opening import open_source, read_whole
-from kdump.repair.apply.copies import CopyWriter
+from kdump.repair.plan.repaireddirectory import RepairedSegment
 from kdump.verify.run import findings as verify
 from tests.harness import ROOT
 from tests.harness.batches import plain_rows, v2_batch
@@ -487,18 +487,18 @@ def test_a_partition_that_goes_meanwhile_stops_no_other_repair(
     torn: Path, what: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     partition, log = torn / "orders-0", torn / "orders-0" / f"{0:020}.log"
-    write_log = CopyWriter.write_log
+    recover = RepairedSegment.recover
 
-    def exchanged(self: CopyWriter, path: str, *words: Any, **options: Any) -> Any:
-        if path == str(log):
+    def exchanged(segment: RepairedSegment, *words: Any, **options: Any) -> Any:
+        if segment.plan.path == str(log):
             log.unlink()
             if what == "directory":
                 shutil.rmtree(partition)
             if what == "loop":
                 log.symlink_to(log.name)
-        return write_log(self, path, *words, **options)
+        return recover(segment, *words, **options)
 
-    monkeypatch.setattr(CopyWriter, "write_log", exchanged)
+    monkeypatch.setattr(RepairedSegment, "recover", exchanged)
     run = kdump("repair", "-o", "out", str(torn), cwd=tmp_path)
     assert run.returncode == UNREADABLE
     assert run.stderr.decode().startswith(f"kdump: {log}: ")

@@ -20,7 +20,7 @@ from kdump.inputs import resolve
 from kdump.kafka07.message import write_message
 from kdump.log.names import MAX_OFFSET
 from kdump.reading.reporter import Reporter
-from kdump.stats.fold import PartFold
+from kdump.stats.partfold import PartFold
 from kdump.stats.records import EntryRecords
 from kdump.wire.compression import GZIP, compress
 from tests.harness.archives import case_files, unpack_cases

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -13,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import KdumpError
 from kdump.inputs import resolve
-from kdump.repair.apply import disk
 from kdump.repair.run import Repair, RepairOptions
 from kdump.system.files import like_of
 from tests.harness import batches
@@ -303,16 +303,16 @@ def test_copies_are_taken_back_when_one_cannot_be_placed(
     (tmp_path / "out").mkdir()
     for name, data in there.items():
         (tmp_path / "out" / name).write_bytes(data)
-    replace, placed = disk.replace, 0
+    replace, placed = os.replace, 0
 
-    def failing(source: disk.Where, target: disk.Where) -> None:
+    def failing(source: str, target: str) -> None:
         nonlocal placed
         placed += 1
         if placed == failing_at:
-            raise KdumpError(Codes.UNWRITABLE, "full", path=str(target))
+            raise OSError(errno.ENOSPC, "full", target)
         replace(source, target)
 
-    monkeypatch.setattr(disk, "replace", failing)
+    monkeypatch.setattr(os, "replace", failing)
     options = RepairOptions(output=str(tmp_path / "out"), overwrites=True)
     with Repair(options, on_error=pytest.fail) as job, pytest.raises(KdumpError, match="full"):
         list(job.of(resolve(str(torn))))

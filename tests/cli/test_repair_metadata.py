@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.harness.archives import case_files
+from tests.harness.batches import entries
 from tests.harness.cli_runs import CLEAN, DAMAGE, kdump
 from tests.harness.killedrepairs import manifests
-from tests.harness.salvaged import entries
 
 NAME = "__cluster_metadata-0"
 LAST_OF_HEADER = 61

@@ -16,7 +16,7 @@ from kdump.codes import Codes
 from kdump.kafka07 import rows as rows07
 from kdump.rows import filetables, tables
 from kdump.rows.schema import Table
-from kdump.zookeeper import tables as zookeepertables
+from kdump.zookeeper import dump as zookeeperdump
 from tests.harness import ROOT
 from website import columns, findings, library, manual
 from website.pages import generated
@@ -60,7 +60,7 @@ def test_lines_match_what_a_broker_writes() -> None:
 def test_every_table_is_on_the_page() -> None:
     declared = {
         value.type
-        for module in (tables, filetables, rows07, zookeepertables)
+        for module in (tables, filetables, rows07, zookeeperdump)
         for value in vars(module).values()
         if isinstance(value, Table)
     }

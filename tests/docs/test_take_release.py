@@ -132,3 +132,34 @@ def test_a_missing_jar_or_definition_is_said(tmp_path: Path) -> None:
         jar.writestr("common/message/Request.json", '{"type": "request", "name": "Request"}')
     with pytest.raises(SystemExit, match="no definition ControlRecordTypeSchema"):
         script.make(tmp_path)
+
+
+def test_where_the_oracle_finds_the_jars(tmp_path: Path) -> None:
+    """Elsewhere it would skip all tests, and say that all is well."""
+    for name in ("k99/lib", "libs"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "kafka-group-coordinator-9.9.0.jar").touch()
+    assert script.oracle_directory(tmp_path / "k99" / "lib") == tmp_path
+    with pytest.raises(SystemExit, match="in a directory k99/lib, beside those of other releases"):
+        script.oracle_directory(tmp_path / "libs")
+
+
+def test_changed_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    classes = {
+        "old": {"Log": {"read()": ["1"], "cut()": ["1"], "close()": ["1"]}, "Gone": {"a()": [], "b()": []}},
+        "new": {"Log": {"read()": ["1"], "cut()": ["2"], "shut()": ["1"]}, "Added": {"a()": []}},
+    }
+    monkeypatch.setattr(script, "MODELLED", {"kafka-storage": "log/"})
+    monkeypatch.setattr(script, "_jar", lambda jars, name: jars)
+    monkeypatch.setattr(script, "_methods", lambda jar, wanted: classes[jar.name])
+    found = script.changed_methods(Path("new"), Path("old"))
+    assert found == ["+ Added", "- Gone", "- Log: close()", "~ Log: cut()", "+ Log: shut()"]
+
+
+def test_noise_of_bytecode() -> None:
+    before = "      12: invokevirtual #55   // Method org/apache/kafka/raft/KafkaRaftLog.end:()Lorg/apache/kafka/A;"
+    after = (
+        "      14: invokevirtual #61   // Method org/apache/kafka/raft/internals/KafkaRaftLog.end:()Lorg/apache/B/A;"
+    )
+    assert script._NOISE.sub(" ", before) == script._NOISE.sub(" ", after)
+    assert script._NOISE.sub(" ", before) != script._NOISE.sub(" ", before.replace("end:", "start:"))

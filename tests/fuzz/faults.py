@@ -31,7 +31,7 @@ from typing import Final, NamedTuple
 from kdump.log.names import METADATA_DIRECTORY
 from tests.fuzz.__main__ import load_everything
 from tests.fuzz.case import Fault
-from tests.fuzz.forked import Done, Prepared, run
+from tests.fuzz.forked import Done, run
 from tests.fuzz.running import Ran, allow_timers, run_command
 from tests.fuzz.trees import Node, Nodes, empty, nodes_of, restore
 from tests.harness import killedrepairs
@@ -276,7 +276,6 @@ class Checker:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._known: dict[str, Known] = {}
-        self._prepared: dict[str, Prepared] = {}
         self._gone_on: set[object] = set()
 
     def known(self, case: Case) -> Known:
@@ -316,25 +315,13 @@ class Checker:
         """Run one; gives the promises that it breaks."""
         known = self.known(job.case)
         restore(known.place, known.before)
-        done = self._prepare(known).run(job.points)
+        done = run(job.case.words, known.place, job.points)
         inspection = _Inspection(job, known, done, self._gone_on)
         if job.case.is_in_place:
             inspection.in_place()
         else:
             inspection.output()
         return [*done.faults, *inspection.faults]
-
-    def close(self) -> None:
-        """End the processes."""
-        while self._prepared:
-            self._prepared.popitem()[1].close()
-
-    def _prepare(self, known: Known) -> Prepared:
-        """The command before its first change."""
-        name = known.case.name
-        if name not in self._prepared:
-            self._prepared[name] = Prepared(known.case.words, known.place)
-        return self._prepared[name]
 
 
 def _undo(case: Case, manifest: str) -> list[str]:
@@ -657,7 +644,6 @@ def run_jobs(jobs: Iterable[Job], checker: Checker) -> Campaign:
         for job in jobs:
             campaign.faults += ((job, fault) for fault in checker.check(job))
             campaign.points[job.case.command, "+".join(point.trouble.value for point in job.points)] += 1
-    checker.close()
     campaign.seconds = time.monotonic() - begun
     return campaign
 

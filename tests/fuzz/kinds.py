@@ -18,6 +18,7 @@ from kdump import explain
 from kdump.cli import exit_status
 from kdump.codes import Codes
 from kdump.dump.text.options import DECODER_CLASSES
+from kdump.explain import layout
 from kdump.log.opening import open_source
 from kdump.payloads import decode
 from kdump.payloads.choice import DecoderChoice
@@ -112,7 +113,7 @@ def _check_entries(case: Case, folder: Path) -> list[Fault]:
 def _explain(path: str, where: float, faults: list[Fault]) -> None:
     with open_source(path) as source:
         position = int(where * ((source.size or 0) + 20))
-        bounded("explain", lambda: explain.report(source, position), faults)
+        bounded("explain", lambda: layout.report(explain.explain(source, position)), faults)
 
 
 # Keys and values of internal topics.

@@ -13,9 +13,8 @@ from kdump.repair.apply.preparation import Preparation
 from kdump.system import files
 from tests.fuzz.case import Fault
 from tests.fuzz.faults import CASES, Case, Checker, Job, Way, all_jobs, load, run_jobs
-from tests.fuzz.forked import Prepared
 from tests.fuzz.running import allow_timers, run_command
-from tests.fuzz.trees import nodes_of, restore
+from tests.fuzz.trees import nodes_of
 from tests.harness.examples import fuzz_seed
 from tests.harness.killing import Point, Trouble, in_child, limit_files
 
@@ -82,19 +81,6 @@ def test_a_journal_that_could_not_be_removed_is_removed_by_finish(call: str, che
     """The last calls of a repair with another backup directory. An empty journal stayed."""
     job = _point("cut-backup", call, -1, Trouble.ERROR, checker)._replace(way=Way("finish"))
     assert not run_jobs([job], checker).faults
-
-
-@pytest.mark.parametrize("name", ["salvage-backup", "copy-over", "gzip-over"])
-def test_a_prepared_command_goes_on_as_a_whole_one(name: str, checker: Checker) -> None:
-    """Also on files that were made again."""
-    known = checker.known(_NAMED[name])
-    restore(known.place, known.before)
-    with Prepared(known.case.words, known.place) as prepared:
-        for _ in range(2):
-            restore(known.place, known.before)
-            done = prepared.run([])
-            assert done.ran is not None
-            assert (done.ran.status, done.calls) == (known.ran.status, known.calls)
 
 
 @pytest.mark.parametrize("name", ["csv-over", "gzip-over", "copy-over"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64decode
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tests.harness.cli_runs import kdump
+from tests.harness.plainoutput import bytes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,8 +45,8 @@ def mapped(row: Row) -> Row:
             problems = [row["problem"], f"the timestamp {milliseconds} ms is out of range"]
             row["problem"] = "; ".join(problem for problem in problems if problem)
     if "key" in row:
-        row["key"], row["value"] = _bytes(row["key"]), _bytes(row["value"])
-        row["headers"] = [{"key": _java(_bytes(key)), "value": _bytes(value)} for key, value in row["headers"]]
+        row["key"], row["value"] = bytes_of(row["key"]), bytes_of(row["value"])
+        row["headers"] = [{"key": _java(bytes_of(key)), "value": bytes_of(value)} for key, value in row["headers"]]
     for name in ("control", "decodedKey", "decodedValue"):
         if row.get(name) is not None:
             row[name] = json.dumps(row[name], ensure_ascii=False, separators=(",", ":"))
@@ -75,12 +75,6 @@ def collected(frame: DataFrame) -> list[Row]:
             if row.get(name) is not None:
                 row[name] = bytes(row[name])
     return sorted(rows, key=lambda row: (row["file"], row["position"]))
-
-
-def _bytes(value: Any) -> bytes | None:
-    if value is None:
-        return None
-    return b64decode(value["base64"]) if isinstance(value, dict) else str(value).encode()
 
 
 def _java(key: bytes | None) -> str:

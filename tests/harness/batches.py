@@ -21,6 +21,7 @@ from tests.harness.fast_reference import Row, encode
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODECS = (GZIP, SNAPPY, LZ4, ZSTD)
 LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x08, 0x10, 0x20, 0x40
+ABORT, COMMIT = 0, 1
 
 MAX_INT64 = 2**63 - 1
 
@@ -72,6 +73,32 @@ def plain_rows(count: int, size: int = 10) -> list[Row]:
     return [Row(number, number, b"key-%d" % number, bytes([65 + number % 26]) * size) for number in range(count)]
 
 
+def marker(
+    offset: int,
+    producer_id: int,
+    kind: int,
+    *,
+    epoch: int = 0,
+    coordinator_epoch: int = 5,
+    value: bytes | None = None,
+    **header: int,
+) -> bytes:
+    """The end of a transaction. ``kind``: ABORT, COMMIT, or a type that is neither. ``value``: another one."""
+    value = struct.pack(">hi", 0, coordinator_epoch) if value is None else value
+    fields = {"attributes": CONTROL | TRANSACTIONAL, "producer_epoch": epoch} | header
+    row = Row(0, 0, struct.pack(">hh", 0, kind), value)
+    return v2_batch([row], base_offset=offset, producer_id=producer_id, **fields)
+
+
+def producer_snapshot(
+    *entries: tuple[int, ...], version: int = 1, count: int | None = None, crc: int | None = None
+) -> bytes:
+    """A .snapshot, of each producer the fields in their order (docs/spec/formats.md#7-producer-snapshots)."""
+    covered = struct.pack(">i", len(entries) if count is None else count)
+    covered += b"".join(struct.pack(">qhiqiqiq", *entry) for entry in entries)
+    return struct.pack(">hI", version, crc32c(covered) if crc is None else crc) + covered
+
+
 def message(
     magic: int,
     offset: int,
@@ -101,6 +128,18 @@ def wrapper(
 def sized(data: bytes | None) -> bytes:
     """Int32 size and bytes, -1 for null."""
     return struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data
+
+
+def entries(log: bytes) -> list[bytes]:
+    """The whole entries at the start of ``log``."""
+    found, position = [], 0
+    while position + 12 <= len(log):
+        end = position + 12 + struct.unpack_from(">i", log, position + 8)[0]
+        if not position + 26 <= end <= len(log):
+            break
+        found.append(bytes(log[position:end]))
+        position = end
+    return found
 
 
 def compress(codec: int, data: bytes, magic: int = 2) -> bytes:

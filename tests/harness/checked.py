@@ -9,24 +9,7 @@ from kdump.log.source import Source
 from kdump.verify.gaps import NextSegment
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.segment import CheckOptions, Rows, SegmentReading, check_segment
-
-
-class MemorySource(Source):
-    """A file that is bytes; counts those that are read."""
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__("memory", len(data))
-        self._data = data
-        self.bytes_read = 0
-
-    def read_into(self, view: memoryview, position: int) -> int:
-        part = self._data[position : position + len(view)]
-        view[: len(part)] = part
-        self.bytes_read += len(part)
-        return len(part)
-
-    def close(self) -> None:
-        pass
+from tests.harness.memory import MemorySource
 
 
 def check_source(

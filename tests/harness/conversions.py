@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +16,7 @@ from kdump.format.batch import parse_header
 from kdump.inputs import resolve
 from kdump.system.files import publish
 from kdump.wire import compression
-
-NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+from tests.harness.batches import GZIP, LZ4, NONE, SNAPPY, entries
 
 
 def convert(source: Path, target: Path, *, from_json: bool = False, **settings: Any) -> SegmentResult:
@@ -35,15 +33,6 @@ def converted(source: Path, target: Path, **settings: Any) -> bytes:
     result = convert(source, target, **settings)
     assert result.error is None, result.error
     return target.read_bytes()
-
-
-def entries(log: bytes) -> Iterator[bytes]:
-    """The entries of a sound log."""
-    position = 0
-    while position < len(log):
-        size = 12 + struct.unpack_from(">i", log, position + 8)[0]
-        yield log[position : position + size]
-        position += size
 
 
 class Seen(NamedTuple):

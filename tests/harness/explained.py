@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kdump.explain import explain, report
+from kdump.explain import explain
+from kdump.explain.layout import report
 from kdump.explain.lines import Labelled, Line, Space, Statement, Tone
 from kdump.explain.locate import MemorySource
 
@@ -16,7 +17,7 @@ def lines_of(data: bytes, position: int = 0, name: str = NAME) -> list[Line]:
 
 
 def text_of(data: bytes, position: int = 0, name: str = NAME) -> str:
-    return report(MemorySource(name, data), position).text
+    return report(explain(MemorySource(name, data), position))
 
 
 def statements(lines: Iterable[Line], tone: Tone) -> list[str]:

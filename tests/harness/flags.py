@@ -77,16 +77,9 @@ def by_dialect(dialect: str | None) -> dict[str, FlagSet]:
     return {one.name: one for one in sets if lacks.isdisjoint(one.arguments)}
 
 
-DEFAULT = FlagSet("default", (), text_dump())
-DEEP = FlagSet("deep", ("--deep-iteration",), text_dump(deep_iteration=True))
-PRINT = FlagSet("print", ("--print-data-log",), text_dump(print_data_log=True))
-SKIP_METADATA = FlagSet(
-    "skipmeta",
-    ("--print-data-log", "--skip-record-metadata"),
-    text_dump(print_data_log=True, skip_record_metadata=True),
+DEFAULT, DEEP, PRINT, SKIP_METADATA, VERIFY, SANITY = (
+    by_dialect(None)[name] for name in ("default", "deep", "print", "skipmeta", "verify", "sanity")
 )
-VERIFY = FlagSet("verify", ("--verify-index-only",), text_dump(verify_index_only=True))
-SANITY = FlagSet("sanity", ("--index-sanity-check",), text_dump(index_sanity_check=True))
 NUMBERS = FlagSet(
     "numbers",
     (

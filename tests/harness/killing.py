@@ -59,15 +59,10 @@ class FaultyDisk:
         calls: the names of those that were made.
     """
 
-    def __init__(self, points: Sequence[Point] = (), at_first: Callable[[], Sequence[Point]] | None = None) -> None:
-        """``at_first`` is called before the first of them, and gives the points instead."""
+    def __init__(self, points: Sequence[Point] = ()) -> None:
         self.calls: list[str] = []
-        self._take(points)
-        self._at_first = at_first
-        self._lasting: Trouble | None = None
-
-    def _take(self, points: Sequence[Point]) -> None:
         self._points = {point.number: point.trouble for point in points}
+        self._lasting: Trouble | None = None
 
     def install(self) -> None:
         """From now on, for the rest of the process."""
@@ -104,9 +99,6 @@ class FaultyDisk:
         Raises:
             OSError: as the call does, with the path if it got one.
         """
-        if self._at_first is not None:
-            at_first, self._at_first = self._at_first, None
-            self._take(at_first())
         self.calls.append(name)
         trouble = self._points.get(len(self.calls))
         if trouble is None:
@@ -162,18 +154,6 @@ def in_child(work: Callable[[], None]) -> int | None:
     Raises:
         AssertionError: another signal ended it.
     """
-    child = start_child(work)
-    try:
-        _, status = os.waitpid(child, 0)
-    except BaseException:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        raise
-    return exit_status_of(status)
-
-
-def start_child(work: Callable[[], None]) -> int:
-    """A forked process that runs ``work`` and ends, with status 1 after an exception; gives its id."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -182,7 +162,16 @@ def start_child(work: Callable[[], None]) -> int:
             status = 0
         finally:
             os._exit(status)
-    return child
+    try:
+        _, status = os.waitpid(child, 0)
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
+    if os.WIFSIGNALED(status):
+        assert os.WTERMSIG(status) == signal.SIGKILL, f"the child ended with {status}"
+        return None
+    return os.WEXITSTATUS(status)
 
 
 def limit_files(size: int) -> None:
@@ -191,14 +180,6 @@ def limit_files(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     # Python 3.11 leaves a part of a module's bytecode there, and no later process could import it.
     sys.dont_write_bytecode = True
-
-
-def exit_status_of(status: int) -> int | None:
-    """Of what ``waitpid`` gave; None: it was killed. AssertionError: another signal ended it."""
-    if os.WIFSIGNALED(status):
-        assert os.WTERMSIG(status) == signal.SIGKILL, f"the child ended with {status}"
-        return None
-    return os.WEXITSTATUS(status)
 
 
 def killed_at(number: int, work: Callable[[], None]) -> bool:

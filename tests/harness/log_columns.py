@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kdump.verify.indexedlog import IndexedLog
+from kdump.verify.indexedlog import IndexedLog, LogColumns
 from kdump.verify.siblings import EpochRange
 from kdump.verify.table import UNKNOWN_OFFSET
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Shape (batches,) each."""
-
-    position: NDArray[np.int64]
-    end: NDArray[np.int64]
-    base_offset: NDArray[np.int64]
-    last_offset: NDArray[np.int64]
-    max_timestamp: NDArray[np.int64]
-
-
-def columns(rows: list[tuple[int, int, int, int]], size: int) -> Columns:
+def columns(rows: list[tuple[int, int, int, int]], size: int) -> LogColumns:
     """From (position, base offset, last offset, largest timestamp) of each batch; they lie side by side."""
     table = np.array(rows, np.int64).reshape(-1, 4)
     position, *others = (table[:, number] for number in range(4))
-    return Columns(position, np.append(position[1:], size)[: position.size], *others)
+    return LogColumns(position, np.append(position[1:], size)[: position.size], *others)
 
 
-def read_columns(data: bytes) -> tuple[Columns, list[EpochRange]]:
+def read_columns(data: bytes) -> tuple[LogColumns, list[EpochRange]]:
     """The whole entries of a log, sound or not, and the epochs of those of magic 2."""
     rows, epochs = [], []
     position = 0

@@ -26,6 +26,11 @@ def csv_field(value: object) -> object:
     return dumps(value) if isinstance(value, dict | list) else value
 
 
+def csv_cell(value: object) -> str:
+    """What a reader of CSV gets of a value of JSON lines."""
+    return value if isinstance(value, str) else "" if value is None else dumps(value)
+
+
 def csv_line(fields: list[object]) -> str:
     """Quoted as with both line ends in the terminator: Python before 3.13 otherwise leaves a lone CR unquoted."""
     out = io.StringIO()
@@ -34,7 +39,9 @@ def csv_line(fields: list[object]) -> str:
 
 
 def bytes_of(value: object) -> bytes | None:
+    """The bytes that a JSON value of the type BYTES stands for."""
     if isinstance(value, dict):
+        assert list(value) == ["base64"]
         return b64decode(value["base64"], validate=True)
     assert value is None or isinstance(value, str)
     return None if value is None else value.encode()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-import struct
 from dataclasses import dataclass, field
 
-from tests.harness.batches import CODECS, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, NOW, TRANSACTIONAL, v2_batch
+from tests.harness.batches import CODECS, DELETE_HORIZON, LOG_APPEND_TIME, NOW, TRANSACTIONAL, marker, v2_batch
 from tests.harness.fast_reference import Row
 
 
@@ -102,18 +101,12 @@ class Partition:
 
     def _marker(self, producer: Producer) -> bytes:
         kind = self.choose.randint(0, 1)
-        row = Row(0, 0, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 3))
         producer.is_open = False
         if self.choose.random() < 0.3:
             producer.epoch, producer.sequence = producer.epoch + 1, 0
         self.end += 1
-        return v2_batch(
-            [row],
-            base_offset=self.end - 1,
-            attributes=CONTROL | TRANSACTIONAL,
-            producer_id=producer.number,
-            producer_epoch=producer.epoch,
-            partition_leader_epoch=self.leader_epoch,
+        return marker(
+            self.end - 1, producer.number, kind, epoch=producer.epoch, partition_leader_epoch=self.leader_epoch
         )
 
 

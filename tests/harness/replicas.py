@@ -9,7 +9,7 @@ from typing import Any
 
 from kdump.codes import KdumpError
 from kdump.diff.comparison import Comparison, CopyDifference
-from kdump.diff.contents import ContentOptions
+from kdump.diff.contents import DiffOptions
 from kdump.diff.copies import LoadedCopy, load
 from kdump.diff.places import copies_of
 from kdump.inputs import resolve
@@ -30,7 +30,7 @@ def loaded(path: Path | str) -> LoadedCopy:
 
 def compared(*paths: Path | str, only_content: bool = False) -> list[CopyDifference]:
     """The differences of copies."""
-    return Comparison([loaded(path) for path in paths], ContentOptions(only_content=only_content)).differences()
+    return Comparison([loaded(path) for path in paths], DiffOptions(only_content=only_content)).differences()
 
 
 def told(differences: Iterable[CopyDifference]) -> list[tuple[str, int | None, int | None, tuple[int, ...]]]:
@@ -64,7 +64,7 @@ class Truth:
 
     def comparison(self, line: dict[str, Any]) -> Comparison:
         """Of the two copies of a line."""
-        return Comparison(self.pair(line), ContentOptions())
+        return Comparison(self.pair(line), DiffOptions())
 
 
 @dataclass

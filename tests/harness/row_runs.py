@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64decode
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -88,14 +87,3 @@ def records(*paths: Path | str, **options: Any) -> list[Row]:
 def batches(*paths: Path | str, **options: Any) -> list[Row]:
     """The batches of these files."""
     return run_rows(paths, BATCH, **options).rows
-
-
-def stored(value: Any) -> bytes | None:
-    """The bytes that a JSON value of the type BYTES stands for."""
-    if value is None:
-        return None
-    if isinstance(value, dict):
-        assert list(value) == ["base64"]
-        return b64decode(value["base64"], validate=True)
-    assert isinstance(value, str)
-    return value.encode()

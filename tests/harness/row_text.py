@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from kdump.wire.utf8 import decode_utf8
-from tests.harness.row_runs import Row, stored
+from tests.harness.plainoutput import bytes_of
+from tests.harness.row_runs import Row
 
 KRAFT_LABELS = {
     "LEADER_CHANGE": "LeaderChange:",
@@ -42,14 +43,14 @@ def record_line(row: Row) -> str:
     timestamp = -1 if row["magic"] == 0 else row["timestamp"]
     line = f"| offset: {row['offset']} {row['timestampType']}: {timestamp} "
     line += f"keySize: {row['keySize']} valueSize: {row['valueSize']} "
-    key, value = stored(row["key"]), stored(row["value"])
+    key, value = bytes_of(row["key"]), bytes_of(row["value"])
     assert row["keySize"] == (-1 if key is None else len(key))
     assert row["valueSize"] == (-1 if value is None else len(value))
     if row["magic"] < 2:
         assert row["headers"] == []
         line += f"isValid: {word(row['isValid'])} crc: {row['crc']}"
     else:
-        header_keys = ",".join(decode_utf8(stored(key) or b"") for key, _ in row["headers"])
+        header_keys = ",".join(decode_utf8(bytes_of(key) or b"") for key, _ in row["headers"])
         line += f"sequence: {row['sequence']} headerKeys: [{header_keys}]"
         if row["isControl"]:
             return line + control(row)

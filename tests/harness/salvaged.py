@@ -13,13 +13,15 @@ import pytest
 from kdump.codes import Severity
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import RecoveryOutcome, recover
-from kdump.kafka.startup.content import ContentSource
-from kdump.log.walk import Walk
+from kdump.log.content import ContentSource
 from kdump.repair.salvage import siblingcontext
 from kdump.repair.salvage.pieces import PieceOrigin, RepairedLog
+from kdump.repair.salvage.replica import Replica
 from kdump.repair.salvage.salvage import SalvageOptions, salvage
 from kdump.repair.salvage.siblingcontext import SiblingContext
-from tests.harness.checked import MemorySource, check
+from tests.harness.batches import entries
+from tests.harness.checked import check
+from tests.harness.memory import MemorySource
 
 PATH = "memory"
 
@@ -57,13 +59,6 @@ def counted_reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return reads
 
 
-def entries(data: bytes) -> list[bytes]:
-    """The whole entries at the start of ``data``."""
-    return [
-        bytes(chunk.data[start:end]) for chunk in Walk(MemorySource(data)).chunks() for start, end in chunk.entries()
-    ]
-
-
 def mend(
     data: bytes, around: SiblingContext | None = None, options: SalvageOptions | None = None, **settings: object
 ) -> Mended:
@@ -73,7 +68,7 @@ def mend(
     """
     around = around or SiblingContext(base_offset=0)
     options = replace(options or SalvageOptions(), **settings)  # type: ignore[arg-type]
-    log = salvage(MemorySource(data), around, options)
+    log = salvage(MemorySource(data), around, options, list(map(Replica, options.replicas)))
     mended = ContentSource(PATH, log.content, opened=lambda path: _opened(path, data))
     result = Mended(log, mended.read(0, log.size))
     check_result(data, result, around.producers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64decode
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 
 import kdump
 from tests.harness.cli_runs import kdump as command
+from tests.harness.plainoutput import bytes_of
 
 Row = dict[str, Any]
 Form = Callable[[kdump.Scan], list[Row]]
@@ -140,16 +140,10 @@ def _attribute(name: str) -> str:
 def _stored(row: Row) -> Row:
     for name in _BYTES:
         if name in row:
-            row[name] = _bytes(row[name])
+            row[name] = bytes_of(row[name])
     if "headers" in row:
         row["headers"] = [
-            {"key": (_bytes(key) or b"").decode("utf-8", "replace"), "value": _bytes(value)}
+            {"key": (bytes_of(key) or b"").decode("utf-8", "replace"), "value": bytes_of(value)}
             for key, value in row["headers"]
         ]
     return row
-
-
-def _bytes(value: Any) -> bytes | None:
-    if value is None:
-        return None
-    return b64decode(value["base64"]) if isinstance(value, dict) else str(value).encode()

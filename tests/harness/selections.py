@@ -14,7 +14,8 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from kdump.reading.selection import HeaderFilter, Range, Selection
-from tests.harness.row_runs import Row, stored
+from tests.harness.plainoutput import bytes_of
+from tests.harness.row_runs import Row
 
 Bounds = tuple[int | None, int | None]
 
@@ -52,8 +53,8 @@ class Wanted:
         return (
             _within(row["offset"], self.offsets)
             and _within(row["timestamp"], self.times)
-            and _found(self.key, stored(row["key"]))
-            and _found(self.value, stored(row["value"]))
+            and _found(self.key, bytes_of(row["key"]))
+            and _found(self.value, bytes_of(row["value"]))
             and (not self.tombstones or (row["key"] is not None and row["value"] is None))
             and (self.header is None or any(_is_header(self.header, *header) for header in row["headers"]))
             and self._keeps_producer(row)
@@ -101,14 +102,14 @@ def wanted(rows: Sequence[Row]) -> st.SearchStrategy[Wanted]:
 
     def pattern(name: str) -> st.SearchStrategy[bytes]:
         pieces = st.builds(
-            lambda row, first, size: re.escape((stored(row[name]) or b"")[first : first + size]),
+            lambda row, first, size: re.escape((bytes_of(row[name]) or b"")[first : first + size]),
             row,
             st.integers(0, 3),
             st.integers(0, 4),
         )
         return pieces | pieces.map(lambda piece: b"^" + piece) | pieces.map(lambda piece: piece + b"$")
 
-    keys = sorted({stored(key) or b"" for row in rows for key, _ in row["headers"]}) or [b"h"]
+    keys = sorted({bytes_of(key) or b"" for row in rows for key, _ in row["headers"]}) or [b"h"]
     header = st.tuples(st.sampled_from(keys), nothing | st.sampled_from([b"", b"1", b"^v", rb"\d$"]))
     producer_ids = sorted({row["producerId"] for row in rows if row["producerId"] is not None}) or [7]
     return st.builds(
@@ -155,4 +156,4 @@ def _found(pattern: bytes | None, data: bytes | None) -> bool:
 
 
 def _is_header(asked: tuple[bytes, bytes | None], key: object, value: object) -> bool:
-    return stored(key) == asked[0] and _found(asked[1], stored(value))
+    return bytes_of(key) == asked[0] and _found(asked[1], bytes_of(value))

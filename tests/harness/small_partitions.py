@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from kdump.wire.checksum import crc32c
-from tests.harness.batches import NOW, plain_rows, v2_batch
+from tests.harness.batches import NOW, plain_rows, producer_snapshot, v2_batch
 
 _NO_PRODUCER = -1
 
@@ -93,12 +92,12 @@ class SmallPartition:
         return batch
 
     def _snapshot(self) -> bytes:
-        entries = b"".join(
-            struct.pack(">qhiqiqiq", producer, 0, sequence, last, delta, self.time, -1, -1)
-            for producer, (sequence, last, delta) in self.last_batches.items()
+        return producer_snapshot(
+            *(
+                (producer, 0, sequence, last, delta, self.time, -1, -1)
+                for producer, (sequence, last, delta) in self.last_batches.items()
+            )
         )
-        covered = struct.pack(">i", len(self.last_batches)) + entries
-        return struct.pack(">hI", 1, crc32c(covered)) + covered
 
 
 def write_small_partitions(directory: Path, random: Random, count: int) -> list[SmallPartition]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import Directory, LoadSettings
 from kdump.releases import KAFKA_4_3, Release
 from kdump.rows.scalarlines import plain
 from kdump.verify.startcheck import StartCheck, check_start

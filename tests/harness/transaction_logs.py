@@ -12,12 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from crc32c import crc32c
+from tests.harness.batches import (
+    ABORT,
+    COMMIT,
+    CONTROL,
+    NOW,
+    TRANSACTIONAL,
+    marker,
+    plain_rows,
+    producer_snapshot,
+    v2_batch,
+)
 
-from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, plain_rows, v2_batch
-from tests.harness.fast_reference import Row
-
-ABORT, COMMIT = 0, 1
 _HEADER = struct.Struct(">qiibIHiqqqhii")
 
 View = dict[int, tuple[int, str]]
@@ -90,9 +96,9 @@ class Partition:
         if producer.raises_epochs or fences:
             producer.epoch += 1
             producer.sequence, producer.last_offset, producer.last_delta, producer.has_batch = 0, -1, 0, False
-        row = Row(0, 0, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 3))
-        header = {"producer_id": producer_id, "producer_epoch": producer.epoch, "base_timestamp": self.time}
-        batch = v2_batch([row], base_offset=self.offset, attributes=TRANSACTIONAL | CONTROL, **header)
+        batch = marker(
+            self.offset, producer_id, kind, epoch=producer.epoch, coordinator_epoch=3, base_timestamp=self.time
+        )
         self._add(batch, producer_id, kind)
         first, producer.open_from = producer.open_from, None
         producer.has_marker = True
@@ -114,22 +120,21 @@ class Partition:
     def take_snapshot(self) -> None:
         """As a broker does when it makes a segment, and when it stops."""
         known = [one for one in self.producers.values() if one.has_batch or one.has_marker]
-        entries = b"".join(
-            struct.pack(
-                ">qhiqiqiq",
-                one.producer_id,
-                one.epoch,
-                one.sequence - 1 if one.has_batch else -1,
-                one.last_offset,
-                one.last_delta,
-                self.time,
-                3 if one.has_marker else -1,
-                -1 if one.open_from is None else one.open_from,
+        self.snapshots[self.offset] = producer_snapshot(
+            *(
+                (
+                    one.producer_id,
+                    one.epoch,
+                    one.sequence - 1 if one.has_batch else -1,
+                    one.last_offset,
+                    one.last_delta,
+                    self.time,
+                    3 if one.has_marker else -1,
+                    -1 if one.open_from is None else one.open_from,
+                )
+                for one in known
             )
-            for one in known
         )
-        covered = struct.pack(">i", len(known)) + entries
-        self.snapshots[self.offset] = struct.pack(">hI", 1, crc32c(covered)) + covered
 
     def write(self, directory: Path) -> None:
         """The files of a partition directory; of the index files only the .txnindex, others say nothing here."""

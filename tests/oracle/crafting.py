@@ -62,12 +62,6 @@ def pack_batch(header: Header, body: bytes) -> bytes:
     return with_right_crc(_HEADER.pack(*fields) + body)
 
 
-def unpack_batch(entry: bytes) -> tuple[Header, bytes]:
-    """The other way round; the CRC is not looked at."""
-    offset, _, epoch, magic, _, *rest = _HEADER.unpack_from(entry)
-    return Header(offset, epoch, magic, *rest), entry[BATCH_HEADER_SIZE:]
-
-
 def message(
     offset: int,
     magic: int,

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
+from kdump.releases import RELEASES
 from tests.harness.flags import FlagSet
 from tests.harness.outcome import Outcome
 from tests.oracle.toolchain import DUMP_RELEASE, OLDER_RELEASES, java_command
@@ -15,7 +16,8 @@ from tests.oracle.toolchain import DUMP_RELEASE, OLDER_RELEASES, java_command
 _OPTIONS = ("-Xmx1500m", "-XX:-OmitStackTraceInFastThrow", "--add-opens=java.base/java.lang=ALL-UNNAMED")
 """Bounded; an exception thrown thousands of times keeps its message, as in a process of its own; old snappy loads."""
 _NEWEST_TOOL = "org.apache.kafka.tools.DumpLogSegments"
-_TOOLS = dict.fromkeys(OLDER_RELEASES.values(), "kafka.tools.DumpLogSegments")
+_TOOLS = {jars: "kafka.tools.DumpLogSegments" for name, jars in OLDER_RELEASES.items() if name not in RELEASES}
+"""That of the releases before those that kdump models."""
 _LOG4J = re.compile(rb"^(?:log4j|SLF4J)[: ].*\n", re.MULTILINE)
 """What old loggers say of themselves."""
 _CALLS_PER_JVM = 4000

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from kdump.kafka.startup.errors import StartFailureError
 from kdump.kafka.startup.node import check_quorum_state
+from kdump.kafka.startup.outcome import StartFailureError
 from tests.oracle.toolchain import DUMP_RELEASE, ToolchainMissingError, java_command
 
 pytestmark = pytest.mark.oracle

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from kdump.diff.comparison import Comparison
-from kdump.diff.contents import ContentOptions
+from kdump.diff.contents import DiffOptions
 from kdump.diff.copies import LoadedCopy, load
 from kdump.diff.losses import truncations
 from kdump.diff.places import copies_of
 from kdump.format.batch import HEADER_SIZE
 from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.inputs import resolve
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import LoadSettings
 from kdump.log.walk import Walk
 from tests.harness.checked import MemorySource
 from tests.harness.replicas import Truth, fail
@@ -124,7 +124,7 @@ def loaded(root: Path, given: dict[str, Any]) -> LoadedCopy:
 
 def predicted(root: Path, case: dict[str, Any]) -> tuple[object, ...]:
     copies = [loaded(root, case[role]) for role in ("leader", "follower")]
-    found = next(truncations(Comparison(copies, ContentOptions())))
+    found = next(truncations(Comparison(copies, DiffOptions())))
     ranges = [list(one) for one in found.lost_ranges]
     return found.truncation_offset, found.loops, found.fails, found.records_lost, ranges
 

@@ -10,13 +10,13 @@ from random import Random
 
 import pytest
 
-from kdump.kafka.startup.content import ContentSource
+from kdump.log.content import ContentSource
 from kdump.log.opening import open_source
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.repair.salvage.salvage import SalvageOptions, salvage
 from kdump.repair.salvage.siblingcontext import sibling_context
+from tests.harness.batches import entries
 from tests.harness.captures import FIXTURES, Captures
-from tests.harness.salvaged import entries
 from tests.oracle.javadump import JavaDump
 from tests.oracle.mutations import LOG_MUTATIONS, mutate
 from tests.oracle.producerlogs import producer_log

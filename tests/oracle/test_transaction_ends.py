@@ -17,11 +17,12 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
+from kdump.releases import KAFKA_4_3
 from tests.harness import ROOT
 from tests.harness.archives import unpack_cases
 from tests.harness.cli_runs import KDUMP, kdump
 from tests.oracle.kraft import Cluster
-from tests.oracle.toolchain import DUMP_RELEASE, ToolchainMissingError, java_command
+from tests.oracle.toolchain import DUMP_RELEASE, MODELLED, ToolchainMissingError, java_command
 
 pytestmark = pytest.mark.oracle
 
@@ -30,7 +31,9 @@ TOPICS = "org.apache.kafka.tools.TopicCommand"
 TOOLS = {
     "kafka-topics.sh": TOPICS,
     "kafka-consumer-groups.sh": GROUPS,
-    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-configs.sh": "kafka.admin.ConfigCommand"
+    if MODELLED is KAFKA_4_3
+    else "org.apache.kafka.tools.ConfigCommand",
 }
 WRITER = "org.apache.kafka.tools.ProducerPerformance"
 STATE = f"__transaction_state-0/{0:020}.log"

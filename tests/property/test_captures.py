@@ -5,6 +5,7 @@ What the rows hold is compared with the real tool in ``tests/unit/dump/test_rows
 
 from __future__ import annotations
 
+import csv
 import io
 from functools import partial
 from itertools import pairwise
@@ -19,15 +20,16 @@ import kdump
 from kdump import testing
 from kdump.inputs import inputs_of
 from kdump.rows.arrow import arrow_schema
-from kdump.rows.tables import BATCH, RECORD
+from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
 from kdump.spark.readrecords import ArrowOptions, read_logs
 from kdump.stats.grouping import By
 from kdump.stats.report import stats_row
 from kdump.tasks.logs import log_files, plan
-from tests.harness import arrowrows
 from tests.harness.captures import Captures, names_with_logs, partition_cases
 from tests.harness.cli_runs import kdump as command
 from tests.harness.plain_figures import figures_of, outcomes, plain_figures, report_of, shown
+from tests.harness.plainoutput import csv_cell
+from tests.harness.row_runs import BOTH_PATHS, run_rows
 from tests.harness.scanned import (
     FORMS,
     Form,
@@ -43,6 +45,7 @@ from tests.harness.scanned import (
 )
 
 pytest.importorskip("pandas")
+csv.field_size_limit(1 << 30)
 
 
 def check_scans(path: str, expected: list[Row], batches: list[Row], form: Form) -> None:
@@ -78,6 +81,22 @@ def check_scans(path: str, expected: list[Row], batches: list[Row], form: Form) 
             form(kdump.scan(path))
 
 
+def check_lines(paths: list[Path]) -> None:
+    """Both decode paths write the same lines, CSV says what they say, and without contents the rest is as with them."""
+    found = {}
+    for table in (BATCH, RECORD, RECORD_METADATA):
+        alone, many = (run_rows(paths, table, path=path) for path in BOTH_PATHS)
+        assert alone == many, table.type
+        found[table] = many.rows
+        text = run_rows(paths, table, syntax="csv", path=BOTH_PATHS[1]).output.decode()
+        head, *lines = csv.reader(io.StringIO(text, newline=""))
+        assert tuple(head) == table.names
+        assert lines == [[csv_cell(value) for value in row.values()] for row in many.rows]
+    for row, full in zip(found[RECORD_METADATA], found[RECORD], strict=True):
+        assert row.pop("headerKeys") == [key for key, _ in full["headers"]]
+        assert row == {name: full[name] for name in row}
+
+
 def table_of(form: str, data: bytes) -> pa.Table:
     return pa.ipc.open_stream(data).read_all() if form == "arrow" else pq.read_table(io.BytesIO(data))
 
@@ -90,13 +109,17 @@ def check_tables(path: str, kind: str, expected: list[Row]) -> None:
         assert not expected or table.schema.names == list(expected[0]), form
 
 
-def check_spark(path: str) -> None:
+def check_spark(path: str, **expected: list[Row]) -> None:
     """What a task of Spark reads."""
     for kind, table in (("records", RECORD), ("batches", BATCH)):
         options = ArrowOptions(table, arrow_schema(table))
         tasks = plan(log_files(inputs_of([path], pytest.fail, with_patterns=True), pytest.fail))
-        found = arrowrows.rows_of(batch for task in tasks for batch in read_logs(task, options))
-        assert found == list(map(arrowrows.mapped, arrowrows.dumped(kind, path))), kind
+        found = of_values(row for task in tasks for part in read_logs(task, options) for row in part.to_pylist())
+        assert sorted(found, key=_place) == sorted(expected[kind], key=_place), kind
+
+
+def _place(row: Row) -> tuple[str, int]:
+    return row["file"], row["position"]
 
 
 def check_written_again(log: Path, target: Path) -> None:
@@ -124,7 +147,8 @@ def test_rows(captures: Captures, partition: str, tmp_path: Path) -> None:
     check_scans(path, records, batches, FORMS[names_with_logs().index(partition) % len(FORMS)])
     check_tables(path, "records", records)
     check_tables(path, "batches", batches)
-    check_spark(path)
+    check_spark(path, records=records, batches=batches)
+    check_lines([one for one in captures.segment_files(partition) if one.suffix in (".log", ".checkpoint")])
     for log in sorted(folder.glob("*.log")):
         check_written_again(log, tmp_path)
 

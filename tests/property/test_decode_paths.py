@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.dump.output import DumpOptions
-from kdump.fast import blocks
+from kdump.fast import blocks, legacymessages
 from kdump.fast import records as fast_records
 from kdump.log.files import strip_credentials
 from kdump.reading.selection import Range, Selection
@@ -49,7 +50,7 @@ ENTRIES = st.one_of(
         v2_batch,
         ROWS,
         codec=st.sampled_from((NONE, *CODECS)),
-        attributes=st.sampled_from((0, LOG_APPEND_TIME, 0x10, 0x7F80)),
+        attributes=st.sampled_from((0, LOG_APPEND_TIME, 0x10, 0x20, 0x40, 0x7F80)),
         base_offset=st.integers(0, 50) | INT64,
         base_timestamp=st.integers(0, 10**13) | INT64,
         base_sequence=st.just(-1) | INT32,
@@ -86,26 +87,40 @@ def test_paths_agree(
     assert outcome(path, options, DecodePath.SCALAR) == outcome(path, options, DecodePath.COLUMNAR)
 
 
-@given(st.lists(ENTRIES, max_size=8), st.none() | st.randoms(use_true_random=False), st.booleans())
-@examples(60)
-def test_rows_agree(tmp_path: Path, entries: list[bytes], damage: Random | None, resync: bool) -> None:
+@given(st.lists(ENTRIES, max_size=8), st.none() | st.randoms(use_true_random=False), st.booleans(), st.data())
+@examples(160)
+def test_rows_agree(
+    tmp_path: Path, entries: list[bytes], damage: Random | None, resync: bool, draw: st.DataObject
+) -> None:
     """Messages of magic 0 and 1 fill columns as batches do, with what is wrong with them."""
     data = bytearray(b"".join(entries))
     if damage and data:
         data[damage.randrange(len(data))] ^= 1 << damage.randrange(8)
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(data)
-    view = ViewOptions(resync=resync)
-    for table in (RECORD, RECORD_METADATA, BATCH):
-        alone, many = (run_rows([path], table, path=decode_path, view=view) for decode_path in BOTH_PATHS)
-        assert alone == many
+    table = draw.draw(st.sampled_from((RECORD, RECORD_METADATA, BATCH)))
+    fields = draw.draw(st.none() | st.lists(st.sampled_from(table.names), min_size=1, max_size=6).map(tuple))
+    options: Any = {
+        "syntax": draw.draw(st.sampled_from(("jsonl", "csv"))),
+        "fields": fields,
+        "view": ViewOptions(resync=resync),
+    }
+    alone, many = (run_rows([path], table, path=decode_path, **options) for decode_path in BOTH_PATHS)
+    assert alone == many
 
 
-@given(st.lists(ENTRIES, max_size=6), st.none() | st.randoms(use_true_random=False), st.sampled_from(OPTIONS[1:4]))
-@examples(40)
-def test_large_batches_come_in_slices(
-    tmp_path: Path, entries: list[bytes], damage: Random | None, options: DumpOptions
+@given(
+    st.lists(ENTRIES, max_size=6),
+    st.none() | st.randoms(use_true_random=False),
+    st.sampled_from(OPTIONS[1:4]),
+    st.tuples(st.integers(1, 4), st.integers(1, 300)),
+)
+@examples(80)
+def test_large_entries_come_in_parts(
+    tmp_path: Path, entries: list[bytes], damage: Random | None, options: DumpOptions, most: tuple[int, int]
 ) -> None:
+    """Batches in slices of so many rows or bytes, wrappers in parts of so many bytes, and none of more than 100."""
+    rows, size = most
     data = bytearray(b"".join(entries))
     if damage and data:
         data[damage.randrange(len(data))] ^= 1 << damage.randrange(8)
@@ -113,7 +128,10 @@ def test_large_batches_come_in_slices(
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "_LARGEST_BODY", 10)
-        patch.setattr(fast_records, "_SLICE_ROWS", 2)
+        patch.setattr(fast_records, "_SLICE_ROWS", rows)
+        patch.setattr(fast_records, "_SLICE_BYTES", size)
+        patch.setattr(legacymessages, "_ARENA_SIZE", size)
+        patch.setattr(legacymessages, "_LARGEST_CONTENT", 100)
         assert outcome(path, options, DecodePath.SCALAR) == outcome(path, options, DecodePath.COLUMNAR)
         alone, many = (run_rows([path], path=decode_path) for decode_path in BOTH_PATHS)
         assert alone == many

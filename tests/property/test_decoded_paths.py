@@ -92,22 +92,19 @@ def test_odd_strings(tmp_path: Path, decode_path: DecodePath) -> None:
     assert [row["decodedKey"]["data"]["group"] for row in rows_run.rows] == [*groups, "x\ufffdz"]
 
 
-@pytest.mark.parametrize("version", range(5))
 @pytest.mark.slow
-def test_many_commits(tmp_path: Path, version: int) -> None:
-    """Every version of a commit, tombstones between; enough of them for several blocks of rows."""
-    random = Random(version)
+def test_many_commits(tmp_path: Path) -> None:
+    """Of every version, with tombstones between; enough of them for several blocks of rows."""
+    random = Random(1)
     rows = [
-        commit(
-            f"group-{random.randrange(9)}", f"topic-{n % 7}", n % 50, random.choice((None, n, -1, 2**63 - 1)), version
-        )
+        commit(f"group-{random.randrange(9)}", f"topic-{n % 7}", n % 50, random.choice((None, n, -1, 2**63 - 1)), n % 5)
         for n in range(9000)
     ]
     path = write_log(tmp_path, "__consumer_offsets-0", rows, per_batch=700)
     choice = DecoderChoice(by_topic=True)
     one, other = (text(path, choice, decode_path) for decode_path in BOTH_PATHS)
     assert one == other
-    assert one.stdout.count(b'payload: {"version":"%d"' % version) + one.stdout.count(b"payload: <DELETE>") == 9000
+    assert one.stdout.count(b'payload: {"version":') + one.stdout.count(b"payload: <DELETE>") == 9000
     json_runs = [run_rows([path], RECORD_DECODED, path=decode_path, decoding=choice) for decode_path in BOTH_PATHS]
     assert json_runs[0].output == json_runs[1].output
 

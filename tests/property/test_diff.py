@@ -9,23 +9,14 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.diff.contents import DiffOptions
 from kdump.diff.report import report_rows
-from kdump.diff.run import DiffOptions, PartitionReport, diff
+from kdump.diff.run import PartitionReport, diff
 from kdump.inputs import resolve
-from kdump.log.walk import Walk
-from tests.harness.checked import MemorySource
+from tests.harness.batches import entries
 from tests.harness.examples import examples
 from tests.harness.random_partitions import Partition, partition
 from tests.harness.replicas import compared, told
-
-
-def entries(segment: bytes) -> list[tuple[int, bytes]]:
-    """First offset and bytes of each batch."""
-    return [
-        (int.from_bytes(chunk.data[start : start + 8], "big"), bytes(chunk.data[start:end]))
-        for chunk in Walk(MemorySource(segment)).chunks()
-        for start, end in chunk.entries()
-    ]
 
 
 def written(folder: Path, made: Partition, cuts: random.Random | None) -> Path:
@@ -39,7 +30,8 @@ def written(folder: Path, made: Partition, cuts: random.Random | None) -> Path:
     files: dict[int, bytes] = {}
     for base, segment in zip(made.bases, made.segments, strict=True):
         name = base or 0
-        for offset, entry in entries(segment):
+        for entry in entries(segment):
+            offset = int.from_bytes(entry[:8], "big")
             if not files or cuts.random() < 0.3:
                 name = offset if files else name
             elif name not in files:

@@ -15,8 +15,7 @@ from kdump.dump.output import DumpOptions
 from kdump.dump.run import DumpRun
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
-from kdump.reading.view import DecodePath
-from kdump.rows.tables import BATCH, RECORD, RECORD_METADATA
+from kdump.rows.tables import BATCH, RECORD
 from tests.harness.batches import plain_rows, v2_batch
 from tests.harness.captures import Captures
 from tests.harness.dumpoptions import text_dump
@@ -153,32 +152,6 @@ def test_damaged_logs(damaged: list[Logs], data: st.DataObject) -> None:
 @cache
 def whole_run_stopped(path: Path) -> bool:
     return bool(run_rows([path]).errors)
-
-
-@pytest.mark.parametrize("path", BOTH_PATHS, ids=lambda path: path.name.lower())
-@pytest.mark.slow
-def test_view_without_contents(sound: list[Logs], path: DecodePath) -> None:
-    for paths in sound[::4]:
-        rows = records(*paths)
-        short = run_rows(paths, RECORD_METADATA, path=path).rows
-        assert [list(row) for row in short] == [list(RECORD_METADATA.names)] * len(rows)
-        for row, full in zip(short, rows, strict=True):
-            assert row.pop("headerKeys") == [key for key, _ in full["headers"]]
-            assert row == {name: full[name] for name in row}
-
-
-@pytest.mark.parametrize("table", [BATCH, RECORD], ids=lambda table: table.type)
-@pytest.mark.slow
-def test_first_and_last(captures: Captures, table: object) -> None:
-    """``-n`` and ``--tail`` count rows of the view over all files."""
-    paths = tuple(sorted((captures.root / "4.3.1/v2-txn-0").glob("*.log")))
-    assert len(paths) > 2
-    all_rows = whole(*paths)[0 if table is BATCH else 1]
-    count = len(all_rows)
-    for take, skip in ((0, 0), (1, 0), (count - 1, 0), (count + 5, 0), (5, count - 5), (1, count)):
-        for path in BOTH_PATHS:
-            run = run_rows(paths, BATCH if table is BATCH else RECORD, take=take, skip=skip, path=path)
-            assert run.rows == all_rows[skip : skip + take]
 
 
 def test_both_paths_judge_what_they_leave_out(tmp_path: Path) -> None:

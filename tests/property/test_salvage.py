@@ -14,9 +14,10 @@ from kdump.format.batch import BatchHeader, parse_header
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.repair.salvage.salvage import SalvageOptions
 from kdump.repair.salvage.siblingcontext import SiblingContext
+from tests.harness.batches import entries
 from tests.harness.examples import examples
 from tests.harness.random_partitions import partition
-from tests.harness.salvaged import entries, mend
+from tests.harness.salvaged import mend
 
 Damage = Callable[[bytes, random.Random], bytes]
 

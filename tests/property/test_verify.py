@@ -12,11 +12,11 @@ from kdump.format.batch import parse_header
 from kdump.format.legacy import parse_message
 from kdump.log.gaps import Gap
 from kdump.log.resync import ResyncWalk
-from kdump.verify.markers import NO_MARKER, read_marker
-from kdump.verify.table import NO_PRODUCER, UNKNOWN_OFFSET, BatchRow, read_rows, row_at
+from kdump.verify.table import NO_MARKER, NO_PRODUCER, UNKNOWN_OFFSET, BatchRow, read_marker, read_rows, row_at
 from tests.harness.batches import message, wrapper
-from tests.harness.checked import MemorySource, both_ways
+from tests.harness.checked import both_ways
 from tests.harness.examples import examples
+from tests.harness.memory import MemorySource
 from tests.harness.random_partitions import partition
 
 QUIET = {Codes.TRANSACTION_OPEN, Codes.MARKER_WITHOUT_TRANSACTION, Codes.OFFSET_GAP, Codes.SEGMENT_GAP}

@@ -12,16 +12,14 @@ import pytest
 
 from kdump.codes import KdumpError
 from kdump.convert.conversion import Conversion
-from kdump.convert.run import Job, Outputs, plan_conversion, plan_export, run_job
+from kdump.convert.run import Job, Outputs, plan_conversion, plan_export, run_job, run_jobs
 from kdump.convert.segment import SegmentResult
-from kdump.convert.tasks import run_jobs
 from kdump.inputs import resolve
 from kdump.reading.selection import Range
 from kdump.spark.tasks import on_spark
 from kdump.tasks.work import Work
 from kdump.wire.compression import GZIP
 from tests.harness.captures import FIXTURES
-from tests.harness.forgedlogs import FORGED, forged_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,8 +49,6 @@ def files(folder: Path) -> dict[str, bytes]:
     "settings",
     [
         {"to_magic": 1, "codec": GZIP},
-        {"codec": GZIP},
-        {"renumber": 5},
         {"split_bytes": 3000},
         {"offsets": Range(10, 40), "keep_open": True},
     ],
@@ -70,17 +66,6 @@ def test_same_bytes(spark: SparkSession, tmp_path: Path, settings: dict[str, obj
             ]
         )
     assert runs[0] == runs[1]
-    assert files(tmp_path / "here") == files(tmp_path / "spark") != {}
-
-
-def test_a_forged_log(spark: SparkSession, tmp_path: Path) -> None:
-    """Its .index leads into payload that looks like batches of the log."""
-    forged_log(FORGED[0], tmp_path / "t-0" / f"{0:020}.log")
-    for name, session in (("here", None), ("spark", spark)):
-        jobs: list[Job] = [
-            *plan_conversion(resolve(str(tmp_path / "t-0")), str(tmp_path / name), Conversion(codec=GZIP))
-        ]
-        written(jobs, session)
     assert files(tmp_path / "here") == files(tmp_path / "spark") != {}
 
 

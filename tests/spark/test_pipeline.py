@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 SEGMENTS = FIXTURES / "segments"
-FLAT = PipelineOptions(partition_by=())
 LONG_AGO = 1_000_000_000
 Land = Callable[..., PipelineRun]
 

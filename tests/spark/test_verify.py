@@ -50,7 +50,7 @@ def said(judge: Judge, *paths: Path | str) -> Said:
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Damaged segments of fixtures/cases as partitions of one log directory."""
     unpacked, root = unpack_cases("repair", tmp_path_factory.mktemp("cases")), tmp_path_factory.mktemp("logs")
-    for number, log in enumerate(sorted(unpacked.glob("mutants/*/*.log"))[::8]):
+    for number, log in enumerate(sorted(unpacked.glob("mutants/*/*.log"))[::12]):
         shutil.copytree(log.parent, root / f"topic-{number}")
     assert len(list(root.iterdir())) > 10
     return root

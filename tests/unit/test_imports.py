@@ -96,7 +96,7 @@ def test_the_rule_refuses() -> None:
     assert allowed("kdump.cli.dump", "kdump.system.blocks")
     assert not allowed("kdump.wire.varint", "kdump.format.batch")
     assert not allowed("kdump.log.walk", "kdump.fast.walk")
-    assert not allowed("kdump.payloads.java", "kdump.verify.local")
+    assert not allowed("kdump.payloads.java", "kdump.verify.gaps")
     assert not allowed("kdump.codes", "kdump.wire")
 
 

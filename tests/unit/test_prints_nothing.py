@@ -78,18 +78,19 @@ def test_a_warning_shows_on_stderr_where_nobody_set_up_logging() -> None:
 
 @pytest.mark.parametrize(("verbose", "shown"), [(False, ["gone"]), (True, ["gone", "here"])])
 def test_the_command_line_shows_what_kdump_logs_and_nothing_of_others(
-    capsys: pytest.CaptureFixture[str], verbose: bool, shown: list[str]
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, verbose: bool, shown: list[str]
 ) -> None:
-    from kdump.cli.common import show_log
+    from kdump.cli.console import Console
 
     notes: list[str] = []
-
+    console = Console()
+    monkeypatch.setattr(console, "note", notes.append)
     loggers = logging.getLogger(), logging.getLogger("kdump")
     before = [(list(logger.handlers), logger.level) for logger in loggers]
     try:
         for logger in loggers:
             logger.handlers = []
-        show_log(notes.append, verbose=verbose)
+        console.show_log(verbose=verbose)
         logging.getLogger("kdump").warning("kdump: %s", "gone")
         logging.getLogger("kdump").info("kdump: here")
         logging.getLogger("py4j").warning("noise")

@@ -19,7 +19,7 @@ from kdump.cli.options.shared import (
     flatten_option,
     output_options,
 )
-from kdump.cli.params import OffsetRange
+from kdump.cli.params import OFFSETS
 from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.log.files import strip_credentials
 from kdump.log.named import reads_once
@@ -87,7 +87,7 @@ class ConversionArguments(TierArguments, TimeArguments, LimitArguments):
         is partly in the range is cut to the records in the range. For the markers of transactions see `PARTS OF A LOG`
         in kdump-convert(1). Segments without records in the range are not written.
         """,
-        type=OffsetRange(),
+        type=OFFSETS,
     )
     isolation: str = option(
         OptionGroup.CHOICE,

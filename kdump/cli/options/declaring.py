@@ -259,12 +259,3 @@ class Arguments:
     def writes_at_once(self) -> bool:
         """Every piece of the output goes out as it comes, also into a pipe."""
         return False
-
-
-def show_version(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
-    """Show the version, the commit, Python and the platform, and end."""
-    if is_wanted:
-        from kdump.cli.about import version_line
-
-        click.echo(version_line())
-        context.exit()

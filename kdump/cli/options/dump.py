@@ -23,11 +23,12 @@ from kdump.cli.options.shared import (
     flatten_option,
     output_options,
 )
-from kdump.cli.params import BytesPattern, FilePosition, HeaderParam, OffsetRange
+from kdump.cli.params import HEADER, OFFSETS, PATTERN, POSITION
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE
 from kdump.inputs import is_text_file
 from kdump.log.named import reads_once
 from kdump.log.names import is_uri
+from kdump.payloads.choice import DecoderChoice
 from kdump.payloads.topics import INTERNAL_TOPICS
 from kdump.reading.selection import HeaderFilter, Range
 from kdump.releases import DIALECTS, NEWEST
@@ -219,6 +220,8 @@ class DumpArguments(
         Conflict(*_DECODERS, excludes=("--batches",), message="decoders show records, they do not go with --batches"),
     )
 
+    decoding = DecoderChoice()
+    """How keys and values are decoded, once the command has looked for schemas."""
     paths: tuple[str, ...] = argument("PATH...", many=True, type=PATH)
     all_files: bool = option(
         OptionGroup.READ,
@@ -234,7 +237,7 @@ class DumpArguments(
         "--offset A:B",
         "Offsets A up to B, B left out.",
         "Offsets from *A* up to *B*; *B* itself is excluded. Either may be missing. *A* alone is one offset.",
-        type=OffsetRange(),
+        type=OFFSETS,
     )
     no_index: bool = option(
         OptionGroup.CHOICE,
@@ -249,14 +252,14 @@ class DumpArguments(
         Records whose key contains a match of the regular expression. The syntax is Python's, over bytes: text in the
         expression stands for its UTF-8 encoding, and `\xff` for one byte. A null key never matches.
         """,
-        type=BytesPattern(),
+        type=PATTERN,
     )
     value: re.Pattern[bytes] | None = option(
         OptionGroup.CHOICE,
         "--value RE",
         "Records with RE in the value.",
         "The same for values.",
-        type=BytesPattern(),
+        type=PATTERN,
     )
     headers: tuple[HeaderFilter, ...] = option(
         OptionGroup.CHOICE,
@@ -266,7 +269,7 @@ class DumpArguments(
         Records that have a header with the key *K* and, with *RE*, a match in the value of such a header. May be
         repeated; all must match.
         """,
-        type=HeaderParam(),
+        type=HEADER,
         multiple=True,
     )
     tombstones: bool = option(
@@ -528,7 +531,7 @@ class DumpArguments(
         where the bytes stop making sense, and the likely cause. The position may also be an undamaged one. Contents are
         shown as they are, so this option cannot be combined with --redact or with other options of a dump.
         """,
-        type=FilePosition(),
+        type=POSITION,
     )
     files: str | None = option(
         OptionGroup.JAVA,

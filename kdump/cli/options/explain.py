@@ -16,7 +16,7 @@ from kdump.cli.options.shared import (
     SchemaArguments,
     TierArguments,
 )
-from kdump.cli.params import FilePosition
+from kdump.cli.params import POSITION
 
 
 class ExplainArguments(SchemaArguments, TierArguments, FrameArguments, LogArguments, ColorArguments, LimitArguments):
@@ -26,7 +26,7 @@ class ExplainArguments(SchemaArguments, TierArguments, FrameArguments, LogArgume
     conflicts: ClassVar[tuple[Conflict, ...]] = (Conflict("--frame", excludes=("--offset", "--log-format")),)
 
     path: str = argument("PATH", required=True, type=PATH)
-    position: int | None = argument("[POSITION]", type=FilePosition())
+    position: int | None = argument("[POSITION]", type=POSITION)
     offset: int | None = option(
         OptionGroup.READ,
         "--offset N",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from kdump import limits
-from kdump.cli.options.declaring import Arguments, OptionGroup, option, show_version
+from kdump.cli.about import show_version
+from kdump.cli.options.declaring import Arguments, OptionGroup, option
 
 
 def _set_limits(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from kdump.cli.conflicts import Conflict
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
 from kdump.cli.options.shared import ReadingArguments, TierArguments, TopicArguments
-from kdump.cli.params import ListenParam, Moment, UntilOffsetParam, UserParam
+from kdump.cli.params import LISTEN, MOMENT, UNTIL_OFFSET, USER
 
 
 class ServeArguments(TierArguments, TopicArguments, ReadingArguments):
@@ -40,7 +40,7 @@ class ServeArguments(TierArguments, TopicArguments, ReadingArguments):
         offsets that they had committed until then. *TIME* is ms since 1970, ISO 8601 (UTC unless it says otherwise),
         `-1h` or `now`.
         """,
-        type=Moment(),
+        type=MOMENT,
         excludes=("--until-offset",),
     )
     until_offsets: tuple[tuple[tuple[str, int], int], ...] = option(
@@ -51,7 +51,7 @@ class ServeArguments(TierArguments, TopicArguments, ReadingArguments):
         End the view of a partition before the batch that holds an offset: `orders-0=1000`. A batch is served whole or
         not at all. May be repeated.
         """,
-        type=UntilOffsetParam(),
+        type=UNTIL_OFFSET,
         multiple=True,
     )
     group_offsets: str = option(
@@ -74,7 +74,7 @@ class ServeArguments(TierArguments, TopicArguments, ReadingArguments):
         a free one. Another address than one of this machine's loopback needs --tls-cert, --tls-key and --sasl, or
         --insecure. Clients are told the address by which they came.
         """,
-        type=ListenParam(),
+        type=LISTEN,
         default="127.0.0.1:9092",
     )
     ready_file: str | None = option(
@@ -108,7 +108,7 @@ class ServeArguments(TierArguments, TopicArguments, ReadingArguments):
         Let only users in who know a password: the first line of *PASSWORDFILE*. The mechanism is SASL `PLAIN`. May be
         repeated.
         """,
-        type=UserParam(),
+        type=USER,
         multiple=True,
     )
     insecure: bool = option(

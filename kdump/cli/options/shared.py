@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Final
 
 import click
 
+from kdump.cli.about import show_version
 from kdump.cli.conflicts import Conflict
-from kdump.cli.options.declaring import PATH, Arguments, OptionGroup, either, option, show_version
-from kdump.cli.params import MasterParam, OutputFormat, SettingParam, TimeBound, TimeRange
+from kdump.cli.options.declaring import PATH, Arguments, OptionGroup, either, option
+from kdump.cli.params import CLOCK_TIMES, MASTER, SETTING, TIME_BOUND, OutputFormat
 from kdump.inputs import PartitionChoice
 from kdump.log import tiers
 from kdump.reading.selection import Range
@@ -261,27 +262,27 @@ class TimeArguments(Arguments):
         bound, or else of the logs: kdump says which day it takes, and refuses if they are of several days. Messages of
         magic 0 have no time and are outside of every range.
         """,
-        type=TimeRange(takes_clock=True),
+        type=CLOCK_TIMES,
     )
     since: str | None = option(
         OptionGroup.CHOICE,
         "--since TIME",
         "Timestamps from TIME on, as --time TIME..",
-        type=TimeBound(),
+        type=TIME_BOUND,
         excludes=("--time",),
     )
     until: str | None = option(
         OptionGroup.CHOICE,
         "--until TIME",
         "Timestamps before TIME, as --time ..TIME",
-        type=TimeBound(),
+        type=TIME_BOUND,
         excludes=("--time",),
     )
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         super().__init__(given)
         if self.since is not None or self.until is not None:
-            self.times = TimeRange(takes_clock=True)(f"{self.since or ''}..{self.until or ''}")
+            self.times = CLOCK_TIMES(f"{self.since or ''}..{self.until or ''}")
 
 
 class ColorArguments(Arguments):
@@ -351,13 +352,13 @@ class EngineArguments(ReadingArguments):
         Run on this Spark cluster: `local[`*N*`]`, `spark://`*HOST*:*PORT*, `yarn`, `k8s://`*URL*, `sc://`*HOST*:*PORT*
         for a Spark Connect server. The paths must mean the same on all machines of the cluster.
         """,
-        type=MasterParam(),
+        type=MASTER,
     )
     conf: tuple[tuple[str, str], ...] = option(
         OptionGroup.LIMITS,
         "--conf K=V",
         "A setting of Spark; may be repeated.",
-        type=SettingParam(),
+        type=SETTING,
         multiple=True,
     )
 

@@ -10,7 +10,7 @@ import click
 from kdump.cli.conflicts import Conflict, each_other, world_facts
 from kdump.cli.options.declaring import PATH, OptionGroup, argument, option
 from kdump.cli.options.shared import ColorArguments, LimitArguments, OffsetMapArguments, output_options
-from kdump.cli.params import AtMoment, HistoryOf, HistoryParam, OffsetRange, TimeRange, ZxidParam
+from kdump.cli.params import HISTORY, MOMENT_OR_NOW, OFFSETS, TIMES, ZXID, HistoryOf
 from kdump.reading.selection import Range
 from kdump.worlds import path_titles
 
@@ -80,7 +80,7 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         in milliseconds since 1970, ISO 8601 (UTC unless it has another zone), `-1h` (ago; s, m, h, d or w), or `now`.
         With `now`, the default, everything counts, whatever its time.
         """,
-        type=AtMoment(),
+        type=MOMENT_OR_NOW,
         show_default="now",
     )
     at_offset: int | None = option(
@@ -101,7 +101,7 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         Show the tree of ZooKeeper after all transactions up to and including *Z*, which is `0x` and hexadecimal digits,
         or a decimal number; see `THE TREE OF ZOOKEEPER`.
         """,
-        type=ZxidParam(),
+        type=ZXID,
         needs=("a file of another world",),
         message=f"--at-zxid goes with files of {path_titles()}",
     )
@@ -114,14 +114,14 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         log; either may be left out. See `CHANGES OF THE METADATA`. In the topic of a schema registry: what changed in
         it.
         """,
-        type=TimeRange(),
+        type=TIMES,
     )
     between_offsets: Range | None = option(
         OptionGroup.QUESTIONS,
         "--between-offsets A:B",
         "As --between, by offsets of the metadata log: from A up to but not including B.",
         "The same by offsets of the metadata log.",
-        type=OffsetRange(),
+        type=OFFSETS,
     )
     history: HistoryOf | None = option(
         OptionGroup.QUESTIONS,
@@ -133,7 +133,7 @@ class StateArguments(OffsetMapArguments, ColorArguments, LimitArguments):
         the topic of a schema registry of a subject: `subject=`*NAME*), or those in the range of --between or
         --between-offsets.
         """,
-        type=HistoryParam(),
+        type=HISTORY,
         excludes=("--at", "--at-offset", "--at-zxid"),
     )
     brokers: tuple[int, ...] = option(

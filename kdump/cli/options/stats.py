@@ -19,7 +19,7 @@ from kdump.cli.options.shared import (
     broker_version_option,
     output_options,
 )
-from kdump.cli.params import ByParam, Moment, WhatIf, WhatIfParam
+from kdump.cli.params import MOMENT, WHAT_IF, ByParam, WhatIf
 
 
 class StatsArguments(
@@ -84,7 +84,7 @@ class StatsArguments(
         Estimate the effect of other settings: `codec`, `magic`, `compaction` or `retention`[=*LIMIT*[,*LIMIT*...]];
         may be repeated. See `QUESTIONS`.
         """,
-        type=WhatIfParam(),
+        type=WHAT_IF,
         multiple=True,
         excludes=("--offsets-for",),
         message="{option} and {other} exclude each other",
@@ -102,7 +102,7 @@ class StatsArguments(
         With --what-if: the time for which the question is answered; the default is the time of this machine. *TIME* is
         in milliseconds since 1970, ISO 8601 (UTC unless it has another zone), or `-1h` (ago; s, m, h, d or w).
         """,
-        type=Moment(),
+        type=MOMENT,
         show_default="the time of this machine",
         needs=("--what-if",),
     )
@@ -111,7 +111,7 @@ class StatsArguments(
         "--offsets-for TIME",
         "The first offset at or after this time in each partition.",
         "Show the first offset at or after *TIME* in each partition; see `OFFSETS FOR A TIME`.",
-        type=Moment(),
+        type=MOMENT,
     )
     output: str = output_options(
         "A human-readable page, or JSON lines. With --offsets-for also reset-csv: offsets for "

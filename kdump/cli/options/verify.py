@@ -18,7 +18,7 @@ from kdump.cli.options.shared import (
     broker_version_option,
     output_options,
 )
-from kdump.cli.params import Moment
+from kdump.cli.params import MOMENT
 from kdump.format.batch import MAX_INT32
 
 _OFFSET: Final = click.IntRange(0, 2**63 - 1)
@@ -151,7 +151,7 @@ class VerifyArguments(TierArguments, TopicArguments, LogArguments, ColorArgument
         write, as if the broker was started right after it stopped. So the answer is the same on any day. The broker
         forgets producers that are too old at that time.
         """,
-        type=Moment(),
+        type=MOMENT,
         show_default="when the log was written last",
         needs=("--startup",),
     )

@@ -23,7 +23,7 @@ from kdump.dump.text.options import TextOptions
 from kdump.dump.text.reports import Reports
 from kdump.format.batch import LENGTH_OFFSET, LOG_OVERHEAD
 from kdump.log import files
-from kdump.log.names import BOOTSTRAP_CHECKPOINT, Kind, is_uri, last_name, sibling
+from kdump.log.names import BOOTSTRAP_CHECKPOINT, SNAPSHOT_NAME, Kind, is_uri, last_name, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.walk import Chunk
 from kdump.payloads.java import normalize_path, parse_int, parse_long
@@ -295,7 +295,7 @@ def _checkpoint_heading(name: str) -> str:
     offset = parse_long(name[:_NAME_OFFSET_SIZE])
     epoch = parse_int(name[_NAME_EPOCH])
     if len(name) < _NAME_EPOCH.stop or offset is None or epoch is None:
-        raise KdumpError(Codes.NAME, "the name is not <20-digit end offset>-<10-digit epoch>.checkpoint")
+        raise KdumpError(Codes.NAME, f"the name is not {SNAPSHOT_NAME}")
     return f"Snapshot end offset: {offset}, epoch: {epoch}\n"
 
 

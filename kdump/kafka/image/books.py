@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from kdump.kafka.image.faults import NewerError, ReplayError
+from kdump.kafka.image.faults import ReplayError
+from kdump.kafka.image.metadataversion import UNSUPPORTED, is_newer_level
 from kdump.releases import NEWEST, Release
 
 _BROKER_RESOURCE: Final = 4
 _BEGIN, _END, _ABORT = 23, 24, 25
-_UNSUPPORTED: Final = (0, 0)
 _PRODUCER: Final = "producer"
 _Acl: TypeAlias = tuple[Any, ...]
 _ACL: Final = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
@@ -112,9 +112,9 @@ class _Books:
     def feature(self, values: dict[str, Any]) -> None:
         name, level = values["name"], values["featureLevel"]
         release = self.release or NEWEST
-        lowest, highest = release.features.get(name, _UNSUPPORTED)
-        if level > highest and self.release is None:
-            raise NewerError(f"level {level} of {name}")
+        lowest, highest = release.features.get(name, UNSUPPORTED)
+        if self.release is None and is_newer_level(name, level):
+            return
         if not lowest <= level <= highest:
             known = f"levels {lowest} to {highest} of {name}"
             raise ReplayError(f"a controller of Kafka {release.version} knows {known}, not {level}")

@@ -59,7 +59,7 @@ def snapshot_differences(log: MetadataLog) -> Iterator[SnapshotDifference]:
             if batch.last_offset < first:
                 continue
             while left and left[0].end_offset <= batch.base_offset:
-                yield from comparison.differences(left.pop(0), loader.image)
+                yield from comparison.differences(left.pop(0), loader)
             if not left:
                 return
             loader.load(batch)
@@ -68,7 +68,7 @@ def snapshot_differences(log: MetadataLog) -> Iterator[SnapshotDifference]:
         return
     for snapshot in left:
         if snapshot.end_offset == end:
-            yield from comparison.differences(snapshot, loader.image)
+            yield from comparison.differences(snapshot, loader)
 
 
 class _Comparison:
@@ -77,15 +77,15 @@ class _Comparison:
     def __init__(self) -> None:
         self._left = most(COMPARED)
 
-    def differences(self, snapshot: SnapshotFile, image: MetadataImage) -> Iterator[SnapshotDifference]:
-        """How a snapshot differs from the image of the log, if it does."""
+    def differences(self, snapshot: SnapshotFile, log: ImageLoader) -> Iterator[SnapshotDifference]:
+        """How a snapshot differs from the image of the log, if it does, and if both have all that was written."""
         loaded = _loaded(snapshot)
-        if loaded is None:
+        if loaded is None or loaded.left_out is not None or log.left_out is not None:
             return
         if self._left <= 0:
             yield SnapshotDifference(snapshot, is_compared=False)
             return
-        in_snapshot, in_log = _records(loaded.image), _records(image)
+        in_snapshot, in_log = _records(loaded.image), _records(log.image)
         self._left -= len(in_log)
         if in_snapshot != in_log:
             yield SnapshotDifference(snapshot, _only(in_snapshot - in_log), _only(in_log - in_snapshot))

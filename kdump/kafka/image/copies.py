@@ -6,15 +6,21 @@ Source: docs/spec/metadata.md#rule-3-what-is-committed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.format.checkpoint import META_PROPERTIES, MetaProperties, parse_meta_properties
 from kdump.kafka.image.metadatalog import MetadataLog, UnreadableBatchError
 from kdump.log import files
-from kdump.log.names import CLUSTER_METADATA, METADATA_DIRECTORY, parse_file_name, parse_partition_directory
+from kdump.log.names import (
+    CLUSTER_METADATA,
+    METADATA_DIRECTORY,
+    SNAPSHOT_NAME,
+    parse_file_name,
+    parse_partition_directory,
+)
 from kdump.log.opening import read_whole
 
 
@@ -44,7 +50,7 @@ def read_properties(directory: str) -> MetaProperties | None:
         return None
 
 
-def find_copies(paths: Iterable[str], on_error: Callable[[KdumpError], None]) -> list[MetadataCopy]:
+def find_copies(paths: Iterable[str], on_error: OnError) -> list[MetadataCopy]:
     """The metadata logs that paths name: their directories, files in them, and log directories that hold one."""
     found: dict[str, MetadataLog] = {}
     for path in paths:
@@ -74,7 +80,9 @@ def _log_of(path: str) -> MetadataLog | None:
             snapshots=tuple(one for one in log.snapshots if one.name == os.path.basename(folder)),
         )
         if not named.segments and not named.snapshots:
-            raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=folder)
+            if not files.exists(folder):
+                raise KdumpError(Codes.MISSING, Codes.MISSING.value.title, path=folder)
+            raise KdumpError(Codes.NAME, f"the name is not {SNAPSHOT_NAME}", path=folder)
         return named
     inner = os.path.join(folder, METADATA_DIRECTORY)
     return MetadataLog.of(inner) if files.is_directory(inner) else None

@@ -37,7 +37,3 @@ class Fault(NamedTuple):
 
 class ReplayError(Exception):
     """A record cannot be applied to the image, or a controller refuses it."""
-
-
-class NewerError(ReplayError):
-    """A newer Kafka than those that kdump knows wrote the record, or a part of it."""

@@ -5,7 +5,7 @@ Source: docs/spec/metadata.md#3-from-records-to-the-image (MetadataImage, Metada
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -24,6 +24,13 @@ SCRAM_MECHANISMS: Final = {0: "UNKNOWN", 1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 _ACL_CODES: Final = {"resourceType": 7, "patternType": 4, "operation": 15, "permissionType": 3}
 """The largest known code of each; others are read as 0, UNKNOWN."""
+
+_HIGHEST_CODES: Final = {
+    4: {"resourceType": max(RESOURCE_TYPES)},
+    11: {"mechanism": max(SCRAM_MECHANISMS)},
+    18: _ACL_CODES,
+}
+"""The largest known code of members of a record, by its type."""
 
 Resource: TypeAlias = tuple[int, str]
 """Type and name of what has configs; the name is '' for the default of all."""
@@ -237,6 +244,13 @@ class MetadataDelta:
     def remove_token(self, values: dict[str, Any]) -> None:
         """RemoveDelegationTokenRecord."""
         self._tokens[values["tokenId"]] = {}
+
+
+def newer_codes(record_type: int, values: Mapping[str, Any]) -> Iterator[str]:
+    """The members of a record whose numbers are above those that Kafka knows, and that are read as 0."""
+    for name, highest in _HIGHEST_CODES.get(record_type, {}).items():
+        if values[name] > highest:
+            yield f"{name} {values[name]}"
 
 
 def known_acl(values: dict[str, Any]) -> dict[str, Any]:

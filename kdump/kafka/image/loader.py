@@ -17,9 +17,10 @@ from kdump.format import control
 from kdump.format.message import record_schemas
 from kdump.format.messagereader import UNKNOWN_TAGS, unknown_tag_numbers
 from kdump.kafka.image.books import BOOKED, ControllerBooks
-from kdump.kafka.image.faults import Fault, Grade, NewerError, ReplayError
-from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance
+from kdump.kafka.image.faults import Fault, Grade, ReplayError
+from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance, newer_codes
 from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError, snapshot_batches
+from kdump.kafka.image.metadataversion import FEATURE, is_newer_level
 from kdump.kafka.image.quorum import Quorum
 from kdump.kafka.image.topics import PARTITION_CHANGE
 from kdump.limits import METADATA, hint, most
@@ -32,6 +33,7 @@ BEGIN, END, ABORT = 23, 24, 25
 ADDING: Final = frozenset({0, 2, 3, 4, 10, 11, 12, 14, 18, 27})
 """The types of the records that add something to the image, or replace it."""
 _CONFIG: Final = 4
+_FEATURE_LEVEL: Final = 12
 _CONFIGURED: Final = {2: "topic", 32: "group"}
 """Types of resources whose configs a controller checks by their names (ConfigResource.Type)."""
 _NO_OP: Final = b"\1\x14\0\0"
@@ -75,7 +77,9 @@ class Watcher(Protocol):
 class ImageLoader:
     """Folds batches into an image.
 
-    ``faults``: what was wrong, in order. ``quorum``: what the control records say.
+    ``faults``: what was wrong, in order. ``quorum``: what the control records say. ``left_out``: the offset of the
+    first record of a newer Kafka that is not in the image. What does not apply after it may need that record, so it is
+    no fault of the log; it is told once for each type of record.
 
     Args:
         watch: sees the records of the log, not those of a snapshot.
@@ -92,6 +96,7 @@ class ImageLoader:
         self.quorum = Quorum()
         self._watch = watch
         self._release = release
+        self.left_out: int | None = None
         self._newer: set[str] = set()
         self._decode = replace(_decoder(), release=None if release is None else release.name).value
         self._no_op = self._decode(_NO_OP)
@@ -110,7 +115,11 @@ class ImageLoader:
         return self._began if self._transaction in _OPEN else None
 
     def load_snapshot(self, snapshot: SnapshotFile) -> None:
-        """Start from a snapshot. Raises UnreadableBatchError, and ReplayError where a node refuses it."""
+        """Start from a snapshot. Raises UnreadableBatchError, and ReplayError where a node refuses it.
+
+        The records of a bootstrap are not in the image: the first leader of all writes its own into the log
+        (docs/spec/metadata.md#rule-2-the-order-of-loading).
+        """
         self._snapshot = snapshot.name
         timestamp = -1
         number = 0
@@ -119,7 +128,9 @@ class ImageLoader:
                 timestamp = max(timestamp, self._control(batch))
                 continue
             for _, value in batch.records:
-                self._replay(batch, number, self._decoded(batch, number, value))
+                message = self._decoded(batch, number, value)
+                if not snapshot.is_bootstrap:
+                    self._replay(batch, number, message)
                 number += 1
         self._delta.topics.finish_snapshot()
         self._delta.apply(Provenance(snapshot.end_offset - 1, snapshot.epoch, timestamp))
@@ -176,19 +187,21 @@ class ImageLoader:
             what = self._newer_record(error)
             if what is not None:
                 self._tell_newer(what, offset, "")
+                if self.left_out is None:
+                    self.left_out = offset
                 return self._no_op
             raise UnreadableBatchError(error.message, batch.path, batch.position, offset, is_cut=False) from None
 
     def _newer_record(self, error: PayloadError) -> str | None:
         """What a newer Kafka wrote that does not decode; None: it is something else."""
         known = record_schemas("cluster-metadata", "metadata")
-        if self._release is not None or error.number is None:
+        if self._release is not None:
             return None
         if error.trouble is DecodeErrorKind.UNKNOWN_TYPE and error.number > max(known):
             return f"record type {error.number}"
-        if error.trouble is DecodeErrorKind.BROKEN and error.record_type is not None:
+        if error.version is not None and error.record_type is not None:
             schema = known[error.record_type]
-            return f"version {error.number} of {schema.name}" if error.number > schema.versions.high else None
+            return f"version {error.version} of {schema.name}" if error.version > schema.versions.high else None
         return None
 
     def _newer_parts(self, message: DecodedMessage) -> Iterator[str]:
@@ -200,6 +213,13 @@ class ImageLoader:
             yield f"version {message.version} of {message.schema.name}"
         for tag in unknown_tag_numbers(values):
             yield f"tag {tag} of {message.schema.name}"
+        for code in newer_codes(message.record_type, values):
+            yield f"{code} of {message.schema.name}"
+        if message.record_type == _FEATURE_LEVEL:
+            name, level = str(values["name"]), values["featureLevel"]
+            assert isinstance(level, int)
+            if is_newer_level(name, level):
+                yield f"{name} {level}" if name == FEATURE else f"level {level} of {name}"
         if message.record_type == _CONFIG and values["value"] is not None:
             kind = _CONFIGURED.get(values["resourceType"])  # type: ignore[arg-type]
             if kind is not None and values["name"] not in NEWEST.configs[kind]:
@@ -210,11 +230,13 @@ class ImageLoader:
             self._newer.add(what)
             self._fault(Grade.NEWER, offset, record, newer(what))
 
-    def _refuse(self, grade: Grade, offset: int, record: str, error: ReplayError) -> None:
-        if isinstance(error, NewerError):
-            self._tell_newer(str(error), offset, record)
-        else:
-            self._fault(grade, offset, record, str(error))
+    def _refuse(self, grade: Grade, offset: int, record: str, message: str) -> None:
+        if self.left_out is None:
+            self._fault(grade, offset, record, message)
+        elif record not in self._newer:
+            self._newer.add(record)
+            reason = f"it may need the record at offset {self.left_out}, which a newer Kafka wrote"
+            self._fault(Grade.NEWER, offset, record, f"{message}: {reason}")
 
     def _replay(self, batch: MetadataBatch, offset: int, message: DecodedMessage) -> None:
         record_type, values = message.record_type, message.values
@@ -237,13 +259,13 @@ class ImageLoader:
         except ReplayError as error:
             if self._watch is not None and self._snapshot is None:
                 self._watch.refused()
-            self._refuse(Grade.IMAGE, offset, message.schema.name, error)
+            self._refuse(Grade.IMAGE, offset, message.schema.name, str(error))
             return
         if self._books is not None and record_type in BOOKED:
             try:
                 self._books.replay(record_type, values, offset, in_snapshot=self._snapshot is not None)
             except ReplayError as error:
-                self._refuse(Grade.CONTROLLER, offset, message.schema.name, error)
+                self._refuse(Grade.CONTROLLER, offset, message.schema.name, str(error))
 
     def _mark(self, record_type: int, offset: int) -> None:
         is_open = self._transaction in _OPEN
@@ -269,7 +291,7 @@ class ImageLoader:
             self._delta.apply(provenance)
         except ReplayError as error:
             between = f"the changes from offset {self.image.provenance.offset + 1} to {provenance.offset} are lost"
-            self._fault(Grade.IMAGE, provenance.offset, "", f"{between}: {error}")
+            self._refuse(Grade.IMAGE, provenance.offset, "", f"{between}: {error}")
         self._reset()
 
     def _reset(self) -> None:
@@ -284,6 +306,9 @@ class ImageLoader:
             try:
                 kind = control.parse_type(key)
                 schema = control.schema_of(kind)
+                if kind > control.KRAFT_VOTERS and self._release is None:
+                    self._tell_newer(f"control record type {kind}", batch.base_offset + number, "")
+                    continue
                 if schema is None:
                     raise DamageError(Codes.CONTROL_TYPE, f"unknown control record type {kind}")
                 values: dict[str, Any] = control.parse_kraft(schema, value)

@@ -77,6 +77,11 @@ class SnapshotFile(NamedTuple):
         """The name of the file."""
         return os.path.basename(self.path)
 
+    @property
+    def is_bootstrap(self) -> bool:
+        """A format wrote it, not a node that runs (Snapshots.BOOTSTRAP_SNAPSHOT_ID)."""
+        return not self.end_offset and not self.epoch
+
 
 class SegmentFile(NamedTuple):
     """A segment of the log."""

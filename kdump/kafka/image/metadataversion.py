@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from kdump.kafka.image.faults import NewerError, ReplayError
+from kdump.kafka.image.faults import ReplayError
 from kdump.releases import NEWEST, Release
 
 FEATURE: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
+UNSUPPORTED: Final = (0, 0)
+"""The lowest and the highest level of a feature that a release does not have."""
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 MIGRATION: Final = 8
@@ -26,18 +28,26 @@ CORDONED_DIRECTORIES: Final = 30
 
 
 def check_level(level: int, release: Release | None) -> None:
-    """Whether the image takes a level (MetadataVersion.fromFeatureLevel).
+    """Whether the image takes a level of metadata.version (MetadataVersion.fromFeatureLevel).
+
+    Without a release any level is taken that is above those of the newest.
 
     Raises:
-        NewerError: the release is not given, and the level is above those of the newest.
-        ReplayError: any other level that the release does not know.
+        ReplayError: the release does not know the level.
     """
     levels = (release or NEWEST).levels
-    if level in levels:
-        return
-    if release is None and level > max(levels):
-        raise NewerError(f"metadata.version {level}")
-    raise ReplayError(f"metadata.version {level} is unknown to Kafka {(release or NEWEST).version}")
+    if level not in levels and not (release is None and level > max(levels)):
+        raise ReplayError(f"metadata.version {level} is unknown to Kafka {(release or NEWEST).version}")
+
+
+def level_name(level: int) -> str | None:
+    """The name of a level of metadata.version; None for one of a newer Kafka than those that kdump knows."""
+    return NEWEST.levels.get(level)
+
+
+def is_newer_level(feature: str, level: int) -> bool:
+    """No controller of a release that kdump knows takes the level."""
+    return level > NEWEST.features.get(feature, UNSUPPORTED)[1]
 
 
 def broker_record_version(level: int) -> int:

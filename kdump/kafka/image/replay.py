@@ -68,6 +68,8 @@ class Replayed:
     """A snapshot after the end of the log: a node that starts throws the log away."""
     end_offset: int = 0
     open_transaction: int | None = None
+    left_out: int | None = None
+    """The first record of a newer Kafka that is not in the image, see ImageLoader."""
 
 
 def replay(
@@ -130,7 +132,7 @@ def replay(
     if loader.quorum.leader is None:
         # A snapshot does not hold the election, which was before its end.
         loader.quorum.leader = leader_of(log, loader.image.provenance.epoch)
-    result.open_transaction = loader.open_transaction
+    result.open_transaction, result.left_out = loader.open_transaction, loader.left_out
     loader.faults.extend(_last_faults(loader, result))
     result.faults = loader.faults
     return result

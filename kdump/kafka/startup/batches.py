@@ -20,7 +20,7 @@ from kdump.format.batch import (
     is_read_as_batch,
     parse_header,
 )
-from kdump.kafka.startup.errors import (
+from kdump.kafka.startup.outcome import (
     CORRUPT_RECORD,
     ILLEGAL_ARGUMENT,
     INDEX_OUT_OF_BOUNDS,

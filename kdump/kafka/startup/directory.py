@@ -5,19 +5,45 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from functools import cached_property
 from typing import Final, NamedTuple
 
-from kdump.kafka.startup.byoffset import SnapshotNames
-from kdump.kafka.startup.content import Content, ContentSource
-from kdump.kafka.startup.errors import OUT_OF_MEMORY, StartFailureError
-from kdump.kafka.startup.names import SNAPSHOT
+from kdump.format.batch import MAGIC_OFFSET, parse_header
+from kdump.format.index import OFFSET_ENTRY_SIZE
+from kdump.format.legacy import parse_message
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE
+from kdump.kafka.startup.names import INDEX, LOG, SNAPSHOT, offset_of
+from kdump.kafka.startup.outcome import OUT_OF_MEMORY, StartFailureError
 from kdump.log import files
+from kdump.log.content import Content, ContentSource
 from kdump.log.names import SIBLING_TEXT_FILES, Kind, parse_file_name
 from kdump.log.opening import check_size, open_source
+from kdump.log.resync import CheckedChunk, ResyncWalk
+from kdump.releases import NEWEST, Release
 
 _OPENED: Final = frozenset({Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX})
+_LARGEST_INDEX: Final = 64 << 20
 _MOST_AT_ONCE: Final = 2**31 - 9
 """Files.readAllBytes reads no more."""
+
+
+class LoadSettings(NamedTuple):
+    """What a broker knows of a partition before it opens its directory.
+
+    ``is_clean``: .kafka_cleanshutdown was there. The offsets are the partition's lines in the two checkpoints, 0
+    without one. ``max_index_size``: segment.index.bytes; ``now``: the time, ms, see ``Directory.stopped_at``.
+    ``remote_by``: what says that the topic has remote storage (remote.storage.enable), None where nothing does.
+    ``release``: the broker's. ``index_interval``: index.interval.bytes.
+    """
+
+    is_clean: bool
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    max_index_size: int = DEFAULT_INDEX_SIZE
+    now: int | None = None
+    remote_by: str | None = None
+    release: Release = NEWEST
+    index_interval: int = DEFAULT_INDEX_INTERVAL
 
 
 class FileAction(Enum):
@@ -58,7 +84,7 @@ class Directory:
         self._before = dict(contents)
         self._files = dict(contents)
         self._former_names = {name: name for name in contents}
-        self._snapshots: SnapshotNames | None = None
+        self._snapshots: dict[str, int] | None = None
 
     @classmethod
     def on_disk(cls, path: str) -> Directory:
@@ -91,7 +117,7 @@ class Directory:
         self._files[name] = content
         self._former_names.setdefault(name, name)
         if self._snapshots is not None and name.endswith(SNAPSHOT):
-            self._snapshots.add(name)
+            self._snapshots[name] = offset_of(name)
 
     @property
     def before(self) -> Mapping[str, Content]:
@@ -103,8 +129,8 @@ class Directory:
         return sorted(self._files, key=os.fsencode)
 
     @property
-    def snapshots(self) -> SnapshotNames:
-        """The names of all snapshots, now and after each change of the directory.
+    def snapshots(self) -> dict[int, str]:
+        """The names of the snapshots by their offsets. Of several with one offset (``5``, ``05``) the last counts.
 
         A broker lists them anew for each segment that it recovers.
 
@@ -112,15 +138,15 @@ class Directory:
             StartFailureError: a name without a number.
         """
         if self._snapshots is None:
-            self._snapshots = SnapshotNames(sorted(name for name in self._files if name.endswith(SNAPSHOT)))
-        return self._snapshots
+            self._snapshots = {name: offset_of(name) for name in sorted(self._files) if name.endswith(SNAPSHOT)}
+        return {self._snapshots[name]: name for name in sorted(self._snapshots)}
 
     def remove(self, name: str) -> None:
         """Delete a file if it is there."""
         if self._files.pop(name, None) is not None:
             del self._former_names[name]
             if self._snapshots is not None and name.endswith(SNAPSHOT):
-                self._snapshots.discard(name)
+                del self._snapshots[name]
 
     def rename(self, name: str, new_name: str) -> None:
         """Rename a file if it is there, over another one of that name."""
@@ -164,6 +190,19 @@ class Directory:
             elif name not in moved:
                 yield StartFileChange(name, FileAction.DELETED, None)
 
+    @cached_property
+    def stopped_at(self) -> int:
+        """The default clock of a start: the time (ms) at which a broker stopped, as if it were started right after.
+
+        So a copy gives the same answer on any day. Only expiry depends on the clock
+        (docs/spec/startup.md#rule-20-from-a-snapshot).
+
+        Raises:
+            KdumpError: a log cannot be opened.
+        """
+        # Other parts are read than a broker reads, and they must still be there after the broker has cut them off.
+        return _newest_timestamp(Directory(self.path, self._before))
+
     def _action(self, name: str, content: Content) -> FileAction:
         former = self._former_names[name]
         if former != name and former in self._before:
@@ -177,3 +216,43 @@ class Directory:
 
     def _count(self, count: int) -> None:
         self.bytes_read += count
+
+
+def _newest_timestamp(directory: Directory) -> int:
+    """The largest timestamp (ms) of the valid batches after the last index entry, in the last log that has such.
+
+    If no log has one it is 0: nothing is older.
+    """
+    for name in reversed(directory.names()):
+        if name.endswith(LOG) and directory[name].size:
+            start = _last_indexed(directory, name.removesuffix(LOG) + INDEX)
+            found = max(_timestamps(directory, name, start), default=None)
+            if found is None and start:
+                found = max(_timestamps(directory, name, 0), default=None)
+            if found is not None:
+                return found
+    return 0
+
+
+def _last_indexed(directory: Directory, name: str) -> int:
+    """The position in the last entry of an .index, after which zeros may follow; 0 without one."""
+    content = directory.get(name)
+    if content is None or content.size > _LARGEST_INDEX:
+        return 0
+    entries = directory.read(name).rstrip(b"\0")
+    whole = entries.ljust(-(-len(entries) // OFFSET_ENTRY_SIZE) * OFFSET_ENTRY_SIZE, b"\0")
+    return int.from_bytes(whole[-OFFSET_ENTRY_SIZE // 2 :], "big")
+
+
+def _timestamps(directory: Directory, name: str, start: int) -> Iterator[int]:
+    with directory.open(name) as source:
+        if start >= (source.size or 0):
+            return
+        for chunk in ResyncWalk(source, start=start).items():
+            if isinstance(chunk, CheckedChunk):
+                damaged = set(chunk.damaged)
+                for number, (first, last) in enumerate(chunk.entries()):
+                    if number not in damaged:
+                        entry = chunk.data[first:last]
+                        is_v2 = entry[MAGIC_OFFSET] >= 2
+                        yield parse_header(entry).max_timestamp if is_v2 else parse_message(entry).timestamp

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from kdump.format.batch import wrap_int64
-from kdump.format.index import OFFSET_ENTRY, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
-from kdump.kafka.startup.content import Content
+from kdump.format.index import OFFSET_ENTRY, OFFSET_ENTRY_SIZE
 from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, StartFailureError
+from kdump.kafka.startup.outcome import ILLEGAL_ARGUMENT, StartFailureError
+from kdump.log.content import Content
 from kdump.log.source import Source
 
 _WARM_ENTRIES: Final = 8192 // OFFSET_ENTRY_SIZE
@@ -19,7 +19,7 @@ _WARM_ENTRIES: Final = 8192 // OFFSET_ENTRY_SIZE
 
 
 class IndexFile:
-    """One index file, created with zeros if it is missing.
+    """One index file, created with zeros if it is missing. A .timeindex is never read at a start.
 
     Args:
         directory: where it lies.
@@ -120,10 +120,3 @@ class OffsetIndexFile(IndexFile):
     def _entry(self, source: Source, number: int) -> tuple[int, int]:
         relative, position = OFFSET_ENTRY.unpack(source.read(number * OFFSET_ENTRY_SIZE, OFFSET_ENTRY_SIZE))
         return wrap_int64(self._base_offset + relative), position
-
-
-class TimeIndexFile(IndexFile):
-    """A .timeindex; a start never reads it."""
-
-    def __init__(self, directory: Directory, name: str, max_size: int) -> None:
-        super().__init__(directory, name, TIME_ENTRY_SIZE, max_size)

@@ -21,9 +21,9 @@ from kdump.format.checkpoint import (
     parse_meta_properties,
 )
 from kdump.kafka.remotesegments import REMOTE_METADATA, remote_ranges
-from kdump.kafka.startup.checkpointfile import checkpoint_words
-from kdump.kafka.startup.errors import NUMBER_FORMAT, StartFailureError
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import LoadSettings
+from kdump.kafka.startup.outcome import NUMBER_FORMAT, StartFailureError
+from kdump.kafka.startup.textfiles import checkpoint_words
 from kdump.log import files
 from kdump.log.names import CLUSTER_METADATA, NO_PARTITIONS, is_uri
 from kdump.log.opening import read_whole

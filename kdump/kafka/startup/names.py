@@ -1,10 +1,15 @@
-"""Names of files as a broker makes and reads them (LogFileUtils; docs/spec/startup.md#1-inputs-and-names)."""
+"""Names of files as a broker makes and reads them, and the offsets in them.
+
+Source: LogFileUtils; docs/spec/startup.md#1-inputs-and-names.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from typing import Final
 
-from kdump.kafka.startup.errors import NUMBER_FORMAT, STRING_INDEX, StartFailureError
+from kdump.kafka.startup.outcome import NUMBER_FORMAT, STRING_INDEX, StartFailureError
 from kdump.payloads.java import parse_long
 
 LOG: Final = ".log"
@@ -38,3 +43,10 @@ def offset_of(name: str) -> int:
     if offset is None:
         raise StartFailureError(NUMBER_FORMAT, f"the file name {name} does not begin with an offset")
     return offset
+
+
+def covering(offsets: Iterable[int], start: int, end: int | None = None) -> list[int]:
+    """The offsets from the last one up to ``start`` on (if all are higher, from the first), below ``end``, rising."""
+    rising = sorted(offsets)
+    first = max(bisect_right(rising, start) - 1, 0)
+    return rising[first : None if end is None else bisect_left(rising, end)]

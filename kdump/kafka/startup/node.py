@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import islice
 from typing import Final, NamedTuple
 
 from kdump.codes import DamageError
 from kdump.format.checkpoint import META_PROPERTIES, QUORUM_STATE, is_uuid, parse_meta_properties
+from kdump.kafka.image.faults import Grade
 from kdump.kafka.image.metadatalog import MetadataLog
 from kdump.kafka.image.replay import StatePoint, replay
-from kdump.kafka.startup.errors import (
+from kdump.kafka.startup.outcome import (
     ILLEGAL_ARGUMENT,
     ILLEGAL_STATE,
     NULL_POINTER,
@@ -49,22 +51,23 @@ def node_refusals(directory: str, release: Release) -> list[NodeRefusal]:
         KdumpError: a file cannot be read.
     """
     found = []
+    node_id = None
     metadata = os.path.join(directory, METADATA_DIRECTORY)
     has_metadata = files.is_directory(metadata)
     path = os.path.join(directory, META_PROPERTIES)
     if files.exists(path):
         try:
-            parse_meta_properties(read_whole(path))
+            node_id = parse_meta_properties(read_whole(path)).node_id
         except DamageError as error:
             found.append(NodeRefusal(path, RUNTIME, f"meta.properties is refused: {error.message}", not has_metadata))
     elif has_metadata:
         found.append(NodeRefusal(path, RUNTIME, "there is no meta.properties"))
     if has_metadata:
-        found += _metadata_refusals(metadata, release)
+        found += _metadata_refusals(metadata, node_id, release)
     return found
 
 
-def _metadata_refusals(directory: str, release: Release) -> list[NodeRefusal]:
+def _metadata_refusals(directory: str, node_id: int | None, release: Release) -> list[NodeRefusal]:
     found = []
     path = os.path.join(directory, QUORUM_STATE)
     if files.exists(path):
@@ -82,6 +85,10 @@ def _metadata_refusals(directory: str, release: Release) -> list[NodeRefusal]:
     if unreadable is not None and not unreadable.is_cut:
         message = f"the metadata log cannot be loaded: offset {unreadable.offset}: {unreadable}"
         found.append(NodeRefusal(unreadable.path, RUNTIME, message))
+    if node_id in {voter["voterId"] for voter in replayed.quorum.voters}:
+        for fault in islice((one for one in replayed.faults if one.grade is Grade.IMAGE), 1):
+            message = f"the metadata log cannot be loaded: offset {fault.offset}: {fault.message}"
+            found.append(NodeRefusal(directory, RUNTIME, message))
     return found
 
 

@@ -1,4 +1,4 @@
-"""How a start ends.
+"""How a start ends, and the exceptions that end it early, by their Java names.
 
 Source: docs/spec/startup.md rules 17, 18, 24, 26 and 28.
 """
@@ -8,7 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from kdump.kafka.failures import KafkaFailureError
+
+ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
+INDEX_OUT_OF_BOUNDS: Final = "java.lang.IndexOutOfBoundsException"
+NO_SUCH_ELEMENT: Final = "java.util.NoSuchElementException"
+NO_SUCH_FILE: Final = "java.nio.file.NoSuchFileException"
+OUT_OF_MEMORY: Final = "java.lang.OutOfMemoryError"
+NULL_POINTER: Final = "java.lang.NullPointerException"
+NUMBER_FORMAT: Final = "java.lang.NumberFormatException"
+RUNTIME: Final = "java.lang.RuntimeException"
+STRING_INDEX: Final = "java.lang.StringIndexOutOfBoundsException"
+ILLEGAL_STATE: Final = "java.lang.IllegalStateException"
+UNCHECKED_IO: Final = "java.io.UncheckedIOException"
+CORRUPT_RECORD: Final = "org.apache.kafka.common.errors.CorruptRecordException"
+INVALID_RECORD: Final = "org.apache.kafka.common.InvalidRecordException"
+KAFKA: Final = "org.apache.kafka.common.KafkaException"
+KAFKA_STORAGE: Final = "org.apache.kafka.common.errors.KafkaStorageException"
 
 
 class StartOutcome(Enum):
@@ -100,3 +118,24 @@ class Start:
     recovered: tuple[RecoveredSegment, ...] = ()
     removed: Mapping[int, RemovalReason] = field(default_factory=dict)
     deleted_later: tuple[str, ...] = ()
+
+
+class StartFailureError(Exception):
+    """A start ends with this exception.
+
+    Args:
+        java_class: of the exception.
+        message: one line for people.
+        is_io: an input or output error is its cause: only the log directory goes offline.
+    """
+
+    def __init__(self, java_class: str, message: str, *, is_io: bool = False) -> None:
+        super().__init__(message)
+        self.java_class = java_class
+        self.message = message
+        self.is_io = is_io
+
+    @classmethod
+    def of(cls, failure: KafkaFailureError) -> StartFailureError:
+        """The failure of a segment's recovery, if nothing catches it."""
+        return cls(failure.kind.java_class, failure.message)

@@ -6,8 +6,7 @@ UnifiedLog.rebuildProducerState).
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from kdump.codes import DamageError
@@ -18,13 +17,11 @@ from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
 from kdump.kafka.producers import CompletedTxn, ProducerState, ProducerStates
 from kdump.kafka.startup.batches import StoredBatch, batches_of, chunks
-from kdump.kafka.startup.byoffset import ByOffset, SnapshotNames
-from kdump.kafka.startup.clock import Clock
-from kdump.kafka.startup.content import Content
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.errors import INDEX_OUT_OF_BOUNDS, INVALID_RECORD, StartFailureError
-from kdump.kafka.startup.names import SNAPSHOT, file_name
+from kdump.kafka.startup.directory import Directory, LoadSettings
+from kdump.kafka.startup.names import SNAPSHOT, covering, file_name
+from kdump.kafka.startup.outcome import INDEX_OUT_OF_BOUNDS, INVALID_RECORD, StartFailureError
 from kdump.kafka.startup.segment import StartSegment
+from kdump.log.content import Content
 from kdump.log.source import Source
 
 _EXPIRATION_MS: Final = 86_400_000
@@ -34,49 +31,51 @@ _EXPIRATION_MS: Final = 86_400_000
 class ProducerManager:
     """The producers at ``states.end_offset``, and the snapshots known by their offsets.
 
-    Args:
-        directory: of the partition.
-        clock: producers without an open transaction that are a day older are forgotten.
-        snapshots: the known ones. None: all of the directory, which is right for one ``rebuild`` only, because a
-            manager does not see snapshots that were made without it.
+    Producers without an open transaction that are a day older than the present time are forgotten. Snapshots that were
+    made later without the manager are not known.
 
     Raises:
         StartFailureError: the name of a snapshot without a number.
     """
 
-    def __init__(self, directory: Directory, clock: Clock, snapshots: SnapshotNames | None = None) -> None:
+    def __init__(self, directory: Directory, settings: LoadSettings) -> None:
         self.states = ProducerStates()
         self.is_forgotten = False
         """Whether it is a clean start without snapshots, at which nothing was read."""
         self._directory = directory
-        self._clock = clock
+        self._settings = settings
         self._completed: dict[int, int] = {}
         self._snapshot_offset = 0
-        self._snapshots = directory.snapshots if snapshots is None else snapshots
+        self._snapshots = directory.snapshots
 
     @property
     def first_undecided_offset(self) -> int | None:
         """The least first offset of the open transactions, and of those that ended after the snapshot loaded."""
         return min((*self.states.ongoing, *self._completed), default=None)
 
-    def rebuild(self, segments: ByOffset[StartSegment], start: int, end: int, *, is_clean: bool) -> None:
+    def rebuild(self, segments: Mapping[int, StartSegment], start: int, end: int, *, is_clean: bool) -> None:
         """Bring the state to ``end``: from the newest snapshot, over the segments after it.
 
         Raises:
             StartFailureError: a segment cannot be applied.
         """
-        bases = segments.offsets
-        if is_clean and not self._snapshots.offsets:
+        if is_clean and not self._snapshots:
             self.is_forgotten = end > start
-            for offset in (*bases[-2:], end):
+            for offset in (*sorted(segments)[-2:], end):
                 self.states.end_offset = offset
                 self.take_snapshot()
             return
         is_there = not self.states.by_id and not self._completed and self.states.end_offset >= end
         self._truncate_and_reload(start, end)
         if self.states.end_offset < end and not is_there:
-            for base in segments.covering(self.states.end_offset, end):
-                self._replay(segments, base, start, end)
+            bases = sorted(segments)
+            wanted = covering(bases, self.states.end_offset, end)
+            for base in wanted:
+                offset = self.states.end_offset = max(base, self.states.end_offset, start)
+                if base in bases[-2:]:
+                    self.take_snapshot()
+                holds_end = base == wanted[-1] and end not in segments
+                self._replay(segments[base], offset, end if holds_end else None)
         self.states.end_offset = end
         self.take_snapshot()
 
@@ -90,30 +89,27 @@ class ProducerManager:
         # The file is opened, but not truncated.
         old = self._directory[name] if name in self._directory else Content.of_bytes(b"")
         self._directory[name] = old.overwritten(data)
-        self._snapshots.add(name)
+        self._snapshots[offset] = name
         self._snapshot_offset = offset
 
     def truncate_fully(self, offset: int) -> None:
         """Forget all producers and delete all known snapshots."""
-        self._drop(self._snapshots.offsets)
+        self._drop(sorted(self._snapshots))
         self._reset(offset)
         self._snapshot_offset = 0
 
-    def remove_strays(self, segments: ByOffset[StartSegment]) -> None:
+    def remove_strays(self, segments: Mapping[int, StartSegment]) -> None:
         """Of the snapshots at no segment's base offset keep only the newest, and only after the last base offset."""
-        self._snapshots = self._directory.snapshots.known()
-        strays = [offset for offset in self._snapshots.offsets if offset not in segments]
-        if strays and strays[-1] > segments.offsets[-1]:
+        self._snapshots = self._directory.snapshots
+        strays = sorted(offset for offset in self._snapshots if offset not in segments)
+        if strays and strays[-1] > max(segments):
             strays.pop()
         self._drop(strays)
 
     def rename_snapshot(self, offset: int, suffix: str) -> str | None:
         """Rename the snapshot at this offset; returns the new name, None if the snapshot is gone."""
-        name = self._snapshots.name_of(offset)
-        if name is None:
-            return None
-        self._snapshots.discard(name)
-        if name not in self._directory:
+        name = self._snapshots.pop(offset, None)
+        if name is None or name not in self._directory:
             return None
         self._directory.rename(name, name + suffix)
         return name + suffix
@@ -121,25 +117,18 @@ class ProducerManager:
     def _drop(self, offsets: Iterable[int]) -> None:
         """Delete the known snapshots at these offsets, which rise."""
         for offset in reversed(list(offsets)):
-            name = self._snapshots.name_of(offset)
-            assert name is not None, "its offset is known"
-            self._directory.remove(name)
-            self._snapshots.discard(name)
+            self._directory.remove(self._snapshots.pop(offset))
 
     def _newest(self, start: int, end: int) -> int | None:
         """The offset of the last known snapshot after ``start``, at ``end`` or before."""
-        offsets = self._snapshots.offsets
-        number = bisect_right(offsets, end)
-        return offsets[number - 1] if number and offsets[number - 1] > start else None
+        return max((offset for offset in self._snapshots if start < offset <= end), default=None)
 
     def _reset(self, offset: int) -> None:
         self.states = ProducerStates(offset)
         self._completed.clear()
 
     def _truncate_and_reload(self, start: int, end: int) -> None:
-        known = self._snapshots.offsets
-        first = bisect_right(known, start)
-        self._drop([*known[:first], *known[max(first, bisect_right(known, end)) :]])
+        self._drop(offset for offset in sorted(self._snapshots) if not start < offset <= end)
         if end == self.states.end_offset:
             self._completed = {first: last for first, last in self._completed.items() if last >= start}
             self.states.end_offset = max(end, start)
@@ -149,10 +138,8 @@ class ProducerManager:
         self._reset(start)
         self._snapshot_offset = start
         while (offset := self._newest(start, end)) is not None:
-            name = self._snapshots.name_of(offset)
-            assert name is not None, "its offset is known"
             try:
-                self.states = self._states_in(name, offset)
+                self.states = self._states_in(self._snapshots[offset], offset)
             except DamageError:
                 self._drop([offset])
                 # Another snapshot at the same offset was not known.
@@ -167,19 +154,15 @@ class ProducerManager:
         return ProducerStates.from_snapshot(filter(self._is_alive, entries), offset)
 
     def _is_alive(self, entry: ProducerEntry) -> bool:
-        return entry.current_txn_first_offset >= 0 or self._clock.now() - entry.timestamp < _EXPIRATION_MS
+        if entry.current_txn_first_offset >= 0:
+            return True
+        now = self._directory.stopped_at if self._settings.now is None else self._settings.now
+        return now - entry.timestamp < _EXPIRATION_MS
 
-    def _replay(self, segments: ByOffset[StartSegment], base: int, start: int, end: int) -> None:
-        segment, bases = segments[base], segments.offsets
-        offset = self.states.end_offset = max(base, self.states.end_offset, start)
-        if base in bases[-2:]:
-            self.take_snapshot()
-        last = segment.size
-        # No more than one offset is listed: there may be thousands of segments.
-        if base == segments.covering(end, end + 1)[0]:
-            holding = segment.find(end)
-            last = last if holding is None else holding.position
-        extent = segment.read_range(offset, last)
+    def _replay(self, segment: StartSegment, offset: int, end: int | None) -> None:
+        """Apply the batches of a segment from an offset on; ``end``: as far as that offset, None for all."""
+        holding = None if end is None else segment.find(end)
+        extent = segment.read_range(offset, segment.size if holding is None else holding.position)
         if extent is not None:
             with self._directory.open(segment.log_name) as source:
                 self._apply(_telling_batches(source, *extent))

@@ -6,24 +6,23 @@ Source: docs/spec/startup.md#3-loading-the-segments (rules 8, 9, 11 and 14; LogS
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kdump.codes import DamageError
 from kdump.format.batch import MAX_INT32
-from kdump.format.index import TXN_ENTRY_SIZE, AbortedTxn, txn_entries
+from kdump.format.index import TIME_ENTRY_SIZE, TXN_ENTRY_SIZE, AbortedTxn, txn_entries
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import Recovery, SegmentRecovery
 from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.kafka.startup.batches import StoredBatch, batches_of, chunks
-from kdump.kafka.startup.content import Content
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.epochs import LeaderEpochs
-from kdump.kafka.startup.errors import ILLEGAL_ARGUMENT, KAFKA, StartFailureError
-from kdump.kafka.startup.indexfiles import OffsetIndexFile, TimeIndexFile
+from kdump.kafka.startup.directory import Directory, LoadSettings
+from kdump.kafka.startup.indexfiles import IndexFile, OffsetIndexFile
 from kdump.kafka.startup.names import INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name
+from kdump.kafka.startup.outcome import ILLEGAL_ARGUMENT, KAFKA, StartFailureError
+from kdump.kafka.startup.textfiles import LeaderEpochs
+from kdump.log.content import Content
 from kdump.log.walk import Walk
-from kdump.releases import Release
 
 
 class OffsetOverflowError(Exception):
@@ -42,22 +41,6 @@ class FoundBatch(NamedTuple):
     base_offset: int
 
 
-class SegmentSettings(Protocol):
-    """What a segment needs of LoadSettings."""
-
-    @property
-    def max_index_size(self) -> int:
-        """segment.index.bytes."""
-
-    @property
-    def index_interval(self) -> int:
-        """index.interval.bytes."""
-
-    @property
-    def release(self) -> Release:
-        """Of the broker."""
-
-
 class StartSegment:
     """The files of one base offset; the .log is made if it is missing.
 
@@ -71,7 +54,7 @@ class StartSegment:
         StartFailureError: a log of 2 GiB and more.
     """
 
-    def __init__(self, directory: Directory, base_offset: int, settings: SegmentSettings, suffix: str = "") -> None:
+    def __init__(self, directory: Directory, base_offset: int, settings: LoadSettings, suffix: str = "") -> None:
         self.base_offset = base_offset
         self._directory = directory
         self._max_index_size = settings.max_index_size
@@ -79,7 +62,7 @@ class StartSegment:
         self._release = settings.release
         self._names = {kind: file_name(base_offset, kind) + suffix for kind in SEGMENT_SUFFIXES}
         self._index: OffsetIndexFile | None = None
-        self._time_index: TimeIndexFile | None = None
+        self._time_index: IndexFile | None = None
         log = self._names[LOG]
         if log not in directory:
             directory[log] = Content.of_bytes(b"")
@@ -108,10 +91,11 @@ class StartSegment:
         return self._index
 
     @property
-    def time_index(self) -> TimeIndexFile:
+    def time_index(self) -> IndexFile:
         """The .timeindex, full of zeros if it was missing."""
         if self._time_index is None:
-            self._time_index = TimeIndexFile(self._directory, self._names[TIME_INDEX], self._max_index_size)
+            name = self._names[TIME_INDEX]
+            self._time_index = IndexFile(self._directory, name, TIME_ENTRY_SIZE, self._max_index_size)
         return self._time_index
 
     def needs_recovery(self) -> bool:

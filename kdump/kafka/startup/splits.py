@@ -14,8 +14,10 @@ from kdump.format.legacy import parse_message
 from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.kafka.startup.batches import StoredBatch, batches
-from kdump.kafka.startup.content import Content
-from kdump.kafka.startup.errors import (
+from kdump.kafka.startup.directory import LoadSettings
+from kdump.kafka.startup.loader import Loading
+from kdump.kafka.startup.names import CLEANED, DELETED, INDEX, LOG, SWAP, TIME_INDEX, file_name
+from kdump.kafka.startup.outcome import (
     CORRUPT_RECORD,
     ILLEGAL_ARGUMENT,
     ILLEGAL_STATE,
@@ -23,9 +25,8 @@ from kdump.kafka.startup.errors import (
     NO_SUCH_FILE,
     StartFailureError,
 )
-from kdump.kafka.startup.loading import Loading, LoadSettings
-from kdump.kafka.startup.names import CLEANED, DELETED, INDEX, LOG, SWAP, TIME_INDEX, file_name
 from kdump.kafka.startup.segment import OffsetOverflowError, StartSegment
+from kdump.log.content import Content
 from kdump.log.source import Source
 
 _Result = TypeVar("_Result")

@@ -7,21 +7,23 @@ LogManager.loadLog).
 from __future__ import annotations
 
 from kdump.codes import Codes, KdumpError
-from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.startup.byoffset import ByOffset
-from kdump.kafka.startup.clock import Clock
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.errors import KAFKA, StartFailureError
-from kdump.kafka.startup.loading import Loading, LoadSettings
-from kdump.kafka.startup.names import INDEX_SUFFIXES, LOG, file_name, offset_of
-from kdump.kafka.startup.outcome import OpenTransaction, Served, Start, StartFailure, StartOutcome
+from kdump.kafka.startup.directory import Directory, LoadSettings
+from kdump.kafka.startup.loader import Loading, finish_swaps, load_segments, recover_log
+from kdump.kafka.startup.names import LOG, covering, offset_of
+from kdump.kafka.startup.outcome import (
+    KAFKA,
+    OpenTransaction,
+    Served,
+    Start,
+    StartFailure,
+    StartFailureError,
+    StartOutcome,
+)
 from kdump.kafka.startup.producers import ProducerManager
-from kdump.kafka.startup.recovery import recover_log
 from kdump.kafka.startup.segment import StartSegment
 from kdump.kafka.startup.splits import split_on_overflow
-from kdump.kafka.startup.swaps import finish_swaps
-from kdump.kafka.startup.topicid import check_topic_id
+from kdump.kafka.startup.textfiles import check_topic_id
 
 
 def start(directory: Directory, settings: LoadSettings) -> Start:
@@ -70,7 +72,7 @@ def open_transactions(
         KdumpError: a file cannot be opened.
     """
     try:
-        producers = ProducerManager(directory, Clock(directory, settings.now))
+        producers = ProducerManager(directory, settings)
         producers.rebuild(_segments(directory, settings), log_start_offset, end_offset, is_clean=False)
     except StartFailureError:
         return ()
@@ -94,11 +96,11 @@ def producers_at_end(directory: Directory, settings: LoadSettings) -> ProducerSt
         segments = _segments(directory, settings)
         if not segments:
             return None
-        end = segments[segments.offsets[-1]].next_offset()
-        start_offset = max(settings.log_start_offset, segments.offsets[0])
+        end = segments[max(segments)].next_offset()
+        start_offset = max(settings.log_start_offset, min(segments))
         if end <= start_offset:
             return None
-        producers = ProducerManager(directory, Clock(directory, settings.now))
+        producers = ProducerManager(directory, settings)
         producers.rebuild(segments, start_offset, end, is_clean=False)
     except StartFailureError:
         return None
@@ -109,11 +111,9 @@ def producers_at_end(directory: Directory, settings: LoadSettings) -> ProducerSt
     return producers.states
 
 
-def _segments(directory: Directory, settings: LoadSettings) -> ByOffset[StartSegment]:
-    segments: ByOffset[StartSegment] = ByOffset()
-    for base in [offset_of(name) for name in directory.names() if name.endswith(LOG)]:
-        segments[base] = StartSegment(directory, base, settings)
-    return segments
+def _segments(directory: Directory, settings: LoadSettings) -> dict[int, StartSegment]:
+    bases = [offset_of(name) for name in directory.names() if name.endswith(LOG)]
+    return {base: StartSegment(directory, base, settings) for base in bases}
 
 
 def _open(producers: ProducerManager) -> tuple[OpenTransaction, ...]:
@@ -124,7 +124,7 @@ def _open(producers: ProducerManager) -> tuple[OpenTransaction, ...]:
 def _load(loading: Loading) -> Served:
     settings, producers = loading.settings, loading.producers
     finish_swaps(loading)
-    split_on_overflow(loading, _load_segments)
+    split_on_overflow(loading, load_segments)
     recovery_point, end = split_on_overflow(loading, recover_log)
     last = loading.last_segment
     last.index.grow()
@@ -132,7 +132,7 @@ def _load(loading: Loading) -> Served:
     loading.epochs.cut_end(end)
     log_start = settings.log_start_offset
     if settings.remote_by is None:
-        log_start = max(log_start, loading.segments.offsets[0])
+        log_start = max(log_start, min(loading.segments))
     loading.epochs.cut_start(settings.log_start_offset)
     producers.remove_strays(loading.segments)
     producers.rebuild(loading.segments, log_start, end, is_clean=settings.is_clean)
@@ -144,7 +144,7 @@ def _load(loading: Loading) -> Served:
         max(recovery_point, log_start),
         end,
         first_unstable,
-        tuple((base, loading.segments[base].size) for base in loading.segments),
+        tuple((base, loading.segments[base].size) for base in sorted(loading.segments)),
         last.visible_size,
         _open(producers),
         producers.is_forgotten,
@@ -157,37 +157,10 @@ def _batch_offset(loading: Loading, offset: int, end: int) -> int:
     A broker looks it up in the log, and stops if the log cannot be read on the way.
     """
     segments = loading.segments
-    if offset >= end or offset < segments.offsets[0]:
+    if offset >= end or offset < min(segments):
         return offset
-    for base in segments.covering(offset):
+    for base in covering(segments, offset):
         found = segments[base].find(offset)
         if found is not None:
             return found.base_offset
     return end
-
-
-def _load_segments(loading: Loading) -> None:
-    """Open every .log by name, recover those whose index files are not right, and delete index files without a .log.
-
-    Source: docs/spec/startup.md#3-loading-the-segments (rules 7, 8 and 10; LogLoader.loadSegmentFiles).
-
-    Raises:
-        OffsetOverflowError: a segment would be split.
-        StartFailureError: a name without an offset; a segment that cannot be opened or recovered.
-    """
-    directory = loading.directory
-    loading.segments = ByOffset()
-    for name in directory.names():
-        if name not in directory:
-            continue
-        if name.endswith(INDEX_SUFFIXES):
-            if file_name(offset_of(name), LOG) not in directory:
-                directory.remove(name)
-        elif name.endswith(LOG):
-            segment = loading.open_segment(offset_of(name))
-            if segment.needs_recovery():
-                try:
-                    loading.recover_segment(segment)
-                except KafkaFailureError as error:
-                    raise StartFailureError.of(error) from None
-            loading.segments[segment.base_offset] = segment

@@ -4,79 +4,49 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 from kdump.codes import Codes, KdumpError
-from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.names import INDEX_KINDS, Kind, parse_file_name, sibling
 from kdump.log.partition import log_directory_above
 from kdump.repair.apply import disk
-from kdump.repair.plan.recovery import Recovered
 from kdump.repair.plan.repaireddirectory import RepairedDirectory, index_files
-from kdump.system.files import like_of
+from kdump.system.files import Staged, like_of
 from kdump.system.paths import name_with, normal_path, physical
 
 
-class CopyWriter:
-    """Writes the files of a repaired directory into a staging directory, log by log.
+def write_logs(directory: RepairedDirectory, staging: Staging) -> None:
+    """Write the logs of a repaired directory with the index files that a broker's recovery builds.
 
-    Files get the mode of the files that they come from, and their owner if the system allows it.
+    Files get the mode of the files that they come from, and their owner if the system allows it. A copy has no state
+    suffix.
     """
-
-    def __init__(self, staging: Staging) -> None:
-        self._staging = staging
-
-    def write_log(
-        self,
-        path: str,
-        recover: Callable[[Callable[[memoryview], None]], Recovered],
-        *,
-        name: str | None = None,
-        like: str | None = None,
-        modified: int | None = None,
-    ) -> Recovered:
-        """Write what a broker's recovery keeps of a log, and the index files that it builds.
-
-        Args:
-            path: of the log.
-            recover: runs the recovery, and gives the bytes that it reads to its argument.
-            name: of the copy, which has no state suffix; None: that of the log.
-            like: the file whose owner and mode the copy gets; None: the log.
-            modified: the time of the copy's last change (ns); None: that of the log.
-        """
-        parsed = parse_file_name(name or path)
+    for segment in directory.segments:
+        plan, parsed = segment.plan, parse_file_name(segment.name)
         assert parsed is not None
-        name = f"{parsed.stem}{parsed.kind.value}"
-        status = like_of(like or path)
-        with self._staging.file(name, status) as copy:
-            recovered = recover(copy.write)
-            if recovered.recovery.outcome is RecoveryOutcome.FAILED:
-                return recovered
-            modified = status.st_mtime_ns if modified is None else modified
-            copy.finish(size=recovered.recovery.end, modified=modified)
-        for kind, content in index_files(path, recovered).items():
+        if segment.log is None:
+            continue
+        name, status = f"{parsed.stem}{parsed.kind.value}", like_of(plan.like)
+        with staging.file(name, status) as copy:
+            recovered = segment.recover(copy.write, digests=False)
+            copy.finish(size=recovered.recovery.end, modified=plan.modified)
+        for kind, content in index_files(plan.path, recovered).items():
             origin = content.pieces[0].path
-            self._staging.write(sibling(name, kind), content.read(), status if origin is None else like_of(origin))
-        return recovered
+            staging.write(sibling(name, kind), content.read(), status if origin is None else like_of(origin))
+        plan.fingerprint.check(plan.path)
 
-    def write_salvaged(self, directory: RepairedDirectory) -> None:
-        """Write all logs as salvage leaves them."""
-        for segment in directory.segments:
-            plan = segment.plan
-            self.write_log(plan.path, segment.recover, name=segment.name, like=plan.like, modified=plan.modified)
-            plan.fingerprint.check(plan.path)
 
-    def write_others(self, directory: RepairedDirectory) -> None:
-        """Write the files that belong to no single segment."""
-        plan = directory.plan
-        for name, content in directory.copied_others.items():
-            path = os.path.join(plan.place.directory, name)
-            is_there = os.path.lexists(path)
-            status = like_of(path if is_there else plan.segments[0].like)
-            self._staging.write(name, content.read(), status, status.st_mtime_ns if is_there else None)
+def write_others(directory: RepairedDirectory, staging: Staging) -> None:
+    """Write the files of a repaired directory that belong to no single segment."""
+    plan = directory.plan
+    for name, content in directory.copied_others.items():
+        path = os.path.join(plan.place.directory, name)
+        is_there = os.path.lexists(path)
+        status = like_of(path if is_there else plan.segments[0].like)
+        staging.write(name, content.read(), status, status.st_mtime_ns if is_there else None)
 
 
 def account_name(target: str) -> str:
@@ -148,64 +118,41 @@ class Staging:
         """
         logs = [name for name in self._names if (parsed := parse_file_name(name)) and parsed.kind is Kind.LOG]
         indexes = dict.fromkeys(sibling(log, kind) for log in logs for kind in INDEX_KINDS)
-        stale = [(None, name) for name in indexes if name not in self._names and disk.exists(self._place(name))]
-        self._commit([*stale, *((self.path(name), name) for name in self._names)], account, data)
+        stale = [name for name in indexes if name not in self._names and disk.exists(self._place(name))]
+        self._commit({name: self.path(name) for name in self._names}, account, data, stale)
 
     def commit_directory(self, name: str, account: str, data: Iterable[bytes]) -> None:
         """Make all files the new directory ``name`` at one moment; ``account`` as for ``commit_files``."""
         disk.sync_directory(self._directory)
-        self._commit([(self._directory, name)], account, data)
+        self._commit({name: self._directory}, account, data)
 
-    def _commit(self, places: Sequence[tuple[str | None, str]], account: str, data: Iterable[bytes]) -> None:
-        """Move what is staged to its names; what has no path is removed. After an error the old files are back."""
-        self.refuse_existing([account, *(name for _, name in places)])
-        with disk.NewDiskFile(self._other(account)) as file:
+    def _commit(
+        self, places: Mapping[str, str], account: str, data: Iterable[bytes], stale: Sequence[str] = ()
+    ) -> None:
+        """Move what is staged to its names, and remove what is stale. After an error the old files are back.
+
+        ``places``: by its name where a file is now.
+        """
+        names = [account, *stale, *places]
+        self.refuse_existing(names)
+        described = os.path.join(self._hidden, account)
+        with disk.NewDiskFile(described) as file:
             for block in data:
                 file.write(block)
             file.finish()
-        places = [(self._other(account), account), *places]
+        staged = [Staged(path, self._place(name)) for name, path in ((account, described), *places.items())]
         try:
-            for path, name in places:
-                target = self._place(name)
-                if disk.exists(target) and (path is None or not disk.link(target, self._old(name))):
-                    disk.replace(target, self._old(name))
-                if path is not None:
-                    disk.replace(path, target)
-            disk.sync_directory(self._target)
+            disk.publish(staged, map(self._place, stale))
         except BaseException:
-            for path, name in reversed(places):
-                with suppress(KdumpError):
-                    self._take_back(path, name)
-            _remove(self._other(account))
+            _remove(described)
             raise
-        for _, name in places:
-            _remove(self._old(name))
         if self._written is not None:
-            self._written.update(self._place(name) for _, name in places)
+            self._written.update(map(self._place, names))
         self._names.clear()
 
     def _place(self, name: str) -> str:
         """Where a file lies once it is committed."""
         return os.path.join(self._target, name)
-
-    def _other(self, name: str) -> str:
-        """Where a file lies that is not to be repaired."""
-        return os.path.join(self._hidden, name)
-
-    def _old(self, name: str) -> str:
-        """Where an old file lies while another one takes its name."""
-        return self._other(name_with(name, after=".old"))
-
-    def _take_back(self, path: str | None, name: str) -> None:
-        target, old = self._place(name), self._old(name)
-        if disk.exists(old):
-            # In one step: the old file is never gone.
-            disk.replace(old, target)
-            if disk.exists(old):
-                # Source and target are two names of one file: the system leaves both.
-                disk.remove(old)
-        elif path is not None and not disk.exists(path):
-            disk.replace(target, path)
 
     def refuse_existing(self, names: list[str]) -> None:
         """Raises KdumpError OUTPUT_EXISTS for a name that is taken in the directory."""

@@ -19,7 +19,17 @@ from typing import Final, NamedTuple, Self, TypeAlias
 from kdump.codes import Codes, KdumpError
 from kdump.log.named import errors_at
 from kdump.log.source import FileSource
-from kdump.system.files import DIRECTORY, NO_LINKS, for_another_group, give_to, keep_out, like_of, set_mode
+from kdump.system.files import (
+    DIRECTORY,
+    NO_LINKS,
+    Staged,
+    for_another_group,
+    give_to,
+    keep_out,
+    like_of,
+    set_mode,
+)
+from kdump.system.files import publish as publish_staged
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -342,6 +352,14 @@ def replace(source: Where, target: Where) -> None:
     (name, at), (new_name, new_at) = _named(source), _named(target)
     with _errors_at(target):
         os.rename(name, new_name, src_dir_fd=at, dst_dir_fd=new_at)
+
+
+def publish(files: Iterable[Staged], removed: Iterable[str]) -> None:
+    """Give files or directories their names, and remove others: all or nothing; see ``system.files.publish``."""
+    try:
+        publish_staged(files, removed)
+    except OSError as error:
+        raise KdumpError(Codes.UNWRITABLE, f"cannot be written: {error.strerror}", path=error.filename) from error
 
 
 def link(source: Where, target: Where) -> bool:

@@ -18,7 +18,7 @@ from kdump.repair.apply import disk
 from kdump.repair.apply.journal import pieces_of
 from kdump.repair.apply.manifest import MARKER, SWAP
 from kdump.repair.apply.preparation import Preparation
-from kdump.repair.plan.others import PartitionFiles
+from kdump.repair.plan.beside import PartitionFiles
 from kdump.repair.plan.plan import Completion, PartitionPlan
 from kdump.repair.plan.repaireddirectory import LogFate, RepairedDirectory, RepairedSegment
 from kdump.system.files import like_of
@@ -136,11 +136,11 @@ def _swapped_in(segment: RepairedSegment, preparation: Preparation) -> list[str]
     plan = segment.plan
     status = like_of(plan.like)
     if not plan.is_missing:
-        preparation.save(os.path.basename(plan.path), plan.recovered.read.sha256)
+        preparation.save(os.path.basename(plan.path), plan.recovered.sha256)
     with preparation.new_file(segment.name, status) as copy:
         recovered = segment.recover(copy.write)
         copy.finish(modified=plan.modified)
-    preparation.made(segment.name, recovered.read.sha256)
+    preparation.made(segment.name, recovered.sha256)
     for index in _existing_indexes(plan.path):
         preparation.save(index)
     for name, content in segment.indexes.items():
@@ -180,7 +180,7 @@ def _take_marker(plan: PartitionPlan, preparation: Preparation) -> None:
 
 
 def _remove_segment(segment: RepairedSegment, preparation: Preparation) -> None:
-    preparation.save(segment.name, segment.plan.recovered.read.sha256)
+    preparation.save(segment.name, segment.plan.recovered.sha256)
     preparation.remove(segment.name)
     for index in _existing_indexes(segment.plan.path):
         preparation.save(index)
@@ -195,11 +195,11 @@ def _cut(segment: RepairedSegment, preparation: Preparation, *, is_last: bool) -
     index files are there: they fit the longer log, too, and a clean start does not recover it. A log that cannot be cut
     where it is, such as one that a copy made of links shares, is replaced by a copy of its good part.
     """
-    name, read = segment.name, segment.plan.recovered.read
+    name, recovered = segment.name, segment.plan.recovered
     status = like_of(segment.plan.path)
     is_cut = disk.can_be_cut(segment.plan.path)
     if is_cut:
-        preparation.save_tail(name, read)
+        preparation.save_tail(name, recovered.recovery.end, recovered.asked_digests)
     else:
         _copy_start(segment, preparation)
     # The .index comes last: with it a broker takes the other two as complete.
@@ -221,13 +221,13 @@ def _cut(segment: RepairedSegment, preparation: Preparation, *, is_last: bool) -
 
 
 def _copy_start(segment: RepairedSegment, preparation: Preparation) -> None:
-    plan, read = segment.plan, segment.plan.recovered.read
-    preparation.save(segment.name, read.sha256)
+    plan, recovered = segment.plan, segment.plan.recovered
+    preparation.save(segment.name, recovered.sha256)
     with preparation.new_file(segment.name, like_of(plan.path)) as copy, open_source(plan.path) as source:
-        for piece in pieces_of(source, 0, read.recovery.end):
+        for piece in pieces_of(source, 0, recovered.recovery.end):
             copy.write(piece)
         copy.finish(modified=plan.fingerprint.modified)
-    preparation.made(segment.name, read.kept_sha256)
+    preparation.made(segment.name, recovered.kept_sha256)
 
 
 def _change_others(directory: RepairedDirectory, preparation: Preparation, completion: Completion) -> None:

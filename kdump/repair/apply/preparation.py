@@ -36,7 +36,7 @@ from kdump.repair.apply.manifest import (
     State,
 )
 from kdump.repair.plan.plan import LineChange
-from kdump.repair.plan.recovery import HashAndRecover, start_sha256
+from kdump.repair.plan.recovery import LogDigests, start_sha256
 from kdump.system.files import like_of
 from kdump.system.paths import absolute_path
 from kdump.worlds import WORLDS
@@ -211,22 +211,22 @@ class Preparation:
             digest = sha256 or start_sha256(source, status.st_size)
         self._files[name] = FileChange(name, FileState.of(status, status.st_size, digest), None, saved)
 
-    def save_tail(self, name: str, read: HashAndRecover) -> None:
+    def save_tail(self, name: str, end: int, digests: LogDigests) -> None:
         """Keep the bytes after the good part of a log, and prove that both parts together are the log."""
-        file, end = self.folders.file(name), read.recovery.end
+        file = self.folders.file(name)
         saved, target = self._saved(f"{name}.from-{end}")
         journal.copy_file(file, target, end)
-        digest = read.kept()
+        digest = digests.kept.copy()
         with disk.open_file(target) as source:
             for piece in journal.pieces_of(source):
                 digest.update(piece)
-        if digest.hexdigest() != read.sha256:
+        if digest.hexdigest() != digests.whole:
             message = "the saved end is not that of the log as it was read"
             raise KdumpError(Codes.CHANGED_WHILE_READ, message, path=disk.path_of(file))
         with disk.open_file(file) as source:
             status = like_of(source.descriptor)
-        before = FileState.of(status, status.st_size, read.sha256)
-        after = FileState.of(status, end, read.kept_sha256)
+        before = FileState.of(status, status.st_size, digests.whole)
+        after = FileState.of(status, end, digests.kept.hexdigest())
         self._files[name] = FileChange(name, before, after, saved, kept=end)
 
     def _bystanders(self, digests: Mapping[str, str]) -> Iterator[Bystander]:

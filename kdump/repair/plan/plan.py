@@ -21,7 +21,7 @@ from kdump.repair.plan.location import PartitionLocation, is_metadata
 from kdump.repair.plan.producersat import ProducersAt
 from kdump.repair.plan.recovery import Recovered
 from kdump.repair.salvage.pieces import PieceOrigin, RepairedLog, TouchedTransaction, TxnPolicy
-from kdump.verify.validdata import ValidData
+from kdump.verify.batchtable import ValidData
 
 
 class RepairMode(Enum):
@@ -208,6 +208,7 @@ class PartitionPlan:
     """A partition, or one segment of it.
 
     ``mode``: the mode that is asked for. ``target``: the PATH. ``is_whole``: it is the directory of the partition.
+    ``settings``: what was assumed.
     ``left``: text files that a broker refuses. No repair changes them, because nothing tells what they should hold.
     ``unfit_snapshots``: see ``others.unfit_snapshots``.
     """
@@ -217,6 +218,7 @@ class PartitionPlan:
     place: PartitionLocation
     is_whole: bool
     segments: tuple[SegmentPlan, ...]
+    settings: RepairSettings
     left: tuple[Finding, ...] = ()
     unfit_snapshots: tuple[UnfitSnapshot, ...] = ()
 
@@ -242,12 +244,16 @@ class PartitionPlan:
         )
 
     @property
+    def salvaged_logs(self) -> list[RepairedLog]:
+        """What salvage makes of the logs; none where it was not asked for."""
+        return [segment.salvaged for segment in self.segments if segment.salvaged is not None]
+
+    @property
     def undecided(self) -> list[TouchedTransaction]:
         """Transactions whose end may lie in a gap and that nothing proves, or whose marker finds no place there."""
-        logs = [segment.salvaged for segment in self.segments if segment.salvaged is not None]
         return [
             touched
-            for log in logs
+            for log in self.salvaged_logs
             for touched in log.transactions
             if touched.outcome.is_undecided or touched.done is TxnPolicy.LEAVE
         ]
@@ -306,8 +312,7 @@ class PartitionPlan:
     @property
     def epochs_found(self) -> list[tuple[int, int]]:
         """(leader epoch, base offset of its first batch in a segment), where something comes from a replica."""
-        logs = [segment.salvaged for segment in self.segments]
-        if self.mode is not RepairMode.SALVAGE or not any(log is not None and log.takes_from_replica for log in logs):
+        if self.mode is not RepairMode.SALVAGE or not any(log.takes_from_replica for log in self.salvaged_logs):
             return []
         return [found for segment in self.segments for found in segment.epochs]
 
@@ -353,12 +358,12 @@ class PartitionPlan:
     @property
     def correctable(self) -> int:
         """Records that salvage loses, and that it restores if it may flip single bits back."""
-        return sum(segment.salvaged.correctable for segment in self.segments if segment.salvaged is not None)
+        return sum(log.correctable for log in self.salvaged_logs)
 
     @property
     def corrected(self) -> int:
         """Records of batches in which salvage flips a bit back."""
-        return sum(segment.salvaged.corrected for segment in self.segments if segment.salvaged is not None)
+        return sum(log.corrected for log in self.salvaged_logs)
 
     def own_loss(self) -> RepairLoss | None:
         """What the repair costs; None if it drops nothing, or cannot repair the log."""
@@ -383,7 +388,7 @@ class PartitionPlan:
         last = self.segments[-1]
         ends = [segment.end_offset for segment in self.segments]
         # Salvage reads the files around the log, which may tell that it went on.
-        lost = [lost for segment in self.segments if segment.salvaged is not None for lost in segment.salvaged.lost]
+        lost = [lost for log in self.salvaged_logs for lost in log.lost]
         end_before = max([*ends, *(one.last_offset + 1 for one in lost)])
         if cut is None:
             return RepairLoss(0, 0, 0, (), 0, last.recovered.recovery.next_offset)
@@ -400,7 +405,7 @@ class PartitionPlan:
 
     def salvage_loss(self) -> RepairLoss | None:
         """What salvage costs; None if it was not asked for."""
-        logs = [segment.salvaged for segment in self.segments if segment.salvaged is not None]
+        logs = self.salvaged_logs
         if len(logs) < len(self.segments):
             return None
         dropped = [extent for log in logs for extent in log.dropped]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.kafka.recover import RecoveryOutcome
-from kdump.kafka.startup.content import Content, ContentSource
+from kdump.log.content import Content, ContentSource
 from kdump.log.files import file_names
 from kdump.log.fingerprint import FileFingerprint
 from kdump.log.names import INDEX_KINDS, Kind, parse_file_name
@@ -19,21 +19,19 @@ from kdump.log.opening import open_source
 from kdump.log.partition import segments_after
 from kdump.log.siblings import read_own_checkpoint
 from kdump.log.source import Source
-from kdump.repair.plan.indexes import differing, has_indexes, has_txn_index
+from kdump.repair.plan.beside import differing, has_indexes, has_txn_index, unfit_indexes, unfit_snapshots
 from kdump.repair.plan.location import PartitionLocation, is_metadata
-from kdump.repair.plan.others import unfit_snapshots
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, RepairSettings, SegmentPlan
 from kdump.repair.plan.producersat import (
     ProducersAt,
     ProducersFromFiles,
-    WatchedProducers,
     base_offset_of,
     producers_in_snapshot,
 )
 from kdump.repair.plan.recovery import Recovered, recover_log
 from kdump.repair.salvage.pieces import JudgedBefore, RepairedLog, SalvageOptions
+from kdump.verify.batchtable import ValidData, tail_end, valid_data
 from kdump.verify.siblings import refused_text_files
-from kdump.verify.validdata import ValidData, tail_end, valid_data
 
 if TYPE_CHECKING:
     from kdump.repair.salvage.replica import Replica
@@ -48,8 +46,8 @@ class ProducerHistory:
     with, the producers after the segment before are handed on. Else they are read from the files before.
     """
 
-    def __init__(self, settings: RepairSettings, opened: Callable[[str], Source]) -> None:
-        self._files = ProducersFromFiles(opened)
+    def __init__(self, settings: RepairSettings) -> None:
+        self._files = ProducersFromFiles()
         self._next: ProducersAt | None = None
         self._is_first = settings.first_segment
         self._is_changed = False
@@ -58,13 +56,13 @@ class ProducerHistory:
         """At the base offset of the segment ``path``."""
         found, self._next = self._next, None
         if found is None and self._is_first:
-            found = ProducersAt(WatchedProducers(base_offset), is_known=True)
+            found = ProducersAt(base_offset, is_known=True)
         self._is_first = False
         if found is None:
             return self._files.at(path)
         states = None if self._is_changed else producers_in_snapshot(path)
         # The plan keeps those of the segment before.
-        return found.copy() if states is None else ProducersAt(states, is_known=True)
+        return found.copy() if states is None else states
 
     def hand_on(self, recovered: Recovered, *, is_known: bool, is_changed: bool) -> None:
         """The producers after a segment, or after its good part.
@@ -77,14 +75,8 @@ class ProducerHistory:
         self._is_changed |= is_changed
         outcome = recovered.recovery.outcome
         if outcome is not RecoveryOutcome.FAILED:
-            self._next = ProducersAt(recovered.producers, is_known and outcome is RecoveryOutcome.UNCHANGED)
-
-
-class LogCopies(Protocol):
-    """Takes a copy of each log while it is read."""
-
-    def write_log(self, path: str, recover: Callable[[Callable[[memoryview], None]], Recovered]) -> Recovered:
-        """Write what recovery keeps of the log ``path``; ``recover`` runs it and gives the bytes to its argument."""
+            self._next = recovered.producers
+            self._next.is_known = is_known and outcome is RecoveryOutcome.UNCHANGED
 
 
 class Planner:
@@ -93,27 +85,24 @@ class Planner:
     Args:
         mode: what is asked for. INDEXES rebuilds every index file that is not as recovery would make it.
         settings: what is assumed of the segments.
-        opened: opens a log.
         salvaging: how logs are salvaged; None: they are not.
-        copies: writes what recovery keeps, while it is read; the plan then tells what was done.
+        all_indexes: copies are written, which get new index files in place of those that only differ.
     """
 
     def __init__(
         self,
         mode: RepairMode,
         settings: RepairSettings,
-        opened: Callable[[str], Source] = open_source,
         *,
         salvaging: SalvageOptions | None = None,
-        copies: LogCopies | None = None,
+        all_indexes: bool = False,
     ) -> None:
         self._mode = mode
         self._settings = settings
-        self._open = opened
         self._salvaging = salvaging
         self._replicas: Sequence[Replica] = ()
         self._neighbours: Neighbours | None = None
-        self._copies = copies
+        self._all_indexes = all_indexes
 
     def partition(
         self, target: str, segments: Sequence[str], place: PartitionLocation, *, is_whole: bool
@@ -134,7 +123,7 @@ class Planner:
         self._neighbours = None
         missing = missing_segments(target, segments, self._replicas) if is_whole and self._replicas else []
         missing += [path for path in segments if self._replicas and not os.path.lexists(path)]
-        history = ProducerHistory(self._settings, self._open)
+        history = ProducerHistory(self._settings)
         plans: list[SegmentPlan] = []
         is_after_cut = False
         end = 0
@@ -153,7 +142,7 @@ class Planner:
         if not plans:
             raise KdumpError(Codes.NO_SEGMENTS, "no segment files, and no copy has what is missing", path=target)
         refused = tuple(refused_text_files(target)) if is_whole else ()
-        whole = PartitionPlan(self._mode, target, place, is_whole, tuple(plans), refused)
+        whole = PartitionPlan(self._mode, target, place, is_whole, tuple(plans), self._settings, refused)
         # Nothing else of a plan needs the producers after a segment, and a partition may have a million.
         kept = tuple(segment.without_producers_after() for segment in plans)
         return replace(whole, segments=kept, unfit_snapshots=unfit_snapshots(whole))
@@ -163,7 +152,7 @@ class Planner:
         if self._salvaging is not None and self._salvaging.replicas:
             from kdump.repair.salvage.replica import Replica
 
-            self._replicas = [Replica(path, self._salvaging.limit) for path in self._salvaging.replicas]
+            self._replicas = list(map(Replica, self._salvaging.replicas))
 
     @staticmethod
     def _is_to_be_made(plan: SegmentPlan, before: Sequence[SegmentPlan]) -> bool:
@@ -181,18 +170,20 @@ class Planner:
         *,
         is_closed: bool,
         is_after_cut: bool,
+        rolled: RepairedLog | None = None,
     ) -> Iterator[SegmentPlan]:
         """The plan for a log, and for those that are missing after it (``RepairedLog.rolls``).
 
         ``missing``: known paths of logs that are not there; ``path`` may be one of them. ``judged``: see
-        SiblingContext.
+        SiblingContext. ``rolled``: what a segment gets that has no file yet.
         """
         base_offset = base_offset_of(path)
-        fingerprint = FileFingerprint.of_log(path) if path in missing else FileFingerprint.of(path)
+        is_there = rolled is None and path not in missing
+        fingerprint = FileFingerprint.of(path) if is_there else FileFingerprint.of_log(path)
         producers = history.at(path, base_offset)
         before = producers.copy()
         with self._opened(path, fingerprint) as source:
-            recovered = self._recover(source, base_offset, producers, is_wanted=not is_after_cut)
+            recovered = self._recover(source, base_offset, producers)
             recovery = recovered.recovery
             if fingerprint.size and not recovery.end:
                 _refuse_foreign(source)
@@ -203,7 +194,7 @@ class Planner:
             last = recovery.next_offset - 1 if good_after.last_offset is None else good_after.last_offset
             tail = tail_end(source, recovery.end, recovery.next_offset, good_after.first_offset)
             ends = (recovery.next_offset, tail.torn, last + 1)
-            whole = self._salvage(source, before, end_before, missing, judged)
+            whole = rolled or self._salvage(source, before, end_before, missing, judged)
             salvaged, *further = (None,) if whole is None else whole.segments()
             repaired = self._recover_salvaged(path, fingerprint, base_offset, salvaged, before)
             left = self._leaves(recovered, repaired)
@@ -224,27 +215,18 @@ class Planner:
             *(salvaged, repaired, rebuilt, is_after_cut),
         )
         for log in filter(None, further):
-            yield self._further_segment(log_path(os.path.dirname(path), log.base_offset), log, history)
+            further_path = log_path(os.path.dirname(path), log.base_offset)
+            yield from self._segment(
+                *(further_path, history, end_before, missing, judged),
+                is_closed=is_closed,
+                is_after_cut=False,
+                rolled=log,
+            )
 
-    def _further_segment(self, path: str, log: RepairedLog, history: ProducerHistory) -> SegmentPlan:
-        """The plan for a segment that has no file yet."""
-        fingerprint = FileFingerprint.of_log(path)
-        producers = history.at(path, log.base_offset)
-        before = producers.copy()
-        with self._opened(path, fingerprint) as source:
-            recovered = self._recover_log(source, log.base_offset, producers).without_indexes()
-        repaired = self._recover_salvaged(path, fingerprint, log.base_offset, log, before)
-        left = self._leaves(recovered, repaired)
-        history.hand_on(left, is_known=producers.is_known, is_changed=not log.is_as_it_was)
-        like, modified = self._like(path, fingerprint, log)
-        return SegmentPlan(
-            *(path, log.base_offset, fingerprint, like, modified, before, recovered, ValidData(), log.base_offset),
-            *(log, repaired, frozenset[Kind](), False),
-        )
-
-    def _opened(self, path: str, fingerprint: FileFingerprint) -> Source:
+    @staticmethod
+    def _opened(path: str, fingerprint: FileFingerprint) -> Source:
         """A log; a missing one has no bytes."""
-        return self._open(path) if fingerprint.is_there else ContentSource(path, Content.of_bytes(b""))
+        return open_source(path) if fingerprint.is_there else ContentSource(path, Content.of_bytes(b""))
 
     @staticmethod
     def _like(path: str, fingerprint: FileFingerprint, salvaged: RepairedLog | None) -> tuple[str, int]:
@@ -284,7 +266,7 @@ class Planner:
             self._neighbours = Neighbours(source.path, missing)
         is_partition = bool(self._replicas)
         around = sibling_context(
-            source.path, producers.states, end_before, judged, neighbours=self._neighbours, is_partition=is_partition
+            source.path, producers, end_before, judged, neighbours=self._neighbours, is_partition=is_partition
         )
         return salvage(source, around, options, self._replicas)
 
@@ -299,33 +281,20 @@ class Planner:
         """What recovery makes of a log that salvage changed."""
         if salvaged is None or salvaged.is_copy_of(path, fingerprint.size, base_offset):
             return None
-        with ContentSource(path, salvaged.content, opened=self._open) as source:
-            return self._recover_log(source, salvaged.base_offset, producers.copy())
+        with ContentSource(path, salvaged.content) as source:
+            return self._recover(source, salvaged.base_offset, producers.copy())
 
-    def _recover(self, source: Source, base_offset: int, producers: ProducersAt, *, is_wanted: bool) -> Recovered:
-        if self._copies is None or not is_wanted:
-            return self._recover_log(source, base_offset, producers)
-        return self._copies.write_log(source.path, lambda copy: self._recover_log(source, base_offset, producers, copy))
-
-    def _recover_log(
-        self,
-        source: Source,
-        base_offset: int,
-        producers: ProducersAt,
-        copy: Callable[[memoryview], None] | None = None,
-    ) -> Recovered:
+    def _recover(self, source: Source, base_offset: int, producers: ProducersAt) -> Recovered:
         interval, digests = self._settings.index_interval, self._settings.digests
-        return recover_log(source, base_offset, producers, index_interval=interval, copy=copy, digests=digests)
+        return recover_log(source, base_offset, producers, index_interval=interval, digests=digests)
 
     def _unlike(self, source: Source, recovered: Recovered, *, is_closed: bool) -> set[Kind]:
         """The index files that are to be written."""
         path = source.path
         unlike = set(differing(path, recovered.index_files(has_txn_index=has_txn_index(path))))
         is_cut = recovered.recovery.outcome is RecoveryOutcome.TRUNCATED
-        if is_cut or self._mode is RepairMode.INDEXES or self._copies is not None or not unlike:
+        if is_cut or self._mode is RepairMode.INDEXES or self._all_indexes or not unlike:
             return unlike
-        from kdump.repair.plan.indexes import unfit_indexes
-
         # A valid index of a running broker differs from the one that recovery makes.
         aborted = None if recovered.keeps_txn_index else _aborted(recovered)
         return unfit_indexes(source, base_offset_of(path), unlike, is_closed=is_closed, aborted=aborted)

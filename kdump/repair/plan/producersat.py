@@ -9,8 +9,6 @@ brokers take them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Self
 
 from kdump.codes import Codes, KdumpError
@@ -30,14 +28,19 @@ _NOWHERE: Final = -1
 """The end offset of states before the first batch, where that is not at the start of the log."""
 
 
-class WatchedProducers(ProducerStates):
-    """Producer states that note a marker without the beginning of its transaction.
+class ProducersAt(ProducerStates):
+    """The producers at an offset; they note a marker without the beginning of its transaction.
 
     Where the first batch of a producer has a sequence other than 0, the transaction may have begun before.
+
+    Args:
+        end_offset: the offset.
+        is_known: everything before it was read, or nothing is before it.
     """
 
-    def __init__(self, end_offset: int = 0) -> None:
+    def __init__(self, end_offset: int = 0, *, is_known: bool = False) -> None:
         super().__init__(end_offset)
+        self.is_known = is_known
         self._in_the_midst: set[int] = set()
         self.has_unbegun_marker = False
 
@@ -55,43 +58,22 @@ class WatchedProducers(ProducerStates):
     def copy(self) -> Self:
         """An independent copy, which has seen no marker yet."""
         other = super().copy()
-        other._in_the_midst = self._in_the_midst.copy()
+        other.is_known, other._in_the_midst = self.is_known, self._in_the_midst.copy()
         return other
-
-
-@dataclass(frozen=True, slots=True)
-class ProducersAt:
-    """The producers at an offset; ``is_known``: everything before it was read, or nothing is before it."""
-
-    states: WatchedProducers
-    is_known: bool
-
-    def copy(self) -> ProducersAt:
-        """An independent copy."""
-        return ProducersAt(self.states.copy(), self.is_known)
-
-
-def producers_at(path: str) -> ProducersAt:
-    """The producers at the base offset of the segment ``path``, a .log; the files around it are read."""
-    return ProducersFromFiles().at(path)
 
 
 class ProducersFromFiles:
     """The producers at segments of one partition, from the files before each of them.
 
     Segments are asked for in the order of their offsets. So what was read for one is not read again for the next.
-
-    Args:
-        opened: opens a log.
     """
 
-    def __init__(self, opened: Callable[[str], Source] = open_source) -> None:
-        self._opened = opened
+    def __init__(self) -> None:
         self._segments: list[str] = []
         self._numbers: dict[str, int] = {}
         # The states at the base offset of the segment with this number, and what was read for them.
         self._number = -1
-        self._states = WatchedProducers()
+        self._states = ProducersAt()
         self._is_good = self._has_start = False
 
     def at(self, path: str) -> ProducersAt:
@@ -111,15 +93,16 @@ class ProducersFromFiles:
             if self._number < 0:
                 self._number, self._is_good = 0, True
                 self._has_start = base_offset_of(self._segments[0]) == 0
-                self._states = WatchedProducers(0 if self._has_start else _NOWHERE)
+                self._states = ProducersAt(0 if self._has_start else _NOWHERE)
         if self._is_good:
-            self._is_good = _replay(self._states, self._segments[self._number : number], base_offset, self._opened)
+            self._is_good = _replay(self._states, self._segments[self._number : number], base_offset)
         self._number = number
         states = self._states.copy()
         states.has_unbegun_marker = self._states.has_unbegun_marker
         if states.end_offset == _NOWHERE:
             states.end_offset = base_offset
-        return ProducersAt(states, self._is_good and self._has_start)
+        states.is_known = self._is_good and self._has_start
+        return states
 
     def _begin(self, path: str) -> None:
         """List the segments around ``path``; one that is missing has none before it."""
@@ -130,7 +113,7 @@ class ProducersFromFiles:
         self._number = -1
 
 
-def producers_in_snapshot(path: str) -> WatchedProducers | None:
+def producers_in_snapshot(path: str) -> ProducersAt | None:
     """The producers in the snapshot at the base offset of the segment ``path``.
 
     None if there is none, or one that is damaged or cannot be true: a repair replaces it.
@@ -144,15 +127,17 @@ def producers_in_snapshot(path: str) -> WatchedProducers | None:
         return None
     if any(check_snapshot(data, offset)):
         return None
-    return WatchedProducers.from_snapshot(snapshot_entries(data), offset)
+    states = ProducersAt.from_snapshot(snapshot_entries(data), offset)
+    states.is_known = True
+    return states
 
 
-def _replay(states: WatchedProducers, segments: list[str], end: int, opened: Callable[[str], Source]) -> bool:
+def _replay(states: ProducersAt, segments: list[str], end: int) -> bool:
     """Add the batches of the segments; False if one of them is damaged, or does not reach the next."""
     bases = [*map(base_offset_of, segments), end]
     for number, segment in enumerate(segments):
         try:
-            with opened(segment) as source:
+            with open_source(segment) as source:
                 next_offset = _replay_segment(states, source, bases[number])
         except KdumpError:
             return False
@@ -161,7 +146,7 @@ def _replay(states: WatchedProducers, segments: list[str], end: int, opened: Cal
     return True
 
 
-def _replay_segment(states: WatchedProducers, source: Source, base_offset: int) -> int | None:
+def _replay_segment(states: ProducersAt, source: Source, base_offset: int) -> int | None:
     """The offset after the segment's last batch, None when not all of it is good."""
     indexes = IndexBuilder(base_offset, interval=DEFAULT_INDEX_INTERVAL, size=DEFAULT_INDEX_SIZE, keep=False)
     recovery = SegmentRecovery(base_offset, states, indexes)

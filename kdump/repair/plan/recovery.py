@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,100 +16,32 @@ from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE, IndexBuilder
 from kdump.log.names import Kind
 from kdump.log.opening import check_holes
 from kdump.log.source import Source
-from kdump.log.walk import DEFAULT_CHUNK_SIZE, Walk
-from kdump.repair.plan.producersat import ProducersAt, WatchedProducers
+from kdump.log.walk import Walk
+from kdump.repair.plan.producersat import ProducersAt
 
 if TYPE_CHECKING:
     from hashlib import _Hash
 
 
-class _Digests(NamedTuple):
-    """``whole`` of all bytes, in hexadecimal; ``kept`` of those up to the end of recovery."""
+class LogDigests(NamedTuple):
+    """SHA-256: ``whole`` of a log, in hexadecimal, and ``kept`` of its bytes up to the end of recovery."""
 
     whole: str
     kept: _Hash
 
 
-@dataclass(frozen=True, slots=True)
-class HashAndRecover:
-    """What recovery makes of a log; its digests raise ValueError where they were not asked for."""
-
-    recovery: Recovery
-    _digests: _Digests | None
-
-    @property
-    def sha256(self) -> str:
-        """Of the whole log, in hexadecimal."""
-        return self._asked_for.whole
-
-    @property
-    def kept_sha256(self) -> str:
-        """Of the bytes up to ``recovery.end``."""
-        return self._asked_for.kept.hexdigest()
-
-    def kept(self) -> _Hash:
-        """The digest of these bytes, to go on with."""
-        return self._asked_for.kept.copy()
-
-    @property
-    def _asked_for(self) -> _Digests:
-        if self._digests is None:
-            raise ValueError("the digests were not asked for")
-        return self._digests
-
-
-def read_through(
-    source: Source,
-    recovery: SegmentRecovery,
-    copy: Callable[[memoryview], None] | None = None,
-    *,
-    digests: bool = True,
-) -> HashAndRecover:
-    """Feed a log to ``recovery`` and digest it; every byte is read once.
-
-    Args:
-        source: the log, a regular file.
-        recovery: a fresh one.
-        copy: takes the bytes that recovery keeps, and perhaps some after them; cut the copy at ``recovery.end``.
-        digests: digest the log; False: what lies after the end of recovery is not read.
-
-    Raises:
-        KdumpError: the log cannot be read, or the copy not written.
-    """
-    if source.size is None:
-        raise ValueError("only a file whose size is known can be repaired")
-    kept = hashlib.sha256() if digests else None
-    walk = Walk(source)
-    if recovery.open(source.size):
-        consumer = _Consumer(copy, alongside=source.size > DEFAULT_CHUNK_SIZE)
-        try:
-            for chunk in walk.chunks():
-                before, entries = None if kept is None else kept.copy(), chunk.data[: chunk.end]
-                consumer.start(kept, entries)
-                goes_on = recovery.take(chunk)
-                consumer.wait()
-                if not goes_on:
-                    if before is not None:
-                        before.update(entries[: recovery.end - chunk.position])
-                    kept = before
-                    break
-        finally:
-            consumer.close()
-    result = recovery.finish(walk.stop, walk.bad_length)
-    if kept is None:
-        return HashAndRecover(result, None)
-    whole = kept.copy()
-    _digest_rest(source, source.size, result.end, whole)
-    return HashAndRecover(result, _Digests(whole.hexdigest(), kept))
-
-
-def digested(source: Source, recovery: Recovery) -> HashAndRecover:
+def digested(source: Source, recovery: Recovery) -> LogDigests:
     """Digest a log whose recovery is known. Raises KdumpError where it cannot be read."""
     kept = hashlib.sha256()
     _digest_rest(source, recovery.end, 0, kept)
+    return _digests(source, recovery.size, recovery.end, kept)
+
+
+def _digests(source: Source, size: int, end: int, kept: _Hash) -> LogDigests:
+    """``kept``: of the bytes up to ``end``."""
     whole = kept.copy()
-    _digest_rest(source, recovery.size, recovery.end, whole)
-    return HashAndRecover(recovery, _Digests(whole.hexdigest(), kept))
+    _digest_rest(source, size, end, whole)
+    return LogDigests(whole.hexdigest(), kept)
 
 
 def start_sha256(source: Source, size: int) -> str:
@@ -122,39 +54,6 @@ def start_digest(source: Source, size: int) -> _Hash:
     digest = hashlib.sha256()
     _digest_rest(source, size, 0, digest)
     return digest
-
-
-class _Consumer:
-    """Digests and copies a chunk; ``alongside``: in two threads, because both let other threads run meanwhile."""
-
-    def __init__(self, copy: Callable[[memoryview], None] | None, *, alongside: bool) -> None:
-        self._copy = copy
-        self._executor = ThreadPoolExecutor(1 if copy is None else 2, "digest") if alongside else None
-        self._started: list[Future[None]] = []
-
-    def start(self, digest: _Hash | None, entries: memoryview) -> None:
-        """Take ``entries``, which must not change before ``wait``."""
-        if digest is not None:
-            self._run(digest.update, entries)
-        if self._copy is not None:
-            self._run(self._copy, entries)
-
-    def wait(self) -> None:
-        """Raises what went wrong."""
-        started, self._started = self._started, []
-        for future in started:
-            future.result()
-
-    def close(self) -> None:
-        """Let the threads end."""
-        if self._executor is not None:
-            self._executor.shutdown()
-
-    def _run(self, consume: Callable[[memoryview], None], entries: memoryview) -> None:
-        if self._executor is None:
-            consume(entries)
-        else:
-            self._started.append(self._executor.submit(consume, entries))
 
 
 def _digest_rest(source: Source, size: int, position: int, digest: _Hash) -> None:
@@ -185,16 +84,30 @@ class Recovered:
     """What a broker's recovery makes of a log.
 
     ``producers``: those after it. ``keeps_txn_index``: too little is known of the log before to rebuild the .txnindex.
+    ``digests``: None where they were not asked for.
     """
 
-    read: HashAndRecover
-    producers: WatchedProducers
+    recovery: Recovery
+    producers: ProducersAt
     keeps_txn_index: bool
+    digests: LogDigests | None
 
     @property
-    def recovery(self) -> Recovery:
-        """What recovery does."""
-        return self.read.recovery
+    def asked_digests(self) -> LogDigests:
+        """The digests. Raises ValueError where they were not asked for."""
+        if self.digests is None:
+            raise ValueError("the digests were not asked for")
+        return self.digests
+
+    @property
+    def sha256(self) -> str:
+        """Of the whole log, in hexadecimal; see ``asked_digests``."""
+        return self.asked_digests.whole
+
+    @property
+    def kept_sha256(self) -> str:
+        """Of the bytes up to ``recovery.end``; see ``asked_digests``."""
+        return self.asked_digests.kept.hexdigest()
 
     def index_files(self, *, has_txn_index: bool) -> dict[Kind, bytes]:
         """The contents of the index files that recovery leaves; those that are not in it stay as they are.
@@ -211,11 +124,11 @@ class Recovered:
 
     def without_indexes(self) -> Recovered:
         """A copy that forgets the contents of the index files."""
-        return replace(self, read=replace(self.read, recovery=replace(self.recovery, indexes=None)))
+        return replace(self, recovery=replace(self.recovery, indexes=None))
 
     def without_producers(self) -> Recovered:
         """A copy that forgets the producers: it has none."""
-        return replace(self, producers=WatchedProducers())
+        return replace(self, producers=ProducersAt())
 
 
 def recover_log(
@@ -227,20 +140,40 @@ def recover_log(
     copy: Callable[[memoryview], None] | None = None,
     digests: bool = True,
 ) -> Recovered:
-    """Recover a log as a broker does.
+    """Recover a log as a broker does, and digest it; every byte is read once.
 
     Args:
-        source: the log.
+        source: the log, a regular file.
         base_offset: of its name.
-        producers: at that offset. Their states are changed to those after the log.
+        producers: at that offset. They are changed to those after the log.
         index_interval: index.interval.bytes.
-        copy: see read_through.
-        digests: see read_through.
+        copy: takes the bytes that recovery keeps, and perhaps some after them; cut the copy at ``recovery.end``.
+        digests: digest the log; False: what lies after the end of recovery is not read.
 
     Raises:
         KdumpError: the log cannot be read, or the copy not written.
     """
+    if source.size is None:
+        raise ValueError("only a file whose size is known can be repaired")
     indexes = IndexBuilder(base_offset, interval=index_interval, size=DEFAULT_INDEX_SIZE, keep=True)
-    states = producers.states
-    read = read_through(source, SegmentRecovery(base_offset, states, indexes), copy, digests=digests)
-    return Recovered(read, states, not producers.is_known and states.has_unbegun_marker)
+    recovery = SegmentRecovery(base_offset, producers, indexes)
+    kept = hashlib.sha256() if digests else None
+    walk = Walk(source)
+    if recovery.open(source.size):
+        # Digests and copies let the recovery run meanwhile.
+        with ThreadPoolExecutor(2, "digest") as threads:
+            for chunk in walk.chunks():
+                before, entries = None if kept is None else kept.copy(), chunk.data[: chunk.end]
+                takers = [] if kept is None else [kept.update]
+                started = [threads.submit(take, entries) for take in (*takers, *([] if copy is None else [copy]))]
+                goes_on = recovery.take(chunk)
+                for one in started:
+                    one.result()
+                if not goes_on:
+                    if before is not None:
+                        before.update(entries[: recovery.end - chunk.position])
+                    kept = before
+                    break
+    result = recovery.finish(walk.stop, walk.bad_length)
+    found = None if kept is None else _digests(source, source.size, result.end, kept)
+    return Recovered(result, producers, not producers.is_known and producers.has_unbegun_marker, found)

@@ -13,13 +13,19 @@ from enum import Enum, auto
 from functools import cached_property
 
 from kdump.codes import Codes, KdumpError
-from kdump.kafka.startup.content import Content, ContentSource
 from kdump.kafka.startup.directory import Directory
+from kdump.log.content import Content, ContentSource
 from kdump.log.names import INDEX_KINDS, Kind, sibling
 from kdump.log.partition import segments_after
-from kdump.repair.plan.indexes import has_indexes, has_txn_index
-from kdump.repair.plan.others import ChangedOthers, PartitionFiles, changed_others, unfit_others
-from kdump.repair.plan.plan import PartitionPlan, RepairMode, RepairSettings, SegmentPlan
+from kdump.repair.plan.beside import (
+    ChangedOthers,
+    PartitionFiles,
+    changed_others,
+    has_indexes,
+    has_txn_index,
+    unfit_others,
+)
+from kdump.repair.plan.plan import PartitionPlan, RepairMode, SegmentPlan
 from kdump.repair.plan.producersat import base_offset_of
 from kdump.repair.plan.recovery import Recovered, recover_log
 
@@ -44,20 +50,20 @@ class RepairedSegment:
         fate: what becomes of its log.
         name: of the log after the repair.
         log: what the log holds; None if it goes.
-        settings: of the repair.
+        index_interval: see RepairSettings.
     """
 
     plan: SegmentPlan
     fate: LogFate
     name: str
     log: Content | None
-    settings: RepairSettings
+    index_interval: int
 
     def recover(self, copy: Callable[[memoryview], None] | None = None, *, digests: bool = True) -> Recovered:
         """What a broker's recovery makes of the log; ``copy`` takes its bytes. Raises KdumpError."""
         plan, log = self.plan, self.log
         assert log is not None
-        base_offset, interval = base_offset_of(self.name), self.settings.index_interval
+        base_offset, interval = base_offset_of(self.name), self.index_interval
         with ContentSource(plan.path, log) as source:
             return recover_log(
                 source, base_offset, plan.producers.copy(), index_interval=interval, copy=copy, digests=digests
@@ -111,13 +117,12 @@ class RepairedDirectory:
 
     Args:
         plan: of the repair.
-        settings: of the plan.
     """
 
-    def __init__(self, plan: PartitionPlan, settings: RepairSettings) -> None:
+    def __init__(self, plan: PartitionPlan) -> None:
         self.plan = plan
         ends_as_broker = plan.mode is RepairMode.LIKE_BROKER or _is_recovered_end(plan)
-        self.segments = tuple(_repaired(segment, plan, settings, is_cut=ends_as_broker) for segment in plan.segments)
+        self.segments = tuple(_repaired(segment, plan, is_cut=ends_as_broker) for segment in plan.segments)
 
     @property
     def changed(self) -> list[RepairedSegment]:
@@ -176,16 +181,16 @@ def _is_recovered_end(plan: PartitionPlan) -> bool:
     return log is not None and log.is_copy_of(last.path, last.recovered.recovery.end, last.base_offset)
 
 
-def _repaired(segment: SegmentPlan, plan: PartitionPlan, settings: RepairSettings, *, is_cut: bool) -> RepairedSegment:
+def _repaired(segment: SegmentPlan, plan: PartitionPlan, *, is_cut: bool) -> RepairedSegment:
     """``is_cut``: the log, if it changes, ends where a broker's recovery ends it."""
-    name = os.path.basename(segment.path)
+    name, interval = os.path.basename(segment.path), plan.settings.index_interval
     whole = Content.of_file(segment.path, segment.fingerprint.size)
     if not plan.changes_log(segment):
-        return RepairedSegment(segment, LogFate.STAYS, name, whole, settings)
+        return RepairedSegment(segment, LogFate.STAYS, name, whole, interval)
     if plan.mode is RepairMode.LIKE_BROKER and segment.is_after_cut:
-        return RepairedSegment(segment, LogFate.GOES, name, None, settings)
+        return RepairedSegment(segment, LogFate.GOES, name, None, interval)
     if is_cut:
         kept = whole.resized(segment.recovered.recovery.end)
-        return RepairedSegment(segment, LogFate.CUT, name, kept, settings)
+        return RepairedSegment(segment, LogFate.CUT, name, kept, interval)
     assert segment.salvaged is not None
-    return RepairedSegment(segment, LogFate.REPLACED, segment.repaired_name, segment.salvaged.content, settings)
+    return RepairedSegment(segment, LogFate.REPLACED, segment.repaired_name, segment.salvaged.content, interval)

@@ -13,18 +13,18 @@ from kdump.format.checkpoint import LOG_START_CHECKPOINT, OFFSET_CHECKPOINTS, RE
 from kdump.format.snapshot import parse_snapshot
 from kdump.inputs import PathDirectory, log_paths
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.startup.content import Content
 from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.loading import LoadSettings as StartSettings
+from kdump.kafka.startup.directory import LoadSettings as StartSettings
 from kdump.kafka.startup.names import CLEANED, SNAPSHOT, SWAP, file_name
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.kafka.startup.start import producers_at_end
+from kdump.log.content import Content
 from kdump.log.names import is_uri
 from kdump.log.opening import read_whole
 from kdump.log.partition import segments_after
 from kdump.log.siblings import read_checkpoint
+from kdump.repair.plan.beside import PartitionFiles
 from kdump.repair.plan.location import is_metadata, place_of
-from kdump.repair.plan.others import PartitionFiles
 from kdump.repair.plan.plan import Completion, LineChange, PartitionPlan, RepairMode, RepairSettings
 from kdump.repair.plan.planner import Planner
 from kdump.repair.plan.repaireddirectory import RepairedDirectory
@@ -38,13 +38,15 @@ class PossibleStart(NamedTuple):
     """A start, perhaps after a repair.
 
     ``command``: the repair; None: the start as it is. ``records_dropped``: good records that the repair itself drops.
-    ``records_corrected``: records of damaged batches that it restores by flipping a bit back.
+    ``records_corrected``: records of damaged batches that it restores by flipping a bit back. ``completion``: what it
+    does beside the logs.
     """
 
     command: str | None
     check: StartCheck
     records_dropped: int = 0
     records_corrected: int = 0
+    completion: Completion = Completion()
 
     @property
     def cost(self) -> tuple[int, int, int]:
@@ -68,13 +70,6 @@ def _forgets_producers(check: StartCheck, other: StartCheck) -> bool:
     return served is not None and served.is_forgotten and of_other is not None and not of_other.is_forgotten
 
 
-class RepairedStart(NamedTuple):
-    """The start after a repair in place, and what that repair does beside the logs."""
-
-    start: PossibleStart
-    completion: Completion
-
-
 class WorseStart(NamedTuple):
     """A partition whose next start would end worse after a repair than without it."""
 
@@ -94,7 +89,7 @@ class Starts:
     """
 
     without: PossibleStart
-    repaired: RepairedStart
+    repaired: PossibleStart
     marker: str | None
     worse: tuple[WorseStart, ...]
 
@@ -104,7 +99,7 @@ class Starts:
         return self.marker is not None and not self.repaired.completion.keeps_marker
 
 
-def start_after(repaired: RepairedDirectory, before: StartCheck, command: str | None = None) -> RepairedStart:
+def start_after(repaired: RepairedDirectory, before: StartCheck, command: str | None = None) -> PossibleStart:
     """The start of a repaired directory.
 
     The marker of a clean shutdown stays if the start then loads what is planned. If it does not, and a start that
@@ -121,31 +116,24 @@ def start_after(repaired: RepairedDirectory, before: StartCheck, command: str | 
     plan = repaired.plan
     loss = plan.own_loss()
 
-    def start(*, keeps_marker: bool) -> RepairedStart:
-        predicted = predicted_start(repaired, before.settings, keeps_marker=keeps_marker)
-        check = check_start(predicted.directory, predicted.known)
-        possible = PossibleStart(command, check, 0 if loss is None else loss.records, plan.corrected)
-        return RepairedStart(possible, predicted.completion)
+    def start(*, keeps_marker: bool) -> PossibleStart:
+        directory, known, completion = predicted_start(repaired, before.settings, keeps_marker=keeps_marker)
+        check = check_start(directory, known)
+        return PossibleStart(command, check, 0 if loss is None else loss.records, plan.corrected, completion)
 
     kept = start(keeps_marker=True)
     if not (before.settings.is_clean and plan.changes_any_log):
         return kept
-    if kept.start.check.start.outcome is StartOutcome.STARTS and not is_worse(kept.start.check, before):
+    if kept.check.start.outcome is StartOutcome.STARTS and not is_worse(kept.check, before):
         return kept
     removed = start(keeps_marker=False)
-    return removed if is_worse(kept.start.check, removed.start.check) else kept
+    return removed if is_worse(kept.check, removed.check) else kept
 
 
-class PredictedStart(NamedTuple):
-    """What a start meets: the files, what the broker knows of the partition, and what was done beside the logs."""
-
-    directory: Directory
-    known: StartSettings
-    completion: Completion
-
-
-def predicted_start(repaired: RepairedDirectory, known: StartSettings, *, keeps_marker: bool) -> PredictedStart:
-    """What the next start meets.
+def predicted_start(
+    repaired: RepairedDirectory, known: StartSettings, *, keeps_marker: bool
+) -> tuple[Directory, StartSettings, Completion]:
+    """What the next start meets: the files, what the broker knows of the partition, what was done beside the logs.
 
     Args:
         repaired: of a partition, or of one segment in it.
@@ -164,7 +152,7 @@ def predicted_start(repaired: RepairedDirectory, known: StartSettings, *, keeps_
         if snapshot is not None:
             completion = replace(completion, snapshot=snapshot)
             files[snapshot[0]] = Content.of_bytes(snapshot[1])
-    return PredictedStart(Directory(plan.place.directory, files), known, completion)
+    return Directory(plan.place.directory, files), known, completion
 
 
 def cut_lines(plan: PartitionPlan) -> tuple[LineChange, ...]:
@@ -236,8 +224,8 @@ def possible_starts(check: StartCheck) -> list[PossibleStart]:
     if is_uri(check.path):
         return [as_it_is]
     settings = RepairSettings(release=check.settings.release)
-    repairs = ((command, RepairedDirectory(plan, settings)) for command, plan in _plans(check, settings))
-    starts = [start_after(repaired, check, command).start for command, repaired in repairs]
+    repairs = ((command, RepairedDirectory(plan)) for command, plan in _plans(check, settings))
+    starts = [start_after(repaired, check, command) for command, repaired in repairs]
     return [as_it_is, *(start for start in starts if start.cost < as_it_is.cost)]
 
 

@@ -5,11 +5,11 @@ Most batches stay as they are: they are columns of the inventory. The few others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
-from typing import Final, NamedTuple
+from itertools import chain, groupby
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,13 +41,8 @@ class DraftTable(BatchArrays):
         return np.maximum.accumulate(self.rows["leader_epoch"].astype(np.int64))
 
 
-class _Extent(NamedTuple):
-    """Bytes of the log that are not in the result: a gap, or an entry (``number`` when it is valid)."""
-
-    position: int
-    end: int
-    reason: str
-    number: int | None
+_Extent = tuple[int, int, str, int | None]
+"""Bytes of the log that are not in the result: position, end, why, and the number of the entry if it is a good one."""
 
 
 class Draft:
@@ -220,10 +215,10 @@ class Draft:
             source[place] = sources.index(key)
         return source, sources
 
-    def dropped(self, reason_of: Callable[[int], str | None]) -> Iterator[Dropped]:
+    def dropped(self, reasons: Mapping[int, str]) -> Iterator[Dropped]:
         """What of the log is not in the result, in file order.
 
-        ``reason_of``: why, by the number in the inventory, of good batches.
+        ``reasons``: why, by the number in the inventory, of good batches.
         """
         ours = self.table.part(self.table.is_ours)
         order = np.argsort(ours.position, kind="stable")
@@ -231,63 +226,45 @@ class Draft:
         starts = np.concatenate(([0], np.maximum.accumulate(ours.end[order])))
         stops = np.append(ours.position[order], self._size)
         for gap in np.flatnonzero(starts < stops).tolist():
-            yield from self._merged(self._extents(int(starts[gap]), int(stops[gap]), reason_of))
+            yield from _merged(self._extents(int(starts[gap]), int(stops[gap]), reasons))
 
-    def _extents(self, start: int, stop: int, reason_of: Callable[[int], str | None]) -> Iterator[_Extent]:
+    def _extents(self, start: int, stop: int, reasons: Mapping[int, str]) -> Iterator[Dropped]:
         """What lies from ``start`` to ``stop``, cut there, without overlaps."""
         inventory, table = self._inventory, self._inventory.table
-        numbers = range(
-            int(np.searchsorted(table.end, start, side="right")), int(np.searchsorted(table.position, stop))
-        )
-        found = [
-            _Extent(
+        first = int(np.searchsorted(table.end, start, side="right"))
+        found: list[_Extent] = [
+            (
                 int(table.position[number]),
                 int(table.end[number]),
-                reason_of(number) or inventory.faults.get(number) or _WRONG_CRC,
+                reasons.get(number) or inventory.faults.get(number) or _WRONG_CRC,
                 number if table.rows["is_valid"][number] else None,
             )
-            for number in numbers
+            for number in range(first, int(np.searchsorted(table.position, stop)))
         ]
-        found += [
-            _Extent(gap.position, gap.end, gap.reason.value.title, None) for gap in inventory.gaps_in(start, stop)
-        ]
-        for extent in sorted(found, key=lambda extent: extent[:2]):
-            position, end = max(extent.position, start), min(extent.end, stop)
-            if position < end:
-                yield extent._replace(position=position, end=end)
-                start = end
-
-    def _merged(self, extents: Iterator[_Extent]) -> Iterator[Dropped]:
-        """Join extents side by side that have the same reason."""
-        current: Dropped | None = None
-        for extent in extents:
-            found = self._as_dropped(extent)
-            if current is None or current.reason != found.reason or (current.batches > 0) != (found.batches > 0):
-                if current is not None:
-                    yield current
-                current = found
+        found += [(gap.position, gap.end, gap.reason.value.title, None) for gap in inventory.gaps_in(start, stop)]
+        for begin, end, reason, number in sorted(found, key=lambda extent: extent[:2]):
+            position, length = max(begin, start), min(end, stop) - max(begin, start)
+            if length <= 0:
                 continue
-            offsets = [
-                offset
-                for one in (current, found)
-                for offset in (one.first_offset, one.last_offset)
-                if offset is not None
-            ]
-            current = replace(
-                current,
-                length=extent.end - current.position,
-                first_offset=min(offsets, default=None),
-                last_offset=max(offsets, default=None),
-                batches=current.batches + found.batches,
-                records=current.records + found.records,
-            )
-        if current is not None:
-            yield current
+            start = position + length
+            if number is None:
+                yield Dropped(position, length, None, None, 0, 0, reason)
+            else:
+                offsets = int(table.first[number]), int(table.last[number])
+                yield Dropped(position, length, *offsets, 1, int(table.records[number]), reason)
 
-    def _as_dropped(self, extent: _Extent) -> Dropped:
-        position, end, reason, number = extent
-        if number is None:
-            return Dropped(position, end - position, None, None, 0, 0, reason)
-        table = self._inventory.table
-        first, last, records = int(table.first[number]), int(table.last[number]), int(table.records[number])
-        return Dropped(position, end - position, first, last, 1, records, reason)
+
+def _merged(extents: Iterator[Dropped]) -> Iterator[Dropped]:
+    """Join extents side by side that have the same reason."""
+    for _, group in groupby(extents, lambda one: (one.reason, one.batches > 0)):
+        parts = list(group)
+        first, last = parts[0], parts[-1]
+        offsets = [offset for one in parts for offset in (one.first_offset, one.last_offset) if offset is not None]
+        yield replace(
+            first,
+            length=last.position + last.length - first.position,
+            first_offset=min(offsets, default=None),
+            last_offset=max(offsets, default=None),
+            batches=sum(one.batches for one in parts),
+            records=sum(one.records for one in parts),
+        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,10 +16,9 @@ from kdump.log.source import Source
 from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.inventory import Inventory, examine
 from kdump.repair.salvage.siblingcontext import NearestLog, SiblingContext, valid_rows
-from kdump.repair.salvage.table import BatchArrays, Column, index_columns
-from kdump.verify.indexcolumns import IndexColumns
-from kdump.verify.indexedlog import IndexedLog
-from kdump.verify.indexes import offset_index_end, time_index_end
+from kdump.repair.salvage.table import BatchArrays, index_columns
+from kdump.verify.indexedlog import IndexedLog, LogColumns
+from kdump.verify.indexes import IndexColumns, offset_index_end, time_index_end
 from kdump.verify.table import BatchRow, cleaned, first_offset
 
 _LONGEST_BATCH = 1 << 20
@@ -70,7 +68,7 @@ def _was_compacted(good: BatchArrays, base_offset: int, around: SiblingContext) 
     too; for these the log directory tells it, or the next segment that is not empty.
     """
     if not len(good):
-        return around.was_cleaned or _is_compacted(around.log_after())
+        return around.was_cleaned or _is_compacted(around.log_after)
     if _has_gaps(good, base_offset):
         return True
     return any(cleaned(rows, wrappers=True).any() for rows in valid_rows((*around.before[-1:], *around.following[:1])))
@@ -151,19 +149,8 @@ def indexed_end(around: SiblingContext, base_offset: int, ours: BatchArrays) -> 
     return offset_index_end(IndexColumns(offset, position), _view(base_offset, ours))
 
 
-@dataclass(frozen=True, slots=True)
-class _EndColumns:
-    """The columns of ``verify.indexedlog.IndexedBatches``."""
-
-    position: Column
-    end: Column
-    base_offset: Column
-    last_offset: Column
-    max_timestamp: Column
-
-
 def _view(base_offset: int, good: BatchArrays) -> IndexedLog:
     """Good batches as the indexes see them."""
     timestamp = np.ascontiguousarray(good.rows["max_timestamp"])
-    columns = _EndColumns(good.position, good.end, good.first, good.last, timestamp)
+    columns = LogColumns(good.position, good.end, good.first, good.last, timestamp)
     return IndexedLog(base_offset, int(good.end.max(initial=0)), columns)

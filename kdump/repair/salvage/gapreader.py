@@ -32,7 +32,6 @@ from kdump.repair.salvage.restore import Room
 from kdump.repair.salvage.wrappers import rewrapped
 from kdump.verify.table import BatchRow, row_at
 from kdump.wire.checksum import crc32, crc32c
-from kdump.wire.compression import DEFAULT_LIMIT
 from kdump.wire.syndrome import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, flipped_bit
 
 _BUDGET: Final = 1 << 28
@@ -51,17 +50,15 @@ class GapReader:
         source: the log.
         found: what it holds.
         correct: flip one bit back where that explains a wrong CRC.
-        limit: most bytes that one batch may decompress to.
 
     Attributes:
         correctable: records of the batches that ``correct`` would restore, by position.
     """
 
-    def __init__(self, source: Source, found: Inventory, *, correct: bool, limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(self, source: Source, found: Inventory, *, correct: bool) -> None:
         self._source = source
         self._inventory = found
         self._correct = correct
-        self._limit = limit
         self.correctable: dict[int, int] = {}
         self._budget = _BUDGET + _BUDGET_PER_BYTE * (source.size or 0)
         self._entries_left = _MOST_ENTRIES + (source.size or 0) // _BYTES_PER_ENTRY
@@ -126,8 +123,8 @@ class GapReader:
         path = self._source.path
         if end is not None and end <= room.stop:
             data = self._read(position, end) if self._may_examine() else None
-            entry = data and proved(data, position, path, is_whole=True, limit=self._limit)
-            if data and not entry and (flipped := corrected(data, position, path, self._limit)) is not None:
+            entry = data and proved(data, position, path, is_whole=True)
+            if data and not entry and (flipped := corrected(data, position, path)) is not None:
                 if self._correct:
                     entry = flipped
                 else:
@@ -136,7 +133,7 @@ class GapReader:
                 return entry or None
         stop = min(room.stop, position + LARGEST_ENTRY)
         data = self._read(position, stop) if self._spend(stop - position) else None
-        return None if data is None else proved(data, position, path, is_whole=stop == room.stop, limit=self._limit)
+        return None if data is None else proved(data, position, path, is_whole=stop == room.stop)
 
     def _inside(self, number: int, room: Room) -> Iterator[Entry]:
         """What can be restored of a batch with a right CRC and wrong contents.
@@ -149,7 +146,7 @@ class GapReader:
         data = self._read(row.position, row.position + row.size)
         if data is None:
             return
-        entry = rewrapped(data, row.position, path, self._limit)
+        entry = rewrapped(data, row.position, path)
         if entry is not None:
             yield entry
             return
@@ -166,7 +163,7 @@ class GapReader:
         found = find_candidates(data, 1, len(data))
         is_sound = found.valid(data) & (found.start < stop - position)
         for start, end in zip(found.start[is_sound].tolist(), found.end[is_sound].tolist(), strict=True):
-            row, fault = examine(data[start:end], position + start, self._limit)
+            row, fault = examine(data[start:end], position + start)
             entry = Entry(row, PieceOrigin.KEPT, self._source.path)
             if fault is None and first <= entry.first_offset and row.last_offset < room.limit:
                 yield entry
@@ -197,7 +194,7 @@ _KEY_OFFSETS: Final = {0: 18, 1: 26}
 """Where the key size of a legacy message lies, by magic."""
 
 
-def proved(window: memoryview, position: int, path: str, *, is_whole: bool, limit: int = DEFAULT_LIMIT) -> Entry | None:
+def proved(window: memoryview, position: int, path: str, *, is_whole: bool) -> Entry | None:
     """The entry that begins with ``window``, with another length or magic for which its CRC is right.
 
     Args:
@@ -205,7 +202,6 @@ def proved(window: memoryview, position: int, path: str, *, is_whole: bool, limi
         position: of the window in the file ``path``.
         path: the file.
         is_whole: what follows the window is known: an entry, or the end of the file.
-        limit: most bytes that it may decompress to.
     """
     if len(window) < SMALLEST_ENTRY:
         return None
@@ -220,13 +216,13 @@ def proved(window: memoryview, position: int, path: str, *, is_whole: bool, limi
                 changes += (magic_change(window[MAGIC_OFFSET], magic, why),)
             if end != LOG_OVERHEAD + length:
                 changes += (length_change(length, end, "the CRC is right for this length"),)
-            row = _examined(window[:end], position, changes, limit)
+            row = _examined(window[:end], position, changes)
             if row is not None:
                 return Entry(row, PieceOrigin.RESTORED, path, changes)
     return None
 
 
-def corrected(data: memoryview, position: int, path: str, limit: int = DEFAULT_LIMIT) -> Entry | None:
+def corrected(data: memoryview, position: int, path: str) -> Entry | None:
     """The whole entry ``data`` with one bit flipped, when that makes its CRC right and its records decode."""
     magic = data[MAGIC_OFFSET]
     if magic not in _MAGICS or len(data) < (HEADER_SIZE if magic == 2 else SMALLEST_ENTRY):
@@ -244,13 +240,13 @@ def corrected(data: memoryview, position: int, path: str, limit: int = DEFAULT_L
         at, mask = start + change.place, change.mask
     why = "the CRC is right with this bit flipped"
     flip = ByteChange(at, bytes([data[at] ^ mask]), f"bit {mask.bit_length() - 1}", data[at], data[at] ^ mask, why)
-    row = _examined(data, position, (flip,), limit)
+    row = _examined(data, position, (flip,))
     return None if row is None else Entry(row, PieceOrigin.CORRECTED, path, (flip,))
 
 
-def _examined(data: memoryview, position: int, changes: tuple[ByteChange, ...], limit: int) -> BatchRow | None:
+def _examined(data: memoryview, position: int, changes: tuple[ByteChange, ...]) -> BatchRow | None:
     """The row of an entry with its changes; None if it is not good."""
-    row, fault = examine(memoryview(patched(data, changes)), position, limit)
+    row, fault = examine(memoryview(patched(data, changes)), position)
     return row if fault is None else None
 
 

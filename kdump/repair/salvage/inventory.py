@@ -22,8 +22,8 @@ from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
 from kdump.repair.salvage.table import BatchArrays
 from kdump.verify.entries import EntryChecks
+from kdump.verify.headers import check_headers
 from kdump.verify.table import BatchRow, control_batches, entry_of, read_rows, row_at, row_dtype
-from kdump.wire.compression import DEFAULT_LIMIT
 
 _NEVER_WRONG: Final = frozenset({Codes.MAGIC, Codes.PAYLOAD_TOO_LARGE})
 """With these an entry is still good: a right CRC gives the field, or the contents are too large to be checked."""
@@ -59,18 +59,17 @@ class Inventory:
         self.table = BatchArrays(self.table.rows)
 
 
-def take_inventory(source: Source, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Inventory:
+def take_inventory(source: Source, *, deep: bool = True) -> Inventory:
     """Read a whole log.
 
     Args:
         source: the log.
         deep: decode every record; else an entry is good by its header and CRC (a marker by its record, too).
-        limit: most bytes that one batch may decompress to.
 
     Raises:
         KdumpError: a stream cannot be read.
     """
-    checks = EntryChecks(deep=deep, limit=limit)
+    checks = EntryChecks(deep=deep)
     parts: list[NDArray[np.void]] = []
     gaps: list[Gap] = []
     faults: dict[int, str] = {}
@@ -90,7 +89,7 @@ def take_inventory(source: Source, *, deep: bool = True, limit: int = DEFAULT_LI
         parts.append(rows)
         count += rows.size
     rows = np.concatenate(parts) if parts else np.empty(0, row_dtype())
-    for finding in checks.check_headers(rows):
+    for finding in check_headers(rows):
         if _is_fault(finding):
             faults.setdefault(int(np.searchsorted(rows["position"], finding.position)), finding.message)
     is_good = rows["is_valid"].copy()
@@ -123,12 +122,12 @@ def _is_fault(finding: Finding) -> bool:
     return finding.severity is Severity.ERROR and finding.code not in _NEVER_WRONG
 
 
-def examine(entry: memoryview, position: int, limit: int = DEFAULT_LIMIT) -> tuple[BatchRow, str | None]:
+def examine(entry: memoryview, position: int) -> tuple[BatchRow, str | None]:
     """Check one whole entry with a right CRC to its last record: its row, and what is wrong with it (None: nothing)."""
     chunk = CheckedChunk(entry, position, [0], len(entry), [])
     rows = read_rows(chunk, is_after_gap=False)
-    checks = EntryChecks(limit=limit)
+    checks = EntryChecks()
     # The checks fill in what only the records of an entry tell.
     found = list(checks.check(chunk, rows, in_columns=False))
-    errors = (one.message for one in (*checks.check_headers(rows), *found) if one.severity is Severity.ERROR)
+    errors = (one.message for one in (*check_headers(rows), *found) if one.severity is Severity.ERROR)
     return row_at(rows, 0), next(errors, None)

@@ -12,9 +12,8 @@ from enum import Enum
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from kdump.kafka.startup.content import Content, ContentPiece
 from kdump.kafka.transactionends import EndingOf, not_at_hand
-from kdump.wire.compression import DEFAULT_LIMIT
+from kdump.log.content import Content, ContentPiece
 
 
 class PieceOrigin(Enum):
@@ -76,15 +75,13 @@ class TxnPolicy(Enum):
 class SalvageOptions:
     """How a log is salvaged.
 
-    ``deep``: drop batches whose CRC holds and whose records do not decode, too. ``limit``: most bytes that one batch
-    may decompress to. ``hold_offsets``: put empty batches over what is lost. ``correct``: flip single bits back.
-    ``transactions``: what is done about those whose end is undecided. ``ending``: what their coordinators would do, who
-    are asked first; None: they are not. ``replicas``: directories or logs of other copies of the partition, which fill
-    gaps.
+    ``deep``: drop batches whose CRC holds and whose records do not decode, too. ``hold_offsets``: put empty batches
+    over what is lost. ``correct``: flip single bits back. ``transactions``: what is done about those whose end is
+    undecided. ``ending``: what their coordinators would do, who are asked first; None: they are not. ``replicas``:
+    directories or logs of other copies of the partition, which fill gaps.
     """
 
     deep: bool = True
-    limit: int = DEFAULT_LIMIT
     hold_offsets: bool = True
     correct: bool = False
     transactions: TxnPolicy = TxnPolicy.LEAVE

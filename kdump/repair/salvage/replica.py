@@ -13,22 +13,21 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.codes import Codes, KdumpError
-from kdump.diff.alignment import aligned, are_same
+from kdump.diff.table import aligned, are_same
 from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.inputs import PathDirectory
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.siblings import read_own_checkpoint, read_topic_id
-from kdump.log.source import Source
 from kdump.repair.salvage.choice import heaviest_chain
 from kdump.repair.salvage.entry import Entry
 from kdump.repair.salvage.inventory import take_inventory
@@ -36,13 +35,15 @@ from kdump.repair.salvage.pieces import NotTaken, PieceOrigin
 from kdump.repair.salvage.siblingcontext import SiblingContext
 from kdump.repair.salvage.table import BatchArrays, Column
 from kdump.verify.table import cleaned, row_at, row_dtype
-from kdump.wire.compression import DEFAULT_LIMIT
 
 _LAST: Final = 2**63 - 1
 _ANOTHER_TOPIC: Final = "its partition.metadata names another topic id"
 _NOTHING_IN_COMMON: Final = (
     "it has no batch in common with this log, and leader-epoch-checkpoint does not tell the epochs of these offsets"
 )
+
+
+_OTHER_EPOCHS: Final = "their leader epochs are not those that this log has there: the histories of the two logs differ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +99,13 @@ class Replica:
 
     Args:
         path: its directory, or one of its logs.
-        limit: most bytes that one batch may decompress to.
-        opened: opens a log.
 
     Raises:
         KdumpError: the directory cannot be read, or holds no segment.
     """
 
-    def __init__(self, path: str, limit: int = DEFAULT_LIMIT, opened: Callable[[str], Source] = open_source) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self._limit = limit
-        self._open = opened
         self._directory = path if os.path.isdir(path) else os.path.dirname(path)
         self._segments: list[tuple[int, str]] = []
         self._read: dict[int, _ReplicaSegment] = {}
@@ -155,12 +152,16 @@ class Replica:
         table = history.table
         upto = table.first if wanted.is_tail else table.last
         inside = np.flatnonzero((table.first >= wanted.first) & (upto <= wanted.last))
-        common = _Common.of(table, own.table, wanted)
-        reason = self._distrust(common, own)
+        difference, is_proof = _in_common(table, own.table, wanted)
+        topic = read_topic_id(self._directory)
+        is_other_topic = topic is not None and own.around.topic_id not in (None, topic)
+        reason = _ANOTHER_TOPIC if is_other_topic else difference
         if reason is not None:
             return Filling(not_taken=self._not_taken(table.part(inside), reason))
-        fits = _epochs_fit(table.part(inside), own, wanted, is_strict=not common.is_proof and len(own.table) > 0)
-        filling = Filling(not_taken=self._not_taken(table.part(inside[~fits]), _reason(common, own)))
+        is_strict = not is_proof and len(own.table) > 0
+        fits = _epochs_fit(table.part(inside), own, wanted, is_strict=is_strict)
+        unfit = _NOTHING_IN_COMMON if is_strict else _OTHER_EPOCHS
+        filling = Filling(not_taken=self._not_taken(table.part(inside[~fits]), unfit))
         inside = inside[fits]
         part = table.part(inside)
         chosen = inside[heaviest_chain(part.first, part.last, part.records)]
@@ -170,20 +171,13 @@ class Replica:
             Entry(row_at(table.rows, number), PieceOrigin.REPLICA, history.path_of(number))
             for number in chosen.tolist()
         ]
-        if not (common.is_proof or chosen.size):
+        if not (is_proof or chosen.size):
             return filling
         # Where the nearest common batches are the same, so are the replica's own ones directly beside what is wanted.
         beside = [np.searchsorted(table.last, wanted.first) - 1, np.searchsorted(table.first, wanted.last, "right")]
         believed = np.union1d(chosen, [number for number in beside if 0 <= number < len(table)]).astype(np.int64)
         filling.unused += history.unused(believed, wanted)
         return filling
-
-    def _distrust(self, common: _Common, own: OwnBatches) -> str | None:
-        """Why nothing is taken around these batches; None: nothing speaks against it."""
-        topic = read_topic_id(self._directory)
-        if topic is not None and own.around.topic_id not in (None, topic):
-            return _ANOTHER_TOPIC
-        return common.difference
 
     def _not_taken(self, part: BatchArrays, reason: str) -> list[NotTaken]:
         if not len(part):
@@ -205,8 +199,8 @@ class Replica:
     def _segment(self, number: int) -> _ReplicaSegment:
         if number not in self._read:
             base, path = self._segments[number]
-            with self._open(path) as source:
-                found = take_inventory(source, limit=self._limit)
+            with open_source(path) as source:
+                found = take_inventory(source)
                 size = source.size or 0
             good = found.table.part(found.is_good & (found.table.rows["magic"] <= 2))
             self._read[number] = _ReplicaSegment(path, base, size, good)
@@ -273,35 +267,29 @@ class _History:
                 yield first, int(table.first[0]) - 1
 
 
-class _Common(NamedTuple):
-    """Batches that end at the same offset in the replica and in the log, nearest to what is wanted.
+def _in_common(theirs: BatchArrays, ours: BatchArrays, wanted: WantedOffsets) -> tuple[str | None, bool]:
+    """Of the batches that end at the same offset in both logs, nearest to what is wanted: how one of them differs.
 
-    ``difference``: how one of them differs; None: all are equal. ``is_proof``: at least one is equal.
+    None: all are equal. And whether at least one is equal, which proves the same history. Batches that differ only
+    because of the log cleaner are left out.
     """
-
-    difference: str | None
-    is_proof: bool
-
-    @classmethod
-    def of(cls, theirs: BatchArrays, ours: BatchArrays, wanted: WantedOffsets) -> _Common:
-        """Batches that differ only because of the log cleaner are left out."""
-        their, our = aligned(theirs.last, ours.last)
-        last, their_rows, our_rows = theirs.last[their], theirs.rows[their], ours.rows[our]
-        is_same = are_same(their_rows, our_rows)
-        has_epoch = their_rows["leader_epoch"] == our_rows["leader_epoch"]
-        is_cleaned = (cleaned(their_rows, wrappers=True) | cleaned(our_rows, wrappers=True)) & has_epoch
-        known = np.flatnonzero(is_same | ~is_cleaned)
-        before = int(np.searchsorted(last[known], wanted.first)) - 1
-        after = int(np.searchsorted(last[known], wanted.last, side="right"))
-        nearest = known[[place for place in (before, after) if 0 <= place < known.size]]
-        different = nearest[~is_same[nearest]]
-        difference = None
-        if different.size:
-            place = int(different[0])
-            epochs = int(their_rows["leader_epoch"][place]), int(our_rows["leader_epoch"][place])
-            what = f"leader epoch {epochs[0]} there, {epochs[1]} here" if epochs[0] != epochs[1] else "another batch"
-            difference = f"it and this log are different at offset {int(last[place])} ({what})"
-        return cls(difference, bool(is_same[nearest].any()))
+    their, our = aligned(theirs.last, ours.last)
+    last, their_rows, our_rows = theirs.last[their], theirs.rows[their], ours.rows[our]
+    is_same = are_same(their_rows, our_rows)
+    has_epoch = their_rows["leader_epoch"] == our_rows["leader_epoch"]
+    is_cleaned = (cleaned(their_rows, wrappers=True) | cleaned(our_rows, wrappers=True)) & has_epoch
+    known = np.flatnonzero(is_same | ~is_cleaned)
+    before = int(np.searchsorted(last[known], wanted.first)) - 1
+    after = int(np.searchsorted(last[known], wanted.last, side="right"))
+    nearest = known[[place for place in (before, after) if 0 <= place < known.size]]
+    different = nearest[~is_same[nearest]]
+    difference = None
+    if different.size:
+        place = int(different[0])
+        epochs = int(their_rows["leader_epoch"][place]), int(our_rows["leader_epoch"][place])
+        what = f"leader epoch {epochs[0]} there, {epochs[1]} here" if epochs[0] != epochs[1] else "another batch"
+        difference = f"it and this log are different at offset {int(last[place])} ({what})"
+    return difference, bool(is_same[nearest].any())
 
 
 def _nearest(table: BatchArrays, wanted: WantedOffsets) -> Iterator[int]:
@@ -310,13 +298,6 @@ def _nearest(table: BatchArrays, wanted: WantedOffsets) -> Iterator[int]:
     yield from table.first[max(place - 1, 0) : place].tolist()
     after = int(np.searchsorted(table.first, wanted.last, side="right"))
     yield from table.first[after : after + 1].tolist()
-
-
-def _reason(common: _Common, own: OwnBatches) -> str:
-    """Why batches are not taken whose epochs do not fit."""
-    if not common.is_proof and len(own.table):
-        return _NOTHING_IN_COMMON
-    return "their leader epochs are not those that this log has there: the histories of the two logs differ"
 
 
 def _epochs_fit(part: BatchArrays, own: OwnBatches, wanted: WantedOffsets, *, is_strict: bool) -> NDArray[np.bool_]:

@@ -25,7 +25,7 @@ from kdump.reading.transactionevidence import SegmentIndex, TransactionEvidence,
 from kdump.reading.transactionremains import LostOffsets
 from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.entry import Entry
-from kdump.repair.salvage.later import ENDLESS, LaterTransactions, abort_markers
+from kdump.repair.salvage.later import ENDLESS, abort_markers
 from kdump.repair.salvage.pieces import JudgedBefore, SalvageOptions, TouchedTransaction, TxnOutcome, TxnPolicy
 from kdump.repair.salvage.placeholders import marker
 from kdump.repair.salvage.siblingcontext import SiblingContext
@@ -131,26 +131,27 @@ class _FreeOffsets:
     """Lost offsets, which new batches may take."""
 
     def __init__(self, gaps: Sequence[OffsetGap]) -> None:
-        self._holes = gaps
-        # Of each taken offset: a later one, up to which all are taken.
-        self._after: dict[int, int] = {}
+        self._gaps = gaps
+        self._taken: set[int] = set()
+        # Of each gap: all before it are taken.
+        self._next = {first: first for first, _ in gaps}
 
     def take(self, offsets: Iterable[int]) -> int | None:
         """The first one of ``offsets``, and of those after each in its gap, that is free; None if none is left."""
         return next(filter(lambda found: found is not None, map(self._take, offsets)), None)
 
     def _take(self, offset: int) -> int | None:
-        number = bisect_right(self._holes, offset, key=itemgetter(0)) - 1
-        if number < 0 or offset > self._holes[number][1]:
+        number = bisect_right(self._gaps, offset, key=itemgetter(0)) - 1
+        if number < 0:
             return None
-        passed = []
-        while offset in self._after:
-            passed.append(offset)
-            offset = self._after[offset]
-        is_free = offset <= self._holes[number][1]
-        # What was passed leads to the end at once from now on, so that many requests for one offset stay cheap.
-        self._after.update(dict.fromkeys((*passed, offset) if is_free else passed, offset + is_free))
-        return offset if is_free else None
+        first, last = self._gaps[number]
+        begin = self._next[first] if offset == first else offset
+        free = next((place for place in range(begin, last + 1) if place not in self._taken), None)
+        if offset == first:
+            self._next[first] = last + 1 if free is None else free + 1
+        if free is not None:
+            self._taken.add(free)
+        return free
 
 
 OffsetGap = tuple[int, int]
@@ -223,9 +224,8 @@ def gather(followed: TouchedTransactions, table: BatchArrays, around: SiblingCon
     open_before = set(around.producers.ongoing.values()) if index else set()
     if index and (is_compacted or followed.agrees(index, base_offset, around.next_base, base_offset, open_before)):
         indexes.append(SegmentIndex(index, base_offset, min(end, max(around.flushed, index[-1].last_offset + 1))))
-    later = around.later or LaterTransactions(around.following)
-    indexes += followed.see_later(later, len(around.following))
-    return TransactionEvidence(indexes, map(later.snapshot, around.snapshots), is_compacted=is_compacted)
+    indexes += followed.see_later(around.later.segments(around.following))
+    return TransactionEvidence(indexes, map(around.later.snapshot, around.snapshots), is_compacted=is_compacted)
 
 
 def _valid_index(

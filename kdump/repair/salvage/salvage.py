@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from enum import IntEnum
 from functools import cached_property
 from operator import attrgetter
 from typing import Final
@@ -46,31 +45,15 @@ from kdump.verify.table import first_offset, row_at, row_dtype
 _NEWEST_MAGIC: Final = 2
 
 
-class _Reason(IntEnum):
-    """Why a good batch is not in the result."""
-
-    NONE = 0
-    OUT_OF_RANGE = 1
-    CONFLICT = 2
-    COPY = 3
-    CONTRADICTION = 4
-    OPEN_TRANSACTION = 5
-
-
-_REASON_TEXT: Final = {
-    _Reason.OUT_OF_RANGE: "the segment cannot hold its offsets",
-    _Reason.CONFLICT: "other batches, with more records, have its offsets",
-    _Reason.COPY: "the same batch is there twice",
-    _Reason.CONTRADICTION: "a plain batch and a transaction of its producer contradict each other",
-    _Reason.OPEN_TRANSACTION: "its transaction has lost its end",
-}
+_OUT_OF_RANGE: Final = "the segment cannot hold its offsets"
+_CONFLICT: Final = "other batches, with more records, have its offsets"
+_COPY: Final = "the same batch is there twice"
+_CONTRADICTION: Final = "a plain batch and a transaction of its producer contradict each other"
+_OPEN_TRANSACTION: Final = "its transaction has lost its end"
 
 
 def salvage(
-    source: Source,
-    around: SiblingContext,
-    options: SalvageOptions | None = None,
-    replicas: Sequence[Replica] | None = None,
+    source: Source, around: SiblingContext, options: SalvageOptions, replicas: Sequence[Replica] = ()
 ) -> RepairedLog:
     """Make a log of the good batches of a damaged one.
 
@@ -78,17 +61,13 @@ def salvage(
         source: the log, a regular file; empty for one that is not there.
         around: the files around it.
         options: see SalvageOptions.
-        replicas: those of the options, opened already.
+        replicas: those of the options, opened.
 
     Raises:
-        KdumpError: a replica cannot be read.
         ValueError: the source is a stream.
     """
     if source.size is None:
         raise ValueError("salvage reads files, not streams")
-    options = options or SalvageOptions()
-    if replicas is None:
-        replicas = [Replica(path, options.limit) for path in options.replicas]
     return _Salvage(source, around, options, replicas).result()
 
 
@@ -105,12 +84,13 @@ class _Salvage:
         self._not_taken: set[NotTaken] = set()
         self._end_from: str | None = None
         self._correctable = 0
-        self._inventory = take_inventory(source, deep=options.deep, limit=options.limit)
+        self._inventory = take_inventory(source, deep=options.deep)
         if not options.deep:
-            look_into_wrappers(source, self._inventory, around, options.limit)
+            look_into_wrappers(source, self._inventory, around)
         # Batches whose header is restored before anything is chosen. The inventory has the new values.
         self._restored: dict[int, Entry] = {}
-        self._reason = np.zeros(len(self._inventory.table), np.uint8)
+        # Why a good batch is not in the result, by its number.
+        self._reasons: dict[int, str] = {}
         self._draft = Draft(self._inventory, source.path, source.size or 0)
         self._base_offset = around.base_offset or 0
 
@@ -126,7 +106,7 @@ class _Salvage:
         end = self._known_end()
         endings = self._end_transactions(end)
         losses = self._draft.losses(self._base_offset, end)
-        dropped = tuple(self._draft.dropped(self._reason_of))
+        dropped = tuple(self._draft.dropped(self._reasons))
         if self._options.hold_offsets:
             losses = tuple(replace(loss, is_held=self._knows_empty_batches(loss)) for loss in losses)
             self._hold(loss for loss in losses if loss.is_held)
@@ -170,11 +150,11 @@ class _Salvage:
         """Keep the chain of good batches with the most records; it also decides the base offset of the result."""
         good = np.flatnonzero(self._inventory.is_good)
         fits = in_range(self._inventory.table.part(good), self._around)
-        self._reason[good[~fits]] = _Reason.OUT_OF_RANGE
+        self._reasons.update(dict.fromkeys(good[~fits].tolist(), _OUT_OF_RANGE))
         good = good[fits]
         table = self._inventory.table.part(good)
         kept = good[heaviest_chain(table.first, table.last, table.records)]
-        self._reason[np.setdiff1d(good, kept, assume_unique=True)] = _Reason.CONFLICT
+        self._reasons.update(dict.fromkeys(np.setdiff1d(good, kept, assume_unique=True).tolist(), _CONFLICT))
         self._keep(kept)
         base = self._around.base_offset
         if kept.size:
@@ -202,7 +182,7 @@ class _Salvage:
 
     def _fill_rooms(self, rooms: Iterable[Room], used: NDArray[np.bool_]) -> None:
         """Take in what can be restored in the gaps of the chain."""
-        reader = GapReader(self._source, self._inventory, correct=self._options.correct, limit=self._options.limit)
+        reader = GapReader(self._source, self._inventory, correct=self._options.correct)
         chain = self._draft.table
         seen: set[tuple[int, ...]] = set()
         for room in rooms:
@@ -266,7 +246,7 @@ class _Salvage:
 
     @cached_property
     def _neighbours(self) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        return _rows(self._around.log_before()), _rows(self._around.log_after())
+        return _rows(self._around.log_before), _rows(self._around.log_after)
 
     def _rolls(self) -> Iterator[int]:
         """Where further segments begin, of what replicas gave after the last batch of the log.
@@ -333,7 +313,7 @@ class _Salvage:
         if used[good].all():
             return
         copies = good[self._inventory.table.part(good).copies(used[good])]
-        self._reason[copies] = _Reason.COPY
+        self._reasons.update(dict.fromkeys(copies.tolist(), _COPY))
         self._draft.pass_over(copies)
         used[copies] = True
 
@@ -386,7 +366,7 @@ class _Salvage:
         table = self._draft.table
         wrong = contradictions(table.rows, self._around.producers)
         if wrong:
-            self._drop(table.owner[wrong].tolist(), _Reason.CONTRADICTION)
+            self._drop(table.owner[wrong].tolist(), _CONTRADICTION)
 
     def _restore_epochs(self) -> None:
         """Set leader epochs back that cannot be right."""
@@ -398,15 +378,12 @@ class _Salvage:
             changed[owner] = entry.with_epoch(epoch, why)
         self._draft.replace(changed)
 
-    def _drop(self, owners: Sequence[int], reason: _Reason) -> None:
+    def _drop(self, owners: Sequence[int], reason: str) -> None:
         entries = [self._draft.entries[-1 - owner] for owner in owners if owner < 0]
         positions = [entry.row.position for entry in entries if entry.path == self._source.path]
         numbers = [owner for owner in owners if owner >= 0]
-        self._reason[[*numbers, *self._inventory.numbers_at(positions)]] = reason
+        self._reasons.update(dict.fromkeys([*numbers, *self._inventory.numbers_at(positions)], reason))
         self._draft.drop(owners)
-
-    def _reason_of(self, number: int) -> str | None:
-        return _REASON_TEXT.get(_Reason(int(self._reason[number])))
 
     def _end_transactions(self, end: int | None) -> ResolvedTransactions:
         """Decide about the transactions that touch a gap, and do it."""
@@ -421,7 +398,7 @@ class _Salvage:
         rows = self._inventory.table.rows
         damaged = rows[~rows["is_valid"]]
         endings = decide(table, damaged, gaps, self._around, self._options)
-        self._drop(endings.dropped, _Reason.OPEN_TRANSACTION)
+        self._drop(endings.dropped, _OPEN_TRANSACTION)
         self._draft.add(endings.markers)
         return endings
 
@@ -444,10 +421,10 @@ class _Salvage:
 
     def _nearest_rows(self) -> Iterator[NDArray[np.void]]:
         """The batches that tell the format at the beginning of the log, the best first; other segments if need be."""
-        yield _rows(self._around.log_before())[-1:]
+        yield _rows(self._around.log_before)[-1:]
         yield self._draft.table.rows
         yield self._inventory.table.rows
-        yield _rows(self._around.log_after())
+        yield _rows(self._around.log_after)
 
     def _hold(self, losses: Iterable[Lost]) -> None:
         """Put empty batches over what is lost."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from itertools import accumulate
+from functools import cached_property
 from operator import itemgetter
 
 import numpy as np
@@ -39,23 +38,21 @@ from kdump.log.siblings import (
     read_txn_index,
     was_cleaned,
 )
-from kdump.repair.salvage.later import LaterTransactions
+from kdump.repair.salvage.later import LaterSegments
 from kdump.repair.salvage.pieces import JudgedBefore
 from kdump.verify.reach import PartitionEvidence
 from kdump.verify.table import read_rows
 
 
+@dataclass(frozen=True)
 class NearestLog:
     """The nearest log on one side of another that has valid batches.
 
-    Args:
-        path: where it is.
-        first_rows: the first of its batches (``verify.table.row_dtype``), at least one.
+    ``first_rows``: the first of its batches (``verify.table.row_dtype``), at least one.
     """
 
-    def __init__(self, path: str, first_rows: NDArray[np.void]) -> None:
-        self.path = path
-        self.first_rows = first_rows
+    path: str
+    first_rows: NDArray[np.void]
 
     @cached_property
     def rows(self) -> NDArray[np.void]:
@@ -64,7 +61,11 @@ class NearestLog:
         return np.concatenate([self.first_rows[:0], *valid_rows((self.path,))])
 
 
-@dataclass(frozen=True, slots=True)
+FirstRows = dict[str, NDArray[np.void] | None]
+"""The first valid batches of logs, by path; None: it has none."""
+
+
+@dataclass(frozen=True)
 class SiblingContext:
     """What the files around one log tell."""
 
@@ -78,10 +79,8 @@ class SiblingContext:
     """The logs of the segments before, in offset order."""
     following: Sequence[str] = ()
     """The logs of the segments after, in offset order."""
-    log_before: Callable[[], NearestLog | None] = lambda: None
-    """Gives the last of those before that has valid batches."""
-    log_after: Callable[[], NearestLog | None] = lambda: None
-    """Gives the first of those after that has valid batches."""
+    first_rows: FirstRows = field(default_factory=dict)
+    """What was read of the segments before and after, for all of the partition."""
     next_base: int | None = None
     """Base offset of the next segment, of one whose log is gone too."""
     evidence: PartitionEvidence | None = None
@@ -90,8 +89,8 @@ class SiblingContext:
     """An offset below which the broker has made everything durable, the .txnindex too; 0 where that is not known."""
     snapshots: Sequence[str] = ()
     """The producer snapshots at higher offsets than the base offset, rising."""
-    later: LaterTransactions | None = None
-    """What was read of the segments and snapshots after this one, for all of the partition; None: nothing yet."""
+    later: LaterSegments = field(default_factory=LaterSegments)
+    """What was read of the transactions in segments and snapshots after this one, for all of the partition."""
     index: Sequence[OffsetEntry] = ()
     time_index: Sequence[TimeEntry] = ()
     """Of the last segment only."""
@@ -109,6 +108,25 @@ class SiblingContext:
     """Whether the log belongs to a whole partition, so that a replica may show where it ended and segments began."""
     judged: Mapping[tuple[int, int], JudgedBefore] = field(default_factory=dict)
     """Transactions that gaps of earlier segments touched, by producer id and first offset."""
+
+    @cached_property
+    def log_before(self) -> NearestLog | None:
+        """The last of the segments before that has valid batches."""
+        return self._nearest(reversed(self.before))
+
+    @cached_property
+    def log_after(self) -> NearestLog | None:
+        """The first of the segments after that has valid batches."""
+        return self._nearest(self.following)
+
+    def _nearest(self, paths: Iterable[str]) -> NearestLog | None:
+        for path in paths:
+            if path not in self.first_rows:
+                self.first_rows[path] = next(filter(len, valid_rows((path,))), None)
+            rows = self.first_rows[path]
+            if rows is not None:
+                return NearestLog(path, rows)
+        return None
 
     def epoch_of(self, offset: int) -> int | None:
         """The leader epoch that wrote an offset; None if the checkpoint does not reach so low."""
@@ -133,44 +151,31 @@ class Neighbours:
     def __init__(self, path: str, missing: Sequence[str] = ()) -> None:
         self._directory = os.path.dirname(path) or "."
         name = parse_file_name(path)
-        absent = set(missing)
-        segments = segments_around(path, missing) if name is not None and not name.state else []
-        self._numbers = {segment: number for number, segment in enumerate(segments)}
-        self._present = [segment for segment in segments if segment not in absent]
-        # How many of those present come before each.
-        self._counts = list(accumulate((segment not in absent for segment in segments), initial=0))
-        bases = [None if name is None else name.base_offset for name in map(parse_file_name, segments)]
-        # Of each segment: the base offset of the next one that has one.
-        self._next_bases: list[int | None] = [None] * len(bases)
-        for number in range(len(bases) - 2, -1, -1):
-            following = bases[number + 1]
-            self._next_bases[number] = self._next_bases[number + 1] if following is None else following
-        self.later = LaterTransactions(self._present)
-        self._from_first = _LogsWithBatches(self._present)
-        self._from_last = _LogsWithBatches(self._present[::-1])
+        self._absent = frozenset(missing)
+        self._segments = segments_around(path, missing) if name is not None and not name.state else []
+        self._numbers = {segment: number for number, segment in enumerate(self._segments)}
+        self.later = LaterSegments()
+        self.first_rows: FirstRows = {}
 
     def __contains__(self, path: str) -> bool:
         return path in self._numbers
 
     def before(self, path: str) -> list[str]:
         """The logs there before one, in offset order."""
-        return self._present[: self._counts[self._numbers[path]]] if path in self else []
+        return self._there(slice(self._numbers[path])) if path in self else []
 
     def following(self, path: str) -> list[str]:
         """The logs there after one, in offset order."""
-        return self._present[self._counts[self._numbers[path] + 1] :] if path in self else []
+        return self._there(slice(self._numbers[path] + 1, None)) if path in self else []
 
-    def log_before(self, path: str) -> NearestLog | None:
-        """The nearest log with valid batches before one."""
-        return self._from_last.nearest(len(self._present) - self._counts[self._numbers[path]]) if path in self else None
-
-    def log_after(self, path: str) -> NearestLog | None:
-        """The nearest log with valid batches after one."""
-        return self._from_first.nearest(self._counts[self._numbers[path] + 1]) if path in self else None
+    def _there(self, numbers: slice) -> list[str]:
+        return [segment for segment in self._segments[numbers] if segment not in self._absent]
 
     def next_base(self, path: str) -> int | None:
-        """Base offset of the segment after one, of one whose log is gone too."""
-        return self._next_bases[self._numbers[path]] if path in self else None
+        """Base offset of the segment after one that has one, of one whose log is gone too."""
+        after = self._segments[self._numbers[path] + 1 :] if path in self else []
+        names = map(parse_file_name, after)
+        return next((name.base_offset for name in names if name is not None and name.base_offset is not None), None)
 
     def snapshots(self, base_offset: int) -> Sequence[tuple[int, str]]:
         """(offset, path) of the producer snapshots above ``base_offset``, rising."""
@@ -216,31 +221,6 @@ class Neighbours:
         return read_topic_id(self._directory)
 
 
-class _LogsWithBatches:
-    """Finds logs with valid batches. If it is asked about neighbours in turn, it reads logs without any once."""
-
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._paths = paths
-        # Of these numbers only the last one may have batches; ``_found`` is it.
-        self._read = range(0)
-        self._found: NearestLog | None = None
-
-    def nearest(self, number: int) -> NearestLog | None:
-        """The first one from a number on."""
-        if number not in self._read:
-            at, found = number, None
-            while found is None and at < len(self._paths) and at not in self._read:
-                rows = next(filter(len, valid_rows(self._paths[at : at + 1])), None)
-                found = None if rows is None else NearestLog(self._paths[at], rows)
-                at += 1
-            if found is None and at in self._read:
-                at = self._read.stop
-            else:
-                self._found = found
-            self._read = range(number, at)
-        return self._found
-
-
 def sibling_context(
     path: str,
     producers: ProducerStates | None = None,
@@ -274,8 +254,7 @@ def sibling_context(
         end_before,
         around.before(path),
         around.following(path),
-        partial(around.log_before, path),
-        partial(around.log_after, path),
+        around.first_rows,
         next_base,
         PartitionEvidence.of_directory(directory) if next_base is None and base_offset is not None else None,
         flushed,

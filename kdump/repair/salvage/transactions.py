@@ -8,7 +8,7 @@ Source: docs/spec/recovery.md#2-the-walk-over-the-entries (rules 7 to 9); KIP-98
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 from operator import itemgetter
@@ -30,7 +30,7 @@ from kdump.reading.transactionremains import (
     TransactionFollower,
     TransactionRemains,
 )
-from kdump.repair.salvage.later import END_TXN, ENDLESS, LaterTransactions, transactional
+from kdump.repair.salvage.later import END_TXN, ENDLESS, LaterSegment, transactional
 from kdump.repair.salvage.pieces import JudgedBefore, TouchedTransaction, TxnOutcome
 from kdump.verify.table import BatchRow, row_at
 
@@ -182,22 +182,30 @@ class TouchedTransactions(TransactionFollower):
         while pending:
             self.gap(pending.pop())
 
-    def see_later(self, later: LaterTransactions, count: int) -> Sequence[SegmentIndex]:
-        """Follow what touches a gap over the ``count`` segments after the log.
+    def see_later(self, segments: Iterable[LaterSegment]) -> list[SegmentIndex]:
+        """Follow what touches a gap over the segments after the log, up to the one in which the last of them ends.
 
         Gives the .txnindex files of these segments that agree with them.
         """
         self._own_gaps = range(self._before[0], len(self.gaps))
         self._own_with_room = range(self._before[1], len(self.with_room))
         self.open = {producer_id: remains for producer_id, remains in self.open.items() if remains.gaps}
-        ends, gaps, indexes = later.follow(list(self.open.values()), count)
-        seen = 0
-        for remains, marker, gaps_before in ends:
-            self._see_gaps(gaps[seen:gaps_before])
-            seen = gaps_before
-            self.marker(remains.producer_id, marker)
-        self._see_gaps(gaps[seen:])
-        return [one.known for one in indexes if all(map(self.is_lost, one.unproved))]
+        waiting = set(self.open)
+        indexes = []
+        following = iter(segments)
+        while waiting and (segment := next(following, None)) is not None:
+            for event in segment.events:
+                if isinstance(event, LostOffsets):
+                    self.gap(event)
+                elif event.producer_id not in waiting:
+                    continue
+                elif isinstance(event.seen, RemainingMarker):
+                    waiting.discard(event.producer_id)
+                    self.marker(event.producer_id, event.seen)
+                else:
+                    self.open[event.producer_id].see_batch(*event.seen)
+            indexes.append(segment.txn_index)
+        return [one.known for one in indexes if one is not None and all(map(self.is_lost, one.unproved))]
 
     def judged(self, evidence: TransactionEvidence) -> Iterator[Touched]:
         """All that touched a gap of the log, and did not end in a gap elsewhere; those that are open come last.
@@ -214,10 +222,6 @@ class TouchedTransactions(TransactionFollower):
                 if touched and (gaps or not ending.gaps):
                     written = self._written[remains.producer_id, remains.first_offset]
                     yield _touched(remains, written, ending, gaps or touched)
-
-    def _see_gaps(self, gaps: Sequence[LostOffsets]) -> None:
-        for gap in gaps:
-            self.gap(gap)
 
     def _take_over(self, producer_id: int) -> None:
         """Follow the transaction of a producer that is open before the log, once."""

@@ -22,7 +22,7 @@ from kdump.verify.table import row_at
 from kdump.wire.compression import DEFAULT_LIMIT
 
 
-def look_into_wrappers(source: Source, found: Inventory, around: SiblingContext, limit: int = DEFAULT_LIMIT) -> None:
+def look_into_wrappers(source: Source, found: Inventory, around: SiblingContext) -> None:
     """Note the first offset and the record count of each good wrapper, for an inventory that was not deep.
 
     A wrapper whose only fault is its offset is not good any more. One that does not decode stays as it is. In a log
@@ -41,11 +41,11 @@ def look_into_wrappers(source: Source, found: Inventory, around: SiblingContext,
         if len(data) < row.size:
             # The file was cut meanwhile. Who opens it next sees that.
             continue
-        contents = check_entry(data, row.position, limit)
+        contents = check_entry(data, row.position, DEFAULT_LIMIT)
         errors = [finding for finding in contents.findings if finding.severity is Severity.ERROR]
         if contents.first_offset is not None and not errors:
             found.set_row(number, row._replace(base_offset=contents.first_offset, record_count=contents.record_count))
-        elif rewrapped(data, row.position, source.path, limit) is not None:
+        elif rewrapped(data, row.position, source.path) is not None:
             found.is_good[number] = False
             found.faults[number] = errors[0].message
 
@@ -61,7 +61,7 @@ def _is_in_order(found: Inventory, around: SiblingContext) -> bool:
     return is_rising and around.next_base in (None, int(last[-1]) + 1)
 
 
-def rewrapped(data: memoryview, position: int, path: str, limit: int = DEFAULT_LIMIT) -> Entry | None:
+def rewrapped(data: memoryview, position: int, path: str) -> Entry | None:
     """A legacy wrapper whose only fault was its offset, which no CRC covers; None for any other entry.
 
     In magic 0 the messages inside have the right offsets. In magic 1 they have relative ones: the result begins at the
@@ -72,7 +72,7 @@ def rewrapped(data: memoryview, position: int, path: str, limit: int = DEFAULT_L
     message = legacy.parse_message(data)
     try:
         # With this offset the inner ones are read as they are stored.
-        records = legacy.read_records(message._replace(offset=0), limit)
+        records = legacy.read_records(message._replace(offset=0))
         offset = next(records).offset
         for record in records:
             offset = record.offset
@@ -82,5 +82,5 @@ def rewrapped(data: memoryview, position: int, path: str, limit: int = DEFAULT_L
         return None
     why = "the messages inside say so" if message.magic == 0 else "the messages inside do not allow it"
     change = ByteChange(0, offset.to_bytes(8, "big", signed=True), "offset", message.offset, offset, why)
-    row, fault = examine(memoryview(patched(data, (change,))), position, limit)
+    row, fault = examine(memoryview(patched(data, (change,))), position)
     return None if fault is not None else Entry(row, PieceOrigin.RESTORED, path, (change,))

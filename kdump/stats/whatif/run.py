@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, OnError
 from kdump.fast.entries import Entries
 from kdump.format.batch import TRANSACTIONAL
 from kdump.format.checkpoint import (
@@ -92,9 +92,7 @@ class WhatIfRun:
         release: of the broker that would do it.
     """
 
-    def __init__(
-        self, logs: PartitionEntries, on_error: Callable[[KdumpError], None], release: Release = NEWEST
-    ) -> None:
+    def __init__(self, logs: PartitionEntries, on_error: OnError, release: Release = NEWEST) -> None:
         self._release = release
         self._logs = logs
         self._on_error = on_error

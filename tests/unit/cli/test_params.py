@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.cli.options.declaring import PATH
-from kdump.cli.params import BytesPattern, HeaderParam, OffsetRange, TimeRange
+from kdump.cli.params import CLOCK_TIMES, HEADER, OFFSETS, PATTERN, TIMES
 from kdump.reading.selection import Range
 from kdump.reading.timerange import ClockRange
 from tests.harness.batches import NOW
@@ -32,20 +32,20 @@ def converted(kind: click.ParamType[Any], text: str) -> Any:
     [("5:9", Range(5, 9)), (":9", Range(None, 9)), ("5:", Range(5)), (":", Range()), ("-1:-1", Range(-1, -1))],
 )
 def test_offsets(text: str, expected: Range) -> None:
-    assert converted(OffsetRange(), text) == expected
+    assert converted(OFFSETS, text) == expected
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "said"),
     [
-        (OffsetRange(), "5:4", "kdump: 5:4 ends before it begins: nothing is in it\n"),
-        (OffsetRange(), "5:5", ""),
+        (OFFSETS, "5:4", "kdump: 5:4 ends before it begins: nothing is in it\n"),
+        (OFFSETS, "5:5", ""),
         (
-            TimeRange(),
+            TIMES,
             "1970-01-02..1970-01-01",
             "kdump: 1970-01-02..1970-01-01 ends before it begins: nothing is in it\n",
         ),
-        (TimeRange(), "5..5", ""),
+        (TIMES, "5..5", ""),
     ],
 )
 def test_bounds_the_wrong_way_round_are_told(
@@ -58,7 +58,7 @@ def test_bounds_the_wrong_way_round_are_told(
 @pytest.mark.parametrize("text", ["", "5:9:1", "a:b", "1.5:2", "5..9", " 5:9", "5:9 ", "0x5:"])
 def test_no_offsets(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is not A:B"):
-        converted(OffsetRange(), text)
+        converted(OFFSETS, text)
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_no_offsets(text: str) -> None:
     ],
 )
 def test_times(text: str, expected: Range) -> None:
-    assert converted(TimeRange(), text) == expected
+    assert converted(TIMES, text) == expected
 
 
 @pytest.mark.parametrize(("unit", "size"), [("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", DAY), ("w", 7 * DAY)])
 def test_times_ago(unit: str, size: int) -> None:
     before = int(time.time() * 1000)
-    found = converted(TimeRange(), f"-3{unit}..-1{unit}")
+    found = converted(TIMES, f"-3{unit}..-1{unit}")
     after = int(time.time() * 1000)
     assert before - 3 * size <= found.first <= after - 3 * size
     assert before - size <= found.end <= after - size
@@ -101,7 +101,7 @@ def test_times_ago(unit: str, size: int) -> None:
     ],
 )
 def test_times_of_a_day(text: str, expected: Range) -> None:
-    found = converted(TimeRange(takes_clock=True), text)
+    found = converted(CLOCK_TIMES, text)
     assert (type(found), found.first, found.end) == (type(expected), expected.first, expected.end)
 
 
@@ -116,39 +116,39 @@ def test_times_on_a_day() -> None:
 @pytest.mark.parametrize("text", ["24:00..", "12:60..", f"{2**62}..12:00", "12:00", "12:00..x", "x..12:00"])
 def test_no_times_of_a_day(text: str) -> None:
     with pytest.raises(click.BadParameter):
-        converted(TimeRange(takes_clock=True), text)
+        converted(CLOCK_TIMES, text)
 
 
 @pytest.mark.parametrize("text", ["", "5", "1h..", "-1y..", "yesterday..", "2020-13-01..", "1e3..", "5...6", "-h.."])
 def test_no_times(text: str) -> None:
     with pytest.raises(click.BadParameter):
-        converted(TimeRange(), text)
+        converted(TIMES, text)
 
 
 @given(st.binary(min_size=1, max_size=5))
 def test_patterns_are_of_bytes(data: bytes) -> None:
     text = "".join(f"\\x{byte:02x}" for byte in data)
-    assert converted(BytesPattern(), f"^{text}$").search(data)
+    assert converted(PATTERN, f"^{text}$").search(data)
 
 
 def test_text_in_patterns_is_utf8() -> None:
-    assert converted(BytesPattern(), "ключ").pattern == "ключ".encode()
-    assert converted(BytesPattern(), "(?i)^A.").search(b"a\xff")
-    assert converted(BytesPattern(), "\udcff").pattern == b"\xff", "a byte of the command line that is no UTF-8"
+    assert converted(PATTERN, "ключ").pattern == "ключ".encode()
+    assert converted(PATTERN, "(?i)^A.").search(b"a\xff")
+    assert converted(PATTERN, "\udcff").pattern == b"\xff", "a byte of the command line that is no UTF-8"
     with pytest.raises(click.BadParameter, match="no regular expression"):
-        converted(BytesPattern(), "(")
+        converted(PATTERN, "(")
 
 
 def test_headers() -> None:
-    assert converted(HeaderParam(), "trace").accepts(((b"trace", None),))
-    assert not converted(HeaderParam(), "trace").accepts(((b"trace-id", b""), (b"", b"trace")))
-    with_value = converted(HeaderParam(), "k=^a=b$")
+    assert converted(HEADER, "trace").accepts(((b"trace", None),))
+    assert not converted(HEADER, "trace").accepts(((b"trace-id", b""), (b"", b"trace")))
+    with_value = converted(HEADER, "k=^a=b$")
     assert with_value.accepts(((b"k", None), (b"k", b"x"), (b"k", b"a=b")))
     assert not with_value.accepts(((b"k", None),))
-    assert converted(HeaderParam(), "=v").accepts(((b"", b"v"),))
-    assert not converted(HeaderParam(), "k=").accepts(((b"k", None),)), "a null value has nothing to be found in"
+    assert converted(HEADER, "=v").accepts(((b"", b"v"),))
+    assert not converted(HEADER, "k=").accepts(((b"k", None),)), "a null value has nothing to be found in"
     with pytest.raises(click.BadParameter, match="no regular expression"):
-        converted(HeaderParam(), "k=(")
+        converted(HEADER, "k=(")
 
 
 def test_a_path_that_cannot_be_read_is_no_error_of_usage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kdump.convert.conversion import Conversion
+from kdump.convert.conversion import Conversion, LossKind
 from kdump.convert.export import ExportJob, export_segment
-from kdump.convert.losses import LossKind
 from kdump.reading.selection import Range
 from kdump.system.files import publish
 from tests.harness.batches import CONTROL, GZIP, LOG_APPEND_TIME, NOW, ZSTD, message, v2_batch, wrapper

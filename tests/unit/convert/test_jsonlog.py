@@ -19,8 +19,19 @@ from kdump.format.batch import MAX_INT32, parse_header
 from kdump.format.record import HEADER_COST
 from kdump.system.files import publish
 from tests.harness import ROOT
-from tests.harness.batches import CODECS, CONTROL, LOG_APPEND_TIME, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
-from tests.harness.conversions import convert, converted, entries, records
+from tests.harness.batches import (
+    CODECS,
+    CONTROL,
+    LOG_APPEND_TIME,
+    NONE,
+    NOW,
+    TRANSACTIONAL,
+    entries,
+    message,
+    v2_batch,
+    wrapper,
+)
+from tests.harness.conversions import convert, converted, records
 from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
 
@@ -166,7 +177,7 @@ def test_base_offset(tmp_path: Path, named: int, base_offset: int, sequence: int
         {"offset": 7, "sequence": 1, **batch},
         {"offset": 8, "sequence": 2, "value": "x" * 20_000, **batch},
     )
-    got = list(entries(converted(rows, tmp_path / "out.log", from_json=True)))
+    got = entries(converted(rows, tmp_path / "out.log", from_json=True))
     headers = list(map(parse_header, got))
     assert [header.last_offset for header in headers] == [2, 8]
     assert headers[1].base_offset == base_offset
@@ -177,7 +188,7 @@ def test_wrappers_of_two_segments(tmp_path: Path) -> None:
     """Both are the first of their files."""
     log = {"magic": 1, "compression": "gzip", "position": 0, "batchBaseOffset": None}
     rows = lines(tmp_path, *({**log, "file": name, "offset": at} for at, name in enumerate("aabb")))
-    got = list(entries(converted(rows, tmp_path / "out.log", from_json=True)))
+    got = entries(converted(rows, tmp_path / "out.log", from_json=True))
     assert [struct.unpack_from(">q", wrapper)[0] for wrapper in got] == [1, 3]
 
 
@@ -220,14 +231,14 @@ def test_records_of_one_batch_have_a_bound_of_bytes(tmp_path: Path, monkeypatch:
 def test_small_batches(tmp_path: Path) -> None:
     """Records of no named batch go together as a producer would send them."""
     rows = lines(tmp_path, *({"value": "x" * 5000} for _ in range(10)))
-    got = list(entries(converted(rows, tmp_path / "out.log", from_json=True)))
+    got = entries(converted(rows, tmp_path / "out.log", from_json=True))
     assert [parse_header(batch).record_count for batch in got] == [3, 3, 3, 1]
 
 
 def test_headers_count_in_a_batch(tmp_path: Path) -> None:
     """Records of headers only made one batch of any size."""
     rows = lines(tmp_path, *({"headers": [["h", "x" * 5000]]} for _ in range(10)))
-    got = list(entries(converted(rows, tmp_path / "out.log", from_json=True)))
+    got = entries(converted(rows, tmp_path / "out.log", from_json=True))
     assert [parse_header(batch).record_count for batch in got] == [3, 3, 3, 1]
 
 

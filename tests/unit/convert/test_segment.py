@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import Codes
-from kdump.convert.losses import LossKind
+from kdump.convert.conversion import LossKind
 from kdump.format.batch import parse_header
 from kdump.format.index import parse_txn_index
 from kdump.kafka.producers import ProducerStates
@@ -28,13 +28,14 @@ from tests.harness.batches import (
     NOW,
     TRANSACTIONAL,
     ZSTD,
+    entries,
     message,
     plain_rows,
     v2_batch,
     wrapper,
 )
 from tests.harness.captures import FIXTURES, Captures
-from tests.harness.conversions import Seen, convert, converted, entries, records
+from tests.harness.conversions import Seen, convert, converted, records
 from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
 
@@ -171,10 +172,10 @@ def test_split(tmp_path: Path, log: list[bytes], most: int, to_magic: int | None
     assert b"".join(parts) == converted(source, tmp_path / NAME, to_magic=to_magic or 2) or to_magic is None
     assert records(b"".join(parts)) == records(b"".join(log))
     for path, part in zip(logs, parts, strict=True):
-        assert len(part) <= most or len(list(entries(part))) == 1
+        assert len(part) <= most or len(entries(part)) == 1
         recovered(path)
     for part, following in pairwise(parts):
-        assert len(part) + len(next(entries(following))) > most
+        assert len(part) + len(entries(following)[0]) > most
 
 
 def test_names(tmp_path: Path) -> None:
@@ -270,7 +271,7 @@ def test_log_append_time_up(tmp_path: Path) -> None:
     ]
     got = converted(segment(tmp_path, *old), tmp_path / NAME, to_magic=2)
     assert [record[:3] for record in records(got)] == [(number, time, True) for number, time in enumerate(times)]
-    assert len(list(entries(got))) == 2
+    assert len(entries(got)) == 2
 
 
 def test_level_recompresses(tmp_path: Path) -> None:
@@ -288,7 +289,7 @@ def test_wrappers_of_messages(tmp_path: Path, codec: int) -> None:
     old = [message(1, number, b"key", b"%d" % number * 500) for number in range(40)]
     source = segment(tmp_path, *old)
     packed = converted(source, tmp_path / NAME, codec=GZIP)
-    assert len(list(entries(packed))) > 1
+    assert len(entries(packed)) > 1
     assert {entry[17] for entry in entries(packed)} == {GZIP}
     assert converted(segment(tmp_path, packed), tmp_path / NAME, codec=NONE) == b"".join(old)
 

@@ -27,11 +27,10 @@ from kdump.kafka.recover import recover
 from kdump.log.opening import open_source
 from kdump.reading.selection import Range
 from kdump.system.files import publish
-from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, v2_batch
+from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, entries, v2_batch
 from tests.harness.captures import FIXTURES
 from tests.harness.cli_runs import CLEAN, DAMAGE
 from tests.harness.cli_runs import kdump as run_kdump
-from tests.harness.conversions import entries
 from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from kdump.diff import contents
-from kdump.diff.contents import ContentOptions, RecordDigests, read_digests, read_stored, same_records
+from kdump.diff.contents import DiffOptions, RecordDigests, read_digests, read_stored, same_records
 from kdump.format import record as format_record
 from tests.harness.batches import CODECS, CONTROL, NOW, TRANSACTIONAL, message, plain_rows, v2_batch, wrapper
 from tests.harness.fast_reference import Row
@@ -23,9 +23,8 @@ def digests(folder: Path, *entries: bytes, only_content: bool = False, limit: in
     path.write_bytes(b"".join(entries))
     copy = loaded(path)
     numbers = np.arange(copy.table.rows.size)
-    parts = list(read_digests(copy.table, numbers, copy.opened, ContentOptions(limit, only_content)))
-    columns = ([getattr(part, one.name) for part in parts] for one in fields(RecordDigests))
-    return RecordDigests(*(np.concatenate(several) for several in columns))
+    parts = list(read_digests(copy.table, numbers, DiffOptions(limit, only_content)))
+    return RecordDigests(*(np.concatenate(several) for several in zip(*parts, strict=True)))
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -120,7 +119,7 @@ def test_stored_records(tmp_path: Path) -> None:
     foreign = v2_batch(body=b"nonsense", base_offset=2, record_count=3)
     path.write_bytes(v2_batch(ROWS[:2], partition_leader_epoch=3) + foreign)
     copy = loaded(path)
-    found = list(read_stored(copy.table, np.arange(2), copy.opened, 1 << 20))
+    found = list(read_stored(copy.table, np.arange(2), 1 << 20))
     assert [(one.offset, one.key, one.value, one.leader_epoch) for one in found] == [
         (0, b"key-0", b"A" * 10, 3),
         (1, b"key-1", b"B" * 10, 3),
@@ -136,7 +135,7 @@ def test_what_the_older_format_cannot_hold_is_no_content(tmp_path: Path) -> None
     }
     late = digests(tmp_path, message(1, 0, b"k", b"v", timestamp=NOW), only_content=True)
     other = digests(tmp_path, message(0, 0, b"k", b"other"), only_content=True)
-    options = ContentOptions(only_content=True)
+    options = DiffOptions(only_content=True)
     assert same_records(older[1], headers, options).all()
     assert same_records(headers, older[0], options).all()
     assert same_records(older[0], older[1], options).all()
@@ -170,7 +169,7 @@ def test_large_batches_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.Mon
         path = tmp_path / f"{0:020}.log"
         path.write_bytes(entry)
         copy = loaded(path)
-        parts = list(read_digests(copy.table, np.arange(1), copy.opened, ContentOptions()))
+        parts = list(read_digests(copy.table, np.arange(1), DiffOptions()))
         assert sum(part.offset.size for part in parts) == count
         assert [part.is_readable.all() for part in parts] == [count > 1] * len(parts)
         assert (len(parts) > 1) == (count > 1)

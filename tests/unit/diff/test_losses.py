@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kdump.diff.comparison import Comparison, DifferenceKind
-from kdump.diff.contents import ContentOptions
+from kdump.diff.contents import DiffOptions
 from kdump.diff.losses import CopyTruncation, recommended, truncations
 from tests.harness.replicas import MadeBatch, Truth, loaded, make_copy
 
@@ -24,7 +24,7 @@ def test_every_pair_of_real_copies(replicas: Truth) -> None:
 
 
 def comparison(*copies: Path) -> Comparison:
-    return Comparison([loaded(copy) for copy in copies], ContentOptions())
+    return Comparison([loaded(copy) for copy in copies], DiffOptions())
 
 
 def pair(found: list[CopyTruncation], leader: int, follower: int) -> CopyTruncation:
@@ -76,7 +76,7 @@ def test_no_pairs_of_segments_or_of_other_content(tmp_path: Path) -> None:
     whole = make_copy(tmp_path / "a" / "t-0", [row(0, 5)])
     segment = whole / f"{0:020}.log"
     assert not list(truncations(comparison(whole, segment)))
-    content = Comparison([loaded(whole), loaded(whole)], ContentOptions(only_content=True))
+    content = Comparison([loaded(whole), loaded(whole)], DiffOptions(only_content=True))
     assert not list(truncations(content))
     assert recommended(content, [], []) is None
 

@@ -22,7 +22,7 @@ def row(*bases: int) -> list[MadeBatch]:
 def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
     copy = make_copy(tmp_path / "odd\nname" / "t-0", [row(0, 5)], epochs=[(0, 0), (2, 5)])
     path = tmp_path / "manifest"
-    path.write_text("".join(manifest_lines([resolve(str(copy.parent))], fail)))
+    path.write_text("".join(manifest_lines([resolve(str(copy.parent))], fail, ())))
     assert is_manifest(resolve(str(path)))
     assert not is_manifest(resolve(str(copy)))
     assert not is_manifest(resolve(str(tmp_path / "missing")))
@@ -32,12 +32,8 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
         (str(file), file.stat().st_size, hashlib.sha256(file.read_bytes()).hexdigest()) for file in copy.iterdir()
     }
     (partition,) = found.partitions
-    assert (partition.path, partition.name, partition.log_end, tuple(partition.epochs)) == (
-        str(copy),
-        ("t", 0),
-        10,
-        ((0, 0), (2, 5)),
-    )
+    said = partition.copy
+    assert (said.directory, partition.name, said.log_end, said.epochs) == (str(copy), ("t", 0), 10, ((0, 0), (2, 5)))
     (digests,) = partition.ranges
     whole = b"".join(batch.data() for batch in row(0, 5))
     assert digests == (0, 9, 2, 10, hashlib.sha256(whole).hexdigest())
@@ -81,7 +77,7 @@ def test_ranges_know_no_segments(tmp_path: Path) -> None:
 )
 def test_what_is_none_of_a_manifest(tmp_path: Path, line: str) -> None:
     path = tmp_path / "manifest"
-    path.write_text(f"{''.join(manifest_lines([], fail))}{line}\n")
+    path.write_text(f"{''.join(manifest_lines([], fail, ()))}{line}\n")
     with pytest.raises(KdumpError) as caught:
         read_manifest(str(path))
     assert (caught.value.code, "line 2" in caught.value.message) == (Codes.MANIFEST, True)
@@ -94,7 +90,7 @@ def test_what_cannot_be_read_is_told_and_left_out(tmp_path: Path) -> None:
     copy = copy.rename(tmp_path / "logs" / "t-0")
     (copy / "link").symlink_to(tmp_path / "outside")
     errors: list[KdumpError] = []
-    lines = list(manifest_lines([*map(resolve, [str(tmp_path / "missing"), str(copy)])], errors.append))
+    lines = list(manifest_lines([*map(resolve, [str(tmp_path / "missing"), str(copy)])], errors.append, ()))
     assert [error.code for error in errors] == [Codes.MISSING, Codes.LINK_OUTSIDE]
     assert any('"type":"partition"' in line for line in lines)
 
@@ -104,7 +100,7 @@ def test_partitions_after_one_that_cannot_be_read_are_listed(tmp_path: Path) -> 
     (tmp_path / "old-0" / f"{0:020}.kafka").write_bytes(b"")
     make_copy(tmp_path / "t-0", [row(0)])
     errors: list[KdumpError] = []
-    lines = list(manifest_lines([resolve(str(tmp_path))], errors.append))
+    lines = list(manifest_lines([resolve(str(tmp_path))], errors.append, ()))
     assert [(error.code, error.path) for error in errors] == [(Codes.NOT_A_SEGMENT_FILE, str(tmp_path / "old-0"))]
     assert [json.loads(line[2:])["topic"] for line in lines if '"type":"partition"' in line] == ["t"]
     assert sum(".kafka" in line for line in lines) == 2
@@ -113,7 +109,7 @@ def test_partitions_after_one_that_cannot_be_read_are_listed(tmp_path: Path) -> 
 def test_of_zookeeper_there_are_files_only(tmp_path: Path) -> None:
     (tmp_path / "version-2").mkdir()
     (tmp_path / "version-2" / "log.1").write_bytes(b"ZKLG")
-    lines = list(manifest_lines([resolve(str(tmp_path))], fail))
+    lines = list(manifest_lines([resolve(str(tmp_path))], fail, ()))
     assert [line.endswith("version-2/log.1\n") for line in lines if not line.startswith("# ")] == [True]
     assert not any('"type":"partition"' in line for line in lines)
 
@@ -123,7 +119,7 @@ def test_a_file_that_is_listed_twice_is_compared_with_both(tmp_path: Path) -> No
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / f"{0:020}.log").write_bytes(b"")
     path, root = tmp_path / "manifest", str(tmp_path / "t-0")
-    lines = list(manifest_lines([resolve(root)], fail))
+    lines = list(manifest_lines([resolve(root)], fail, ()))
     digest = next(number for number, line in enumerate(lines) if not line.startswith("#"))
     for before, count in (([lines[digest]], 0), (["0" * 64 + lines[digest][64:]], 1)):
         path.write_text("".join([*lines[:digest], *before, *lines[digest:]]))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from kdump.diff import pairs
-from kdump.diff.alignment import Offsets, are_same
-from kdump.diff.contents import ContentOptions, RecordDigests
-from kdump.diff.pairs import MISSING, ONLY, CopyContents, CopyPair, Held, Intervals
+from kdump.diff.contents import CopyContents, DiffOptions
+from kdump.diff.pairs import MISSING, CopyPair, Held, Intervals
+from kdump.diff.table import are_same
 from tests.harness.replicas import MadeBatch, loaded, make_copy
 
 
@@ -42,12 +43,8 @@ def test_restriction() -> None:
 
 def pair(tmp_path: Path, ours: list[MadeBatch], theirs: list[MadeBatch]) -> CopyPair:
     copies = [make_copy(tmp_path / name / "t-0", [batches]) for name, batches in (("a", ours), ("b", theirs))]
-    first, second = (CopyContents(loaded(copy), ContentOptions()) for copy in copies)
+    first, second = (CopyContents(loaded(copy), DiffOptions()) for copy in copies)
     return CopyPair(first, second)
-
-
-def labelled(label: Held, records: RecordDigests) -> Offsets:
-    return np.full(records.offset.size, int(label), np.int64)
 
 
 def test_rows_are_compared_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,8 +66,9 @@ def test_what_two_copies_hold(tmp_path: Path) -> None:
     assert not found.are_equal(0, 40)
     assert found.are_equal(0, 5)
     assert found.are_equal(30, 35)
-    for judged in (None, (partial(labelled, ONLY[0]), partial(labelled, ONLY[1]))):
-        held = [(Held(label), first, last) for label, first, last, _ in found.held(0, 40, judged).stretches()]
+    never: Any = SimpleNamespace(may_be_cleaned=False)
+    for cleaned in (None, (never, never)):
+        held = [(Held(label), first, last) for label, first, last, _ in found.held(0, 40, cleaned).stretches()]
         assert held == [
             (Held.SAME_BATCH, 0, 4),
             (Held.OTHER_EPOCH, 5, 9),
@@ -95,7 +93,7 @@ def test_what_the_other_has_not(tmp_path: Path) -> None:
 def test_an_empty_copy(tmp_path: Path) -> None:
     found = pair(tmp_path, [MadeBatch(0)], [MadeBatch(0)])
     (tmp_path / "c" / "t-0").mkdir(parents=True)
-    empty = CopyContents(loaded(tmp_path / "c" / "t-0"), ContentOptions())
+    empty = CopyContents(loaded(tmp_path / "c" / "t-0"), DiffOptions())
     assert [one.held for one in CopyPair(found.first, empty).missing(None).stretches()] == [MISSING]
     assert CopyPair(empty, found.first).missing(None).first.size == 0
 

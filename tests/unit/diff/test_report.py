@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from kdump.diff import report
 from kdump.diff.comparison import DifferenceKind
 from kdump.diff.contents import StoredRecord
-from kdump.diff.run import ReportedRecord
 from kdump.diff.shown import RecordDifference
 from kdump.rows.scalarlines import json_line
 from tests.harness.plainoutput import dumps, json_value
@@ -23,10 +22,10 @@ VALUES = st.none() | st.builds(
 QUIET = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
-def reported(*values: bytes | None) -> ReportedRecord:
+def reported(*values: bytes | None) -> RecordDifference:
     records = tuple(StoredRecord(5, 7, b"key", value, 3, False) for value in values)
     paths = tuple(f"n{number}" for number in range(len(values)))
-    return ReportedRecord(("t", 0), paths, RecordDifference(5, DifferenceKind.RECORD, records))
+    return RecordDifference(("t", 0), paths, 5, DifferenceKind.RECORD, records)
 
 
 def expected_cells(values: list[bytes | None]) -> list[str]:

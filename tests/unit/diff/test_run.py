@@ -7,9 +7,11 @@ from pathlib import Path
 
 from kdump.codes import Codes, KdumpError
 from kdump.diff.comparison import DifferenceKind
+from kdump.diff.contents import DiffOptions
 from kdump.diff.manifest import manifest_lines
 from kdump.diff.places import copies_of, matched
-from kdump.diff.run import _RESULT, DiffOptions, PartitionReport, PartitionTask, ReportedRecord, diff
+from kdump.diff.run import _RESULT, PartitionReport, PartitionTask, diff
+from kdump.diff.shown import RecordDifference
 from kdump.inputs import resolve
 from tests.harness.replicas import MadeBatch, fail, make_copy, make_log_directory
 
@@ -22,7 +24,7 @@ def test_results_travel_as_plain_data(tmp_path: Path) -> None:
     paths = [make_copy(tmp_path / name / "t-0", [row(0, 5, value=name.encode())]) for name in "ab"]
     (partition,) = matched([copies_of(resolve(str(path)), fail) for path in paths])
     items = list(PartitionTask(partition, DiffOptions(with_records=True)).run())
-    assert [type(item) for item in items] == [PartitionReport] + [ReportedRecord] * 10
+    assert [type(item) for item in items] == [PartitionReport] + [RecordDifference] * 10
     assert [_RESULT.unpack(_RESULT.pack(item)) for item in items] == items
 
 
@@ -72,7 +74,7 @@ def test_each_copy_is_compared_with_what_the_manifest_says_of_it(tmp_path: Path)
         make_copy(folder / "t-0", [row(*bases)])
     paths = [str(tmp_path / "n1"), str(tmp_path / "n2")]
     manifest = tmp_path / "manifest"
-    manifest.write_text("".join(manifest_lines([*map(resolve, paths)], fail)))
+    manifest.write_text("".join(manifest_lines([*map(resolve, paths)], fail, ())))
 
     def changed(*given: str) -> list[tuple[str, ...]]:
         items = list(diff([*map(resolve, [str(manifest), *given])], DiffOptions(), fail))
@@ -107,7 +109,7 @@ def test_each_copy_is_compared_with_what_the_manifest_says_of_it(tmp_path: Path)
 def test_a_manifest_of_too_many_copies_of_a_partition(tmp_path: Path) -> None:
     """A copy would be read for each line of its partition."""
     one = make_copy(tmp_path / "a" / "t-0", [row(0)])
-    head, *lines = "".join(manifest_lines([resolve(str(one))], fail)).splitlines(keepends=True)
+    head, *lines = "".join(manifest_lines([resolve(str(one))], fail, ())).splitlines(keepends=True)
     partition = next(line for line in lines if '"partition"' in line)
     manifest = tmp_path / "manifest"
     for count, codes in ((64, []), (65, [Codes.MANIFEST])):

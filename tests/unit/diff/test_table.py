@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kdump.diff import table as module
 from kdump.diff.table import CopyTable, TableSegment, read_table
 from kdump.log.opening import open_source
 from kdump.log.source import FileSource, Source
@@ -14,20 +15,13 @@ from tests.harness.batches import message, wrapper
 from tests.harness.replicas import MadeBatch
 
 
-def read(folder: Path, *segments: bytes, headers_only: bool = False, opened: list[Source] | None = None) -> CopyTable:
+def read(folder: Path, *segments: bytes, headers_only: bool = False) -> CopyTable:
     known = []
     for number, data in enumerate(segments):
         path = folder / f"{number * 100:020}.log"
         path.write_bytes(data)
         known.append(TableSegment(number * 100, str(path), len(data)))
-
-    def open_it(number: int) -> Source:
-        source = open_source(known[number].path)
-        if opened is not None:
-            opened.append(source)
-        return source
-
-    return read_table(known, open_it, lambda path: headers_only)
+    return read_table(known, headers_only=headers_only)
 
 
 def test_rows_over_segments(tmp_path: Path) -> None:
@@ -91,7 +85,8 @@ def test_headers_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(FileSource, "read", read_counted)
     opened: list[Source] = []
-    headers = read(tmp_path, data, headers_only=True, opened=opened)
+    monkeypatch.setattr(module, "open_source", lambda path: (opened.append(open_source(path)), opened[-1])[1])
+    headers = read(tmp_path, data, headers_only=True)
     assert counted.read == 10 * 61
     # Nothing is fetched ahead of a header.
     assert opened[0].stop is not None

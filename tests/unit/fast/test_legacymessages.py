@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.codes import DamageError
+from kdump.fast import legacymessages
 from kdump.fast.legacymessages import read_messages
 from kdump.fast.recordtable import RecordGroups
 from kdump.format import legacy
@@ -30,11 +31,21 @@ class Seen:
     value: bytes | None
 
 
-def read(entries: list[bytes]) -> tuple[list[bool], list[list[Seen]], RecordGroups]:
-    """Which entries are accepted, and the records of each."""
+def read(entries: list[bytes]) -> tuple[list[bool], list[list[Seen]], list[RecordGroups]]:
+    """Which entries are accepted, the records of each, and the groups of the parts that were read."""
     bounds = np.cumsum([0, *map(len, entries)])
-    (part,) = read_messages(memoryview(b"".join(entries)), bounds[:-1], bounds[1:], DEFAULT_LIMIT)
-    accepted, groups = part.accepted, part.groups
+    parts = list(read_messages(memoryview(b"".join(entries)), bounds[:-1], bounds[1:], DEFAULT_LIMIT))
+    assert [part.first for part in parts] == [0, *(part.last for part in parts[:-1])]
+    assert parts[-1].last == len(entries)
+    groups = [part.groups for part in parts]
+    return (
+        [accepted for part in parts for accepted in part.accepted.tolist()],
+        [rows for group in groups for rows in seen(group)],
+        groups,
+    )
+
+
+def seen(groups: RecordGroups) -> list[list[Seen]]:
     table = groups.table
 
     def content(start: int, size: int) -> bytes | None:
@@ -49,8 +60,7 @@ def read(entries: list[bytes]) -> tuple[list[bool], list[list[Seen]], RecordGrou
         )
         for row in range(table.rows)
     ]
-    bounds_of = groups.bounds.tolist()
-    return accepted.tolist(), [rows[first:last] for first, last in pairwise(bounds_of)], groups
+    return [rows[first:last] for first, last in pairwise(groups.bounds.tolist())]
 
 
 def expected(entry: bytes) -> list[Seen]:
@@ -78,14 +88,25 @@ def entries(draw: st.DrawFn) -> bytes:
     return wrapper(magic, last, inner, codec, timestamp=NOW + relative[-1], attributes=attributes)
 
 
-@given(st.lists(entries(), min_size=1, max_size=60))
+@given(st.lists(entries(), min_size=1, max_size=60), st.sampled_from([1, 100, 300, 8 << 20]))
 @examples(60)
-def test_sound_entries(sound: list[bytes]) -> None:
-    accepted, found, groups = read(sound)
+def test_sound_entries(sound: list[bytes], arena: int) -> None:
+    """In parts with the contents of wrappers up to so many bytes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(legacymessages, "_ARENA_SIZE", arena)
+        accepted, found, groups = read(sound)
     assert all(accepted)
+    assert (len(groups) > 1) >= (arena == 1 and sum(entry[17] & 7 > 0 for entry in sound) > 1)
     assert found == [expected(entry) for entry in sound]
-    assert groups.magic.tolist() == [entry[16] for entry in sound]
-    assert groups.codec.tolist() == [entry[17] & 7 for entry in sound]
+    assert [magic for part in groups for magic in part.magic.tolist()] == [entry[16] for entry in sound]
+    assert [codec for part in groups for codec in part.codec.tolist()] == [entry[17] & 7 for entry in sound]
+
+
+def test_a_wrapper_with_much_in_it_is_left_to_the_scalar_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = message(1, 0, b"k", b"v" * 50)
+    sound = [inner, wrapper(1, 0, [inner]), wrapper(1, 1, [inner, message(1, 1, b"k", b"v")])]
+    monkeypatch.setattr(legacymessages, "_LARGEST_CONTENT", len(inner))
+    assert read(sound)[0] == [True, True, False]
 
 
 @given(entries(), st.data())

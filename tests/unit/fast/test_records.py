@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.fast import records
 from kdump.fast.headers import native_column, read_headers
 from kdump.fast.records import RecordColumns, decode_records
 from kdump.format.batch import HEADER_SIZE, parse_header
@@ -72,14 +71,6 @@ def test_well_formed_batches_are_accepted(batches: list[list[Row]], padding: int
     assert rows_of(*decode(bodies, [len(rows) for rows in batches])) == batches
 
 
-@given(st.lists(ROWS, min_size=1, max_size=6), st.randoms(use_true_random=False))
-@pytest.mark.slow
-def test_many_lanes_walk_in_lockstep(kinds: list[list[Row]], random: Random) -> None:
-    batches = random.choices(kinds, k=100)
-    bodies = [b"".join(map(encode, rows)) for rows in batches]
-    assert rows_of(*decode(bodies, [len(rows) for rows in batches])) == batches
-
-
 @examples(200)
 @given(
     st.lists(ROWS.filter(bool), min_size=1, max_size=4),
@@ -101,6 +92,28 @@ def test_damaged_batches_agree_with_the_reference(
     damaged = [bytes(body) for body in bodies] * copies
     expected = [reference(body, count) for body, count in zip(damaged, counts * copies, strict=True)]
     assert rows_of(*decode(damaged, counts * copies)) == expected
+
+
+@examples(100)
+@given(
+    ROWS.filter(bool),
+    st.none() | st.tuples(st.integers(0, 2**16), st.integers(1, 255)),
+    st.tuples(st.integers(1, 4), st.integers(1, 40)),
+)
+def test_slices_are_the_whole(rows: list[Row], damage: tuple[int, int] | None, most: tuple[int, int]) -> None:
+    """Of so many rows or bytes at most: they are accepted where the whole is, and not only so."""
+    body = bytearray(b"".join(map(encode, rows)))
+    if damage is not None:
+        body[damage[0] % len(body)] ^= damage[1]
+    # Records do not lie at the arena's begin only.
+    data = b"12345" + bytes(body) + b"67"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "_SLICE_ROWS", most[0])
+        patch.setattr(records, "_SLICE_BYTES", most[1])
+        slices = records.SlicedRecords(np.frombuffer(data, np.uint8), 5, 5 + len(body), len(rows))
+        found = [rows_of(data, part.columns)[0] for part in slices]
+    whole = None if None in found else [row for part in found for row in part or ()]
+    assert whole == reference(bytes(body), len(rows))
 
 
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=10), st.integers(1, 6))

@@ -16,6 +16,7 @@ from kdump.fast.records import decode_records
 from kdump.fast.text import Bytes, Choice, Column, Integer, Literal, RaggedText, assemble
 from kdump.fast.utf8 import replace_malformed
 from kdump.format.batch import CODEC_NAMES, BatchHeader, header_dtype, increment_sequence, wrap_int64
+from kdump.wire.utf8 import decode_utf8
 from tests.harness.fast_reference import INT32, INT64, ROWS, Row, encode
 
 EDGES = sorted({sign * (10**k + d) for k in range(19) for d in (-1, 0, 1) for sign in (-1, 1)} | {2**63 - 1, -(2**63)})
@@ -82,41 +83,17 @@ def test_copy_ranges_stays_inside() -> None:
         copy_ranges(buffer, np.array([3]), np.array([8]), np.zeros(20, np.uint8), np.array([0]))
 
 
-def java_utf8(data: bytes) -> str:
-    """``new String(data, UTF_8)`` by the table of docs/spec/dump-output.md#54-utf-8-decoding."""
-    out = []
-    at = 0
-    while at < len(data):
-        lead = data[at]
-        size = 1 if lead < 0x80 else 2 if 0xC2 <= lead <= 0xDF else 3 if lead >> 4 == 0xE else 4
-        if 0x80 <= lead < 0xC2 or lead > 0xF4:
-            out.append("\ufffd")
-            at += 1
-            continue
-        low, high = {0xE0: (0xA0, 0xBF), 0xF0: (0x90, 0xBF), 0xF4: (0x80, 0x8F)}.get(lead, (0x80, 0xBF))
-        good = 1
-        while good < size and at + good < len(data) and low <= data[at + good] <= high:
-            good += 1
-            low, high = 0x80, 0xBF
-        try:
-            out.append(data[at : at + good].decode())
-        except UnicodeDecodeError:
-            out.append("\ufffd")
-        at += good
-    return "".join(out)
-
-
 @pytest.mark.slow
 def test_malformed_utf8_exhaustively() -> None:
     boundary = [0x41, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC1, 0xC2, 0xE0, 0xE1, 0xED, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5]
-    for size in (1, 2, 3, 4):
-        pieces = [bytes(piece) for piece in product(boundary, repeat=size)]
-        assert [replace_malformed(piece) for piece in pieces] == [java_utf8(piece).encode() for piece in pieces]
+    for leads, size in ((boundary, 1), (boundary, 2), (boundary, 3), (boundary[-4:], 4)):
+        pieces = [bytes(piece) for piece in product(leads, *[boundary] * (size - 1))]
+        assert [replace_malformed(piece) for piece in pieces] == [decode_utf8(piece).encode() for piece in pieces]
 
 
 @given(st.lists(st.binary(max_size=6)))
 def test_malformed_utf8_does_not_cross_separators(pieces: list[bytes]) -> None:
-    assert replace_malformed(b",".join(pieces)) == b",".join(java_utf8(piece).encode() for piece in pieces)
+    assert replace_malformed(b",".join(pieces)) == b",".join(decode_utf8(piece).encode() for piece in pieces)
 
 
 SMALL_INT32 = st.sampled_from([-1, 0, 5, 2**31 - 1]) | INT32
@@ -174,11 +151,11 @@ def expected_record_line(header: BatchHeader, row: Row, options: RecordTextOptio
             f"| offset: {wrap_int64(header.base_offset + row.offset_delta)} "
             f"{timestamp_type(header)}: {header.max_timestamp if header.is_log_append_time else timestamp} "
             f"keySize: {sizes[0]} valueSize: {sizes[1]} sequence: {sequence} "
-            f"headerKeys: [{','.join(java_utf8(key) for key, _ in row.headers)}]"
+            f"headerKeys: [{','.join(decode_utf8(key) for key, _ in row.headers)}]"
         )
     if options.contents:
-        line += "" if row.key is None else f" key: {java_utf8(row.key)}"
-        line += "" if row.value is None else f" payload: {java_utf8(row.value)}"
+        line += "" if row.key is None else f" key: {decode_utf8(row.key)}"
+        line += "" if row.value is None else f" payload: {decode_utf8(row.value)}"
         if not options.metadata and line:
             line = "|" + line
     return line + "\n"
@@ -244,7 +221,7 @@ def test_refused_batches_have_no_text() -> None:
     ]
 
 
-@pytest.mark.parametrize("rows_a_batch", [1, 3000, 20_000])
+@pytest.mark.parametrize("rows_a_batch", [1, 20_000])
 @pytest.mark.slow
 def test_more_rows_than_a_block(rows_a_batch: int) -> None:
     count = 25_000 // rows_a_batch

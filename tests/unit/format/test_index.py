@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 
 import pytest
-from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,16 +13,11 @@ from kdump.format.batch import wrap_int64
 from kdump.format.index import AbortedTxn, parse_offset_index, parse_time_index, parse_txn_index, rising_part
 from kdump.format.snapshot import ProducerEntry, parse_snapshot
 from kdump.releases import KAFKA_4_3
+from tests.harness.batches import producer_snapshot as snapshot
 from tests.harness.fast_reference import INT32, INT64
 
 INT16 = st.integers(-(2**15), 2**15 - 1)
 PRODUCERS = st.lists(st.builds(ProducerEntry, INT64, INT16, INT32, INT64, INT32, INT64, INT32, INT64), max_size=4)
-
-
-def snapshot(*entries: ProducerEntry, version: int = 1, count: int | None = None, crc: int | None = None) -> bytes:
-    body = struct.pack(">i", len(entries) if count is None else count)
-    body += b"".join(struct.pack(">qhiqiqiq", *entry) for entry in entries)
-    return struct.pack(">hI", version, crc32c(body) if crc is None else crc) + body
 
 
 def refused(data: bytes) -> DamageError:

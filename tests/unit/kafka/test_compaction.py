@@ -17,12 +17,22 @@ from kdump.kafka.compaction import DELETE_RETENTION_MS, PRODUCER_EXPIRATION_MS, 
 from kdump.stats.whatif.answer import Cell
 from kdump.stats.whatif.run import WhatIfRun
 from kdump.verify.partitionentries import PartitionEntries
-from tests.harness.batches import CONTROL, DELETE_HORIZON, GZIP, NOW, TRANSACTIONAL, message, v2_batch, wrapper
+from tests.harness.batches import (
+    ABORT,
+    COMMIT,
+    CONTROL,
+    DELETE_HORIZON,
+    GZIP,
+    NOW,
+    TRANSACTIONAL,
+    marker,
+    message,
+    v2_batch,
+    wrapper,
+)
 from tests.harness.captures import Captures, partition_names
 from tests.harness.examples import examples
 from tests.harness.fast_reference import Row
-
-ABORT, COMMIT = 0, 1
 
 
 def compacted(directory: Path, *segments: bytes, now: int = NOW) -> dict[str, Any]:
@@ -40,21 +50,12 @@ def row_about(path: Path, now: int = NOW) -> dict[str, Cell]:
 
 
 def answer_about(path: Path, now: int = NOW) -> Any:
-    def fail(error: Exception) -> None:
-        raise error
-
-    return WhatIfRun(PartitionEntries([resolve(str(path))], on_error=fail), fail).compaction(now)
+    return WhatIfRun(PartitionEntries([resolve(str(path))], on_error=pytest.fail), pytest.fail).compaction(now)
 
 
 def batch(offset: int, *pairs: tuple[bytes | None, bytes | None], **header: Any) -> bytes:
     rows = [Row(0, delta, key, value) for delta, (key, value) in enumerate(pairs)]
     return v2_batch(rows, base_offset=offset, **header)
-
-
-def marker(offset: int, producer: int, kind: int, **header: int) -> bytes:
-    row = Row(0, 0, b"\0\0" + kind.to_bytes(2, "big"), bytes(6))
-    fields = {"attributes": TRANSACTIONAL | CONTROL, "producer_epoch": 0} | header
-    return v2_batch([row], base_offset=offset, producer_id=producer, **fields)
 
 
 def data(offset: int, producer: int, *pairs: tuple[bytes | None, bytes | None], **header: int) -> bytes:

@@ -13,7 +13,7 @@ MEMBER = {"instanceId": None, "rackId": None, "clientId": "c", "clientHost": "/h
 
 def record(record_type: int, value: dict[str, Any], member: str | None = None, group: str = "g") -> GroupRecord:
     key = {"groupId": group} | ({} if member is None else {"memberId": member})
-    return GroupRecord(record_type, key, value, 0)
+    return GroupRecord(record_type, key, value)
 
 
 def consumer(epoch: int, target: int, *members: tuple[int, int]) -> list[GroupRecord]:
@@ -66,6 +66,6 @@ def test_share_groups_are_stable_with_members() -> None:
 def test_classic_assignment_that_does_not_decode() -> None:
     member = {"memberId": "m", "groupInstanceId": None, "clientId": "c", "clientHost": "/h", "assignment": b"\0\1\0"}
     value = {"protocolType": "consumer", "generation": 4, "protocol": "range", "leader": "m", "members": [member]}
-    (row,) = group_rows([GroupRecord(2, {"group": "g"}, value, 0)])
+    (row,) = group_rows([GroupRecord(2, {"group": "g"}, value)])
     assert (row["groupType"], row["state"], row["epoch"]) == ("classic", "Stable", 4)
     assert row["members"][0]["assignment"] == []

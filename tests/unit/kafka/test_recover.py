@@ -19,31 +19,15 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.recover import CutReason, Recovery, RecoveryOutcome, recover
 from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.log.opening import open_source
-from kdump.log.source import Source
 from kdump.reading.view import DecodePath
 from tests.harness import batches
 from tests.harness.archives import case_files
+from tests.harness.batches import marker
 from tests.harness.captures import FIXTURES
 from tests.harness.examples import examples
-from tests.harness.fast_reference import Row
+from tests.harness.memory import MemorySource
 
 PATHS = (DecodePath.SCALAR, DecodePath.COLUMNAR)
-
-
-class MemorySource(Source):
-    """A log in memory."""
-
-    def __init__(self, data: bytes, size: int | None = None) -> None:
-        super().__init__("memory", len(data) if size is None else size)
-        self._data = data
-
-    def read_into(self, view: memoryview, position: int) -> int:
-        piece = self._data[position : position + len(view)]
-        view[: len(piece)] = piece
-        return len(piece)
-
-    def close(self) -> None:
-        pass
 
 
 def recovered(
@@ -71,18 +55,6 @@ def both_with_producers(data: bytes, base_offset: int = 0, **options: Any) -> tu
 def both(data: bytes, base_offset: int = 0, **options: Any) -> Recovery:
     """The result, the same on both paths."""
     return both_with_producers(data, base_offset, **options)[0]
-
-
-def marker(offset: int, producer_id: int, control_type: int, *, epoch: int = 0, value: bytes | None = None) -> bytes:
-    value = struct.pack(">hi", 0, 5) if value is None else value
-    row = Row(0, 0, struct.pack(">hh", 0, control_type), value)
-    return batches.v2_batch(
-        [row],
-        base_offset=offset,
-        attributes=batches.CONTROL | batches.TRANSACTIONAL,
-        producer_id=producer_id,
-        producer_epoch=epoch,
-    )
 
 
 def data_batch(

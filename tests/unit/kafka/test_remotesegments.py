@@ -20,7 +20,7 @@ from kdump.kafka.remotesegments import (
 )
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.start import start
-from kdump.log.memory import MemorySource
+from kdump.log.source import MemorySource
 from kdump.log.walk import Walk
 from kdump.verify.run import findings
 from kdump.verify.startups import StartOptions, task_of

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.codes import KdumpError
 from kdump.format.index import TimeEntry
 from kdump.inputs import resolve
 from kdump.kafka.retention import (
@@ -122,15 +121,12 @@ def test_a_directory_is_not_listed_for_each_segment(tmp_path: Path, monkeypatch:
         asked.append(path)
         return []
 
-    def fail(error: KdumpError) -> None:
-        raise error
-
     logs = [tmp_path / f"{2 * number:020}.log" for number in range(9)]
     for number, log in enumerate(logs):
         log.write_bytes(v2_batch(plain_rows(2), base_offset=2 * number))
         log.with_suffix(".timeindex").write_bytes(bytes(12))
     monkeypatch.setattr("kdump.stats.whatif.run.segments_after", after)
-    answer = WhatIfRun(PartitionEntries([resolve(str(tmp_path))], on_error=fail), fail).retention(
+    answer = WhatIfRun(PartitionEntries([resolve(str(tmp_path))], on_error=pytest.fail), pytest.fail).retention(
         lambda _: PartitionLimits(Retention(size=1)), NOW
     )
     assert len(answer.rows) == len(logs)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import lines
-from kdump.log.memory import MemorySource
+from kdump.log.source import MemorySource
 
 
 @given(text=st.text("a\n", max_size=40), block=st.integers(1, 9), left=st.integers(0, 12))

@@ -11,14 +11,12 @@ import pytest
 from kdump.codes import Codes, KdumpError
 from kdump.inputs import PathDirectory
 from kdump.log import files
+from tests.harness.replicas import fail
 
 
 def listed(directory: Path, *, all_files: bool = False) -> list[str]:
-    def fail(error: KdumpError) -> None:
-        raise error
-
-    found = (file.path for file in PathDirectory(str(directory)).files(fail, all_files=all_files) if file.world is None)
-    return [str(Path(path).relative_to(directory)) for path in found]
+    found = PathDirectory(str(directory)).files(fail, all_files=all_files)
+    return [str(Path(file.path).relative_to(directory)) for file in found if file.world is None]
 
 
 def touch(directory: Path, *names: str) -> None:

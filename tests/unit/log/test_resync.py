@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from time import process_time
 
 import pytest
 from hypothesis import given
@@ -26,28 +25,7 @@ from kdump.log.source import Source
 from kdump.log.walk import Walk
 from tests.harness.batches import MAX_INT64, NOW, ZSTD, message, plain_rows, v2_batch, wrapper
 from tests.harness.captures import Captures
-
-
-class Memory(Source):
-    """Bytes as a file (sized) or as a stream; ``bad``: file positions that give an I/O error."""
-
-    def __init__(self, data: bytes, *, sized: bool = True, bad: range = range(0)) -> None:
-        super().__init__("memory", len(data) if sized else None)
-        self.data = data
-        self.bad = bad
-        self.largest_read = 0
-
-    def read_into(self, view: memoryview, position: int) -> int:
-        self.largest_read = max(self.largest_read, len(view))
-        part = self.data[position : position + len(view)]
-        if position < self.bad.stop and position + len(part) > self.bad.start:
-            raise KdumpError(Codes.UNREADABLE, "I/O error", position=max(position, self.bad.start))
-        view[: len(part)] = part
-        return len(part)
-
-    def close(self) -> None:
-        pass
-
+from tests.harness.memory import MemorySource
 
 TAILS = {Codes.HEADER_CUT, Codes.TRUNCATED, Codes.TRAILING_BYTES, Codes.ZERO_FILL, Codes.ZERO_TAIL}
 Entry = tuple[int, bytes, bool]
@@ -83,10 +61,10 @@ def as_in_stream(found: list[Entry | Gap]) -> list[Entry | Gap]:
 
 def walk(data: bytes) -> list[Entry | Gap]:
     """The same from a file and from a stream, in large chunks and in small ones; it covers all of ``data``."""
-    found = walked(Memory(data))
-    assert walked(Memory(data), 1) == found
+    found = walked(MemorySource(data))
+    assert walked(MemorySource(data), 1) == found
     for chunk_size in (1 << 20, 1):
-        assert as_in_stream(walked(Memory(data, sized=False), chunk_size)) == as_in_stream(found)
+        assert as_in_stream(walked(MemorySource(data, sized=False), chunk_size)) == as_in_stream(found)
     lengths = [
         (-item.length if item.overlaps else item.length) if isinstance(item, Gap) else len(item[1]) for item in found
     ]
@@ -249,13 +227,13 @@ def test_what_is_lost_after_the_largest_offset(offset: int, first: int | None) -
 def test_entries_cut_by_the_limit_are_no_gap() -> None:
     data = b"".join(LOG)
     for limit in (STARTS[2], STARTS[2] + 1, STARTS[2] + 30, STARTS[3] - 1):
-        found = walked(Memory(data), limit=limit)
+        found = walked(MemorySource(data), limit=limit)
         assert [item[0] for item in entries(found)] == STARTS[:2]
         assert gaps(found) == []
 
 
 def test_start() -> None:
-    found = walked(Memory(b"".join(LOG)), start=STARTS[5])
+    found = walked(MemorySource(b"".join(LOG)), start=STARTS[5])
     assert [item[0] for item in entries(found)] == STARTS[5:8]
 
 
@@ -301,7 +279,7 @@ def test_legacy(number: int, damage: int | None) -> None:
 
 def test_long_garbage_and_small_chunks() -> None:
     garbage = Random(1).randbytes(3 << 20)
-    found = walked(Memory(LOG[0] + garbage + LOG[1], sized=False), 1)
+    found = walked(MemorySource(LOG[0] + garbage + LOG[1], sized=False), 1)
     assert [data for _, data, _ in entries(found)] == LOG[:2]
     assert len(gaps(found)) == 1
 
@@ -310,7 +288,7 @@ def test_unreadable_blocks() -> None:
     data = b"".join(batch(3 * number, size=200) for number in range(60))
     size = len(data) // 60
     for bad in (range(5000, 5001), range(8192, 8193), range(4096, 20000), range(0, 1), range(30000, len(data))):
-        found = walked(Memory(data, bad=bad))
+        found = walked(MemorySource(data, bad=bad))
         resumed = min(-(-bad.stop // 4096) * 4096, len(data))
         expected = [start for start in range(0, len(data), size) if start + size <= bad.start or start >= resumed]
         assert [start for start, _, _ in entries(found)] == expected
@@ -321,19 +299,19 @@ def test_unreadable_block_inside_a_large_batch() -> None:
     inner = b"".join(batch(5000 + number) for number in range(200))
     large = v2_batch(body=inner, base_offset=3, record_count=1)
     data = LOG[0] + large + LOG[2]
-    found = walked(Memory(data, bad=range(9000, 9100)))
+    found = walked(MemorySource(data, bad=range(9000, 9100)))
     assert [entry for _, entry, _ in entries(found)] == [LOG[0], LOG[2]]
     assert gaps(found) == [Gap(len(LOG[0]), len(large), Codes.UNREADABLE, 3, 5, 6)]
 
 
 def test_unreadable_stream_is_an_error() -> None:
     with pytest.raises(KdumpError):
-        walked(Memory(b"".join(LOG), sized=False, bad=range(10, 11)))
+        walked(MemorySource(b"".join(LOG), sized=False, bad=range(10, 11)))
 
 
 def test_length_that_lies_on_a_stream_asks_for_no_gigabytes() -> None:
     data = with_length(LOG[0], 1 << 30) + b"".join(LOG[1:]) + bytes(4 * LARGEST_ENTRY)
-    source = Memory(data, sized=False)
+    source = MemorySource(data, sized=False)
     found = walked(source)
     assert [entry for _, entry, _ in entries(found)] == LOG[1:]
     assert source.largest_read <= 3 * LARGEST_ENTRY
@@ -342,8 +320,8 @@ def test_length_that_lies_on_a_stream_asks_for_no_gigabytes() -> None:
 def test_large_batches_of_a_file_are_taken_when_sound() -> None:
     large = v2_batch(body=bytes(LARGEST_ENTRY), base_offset=24, record_count=1)
     data = b"".join(LOG) + large + batch(25)
-    assert len(entries(walked(Memory(data)))) == 10
-    found = walked(Memory(b"".join(LOG) + large[:-1] + b"\1" + batch(25)))
+    assert len(entries(walked(MemorySource(data)))) == 10
+    found = walked(MemorySource(b"".join(LOG) + large[:-1] + b"\1" + batch(25)))
     assert len(entries(found)) == 9
     assert gaps(found)[0].reason is Codes.LENGTH_TOO_LARGE
 
@@ -376,15 +354,15 @@ def test_damaged_captures(captures: Captures) -> None:
         data = path.read_bytes()
         bounds = [
             (chunk.position + start, chunk.position + end)
-            for chunk in Walk(Memory(data)).chunks()
+            for chunk in Walk(MemorySource(data)).chunks()
             for start, end in chunk.entries()
         ]
         if not bounds:
             continue
-        assert [item[0] for item in entries(walked(Memory(data)))] == [start for start, _ in bounds]
+        assert [item[0] for item in entries(walked(MemorySource(data)))] == [start for start, _ in bounds]
         for copy, damage, moved in damaged_copies(data, bounds, random):
             untouched = Counter(data[start:end] for start, end in bounds if end <= damage.start or start >= damage.stop)
-            found = Counter(entry for _, entry, _ in entries(walked(Memory(copy), sized_chunk(random))))
+            found = Counter(entry for _, entry, _ in entries(walked(MemorySource(copy), sized_chunk(random))))
             assert not untouched - found, f"{path} {damage} {moved}"
 
 
@@ -396,43 +374,6 @@ def sized_chunk(random: Random) -> int:
 def test_any_bytes_are_covered(parts: list[bytes], noise: bytes, at: int) -> None:
     data = b"".join(parts)
     walk(data[:at] + noise + data[at:])
-
-
-HOSTILE: dict[str, Callable[[int, int, int], bytes]] = {
-    "to the end": lambda number, position, size: with_length(
-        v2_batch(plain_rows(1, 1), base_offset=number, crc=7), size - position - 12
-    ),
-    "all lengths": lambda number, position, size: with_length(
-        v2_batch(plain_rows(1, 1), base_offset=number, crc=7), 60 + number * 7919 % (size // 2)
-    ),
-    "every second good": lambda number, position, size: (
-        batch(number, 1, 1) if number % 2 else with_length(batch(number, 1, 1), 60 + number * 7919 % (size // 2))
-    ),
-    "chain": lambda number, position, size: batch(number, 1, 1, crc=7),
-    "legacy": lambda number, position, size: struct.pack(
-        ">qiIbBii", number, 14 + number * 7919 % (size // 2), 9, 0, 0, -1, number * 7919 % (size // 2)
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", HOSTILE)
-@pytest.mark.slow
-def test_hostile_input_costs_linear_time(kind: str) -> None:
-    def seconds(size: int) -> float:
-        data = bytearray()
-        number = 0
-        while len(data) < size:
-            data += HOSTILE[kind](number, len(data), size)
-            number += 1
-        source = Memory(bytes(data[:size]))
-        started = process_time()
-        walked_items = sum(1 for _ in ResyncWalk(source).items())
-        assert walked_items > 0
-        return process_time() - started
-
-    seconds(1 << 16)
-    # Eight times the size: linear is 8, quadratic 64.
-    assert seconds(1 << 22) < 25 * max(seconds(1 << 19), 0.01)
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
@@ -470,7 +411,7 @@ def test_an_entry_as_large_as_the_allowance_is_checked_at_once(monkeypatch: pyte
 
     monkeypatch.setattr(Evidence, "allowance", len(data) - LOG_OVERHEAD)
     monkeypatch.setattr(Evidence, "region", search)
-    assert walked(Memory(data)) == [(0, data, True)]
+    assert walked(MemorySource(data)) == [(0, data, True)]
 
 
 @pytest.mark.parametrize("count", [-1, 0, 4, 77, 2**31 - 1])

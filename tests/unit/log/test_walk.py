@@ -14,29 +14,11 @@ from hypothesis import strategies as st
 from kdump.codes import Codes, KdumpError
 from kdump.log import source as sources
 from kdump.log.opening import open_source
-from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE, Stop, Walk
 from tests.harness.batches import message, plain_rows, v2_batch
+from tests.harness.memory import MemorySource
 
 SMALLEST_BUFFER = 1 << 16
-
-
-class Memory(Source):
-    """Bytes as a file (sized) or as a stream; counts what was asked for."""
-
-    def __init__(self, data: bytes, *, sized: bool = True) -> None:
-        super().__init__("memory", len(data) if sized else None)
-        self.data = data
-        self.largest_read = 0
-
-    def read_into(self, view: memoryview, position: int) -> int:
-        self.largest_read = max(self.largest_read, len(view))
-        part = self.data[position : position + len(view)]
-        view[: len(part)] = part
-        return len(part)
-
-    def close(self) -> None:
-        pass
 
 
 def entries(walk: Walk) -> list[tuple[int, bytes]]:
@@ -65,11 +47,12 @@ def expected_entries(data: bytes, limit: int | None = None) -> tuple[list[tuple[
 
 
 def test_some_entries_of_a_chunk() -> None:
-    (chunk,) = Walk(Memory(batch_of(1) + batch_of(2) + batch_of(3))).chunks()
+    (chunk,) = Walk(MemorySource(batch_of(1) + batch_of(2) + batch_of(3))).chunks()
     assert list(chunk.entries()) == [(0, 62), (62, 125), (125, 189)]
     assert list(chunk.entries(1)) == [(62, 125), (125, 189)]
     assert list(chunk.entries(1, 2)) == [(62, 125)]
     assert list(chunk.entries(0, 0)) == list(chunk.entries(3)) == []
+    assert [chunk.bounds(1, last) for last in (1, 3, 9)] == [[62], [62, 125, 189], [62, 125, 189]]
 
 
 def batch_of(size: int) -> bytes:
@@ -92,7 +75,7 @@ LOG = st.builds(lambda parts, tail: b"".join(parts) + tail, st.lists(ENTRY, max_
 
 @given(LOG, st.integers(1, 1 << 18), st.booleans())
 def test_chunk_size_makes_no_difference(data: bytes, chunk_size: int, sized: bool) -> None:
-    walk = Walk(Memory(data, sized=sized), chunk_size=chunk_size)
+    walk = Walk(MemorySource(data, sized=sized), chunk_size=chunk_size)
     found, stop = expected_entries(data)
     assert entries(walk) == found
     assert walk.stop is stop
@@ -105,7 +88,7 @@ def test_chunk_size_makes_no_difference(data: bytes, chunk_size: int, sized: boo
 
 @given(LOG, st.integers(0, 1 << 17), st.booleans())
 def test_limit(data: bytes, limit: int, sized: bool) -> None:
-    walk = Walk(Memory(data, sized=sized), limit=limit)
+    walk = Walk(MemorySource(data, sized=sized), limit=limit)
     found, stop = expected_entries(data, limit)
     assert entries(walk) == found
     assert walk.stop is stop
@@ -114,36 +97,27 @@ def test_limit(data: bytes, limit: int, sized: bool) -> None:
 
 def test_start() -> None:
     data = batch_of(5) + batch_of(6) + batch_of(7)
-    walk = Walk(Memory(data), start=66)
+    walk = Walk(MemorySource(data), start=66)
     assert [position for position, _ in entries(walk)] == [66, 133]
     assert walk.position == len(data)
 
 
-@pytest.mark.parametrize("size", range(18))
-def test_remainder_that_is_no_entry(size: int) -> None:
-    for rest in (bytes(size), b"\xff" * size):
-        walk = Walk(Memory(batch_of(0) + rest))
+def test_bounds_of_what_is_an_entry() -> None:
+    """One byte less, and the rest is no entry, or its length is wrong."""
+    assert len(entries(Walk(MemorySource(message(0, 0, None, None))))) == 1
+    for length in (13, -(2**31)):
+        walk = Walk(MemorySource(batch_of(0) + struct.pack(">qi", 1, length) + bytes(6)))
         assert len(entries(walk)) == 1
-        assert (walk.stop, walk.position, walk.end) == (Stop.END, 61, 61 + size)
-
-
-@pytest.mark.parametrize("length", [13, 0, -1, -(2**31)])
-def test_length_too_small(length: int) -> None:
-    walk = Walk(Memory(batch_of(0) + struct.pack(">qi", 1, length) + bytes(100)))
-    assert len(entries(walk)) == 1
-    assert (walk.stop, walk.position, walk.bad_length) == (Stop.LENGTH_TOO_SMALL, 61, length)
-
-
-def test_smallest_entry() -> None:
-    smallest = message(0, 0, None, None)
-    assert len(smallest) == 26
-    assert len(entries(Walk(Memory(smallest * 3)))) == 3
+        assert (walk.stop, walk.position, walk.bad_length) == (Stop.LENGTH_TOO_SMALL, 61, length)
+        walk = Walk(MemorySource(batch_of(0) + struct.pack(">qi", 1, length) + bytes(5)))
+        assert len(entries(walk)) == 1
+        assert (walk.stop, walk.position, walk.end) == (Stop.END, 61, 61 + 17)
 
 
 def test_buffer_grows_for_one_entry_only() -> None:
     large = batch_of(10 * SMALLEST_BUFFER)
     data = batch_of(1) + large + batch_of(2)
-    source = Memory(data, sized=False)
+    source = MemorySource(data, sized=False)
     assert [len(entry) for _, entry in entries(Walk(source, chunk_size=1))] == [62, len(large), 63]
     assert source.largest_read < len(data) * 2
 
@@ -151,7 +125,7 @@ def test_buffer_grows_for_one_entry_only() -> None:
 def test_length_field_that_lies_asks_for_no_gigabytes() -> None:
     data = struct.pack(">qi", 0, 2**31 - 1) + bytes(1000)
     for sized in (True, False):
-        source = Memory(data, sized=sized)
+        source = MemorySource(data, sized=sized)
         walk = Walk(source, chunk_size=SMALLEST_BUFFER)
         assert entries(walk) == []
         assert (walk.position, walk.end) == (0, len(data))
@@ -159,13 +133,13 @@ def test_length_field_that_lies_asks_for_no_gigabytes() -> None:
 
 
 def test_small_file_gets_a_small_buffer() -> None:
-    source = Memory(v2_batch(plain_rows(3)))
+    source = MemorySource(v2_batch(plain_rows(3)))
     assert len(entries(Walk(source))) == 1
     assert source.largest_read == SMALLEST_BUFFER
 
 
 def test_file_that_grows_ends_where_it_was_opened() -> None:
-    source = Memory(batch_of(1))
+    source = MemorySource(batch_of(1))
     source.data += batch_of(2)
     walk = Walk(source)
     assert len(entries(walk)) == 1
@@ -177,19 +151,13 @@ def test_short_v2_entry_comes_with_the_bytes_after_it() -> None:
     short = v2_batch(batch_length=20)[:32]
     for before in (0, SMALLEST_BUFFER - 61 - 40, SMALLEST_BUFFER - 61 - 20):
         data = (batch_of(before) if before else b"") + short + batch_of(50)
-        for chunk in Walk(Memory(data), chunk_size=1).chunks():
+        for chunk in Walk(MemorySource(data), chunk_size=1).chunks():
             for start, end in chunk.entries():
                 assert end - start >= 61 or len(chunk.data) - start >= 61
 
 
-def test_empty() -> None:
-    walk = Walk(Memory(b""))
-    assert entries(walk) == []
-    assert (walk.stop, walk.position, walk.end) == (Stop.END, 0, 0)
-
-
 def test_unreadable_source() -> None:
-    class Broken(Memory):
+    class Broken(MemorySource):
         def read_into(self, view: memoryview, position: int) -> int:
             if position >= SMALLEST_BUFFER:
                 raise KdumpError(Codes.UNREADABLE, "Input/output error", path=self.path, position=position)
@@ -231,7 +199,7 @@ def test_an_entry_that_a_sparse_file_does_not_store(
 def test_a_stream_in_small_pieces_does_not_enlarge_the_buffer() -> None:
     """Each piece doubled it, up to the 2 GiB that a length field may say."""
 
-    class Slow(Memory):
+    class Slow(MemorySource):
         def read_some(self, view: memoryview, position: int) -> int:
             return super().read_into(view[:1], position)
 

@@ -724,14 +724,14 @@ def test_a_repair_that_another_run_takes_back_before_the_lock(partition: Path, m
 def test_a_repair_that_another_run_begins_before_the_lock(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No other repair is made on top of it."""
     before = tree(partition)
-    take = refusals.Locks.take
+    take = refusals.LockHolder.take_lock
 
-    def take_late(locks: refusals.Locks, place: PartitionLocation) -> None:
-        monkeypatch.setattr(refusals.Locks, "take", take)
+    def take_late(locks: refusals.LockHolder, place: PartitionLocation) -> None:
+        monkeypatch.setattr(refusals.LockHolder, "take_lock", take)
         begin(partition)
         take(locks, place)
 
-    monkeypatch.setattr(refusals.Locks, "take", take_late)
+    monkeypatch.setattr(refusals.LockHolder, "take_lock", take_late)
     with pytest.raises(KdumpError, match="was begun and not finished"):
         repair(partition, RepairMode.LIKE_BROKER)
     (manifest,) = manifests(partition)

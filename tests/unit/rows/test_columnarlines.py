@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -36,7 +33,7 @@ from tests.harness.batches import (
 )
 from tests.harness.examples import examples
 from tests.harness.fast_reference import INT32, INT64, Row
-from tests.harness.plainoutput import bytes_of, csv_field, csv_line, dumps, json_value
+from tests.harness.plainoutput import csv_field, csv_line, dumps, json_value
 
 POSITION = 1000
 OUTPUTS: tuple[Output, ...] = ("jsonl", "csv")
@@ -264,19 +261,6 @@ def test_batch_rows(batches: list[Batch], fields: tuple[str, ...], context: File
     rows = [batch_dict(of, position, context) for of, position in zip(batches, positions(batches), strict=True)]
     text = bytes(batch_rows(read(batches, with_records=False), fields, context, output)).decode()
     assert text == "".join(line(row, fields, output) for row in rows)
-
-
-@given(BATCHES)
-def test_readers_get_every_byte_back(batches: list[Batch]) -> None:
-    block = read(batches)
-    rows = [row for each in batches for row in each.rows]
-    text = text_of(list(record_runs(block, RECORD.names, HERE, "jsonl")))
-    for row, shown in zip(rows, map(json.loads, text.split("\n")[:-1]), strict=True):
-        assert (bytes_of(shown["key"]), bytes_of(shown["value"])) == (row.key, row.value)
-        assert [(bytes_of(key), bytes_of(value)) for key, value in shown["headers"]] == row.headers
-    text = text_of(list(record_runs(block, ("offset", "headers"), HERE, "csv")))
-    for row, (_, shown) in zip(rows, csv.reader(io.StringIO(text, newline="")), strict=True):
-        assert [(bytes_of(key), bytes_of(value)) for key, value in json.loads(shown)] == row.headers
 
 
 @pytest.mark.parametrize("output", OUTPUTS)

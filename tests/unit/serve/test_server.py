@@ -16,9 +16,8 @@ from kdump import testing
 from kdump.codes import KdumpError
 from kdump.format.message import request_schemas
 from kdump.inputs import inputs_of
-from kdump.serve.refusals import REASON, REFUSED
+from kdump.serve.cluster import REASON, REFUSED
 from kdump.serve.run import ServeOptions, Service
-from kdump.serve.server import Safety
 from kdump.serve.wire import apis
 from tests.harness.kafkaclient import KafkaClient, request_frame
 from tests.harness.messages import random_values
@@ -26,10 +25,10 @@ from tests.harness.messages import random_values
 ERRORS: list[KdumpError] = []
 
 
-def service(tmp_path: Path, safety: Safety | None = None) -> Service:
+def service(tmp_path: Path, **options: Any) -> Service:
     testing.write_segment(tmp_path / "orders-0", [{"value": "v"}])
     inputs = inputs_of([tmp_path / "orders-0"], ERRORS.append)
-    made = Service(inputs, ServeOptions(safety=safety or Safety()), ERRORS.append, lambda line: None)
+    made = Service(inputs, ServeOptions(**options), ERRORS.append, lambda line: None)
     threading.Thread(target=made.run, daemon=True).start()
     return made
 
@@ -147,7 +146,7 @@ def test_writes_are_refused(address: str, name: str) -> None:
 
 
 def test_a_login(tmp_path: Path) -> None:
-    made = service(tmp_path, Safety(users={"reader": "secret"}))
+    made = service(tmp_path, users={"reader": "secret"})
     with KafkaClient(made.address) as client:
         assert client.ask("ApiVersions", 3)["errorCode"] == 0
         assert client.ask("SaslHandshake", 1, mechanism="SCRAM-SHA-256")["errorCode"] == 33

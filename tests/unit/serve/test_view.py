@@ -27,7 +27,7 @@ def write(directory: Path, count: int = 5) -> Path:
 def view(*paths: Path, until_time: int | None = None) -> tuple[View, list[KdumpError]]:
     errors: list[KdumpError] = []
     inputs = inputs_of(paths, errors.append)
-    return View(inputs, on_error=errors.append, on_damage=lambda *_: None, until_time=until_time), errors
+    return View(inputs, on_error=errors.append, on_damage=lambda *_: None, until={}, until_time=until_time), errors
 
 
 def test_partitions_of_a_log_directory(tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ def test_damage_is_told_once_and_reported(tmp_path: Path) -> None:
     partition = service.view.partition("orders", 0)
     assert partition is not None
     assert partition.end_offset == 5
-    first = partition.fetch(0, 1 << 20, committed=False, at_least_one=True).stretch
-    second = partition.fetch(first.end_offset, 1 << 20, committed=False, at_least_one=True).stretch
-    last = partition.fetch(second.end_offset, 1 << 20, committed=False, at_least_one=True).stretch
+    first = partition.fetch(0, 1 << 20, committed=False, at_least_one=True)
+    second = partition.fetch(first.end_offset, 1 << 20, committed=False, at_least_one=True)
+    last = partition.fetch(second.end_offset, 1 << 20, committed=False, at_least_one=True)
     # What is missing at the end is an empty batch.
     assert [(one.first_offset, one.end_offset) for one in (first, second, last)] == [(0, 2), (3, 4), (4, 5)]
     service.close()
@@ -132,7 +132,7 @@ def test_bytes_that_change_are_never_sent(tmp_path: Path) -> None:
     found, _ = view(path)
     partition = found.partition("orders", 0)
     assert partition is not None
-    assert partition.fetch(0, 1 << 20, committed=False, at_least_one=True).stretch.end_offset == 5
+    assert partition.fetch(0, 1 << 20, committed=False, at_least_one=True).end_offset == 5
     log = next(path.glob("*.log"))
     data = bytearray(log.read_bytes())
     data[70] ^= 1

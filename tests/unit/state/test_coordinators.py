@@ -13,8 +13,7 @@ import pytest
 from kdump.codes import KdumpError
 from kdump.inputs import resolve
 from kdump.kafka.image.names import TopicNames
-from kdump.state.coordinators import KnownTopics, coordinator_rows
-from kdump.state.groups import abort_command
+from kdump.state.coordinators import abort_command, coordinator_rows
 from kdump.stats.reach import PartitionReach, offset_rows
 from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, v2_batch
@@ -55,7 +54,7 @@ def raised(error: KdumpError) -> None:
 
 def rows(logs: Path, at: int | None, count: int | None = None) -> dict[str, Collection[dict[str, Any]]]:
     entries = PartitionEntries([resolve(str(logs))], on_error=raised)
-    return dict(coordinator_rows(entries, at, KnownTopics(TopicNames([]), count), lambda note: None, raised))
+    return dict(coordinator_rows(entries, at, TopicNames([]), count, note=lambda note: None, on_error=raised))
 
 
 def test_lag(logs: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,15 +16,14 @@ from hypothesis import strategies as st
 from kdump.inputs import inputs_of
 from kdump.log.opening import open_source
 from kdump.stats import tally
-from kdump.stats.fold import LogPart, StatsFold
-from kdump.stats.groupfigures import Damage, report
+from kdump.stats.fold import StatsFold
+from kdump.stats.groupfigures import report
 from kdump.stats.grouping import By
-from kdump.stats.places import LogPlace
-from kdump.stats.reading import StatsReading, segment_reading
+from kdump.stats.order import LogPlace
+from kdump.stats.partfold import LogPart, PartFold
 from kdump.stats.report import stats_row
-from kdump.stats.run import StatsOptions, fold_log
+from kdump.stats.run import StatsOptions, StatsReading, fold_log
 from kdump.tasks.logs import log_files
-from kdump.wire.compression import DEFAULT_LIMIT
 from tests.harness.batches import CODECS, CONTROL, NONE, NOW, TRANSACTIONAL, message, v2_batch, wrapper
 from tests.harness.captures import FIXTURES
 from tests.harness.examples import examples
@@ -85,9 +85,8 @@ def folded(path: Path, by: By, *, with_records: bool) -> StatsFold:
     fold = StatsFold(by, with_records=with_records)
     place = LogPlace(str(path.parent), int(path.stem), str(path))
     with open_source(str(path)) as source:
-        part = fold.part(LogPart(str(path), "t", 0, place))
-        reading = segment_reading(source, None, part, with_records=with_records, limit=DEFAULT_LIMIT)
-        for _ in StatsReading(reading, part).items():
+        part = PartFold(fold, LogPart(str(path), "t", 0, place))
+        for _ in StatsReading(source, None, part, StatsOptions(by, with_records=with_records)).items():
             pass
     # As it comes from a worker.
     made: StatsFold = pickle.loads(pickle.dumps(fold))
@@ -106,7 +105,7 @@ def merged(folds: list[StatsFold], random: Random) -> StatsFold:
 
 def rows(fold: StatsFold) -> dict[str, Any]:
     fold.settle()
-    made = report(fold, {}, Damage())
+    made = report(fold, {}, Counter())
     found = {str(figures.group): stats_row(figures, fold.by) for figures in made.groups}
     found["all of them"] = stats_row(made.total, fold.by)
     found["timelines"] = {figures.group: (figures.step, figures.timeline) for figures in (*made.groups, made.total)}
@@ -146,9 +145,9 @@ def test_groups_become_one() -> None:
     )
     by_codec, by_partition = (repacked(fold_log(log, StatsOptions(by))) for by in (By.CODEC, By.PARTITION))
     by_partition.settle()
-    (only,) = report(by_partition, {}, Damage()).groups
+    (only,) = report(by_partition, {}, Counter()).groups
     by_codec.settle()
-    total = report(by_codec, {}, Damage()).total
+    total = report(by_codec, {}, Counter()).total
     expected = stats_row(only, By.CODEC)
     # Indexes are of files.
     for name in ("group", "indexEntries", "timeIndexEntries", "bytesPerIndexEntry", "errors", "warnings"):

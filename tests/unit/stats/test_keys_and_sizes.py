@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kdump.fast.hashing import digest_ranges, hash_ranges
-from kdump.stats import keys as stats_keys
 from kdump.stats.grouping import Assigned
-from kdump.stats.keys import KeySketches
+from kdump.stats.keys import HeavyKey, KeySketches
 from kdump.stats.sizes import QUANTILES, RELATIVE_ERROR, Sizes
 from kdump.stats.timeline import LADDER, Timeline
 from tests.harness.examples import examples
@@ -89,42 +88,21 @@ def test_what_another_process_sends_is_the_same(count: int) -> None:
     assert total.distinct(0).estimate >= max(here.distinct(group).estimate for group in range(groups))
 
 
-def test_groups_with_one_key_have_no_sketches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A group gets them with its second key. They give what sketches would."""
+def test_a_group_per_key() -> None:
+    """Each group gives what it would give alone, and the groups together what all keys would give."""
     count = 1000
     keys = [b"%d" % (number % 7) * (1 if number % 2 else 99) for number in range(count)]
     weight, assigned = np.arange(count) % 5, Assigned(np.arange(count), np.arange(count))
-    many, alone = KeySketches(), KeySketches()
+    many, total, whole = KeySketches(), KeySketches(), KeySketches()
     for _ in range(2):
         many.add(assigned, *columns(keys), weight)
-        for number in range(count):
-            alone.add(
-                Assigned(np.array([number]), None), *columns(keys[number : number + 1]), weight[number : number + 1]
-            )
-    for single in (many, alone):
-        assert not single._sketches
-    sketched = KeySketches()
-    with monkeypatch.context() as patched:
-        patched.setattr(
-            stats_keys._SingleKeys, "can_have", lambda self, groups, hashes: np.zeros(groups.size, np.bool_)
-        )
-        for _ in range(2):
-            sketched.add(assigned, *columns(keys), weight)
-    assert len(sketched._sketches) == count
-    sent: KeySketches = pickle.loads(pickle.dumps(many))
-    merged, total, total_alone = KeySketches(), KeySketches(), KeySketches()
-    merged.merge(sent, np.arange(count)[::-1])
-    assert not merged._sketches
-    for into, of in ((total, many), (total_alone, alone)):
-        into.merge(of, np.zeros(count, np.int64))
-    assert (total.distinct(0), total.heaviest(0, 9)) == (total_alone.distinct(0), total_alone.heaviest(0, 9))
-    merged.merge(sent, np.roll(np.arange(count)[::-1], 1))
-    assert merged._sketches
+        whole.add(ONE, *columns(keys), weight)
+    total.merge(pickle.loads(pickle.dumps(many)), np.zeros(count, np.int64))
+    assert (total.distinct(0), total.heaviest(0, 9)) == (whole.distinct(0), whole.heaviest(0, 9))
     for group in range(count):
-        expected = sketched.distinct(group), sketched.heaviest(group, 9)
-        assert all((one.distinct(group), one.heaviest(group, 9)) == expected for one in (many, alone, sent))
-        both = {keys[count - 1 - group], keys[(count - group) % count]}
-        assert merged.distinct(group).estimate == len(both)
+        own = [HeavyKey(keys[group][:128], len(keys[group]) > 128, 2 * (group % 5), 2 * (group % 5))]
+        assert many.distinct(group) == (1, 1, 1)
+        assert many.heaviest(group, 9) == own[: group % 5]
 
 
 @pytest.mark.parametrize("count", [1, 900, 40_000])

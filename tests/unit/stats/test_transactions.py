@@ -17,10 +17,9 @@ from kdump.format.control import ABORT, COMMIT
 from kdump.reading.outcomes import ABORTED, COMMITTED, OPEN
 from kdump.stats import tally
 from kdump.stats.grouping import Groups
-from kdump.stats.places import LogPlace
-from kdump.stats.transactions import GroupOutcomes, TransactionRuns
-from kdump.verify.markers import NO_MARKER
-from kdump.verify.table import row_dtype
+from kdump.stats.order import LogPlace
+from kdump.stats.transactions import GroupOutcomes, TransactionRun, outcomes_of_runs
+from kdump.verify.table import NO_MARKER, row_dtype
 
 UNREADABLE = -2
 """A control batch without a marker that can be read."""
@@ -99,20 +98,19 @@ def expected(events: list[Event]) -> Counter[tuple[str, int, str]]:
 def test_outcomes_do_not_depend_on_chunks_and_logs(runs: list[list[list[Event]]], few: int) -> None:
     """The runs of a partition, each seen in some chunks and merged with other numbers of the groups."""
     found, numbered = [], 1
-    whole = TransactionRuns()
+    whole = {}
     groups = Groups()
     ids = np.array([2, 0, 1])
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(tally, "_FEW_ROWS", few)
         for position, chunks in enumerate(runs):
-            part = TransactionRuns()
-            run = part.at(LogPlace("t-0", position, f"t-0/{position}.log"))
+            run = TransactionRun()
             for events in filter(None, chunks):
                 groups.assign(np.arange(GROUPS))
                 assigned = groups.assign(np.array([event.group for event in events]))
                 found += [one._replace(groups=ids[one.groups]) for one in run.see(table(events, numbered), assigned)]
                 numbered += len(events)
-            whole.merge(part, ids)
-        found += whole.outcomes(following)
+            whole[LogPlace("t-0", position, f"t-0/{position}.log")] = run.with_groups(ids)
+        found += outcomes_of_runs(whole, following)
     events = [event for chunks in runs for chunk in chunks for event in chunk]
     assert counted(found) == expected([event._replace(group=int(ids[event.group])) for event in events])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kdump.codes import Codes, KdumpError
-from kdump.log.memory import MemorySource
+from kdump.log.source import MemorySource
 from kdump.tiered.chunks import ChunkSource, Opening
 from kdump.tiered.manifest import ChunkIndex
 from kdump.wire import zstdframe

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import shutil
-import weakref
-from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from kdump.cli import engine
-from kdump.cli.main import cli
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.inputs import resolve
 from kdump.tasks.pool import ProcessPool
 from kdump.tasks.work import in_process
 from kdump.verify import judging, readings
-from kdump.verify.judging import DistributedCheck, has_small_logs, pooled_judge
-from kdump.verify.partition import Judgement, PartitionCheck
+from kdump.verify.judging import has_small_logs, pooled_judge
+from kdump.verify.partition import PartitionCheck
 from kdump.verify.readings import Group, ReadingEnd, reading_work
 from kdump.verify.report import summary_line
 from kdump.verify.run import Judge, Verification
 from kdump.verify.segment import CheckOptions
-from kdump.verify.startups import StartOptions, start_all
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import FIXTURES
-from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, UNREADABLE, USAGE, kdump
+from tests.harness.cli_runs import BATCH, CLEAN, DAMAGE, DAMAGED_BATCH, NAME, USAGE, kdump
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +39,6 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "elsewhere-0" / NAME).symlink_to("/etc/hostname")
     (root / "recovery-point-offset-checkpoint").write_text("0\n1\nv2-txn 0 99999999\n")
     return root
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small logs are work for a pool too."""
-    monkeypatch.setattr(engine, "LEAST_FOR_POOL", 0)
-    monkeypatch.setattr(judging, "SMALL_LOG", -1)
 
 
 def said(judge: Judge, *paths: Path) -> tuple[list[str], list[str]]:
@@ -118,26 +105,6 @@ def test_who_dies_names_the_file_and_the_others_are_read(logs: Path) -> None:
     assert {number for number, _ in items} == {0}
 
 
-def test_starts(logs: Path) -> None:
-    errors: list[KdumpError] = []
-    options = StartOptions(is_clean=False)
-    expected = list(start_all([resolve(str(logs))], options, errors.append))
-    for jobs in (2, 7):
-        assert list(start_all([resolve(str(logs))], options, errors.append, ProcessPool(jobs))) == expected
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("output", ["text", "jsonl", "junit"])
-@pytest.mark.slow
-def test_the_command(logs: Path, capfdbinary: pytest.CaptureFixture[bytes], output: str) -> None:
-    run = partial(cli.main, standalone_mode=False)
-    outputs = []
-    for words in ([], ["-j", "1"], ["-j", "3"]):
-        assert run(["verify", "--output", output, *words, str(logs)]) in (DAMAGE, UNREADABLE)
-        outputs.append(capfdbinary.readouterr())
-    assert outputs[0] == outputs[1] == outputs[2]
-
-
 def test_options_that_exclude_it(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(BATCH)
     assert kdump("verify", "-j", "2", NAME, cwd=tmp_path).returncode == CLEAN
@@ -145,23 +112,3 @@ def test_options_that_exclude_it(tmp_path: Path) -> None:
         assert kdump("verify", *words, NAME, cwd=tmp_path).returncode == USAGE
     (tmp_path / NAME).write_bytes(BATCH + DAMAGED_BATCH)
     assert kdump("verify", "-j", "2", "-", cwd=tmp_path, stdin=BATCH + DAMAGED_BATCH).returncode == DAMAGE
-
-
-@pytest.mark.parametrize("times", [1, 2])
-def test_items_are_kept_for_a_path_that_is_given_again(logs: Path, times: int) -> None:
-    """There may be a finding for each batch, so they are not kept for nothing."""
-    path = str(logs / "v2-txn-0")
-    alive: list[weakref.ref[KdumpError]] = []
-
-    def items() -> Iterator[Judgement]:
-        for number in range(100):
-            error = KdumpError(Codes.UNREADABLE, str(number))
-            alive.append(weakref.ref(error))
-            yield error
-
-    check = DistributedCheck([resolve(path)] * times, lambda groups: iter([(0, items())]), PartitionCheck())
-    group = Group.all_of(resolve(path))[0]
-    held = [sum(one() is not None for one in alive) for _ in check.segments(group.segments, group.folder)]
-    assert held[-1] == (100 if times == 2 else 1)
-    for _ in range(1, times):
-        assert len(list(check.segments(group.segments, group.folder))) == 100

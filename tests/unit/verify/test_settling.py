@@ -41,9 +41,14 @@ def live(tmp_path: Path) -> Iterator[Path]:
         writer.stdin.close()
 
 
-def findings(path: Path, options: CheckOptions | None = None, **arguments: Callable[[str], Source]) -> list[Finding]:
-    verification = Verification(PartitionCheck(options, **arguments))
-    return [item for item in verification.items(resolve(str(path))) if isinstance(item, Finding)]
+def findings(
+    path: Path, options: CheckOptions | None = None, opened: Callable[[str], Source] = open_source
+) -> list[Finding]:
+    """``opened``: opens the logs."""
+    verification = Verification(PartitionCheck(options))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kdump.verify.partition.open_source", opened)
+        return [item for item in verification.items(resolve(str(path))) if isinstance(item, Finding)]
 
 
 def serious(found: list[Finding]) -> list[str]:

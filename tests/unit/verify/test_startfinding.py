@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from kdump.codes import Codes, Severity
-from kdump.kafka.startup.directory import Directory
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import Directory, LoadSettings
 from kdump.kafka.startup.start import start
 from kdump.log.names import Kind
 from kdump.verify.run import findings

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from kdump.codes import Codes, Finding, Severity
 from kdump.verify.partition import Item
-from kdump.verify.summaries import TerminalSummary
 from kdump.verify.summary import SegmentSummary
-from kdump.verify.textlines import TextLines
+from kdump.verify.textlines import TerminalSummary, TextLines
 
 NOTHING = dict.fromkeys(Severity, 0)
 

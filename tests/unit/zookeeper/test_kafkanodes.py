@@ -76,28 +76,23 @@ def test_kafka_07(root: Path) -> None:
     assert {"0-0", "1-1"} <= offsets
 
 
-@pytest.mark.parametrize("data", [None, b"", b"\xff", b"[]", b"7", b"null", b"{", b'{"partitions":[]}', b"[" * 5000])
-def test_odd_data(data: bytes | None) -> None:
-    tree = ZNodeTree.initial(ServerRelease.V36)
-    for path in (
-        "/brokers", "/brokers/ids", "/brokers/ids/x", "/brokers/topics", "/brokers/topics/t", "/controller",
-        "/config", "/config/users", "/config/users/u", "/kafka-acl", "/kafka-acl/Topic", "/kafka-acl/Topic/t",
-        "/consumers", "/consumers/g", "/consumers/g/offsets", "/consumers/g/offsets/t", "/consumers/g/offsets/t/0",
-    ):  # fmt: skip
-        tree.put(path, ZNode(data, OPEN_ACL))
-    kinds = {row["type"] for row in kafka_rows(tree, show_secrets=False)}
-    assert {"broker", "topic", "offset"} <= kinds
-
-
-def with_data(data: bytes) -> ZNodeTree:
+def with_data(data: bytes | None) -> ZNodeTree:
     """Nodes of every kind with these data."""
     tree = ZNodeTree.initial(ServerRelease.V36)
     for path in (
-        "/brokers", "/brokers/ids", "/brokers/ids/1", "/brokers/topics", "/brokers/topics/t", "/config",
-        "/config/topics", "/config/topics/t", "/kafka-acl", "/kafka-acl/Topic", "/kafka-acl/Topic/t",
+        "/brokers", "/brokers/ids", "/brokers/ids/x", "/brokers/ids/1", "/brokers/topics", "/brokers/topics/t",
+        "/controller", "/config", "/config/users", "/config/users/u", "/config/topics", "/config/topics/t",
+        "/kafka-acl", "/kafka-acl/Topic", "/kafka-acl/Topic/t",
+        "/consumers", "/consumers/g", "/consumers/g/offsets", "/consumers/g/offsets/t", "/consumers/g/offsets/t/0",
     ):  # fmt: skip
         tree.put(path, ZNode(data, OPEN_ACL))
     return tree
+
+
+@pytest.mark.parametrize("data", [None, b"", b"\xff", b"[]", b"7", b"null", b"{", b'{"partitions":[]}', b"[" * 5000])
+def test_odd_data(data: bytes | None) -> None:
+    kinds = {row["type"] for row in kafka_rows(with_data(data), show_secrets=False)}
+    assert {"broker", "topic", "offset"} <= kinds
 
 
 HALF = r"\ud800"
@@ -129,14 +124,8 @@ def test_secrets_beside_half_a_character() -> None:
 @pytest.mark.parametrize("member", ["partitions", "adding_replicas", "config", "acls"])
 @pytest.mark.parametrize("value", ["7", '"x"', "[7]", '{"0": 7}', "null"])
 def test_odd_members(member: str, value: str) -> None:
-    tree = ZNodeTree.initial(ServerRelease.V36)
     data = f'{{"partitions": {{"0": [1]}}, "{member}": {value}}}'.encode()
-    for path in (
-        "/brokers", "/brokers/topics", "/brokers/topics/t", "/config", "/config/topics", "/config/topics/t",
-        "/kafka-acl", "/kafka-acl/Topic", "/kafka-acl/Topic/t",
-    ):  # fmt: skip
-        tree.put(path, ZNode(data, OPEN_ACL))
-    assert list(kafka_rows(tree, show_secrets=False))
+    assert list(kafka_rows(with_data(data), show_secrets=False))
 
 
 def test_every_change_of_a_group(root: Path) -> None:

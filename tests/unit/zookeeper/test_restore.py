@@ -247,7 +247,9 @@ def test_mutants(mutants: Path, version: str, release: ServerRelease) -> None:
         assert found.tree.release is release, truth
         assert sorted(map(line_of, shown(found.tree).values())) == sorted(nodes), truth
         assert found.replayed == int(replayed), truth
-        assert sessions == f"{{{', '.join(f'{one}={timeout}' for one, timeout in found.tree.sessions.items())}}}"
+        assert (
+            sessions == f"{{{', '.join(f'{one}={timeout}' for one, timeout in sorted(found.tree.sessions.items()))}}}"
+        )
         if found.failure is None:
             assert (exception, int(last)) == ("-", found.last_zxid), truth
         else:

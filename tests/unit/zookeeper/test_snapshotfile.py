@@ -5,6 +5,10 @@ from __future__ import annotations
 import struct
 from zlib import adler32
 
+import pytest
+
+from kdump import limits
+from kdump.codes import Codes, KdumpError
 from kdump.zookeeper.jute import AccessRule
 from kdump.zookeeper.snapshotfile import parse_snapshot_content
 from kdump.zookeeper.tree import OPEN_ACL, ServerRelease, ZNode, ZNodeTree
@@ -58,3 +62,17 @@ def test_the_nodes_of_a_session() -> None:
         tree.put(path, ZNode(None, None, owner=5))
     tree.put("/d", ZNode(None, None, owner=6))
     assert [tree.owned_by(session) for session in (5, 6, 7)] == [{"/a", "/b", "/c"}, {"/d"}, frozenset()]
+
+
+@pytest.mark.parametrize(("kept", "is_read"), [(6, True), (5, False)])
+def test_a_snapshot_with_more_than_kdump_keeps_is_refused(
+    kept: int, is_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "_given", {limits.ELEMENTS: kept})
+    acls, nodes = [(1, [1, 2]), (2, [3, 4])], [node(b"", 1)]
+    if is_read:
+        assert len(tree_of(acls, nodes).nodes["/"].acl or ()) == 2
+        return
+    with pytest.raises(KdumpError, match="--most elements=NUMBER raises the limit of 5") as caught:
+        tree_of(acls, nodes)
+    assert caught.value.code is Codes.FILE_SIZE

@@ -41,7 +41,7 @@ def test_clusters_stay_apart(root: Path) -> None:
     assert [len(copies) for copies in by_cluster(found)] == [1, 1]
 
 
-def test_paths(root: Path) -> None:
+def test_paths(root: Path, tmp_path: Path) -> None:
     folder = root / "cluster" / "n1" / "__cluster_metadata-0"
     snapshot = "00000000000000000248-0000000002.checkpoint"
     (whole,) = find_copies([str(folder)], raised)
@@ -51,3 +51,7 @@ def test_paths(root: Path) -> None:
     assert not find_copies([str(root), str(root / "results.jsonl")], raised)
     with pytest.raises(KdumpError, match="no such file"):
         find_copies([os.path.join(folder, "00000000000000000249-0000000002.checkpoint")], raised)
+    other = tmp_path / "bootstrap.checkpoint"
+    other.write_bytes((folder / snapshot).read_bytes())
+    with pytest.raises(KdumpError, match="the name is not <20-digit end offset>"):
+        find_copies([str(other)], raised)

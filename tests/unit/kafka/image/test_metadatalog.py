@@ -6,7 +6,7 @@ import pytest
 
 from kdump.fast import blocks
 from kdump.kafka.image.metadatalog import read_batches
-from kdump.log.memory import MemorySource
+from kdump.log.source import MemorySource
 from tests.harness.batches import v2_batch
 from tests.harness.fast_reference import Row
 

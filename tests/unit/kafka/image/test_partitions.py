@@ -22,16 +22,7 @@ def record(**members: Any) -> dict[str, Any]:
     return dict.fromkeys(PARTITION_LISTS, ()) | head | {"leaderEpoch": 0, "partitionEpoch": 0} | members
 
 
-def change(**members: Any) -> dict[str, Any]:
-    """A PartitionChangeRecord."""
-    return partition_change(TOPIC_ID, **members)
-
-
 DIRECTORIES = [[], [MIGRATING], [MIGRATING] * 3, [MIGRATING, OTHER], [OTHER, MIGRATING], [OTHER, OTHER, OTHER]]
-CHANGES = [
-    change(replicas=replicas, directories=directories, leaderRecoveryState=recovery)
-    for replicas, directories, recovery in itertools.product([None, [1], [1, 2]], [None, *DIRECTORIES], [-1, 1, 2])
-]
 
 
 @pytest.mark.parametrize("directories", DIRECTORIES)
@@ -44,7 +35,7 @@ def test_a_change_replaces_lists_as_a_record_of_the_result_has_them(directories:
             whole = PartitionRegistration.of_record(record(**members, isr=[2]))
         except ReplayError as error:
             with pytest.raises(ReplayError, match=re.escape(str(error))):
-                before.merged(change(**members))
+                before.merged(partition_change(TOPIC_ID, **members))
         else:
-            changed = before.merged(change(**members))
+            changed = before.merged(partition_change(TOPIC_ID, **members))
             assert changed._replace(partition_epoch=0) == whole

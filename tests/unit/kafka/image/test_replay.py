@@ -55,8 +55,6 @@ def test_image(root: Path, case: dict[str, Any]) -> None:
 
 
 DAMAGED = [case for case in metadata_cases() if "controller" in case]
-STOPS_LATER = {"damaged/removed-EndTransaction"}
-"""A controller that becomes active and stops when it wants to write a snapshot."""
 
 
 @pytest.mark.parametrize("case", DAMAGED, ids=lambda case: str(case["id"]))

@@ -10,8 +10,8 @@ import pytest
 from kdump.codes import KdumpError
 from kdump.inputs import resolve
 from kdump.kafka.startup import logdirectory
-from kdump.kafka.startup.checkpointfile import checkpoint_words
 from kdump.kafka.startup.logdirectory import parse_folder, read_log_directory, sort_folders
+from kdump.kafka.startup.textfiles import checkpoint_words
 from kdump.repair.run import Repair, RepairOptions
 from tests.harness.batches import plain_rows, v2_batch
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.kafka.startup.directory import Directory, FileAction
-from kdump.kafka.startup.loading import LoadSettings
+from kdump.kafka.startup.directory import Directory, FileAction, LoadSettings
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.releases import KAFKA_4_3, NEWEST
 from kdump.verify.startcheck import StartCheck, check_start

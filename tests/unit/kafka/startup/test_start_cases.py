@@ -29,15 +29,13 @@ def state(directory: Path) -> dict[str, tuple[bytes, int, int]]:
     }
 
 
-@pytest.mark.parametrize("now", [NOW, None])
 @pytest.mark.slow
-def test_cases(root: Path, now: int | None) -> None:
-    """With the clock of the real starts, and with that of the last batches."""
+def test_cases(root: Path) -> None:
     found = {}
     for case in cases(root):
         directory = root / case["dir"]
         before = state(directory), directory.stat().st_mtime_ns
-        found[case["id"]] = differences(started(directory, case["params"], now), case["expect"])
+        found[case["id"]] = differences(started(directory, case["params"]), case["expect"])
         assert (state(directory), directory.stat().st_mtime_ns) == before
     assert len(found) == 446
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
@@ -55,12 +53,12 @@ def test_edges(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_cases_in_columns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many batches are read with numpy; the answer is the same."""
+    """Many batches are read with numpy; the answer is the same, with the clock of the last batches too."""
     for module in (recover, producers):
         monkeypatch.setattr(module, "RECOVERED_BATCHES", 0)
         monkeypatch.setattr(module, "BATCHES_IN_CHUNK", 1)
     for case in cases(root):
-        assert differences(started(root / case["dir"], case["params"]), case["expect"]) == []
+        assert differences(started(root / case["dir"], case["params"], now=None), case["expect"]) == []
 
 
 @pytest.mark.slow

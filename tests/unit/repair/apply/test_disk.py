@@ -22,6 +22,7 @@ from kdump.repair import refusals
 from kdump.repair.apply import disk, preparation
 from kdump.repair.apply.journal import HOME
 from kdump.repair.begun import undo_repair
+from kdump.repair.plan import planner
 from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, Repaired, RepairOptions
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
@@ -32,10 +33,10 @@ from tests.harness.killedrepairs import build, contents, manifests, repair, tree
 from tests.harness.killing import limit_files
 
 
-def run(options: RepairOptions, path: Path, opened: Callable[[str], Source] = open_source) -> list[Repaired]:
+def run(options: RepairOptions, path: Path) -> list[Repaired]:
     """All partitions of ``path``; the first error is raised."""
     errors: list[KdumpError] = []
-    with Repair(options, on_error=errors.append, opened=opened) as job:
+    with Repair(options, on_error=errors.append) as job:
         done = list(job.of(resolve(str(path))))
     if errors:
         raise errors[0]
@@ -318,7 +319,7 @@ def test_mounts() -> None:
 
 
 @pytest.mark.parametrize("output", ["out", None])
-def test_a_log_that_grows(tmp_path: Path, output: str | None) -> None:
+def test_a_log_that_grows(tmp_path: Path, output: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     partition = build(tmp_path)
     last = partition / f"{397:020}.log"
 
@@ -329,9 +330,10 @@ def test_a_log_that_grows(tmp_path: Path, output: str | None) -> None:
                 log.write(b"more")
         return source
 
+    monkeypatch.setattr(planner, "open_source", opened)
     options = RepairOptions(RepairMode.SALVAGE, output=str(tmp_path / output) if output else None)
     with pytest.raises(KdumpError, match="was written to while it was read") as error:
-        run(options, partition, opened)
+        run(options, partition)
     assert error.value.code is Codes.CHANGED_WHILE_READ
     if output:
         assert list((tmp_path / output).iterdir()) == []

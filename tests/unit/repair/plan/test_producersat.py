@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdump.format.snapshot import parse_snapshot
-from kdump.repair.plan.producersat import producers_at
+from kdump.repair.plan.producersat import ProducersFromFiles
 from tests.harness.captures import FIXTURES
 from tests.harness.cli_runs import CLEAN, kdump
 
@@ -57,27 +57,27 @@ def test_snapshots_know_what_the_log_cleaner_removed(partition: Path, tmp_path: 
 @pytest.mark.parametrize("base", BASES[1:])
 def test_state_by_replay_is_that_of_the_snapshot(partition: Path, base: int) -> None:
     path = partition / name(base)
-    by_snapshot = producers_at(str(path))
+    by_snapshot = ProducersFromFiles().at(str(path))
     entries = parse_snapshot((partition / name(base, ".snapshot")).read_bytes())
     for snapshot in partition.glob("*.snapshot"):
         snapshot.unlink()
-    by_replay = producers_at(str(path))
+    by_replay = ProducersFromFiles().at(str(path))
     assert by_snapshot.is_known
     assert by_replay.is_known
-    assert dict(by_replay.states.ongoing) == dict(by_snapshot.states.ongoing)
-    assert set(by_replay.states.by_id) == {entry.producer_id for entry in entries}
-    assert not by_replay.states.has_unbegun_marker
+    assert dict(by_replay.ongoing) == dict(by_snapshot.ongoing)
+    assert set(by_replay.by_id) == {entry.producer_id for entry in entries}
+    assert not by_replay.has_unbegun_marker
 
 
 def test_a_damaged_snapshot_is_passed_over(partition: Path) -> None:
     snapshot = partition / name(201, ".snapshot")
     data = bytearray(snapshot.read_bytes())
     data[20] ^= 1
-    expected = dict(producers_at(str(partition / name(201))).states.ongoing)
+    expected = dict(ProducersFromFiles().at(str(partition / name(201))).ongoing)
     snapshot.write_bytes(data)
-    found = producers_at(str(partition / name(201)))
+    found = ProducersFromFiles().at(str(partition / name(201)))
     assert found.is_known
-    assert dict(found.states.ongoing) == expected
+    assert dict(found.ongoing) == expected
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
@@ -89,7 +89,7 @@ def test_what_is_not_there_is_not_known(partition: Path, damage: str) -> None:
         first.unlink()
     else:
         first.write_bytes(first.read_bytes()[:-10])
-    assert not producers_at(str(partition / name(201))).is_known
+    assert not ProducersFromFiles().at(str(partition / name(201))).is_known
 
 
 def test_an_index_that_cannot_be_rebuilt_stays(tmp_path: Path) -> None:

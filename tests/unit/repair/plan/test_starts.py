@@ -16,8 +16,8 @@ from kdump.format.checkpoint import CLEAN_SHUTDOWN
 from kdump.format.snapshot import ProducerEntry
 from kdump.inputs import PathDirectory, log_paths, resolve
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.startup.content import sha256
 from kdump.kafka.startup.names import CLEANED, LOG, SWAP
+from kdump.log.content import sha256
 from kdump.repair import run as engine
 from kdump.repair.begun import undo_repair
 from kdump.repair.plan import starts
@@ -141,10 +141,10 @@ def test_the_predicted_directory_is_the_repaired_one(
             continue
         before = task_of(str(directory), StartOptions()).run()
         assert isinstance(before, StartCheck)
-        directory_after = RepairedDirectory(plan, RepairSettings())
+        directory_after = RepairedDirectory(plan)
         expected = {}
         for keeps in (False, True):
-            files = predicted_start(directory_after, before.settings, keeps_marker=keeps).directory
+            files = predicted_start(directory_after, before.settings, keeps_marker=keeps)[0]
             expected[keeps] = {name: (files[name].size, sha256(files[name])) for name in files.names()}
         options = RepairOptions(mode, in_place=True, salvaging=salvaging, decides_transactions=True)
         errors: list[Exception] = []
@@ -163,11 +163,10 @@ def test_a_log_that_goes_after_the_plan(tmp_path: Path) -> None:
     """A broker may delete a segment at any time; found by the fuzzer."""
     directory = partition_of(tmp_path / "t-0", o0=batches_of(0, 10)[:-1])
     plan = plan_of(directory, RepairMode.LIKE_BROKER, SalvageOptions())
-    settings = RepairSettings()
-    assert RepairedDirectory(plan, settings).files
+    assert RepairedDirectory(plan).files
     (directory / f"{0:020}.log").unlink()
     with pytest.raises(KdumpError) as caught:
-        _ = RepairedDirectory(plan, settings).files
+        _ = RepairedDirectory(plan).files
     assert caught.value.code is Codes.CHANGED_WHILE_READ
 
 

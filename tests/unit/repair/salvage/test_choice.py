@@ -85,10 +85,6 @@ def test_empty_batches_stay_where_they_are_in_nobodys_way() -> None:
     assert chain([(0, 4, 5), (3, 9, 0), (5, 9, 1), (10, 14, 5)]) == [0, 2, 3]
 
 
-def test_nothing() -> None:
-    assert chain([]) == []
-
-
 @pytest.mark.parametrize(("last", "fits"), [(18, True), (19, True), (20, False), (21, False)])
 def test_the_name_of_the_next_segment_bounds_the_offsets(last: int, fits: bool) -> None:
     rows = np.zeros(1, row_dtype())

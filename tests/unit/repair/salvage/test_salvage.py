@@ -14,10 +14,10 @@ from kdump.repair.salvage.placeholders import MOST_EPOCHS
 from kdump.repair.salvage.salvage import salvage
 from kdump.repair.salvage.siblingcontext import SiblingContext
 from kdump.verify.reach import KnownOffsets, PartitionEvidence
-from tests.harness.batches import GZIP, NOW, compress, message, plain_rows, v2_batch, wrapper
-from tests.harness.checked import MemorySource
+from tests.harness.batches import GZIP, NOW, compress, entries, message, plain_rows, v2_batch, wrapper
 from tests.harness.fast_reference import Row
-from tests.harness.salvaged import PATH, Mended, base_offset, entries, mend, put
+from tests.harness.memory import MemorySource
+from tests.harness.salvaged import PATH, Mended, base_offset, mend, put
 
 SPAN = 5
 

@@ -15,9 +15,8 @@ from kdump.kafka.producers import ProducerStates
 from kdump.repair.salvage.later import ENDLESS
 from kdump.repair.salvage.pieces import JudgedBefore, PieceOrigin, TxnOutcome, TxnPolicy
 from kdump.repair.salvage.siblingcontext import SiblingContext
-from tests.harness.batches import CONTROL, NOW, TRANSACTIONAL, plain_rows, v2_batch
-from tests.harness.fast_reference import Row
-from tests.harness.salvaged import Mended, entries, mend
+from tests.harness.batches import ABORT, COMMIT, NOW, TRANSACTIONAL, entries, marker, plain_rows, v2_batch
+from tests.harness.salvaged import Mended, mend
 
 HOLE = b"\x55" * 150
 COORDINATOR = 9
@@ -48,18 +47,7 @@ class Log:
         return self
 
     def marker(self, kind: int, producer: int = 7, *, epoch: int = 3) -> Log:
-        row = Row(0, 0, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, COORDINATOR))
-        attributes = TRANSACTIONAL | CONTROL
-        self._add(
-            v2_batch(
-                [row],
-                base_offset=self.offset,
-                attributes=attributes,
-                producer_id=producer,
-                producer_epoch=epoch,
-            ),
-            1,
-        )
+        self._add(marker(self.offset, producer, kind, epoch=epoch, coordinator_epoch=COORDINATOR), 1)
         return self
 
     def plain(self, count: int = 1) -> Log:
@@ -79,9 +67,6 @@ class Log:
     def mended(self, policy: TxnPolicy = TxnPolicy.LEAVE, **around: object) -> Mended:
         around.setdefault("base_offset", 0)
         return mend(b"".join(self.parts), SiblingContext(**around), transactions=policy)  # type: ignore[arg-type]
-
-
-ABORT, COMMIT = 0, 1
 
 
 def outcomes(result: Mended) -> list[TxnOutcome]:

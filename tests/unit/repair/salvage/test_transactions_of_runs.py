@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from kdump.codes import KdumpError
 from kdump.inputs import input_of
 from kdump.reading.transactionreader import TransactionReader
 from kdump.repair.plan.plan import RepairMode
 from kdump.repair.run import Repair, Repaired, RepairOptions
 from kdump.repair.salvage import resolve
 from kdump.repair.salvage.pieces import JudgedBefore, SalvageOptions, TouchedTransaction, TxnOutcome, TxnPolicy
-from tests.harness.batches import CONTROL, TRANSACTIONAL, plain_rows, v2_batch
+from tests.harness.batches import ABORT, COMMIT, TRANSACTIONAL, marker, plain_rows, v2_batch
 from tests.harness.cli_runs import CLEAN, DAMAGE, kdump
 from tests.harness.examples import sparse
-from tests.harness.fast_reference import Row
-from tests.harness.transaction_logs import ABORT, COMMIT, Partition, Producer, View, random_partition, reader_view
+from tests.harness.transaction_logs import Partition, Producer, View, random_partition, reader_view
 
 
 def salvaged(directory: Path, output: Path, policy: TxnPolicy = TxnPolicy.LEAVE) -> Repaired:
     """A salvaged copy."""
 
-    def fail(error: KdumpError) -> None:
-        raise error
-
     options = RepairOptions(
         RepairMode.SALVAGE, output=str(output), salvaging=SalvageOptions(transactions=policy), decides_transactions=True
     )
-    with Repair(options, on_error=fail) as job:
+    with Repair(options, on_error=pytest.fail) as job:
         (repaired,) = job.of(input_of(directory))
     return repaired
 
@@ -319,13 +313,6 @@ def test_later_gaps_tell_nothing_new(tmp_path: Path, seed: int, monkeypatch: pyt
     assert set(transactions(found)) >= set(first.values())
 
 
-def end(offset: int, producer_id: int, kind: int) -> bytes:
-    """A marker."""
-    row = Row(0, 0, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 0))
-    header = {"producer_id": producer_id, "producer_epoch": 0, "attributes": TRANSACTIONAL | CONTROL}
-    return v2_batch([row], base_offset=offset, **header)
-
-
 @pytest.mark.parametrize("way", [("-o", "out"), ("--in-place",)], ids=["copy", "in place"])
 @pytest.mark.parametrize(
     ("policy", "status"), [("drop", DAMAGE), ("leave", CLEAN), ("abort", CLEAN)], ids=["drop", "leave", "abort"]
@@ -338,6 +325,6 @@ def test_readers_get_a_guess_that_was_not_asked_for(
     directory.mkdir()
     (directory / f"{0:020}.log").write_bytes(batch(0, 1))
     plain = [v2_batch(plain_rows(1), base_offset=offset) for offset in (1, 4, 6)]
-    (directory / f"{1:020}.log").write_bytes(plain[0] + bytes(20) + plain[1] + end(5, 1, COMMIT) + plain[2])
+    (directory / f"{1:020}.log").write_bytes(plain[0] + bytes(20) + plain[1] + marker(5, 1, COMMIT) + plain[2])
     done = kdump("repair", "--salvage", "--txn", policy, *way, "orders-0", cwd=tmp_path)
     assert done.returncode == status, done.stderr

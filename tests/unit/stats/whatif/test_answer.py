@@ -14,9 +14,8 @@ from kdump.fast import blocks
 from kdump.format import record as format_record
 from kdump.log.opening import open_source
 from kdump.stats.whatif.answer import Answer
-from kdump.stats.whatif.codec import CodecQuestion
+from kdump.stats.whatif.codec import CodecQuestion, Sample
 from kdump.stats.whatif.magic import MagicQuestion
-from kdump.stats.whatif.sample import Sample
 from kdump.verify.validentries import EntryReader
 from kdump.wire.compression import DEFAULT_LIMIT
 from tests.harness.batches import (
