@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -196,6 +195,7 @@ class ProgressLine:
 
 def _start_pager() -> subprocess.Popen[bytes] | None:
     """The pager. None, after a message, where ``$PAGER`` cannot be started."""
+    import shlex
     import subprocess
 
     command = os.environ.get("PAGER") or "less -R"

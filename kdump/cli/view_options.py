@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,13 +14,11 @@ from kdump.cli.options.dump import DumpArguments
 from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
-from kdump.rows.filetables import CHECKPOINT, EPOCH, PROPERTY
-from kdump.rows.schema import Column, ColumnType, Table
+from kdump.rows.columns import Column, ColumnType, Table
 from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
 
 if TYPE_CHECKING:
-    from kdump.log.context import FileContext
-    from kdump.rows.printers import Lines
+    from kdump.rows.printers import LinesOf
 
 
 def selection(given: DumpArguments) -> Selection:
@@ -93,6 +90,8 @@ def fields(given: DumpArguments, shown: Table) -> tuple[str, ...] | None:
 
 def fields_of_text_files(given: DumpArguments) -> tuple[str, ...] | None:
     """Those of ``--fields`` where every PATH is a text file; UsageError for a column that rows of none have."""
+    from kdump.rows.filetables import CHECKPOINT, EPOCH, PROPERTY  # few dumps show such files
+
     return fields_of(given, "text file", CHECKPOINT, EPOCH, PROPERTY)
 
 
@@ -102,9 +101,7 @@ def fields_of(given: DumpArguments, what: str, *tables: Table) -> tuple[str, ...
     return fields(given, Table(what, tuple(Column(name, ColumnType.TEXT) for name in columns)))
 
 
-def lines(
-    given: DumpArguments, chosen: tuple[str, ...] | None, *, width: int, color: bool
-) -> Callable[[FileContext], Lines]:
+def lines(given: DumpArguments, chosen: tuple[str, ...] | None, *, width: int, color: bool) -> LinesOf:
     """Makes the writer of a file's rows."""
     from kdump.rows.formatted import FormatLines
     from kdump.rows.humantable import HumanTable

@@ -8,6 +8,7 @@ slow, as every command imports it.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Final
 
 SHOWN: Final = 15_000
@@ -20,9 +21,9 @@ together (``reading.joint``), however few each has; batches, and records that a 
 """
 
 CHECKED_BATCHES: Final = 3000
-"""Batches of a segment that is verified."""
+"""Batches that a run verifies. One by one they take longer than the import of what reads them as columns."""
 CHECKED_RECORDS: Final = 20_000
-"""Records of a segment that is verified."""
+"""Records that a run verifies."""
 CHECKED_BYTES_IN_CHUNK: Final = 4096
 """Bytes of a chunk that is verified; chunks are this small between damaged places."""
 
@@ -71,3 +72,24 @@ class ShownRows:
         size = None if log_size is None else max(log_size, self._size)
         self.is_decided = self.is_decided or "numpy" in sys.modules or expected(rows, chunk_size, size) >= SHOWN
         return self.is_decided
+
+
+class CheckedRows:
+    """Whether a run checks the records of logs as columns: from the log on with which it has enough of them."""
+
+    def __init__(self) -> None:
+        self._batches = self._records = 0
+
+    def are_columns(self, batches: int, records: Callable[[], int], chunk_size: int, log_size: int | None) -> bool:
+        """Of the next log.
+
+        Args:
+            batches: of its first chunk.
+            records: counts those of the chunk. It is called until there are enough.
+            chunk_size: bytes of the chunk.
+            log_size: see ``expected``.
+        """
+        if self._batches < CHECKED_BATCHES and self._records < CHECKED_RECORDS:
+            self._batches += expected(batches, chunk_size, log_size)
+            self._records += expected(records(), chunk_size, log_size)
+        return self._batches >= CHECKED_BATCHES or self._records >= CHECKED_RECORDS

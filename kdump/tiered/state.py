@@ -16,7 +16,7 @@ from kdump.kafka.remotesegments import (
 )
 from kdump.log import files
 from kdump.log.names import parse_partition_directory
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.tiered.custom import parse_custom_metadata
 
 

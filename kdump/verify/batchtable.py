@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC_OFFSET, parse_header
+from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC, MAGIC_OFFSET, parse_header
 from kdump.log.gaps import Gap
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.source import Source
-from kdump.verify.indexedlog import IndexedLog, LogColumns
+from kdump.verify.indexedlog import IndexedBatches, IndexedLog, LogColumns, NamedPlaces
 from kdump.verify.segment import Rows
 from kdump.verify.siblings import EpochRange
 from kdump.verify.table import UNKNOWN_OFFSET, cleaned, first_offset, read_rows, row_at
 
+_NO_TIME: Final = 2**63 - 1
+
 
 class BatchTable:
-    """The rows of a segment, with the columns that the checks of its siblings need.
+    """What the checks of the files beside a log need of its rows, gathered while they come.
 
     The sound part of a log ends with the last batch whose CRC is right. What follows is its tail: a recovery cuts it
     (LogSegment.recover). ``end_offset`` comes after the highest offset of the sound batches, None without one.
     ``sound_size`` is where the last of them ends in the file.
+
+    Args:
+        named: says which places of the log its index files name. Only those batches are kept: a log may have millions.
+            None: all are.
     """
 
-    def __init__(self) -> None:
-        self._parts: list[Rows] = []
+    def __init__(self, named: Callable[[], NamedPlaces] | None = None) -> None:
+        self._named = named
+        # All of the batches of the last part, and those of the others that are kept.
+        self._parts: list[IndexedBatches] = []
+        self._epochs: list[EpochRange] = []
+        self._are_cleaned = False
+        self._is_legacy = True
+        self._earliest = _NO_TIME
         self.count = 0
         self.first_offset: int | None = None
         self.last_offset: int | None = None
@@ -39,101 +51,84 @@ class BatchTable:
         """Add the next rows in file order."""
         if not len(rows):
             return
-        self._parts.append(rows)
         self.count += len(rows)
         if self.first_offset is None:
             self.first_offset = first_offset(row_at(rows, 0))
         self.last_offset = int(rows["last_offset"][-1])
-        sound = _sound(rows)
+        sound = rows if rows["is_valid"].all() else rows[rows["is_valid"]]
         if sound.size:
-            self.end_offset = max(self.end_offset or 0, int(sound["last_offset"].max()) + 1)
-            self.sound_size = _end(sound)
+            self._add_sound(sound)
+
+    def _add_sound(self, rows: Rows) -> None:
+        before = self._parts[-1] if self._parts else None
+        if before is not None and self._named is not None:
+            self._parts[-1] = before.named(self._places)
+        end = rows["position"] + rows["size"]
+        columns = LogColumns(rows["position"], end, rows["base_offset"], rows["last_offset"], rows["max_timestamp"])
+        part = IndexedBatches.of(columns, before)
+        self._parts.append(part)
+        self.end_offset = max(self.end_offset or 0, int(part.last.max()) + 1)
+        self.sound_size = int(end[-1])
+        times = part.max_timestamp
+        self._earliest = min(self._earliest, int(times.min(where=times >= 0, initial=_NO_TIME)))
+        self._are_cleaned = self._are_cleaned or bool(cleaned(rows).any())
+        self._is_legacy = self._is_legacy and bool((rows["magic"] < MAGIC).all())
+        for run in _runs(rows):
+            if self._epochs and self._epochs[-1].epoch == run.epoch:
+                self._epochs[-1] = self._epochs[-1]._replace(last_offset=run.last_offset)
+            else:
+                self._epochs.append(run)
+
+    @cached_property
+    def _places(self) -> NamedPlaces:
+        assert self._named is not None
+        return self._named()
 
     @property
     def times(self) -> tuple[int, int] | None:
         """The smallest and the largest timestamp of the sound batches (ms); None: they have none."""
-        least = [int(part["max_timestamp"][known].min()) for part, known in self._with_times()]
-        return (min(least), max(int(part["max_timestamp"].max()) for part, _ in self._with_times())) if least else None
-
-    def _with_times(self) -> Iterator[tuple[Rows, NDArray[np.bool_]]]:
-        for part in map(_sound, self._parts):
-            known = part["max_timestamp"] >= 0
-            if known.any():
-                yield part, known
+        return None if self._earliest == _NO_TIME else (self._earliest, int(self._parts[-1].largest[-1]))
 
     def log_view(
-        self, base_offset: int, size: int, gaps: list[tuple[int, int]], next_base: int | None = None
+        self, base_offset: int, size: int, gaps: Sequence[tuple[int, int]], next_base: int | None = None
     ) -> IndexedLog:
         """The valid batches as the indexes see them; for the arguments see IndexedLog."""
-        parts = [_sound(part) for part in self._parts]
-        is_legacy = all((part["magic"] < 2).all() for part in parts)
-        names = ("position", "size", "base_offset", "last_offset", "max_timestamp")
-        position, sizes, *others = (_column(parts, name) for name in names)
-        columns = LogColumns(position, position + sizes, *others)
-        return IndexedLog(base_offset, size, columns, sorted(gaps), is_legacy=is_legacy, next_base=next_base)
+        batches = IndexedBatches.joined(self._parts)
+        return IndexedLog(base_offset, size, batches, sorted(gaps), is_legacy=self._is_legacy, next_base=next_base)
 
     def was_cleaned(self, base_offset: int) -> bool:
         """Whether the log cleaner compacted the segment: some batch shows it, or a gap before the first batch."""
-        return (self.first_offset or 0) > base_offset or any(cleaned(part).any() for part in self._parts)
+        return (self.first_offset or 0) > base_offset or self._are_cleaned
 
     def tail_end(self, source: Source, base_offset: int) -> TailEnd:
         """The end offset of the log with its tail."""
         return tail_end(source, self.sound_size, max(base_offset, self.end_offset or 0))
 
-    def epochs(self) -> Iterator[EpochRange]:
-        """Runs of batches of magic 2 with the same leader epoch."""
-        before: EpochRange | None = None
-        for run in self._runs():
-            if before is not None and run.epoch == before.epoch:
-                before = before._replace(last_offset=run.last_offset)
-                continue
-            if before is not None:
-                yield before
-            before = run
-        if before is not None:
-            yield before
-
-    def _runs(self) -> Iterator[EpochRange]:
-        """As ``epochs``; a run ends where a part ends."""
-        for part in self._parts:
-            has_epoch = part["is_valid"] & (part["leader_epoch"] >= 0)
-            table = part if has_epoch.all() else part[has_epoch]
-            if not table.size:
-                continue
-            epoch = table["leader_epoch"]
-            starts = [0, *(np.flatnonzero(epoch[1:] != epoch[:-1]) + 1).tolist()]
-            ends = [start - 1 for start in (*starts[1:], table.size)]
-            for start, end in zip(starts, ends, strict=True):
-                yield EpochRange(int(epoch[start]), int(table["base_offset"][start]), int(table["last_offset"][end]))
+    @property
+    def epochs(self) -> Sequence[EpochRange]:
+        """Runs of sound batches of magic 2 with the same leader epoch."""
+        return self._epochs
 
 
-def sound_size(parts: Iterable[Rows]) -> int:
-    """As ``BatchTable.sound_size``, of the rows of a whole log."""
-    return max((_end(sound) for part in parts if (sound := _sound(part)).size), default=0)
+def _runs(rows: Rows) -> Iterator[EpochRange]:
+    """As ``BatchTable.epochs``, of some sound rows."""
+    has_epoch = rows["leader_epoch"] >= 0
+    rows = rows if has_epoch.all() else rows[has_epoch]
+    if rows.size:
+        epoch = rows["leader_epoch"]
+        starts = [0, *(np.flatnonzero(epoch[1:] != epoch[:-1]) + 1).tolist()]
+        ends = [start - 1 for start in (*starts[1:], rows.size)]
+        for start, end in zip(starts, ends, strict=True):
+            yield EpochRange(int(epoch[start]), int(rows["base_offset"][start]), int(rows["last_offset"][end]))
 
 
-def _sound(rows: Rows) -> Rows:
-    """The rows of batches whose CRC is right."""
-    return rows if rows["is_valid"].all() else rows[rows["is_valid"]]
-
-
-def _end(rows: Rows) -> int:
-    """Where the last row ends in the file."""
-    return int(rows["position"][-1] + rows["size"][-1])
-
-
-def read_table(source: Source) -> BatchTable:
-    """Read the rows of a whole log. Raises KdumpError if it cannot be read."""
-    rows = BatchTable()
+def read_table(source: Source, named: Callable[[], NamedPlaces] | None = None) -> BatchTable:
+    """Read the rows of a whole log; ``named``: see BatchTable. Raises KdumpError if it cannot be read."""
+    rows = BatchTable(named)
     for item in ResyncWalk(source).items():
         if not isinstance(item, Gap):
             rows.add(read_rows(item, is_after_gap=False))
     return rows
-
-
-def _column(parts: Sequence[Rows], name: str) -> NDArray[np.int64]:
-    """A column of some tables. Whole rows are never joined: they would be there twice."""
-    return np.concatenate([np.empty(0, np.int64), *(part[name] for part in parts)])
 
 
 @dataclass(frozen=True, slots=True)

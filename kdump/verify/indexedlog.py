@@ -28,13 +28,85 @@ class LogColumns(NamedTuple):
     max_timestamp: Column
 
 
+class IndexedBatches(NamedTuple):
+    """Valid batches of one log in file order; every column is int64 of shape (batches,).
+
+    The last four columns tell of all batches up to each, also of those that are left out.
+    """
+
+    position: Column
+    """Where each batch begins in the file."""
+    end: Column
+    """Where each batch ends in the file."""
+    first: Column
+    """The first offset; the last one where no other is known."""
+    last: Column
+    """The last offset."""
+    max_timestamp: Column
+    """The largest timestamp (ms), -1 for none."""
+    position_before: Column
+    """Where the batch before each begins; void for the first one of the log."""
+    last_before: Column
+    """The last offset of the batch before each; UNKNOWN_OFFSET for the first one of the log."""
+    largest: Column
+    """The largest timestamp (ms) up to each batch."""
+    total: Column
+    """Bytes of all batches up to each."""
+
+    @classmethod
+    def of(cls, columns: LogColumns, before: IndexedBatches | None = None) -> IndexedBatches:
+        """All batches that follow ``before``, of which the last is there; None: from the start of the log on."""
+        position, end, base_offset, last, times = map(np.ascontiguousarray, columns)
+        largest, total = np.maximum.accumulate(times), np.cumsum(end - position)
+        position_before, last_before = np.empty_like(position), np.empty_like(last)
+        position_before[1:], last_before[1:] = position[:-1], last[:-1]
+        if before is not None:
+            position_before[:1], last_before[:1] = before.position[-1], before.last[-1]
+            largest, total = np.maximum(largest, before.largest[-1]), total + before.total[-1]
+        else:
+            position_before[:1], last_before[:1] = 0, UNKNOWN_OFFSET
+        first = np.where(base_offset == UNKNOWN_OFFSET, last, base_offset)
+        return cls(position, end, first, last, times, position_before, last_before, largest, total)
+
+    @classmethod
+    def joined(cls, parts: Sequence[IndexedBatches]) -> IndexedBatches:
+        """The batches of some parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*map(np.concatenate, zip(*parts, strict=True))) if parts else cls(*[np.empty(0, np.int64)] * 9)
+
+    def named(self, places: NamedPlaces) -> IndexedBatches:
+        """Of neighbouring batches those that an answer about one of the places may need, the first and the last."""
+        is_named = np.zeros(self.position.size, np.bool_)
+        by_last = np.argsort(self.last, kind="stable")
+        rising = self.last[by_last]
+        # The smallest and the largest offset stand for all that are not between them.
+        is_named[[0, -1]] = is_named[by_last[[0, -1]]] = True
+        positions = _between(places.positions, self.position[0], self.end[-1])
+        is_named[np.searchsorted(self.position, positions, side="right") - 1] = True
+        is_named[by_last[np.searchsorted(rising, _between(places.offsets, rising[0], rising[-1]))]] = True
+        return type(self)(*(column[is_named] for column in self))
+
+
+class NamedPlaces(NamedTuple):
+    """Positions in a log and offsets that its index files name, rising."""
+
+    positions: Column
+    offsets: Column
+
+
+def _between(rising: Column, first: np.int64, last: np.int64) -> Column:
+    """The numbers from ``first`` to ``last``."""
+    return rising[np.searchsorted(rising, first) : np.searchsorted(rising, last, side="right")]
+
+
 class IndexedLog:
     """A log as its indexes see it.
 
     Args:
         base_offset: of the file name.
         size: bytes of the log.
-        batches: its valid batches.
+        batches: its valid batches, all of them or those that the index files name (``IndexedBatches.named``).
         gaps: (position, end) of all that is no valid batch, rising. Index entries may lead there.
         is_legacy: all batches are of magic 0 or 1.
         next_base: base offset of the next segment, None for the last one or if it is not known.
@@ -44,7 +116,7 @@ class IndexedLog:
         self,
         base_offset: int,
         size: int,
-        batches: LogColumns,
+        batches: IndexedBatches,
         gaps: Sequence[tuple[int, int]] = (),
         *,
         is_legacy: bool = False,
@@ -55,26 +127,15 @@ class IndexedLog:
         self.is_legacy = is_legacy
         self.next_base = next_base
         self.has_gaps = bool(gaps)
-        self._gaps = gaps
-        self._base_offset = batches.base_offset
-        self.position, self.end = batches.position, batches.end
-        self.last, self.max_timestamp = batches.last_offset, batches.max_timestamp
+        self.gaps = gaps
+        self.position, self.end, self.first, self.last, self.max_timestamp = batches[:5]
+        self.position_before, self.last_before, self.largest, self.total = batches[5:]
+        self.last_before[:1] = max(base_offset - 1, UNKNOWN_OFFSET)
 
     @classmethod
     def empty(cls, base_offset: int) -> IndexedLog:
         """A log without batches."""
-        return cls(base_offset, 0, LogColumns(*[np.zeros(0, np.int64)] * 5))
-
-    @cached_property
-    def first(self) -> Column:
-        """The first offset of each batch; the last one where no other is known."""
-        return np.where(self._base_offset == UNKNOWN_OFFSET, self.last, self._base_offset)
-
-    @cached_property
-    def before(self) -> Column:
-        """The last offset of the batch before each."""
-        first = max(self.base_offset - 1, UNKNOWN_OFFSET)
-        return np.concatenate((np.array([first], np.int64), self.last[:-1]))[: self.last.size]
+        return cls(base_offset, 0, IndexedBatches.joined(()))
 
     @cached_property
     def _by_last(self) -> NDArray[np.intp]:
@@ -107,13 +168,13 @@ class IndexedLog:
 
     def holds(self, number: Column, offset: Column) -> NDArray[np.bool_]:
         """Whether each offset lies in the batch of that number. A wrapper begins after the batch before it."""
-        first = np.where(self.first[number] == self.last[number], self.before[number] + 1, self.first[number])
+        first = np.where(self.first[number] == self.last[number], self.last_before[number] + 1, self.first[number])
         return np.asarray((np.minimum(first, self.first[number]) <= offset) & (offset <= self.last[number]))
 
     def in_gap(self, position: Column) -> NDArray[np.bool_]:
         """Whether each position lies in a gap."""
         if not self.has_gaps:
             return np.zeros(position.size, np.bool_)
-        start, end = np.array(self._gaps, np.int64).T
+        start, end = np.array(self.gaps, np.int64).T
         number = np.searchsorted(start, position, side="right") - 1
         return np.asarray((number >= 0) & (position < end[number]))

@@ -19,7 +19,7 @@ from kdump.codes import Codes, DamageError, Finding, Severity
 from kdump.format.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TXN_ENTRY_SIZE, parse_txn_index
 from kdump.log.heads import LARGEST_ENTRY
 from kdump.log.names import Kind
-from kdump.verify.indexedlog import Column, IndexedLog
+from kdump.verify.indexedlog import Column, IndexedLog, NamedPlaces
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,6 +121,13 @@ def _shifted(first: int, column: Column) -> Column:
     return np.append(np.array([first], np.int64), column)[: column.size]
 
 
+def named_places(index: bytes, time_index: bytes, base_offset: int) -> NamedPlaces:
+    """The places of a log that its .index and its .timeindex name."""
+    entries = IndexColumns.of_file(Kind.INDEX, index, base_offset)
+    times = IndexColumns.of_file(Kind.TIME_INDEX, time_index, base_offset)
+    return NamedPlaces(np.sort(entries.other), np.sort(np.concatenate((entries.offset, times.offset))))
+
+
 def used_count(data: bytes, entry_size: int) -> int:
     """The number of whole entries up to the zeros at the end."""
     whole = len(data) - len(data) % entry_size
@@ -178,7 +185,7 @@ def _offset_masks(
     is_last = offset == log.last[number]
     later = begins & (offset > log.last[number]) & _names_later_batch(entries, log)
     wrong = begins & ~is_last & ~later & ((offset != log.first[number]) & _is_no_first_offset(number, offset, log))
-    wrong |= begins & (offset <= log.before[number])
+    wrong |= begins & (offset <= log.last_before[number])
     is_indexed[number[begins & ~wrong]] = True
     return unordered, beyond, astray, later, wrong
 
@@ -193,15 +200,14 @@ def check_time_index(data: bytes, log: IndexedLog, *, is_closed: bool = False) -
     """
     yield from _check_size(data, TIME_ENTRY_SIZE)
     entries = IndexColumns.of_file(Kind.TIME_INDEX, data, log.base_offset)
-    largest = np.maximum.accumulate(log.max_timestamp)
-    masks = _time_masks(entries, log, largest)
+    masks = _time_masks(entries, log)
     if np.array(masks).any():
-        yield from _time_findings(*masks, entries=entries, log=log, largest=largest)
+        yield from _time_findings(*masks, entries=entries, log=log)
     # 0 also without an entry: an entry of timestamp 0 for the first offset looks like the zeros after the entries.
-    if is_closed and log.position.size and (indexed := int(entries.other.max(initial=0))) < largest[-1]:
+    if is_closed and log.position.size and (indexed := int(entries.other.max(initial=0))) < log.largest[-1]:
         yield Finding(
             Codes.TIME_INDEX_SHORT,
-            f"the last entry has timestamp {indexed}, the log {largest[-1]}",
+            f"the last entry has timestamp {indexed}, the log {log.largest[-1]}",
             len(entries) * TIME_ENTRY_SIZE,
         )
 
@@ -215,7 +221,6 @@ def _time_findings(
     *,
     entries: IndexColumns,
     log: IndexedLog,
-    largest: Column,
 ) -> Iterator[Finding]:
     """The findings of ``_time_masks``."""
 
@@ -241,15 +246,15 @@ def _time_findings(
     if log.position.size:
         yield from _of_append(of_append)
         yield from _findings(
-            wrong, TIME_ENTRY_SIZE, Codes.TIME_INDEX_ENTRY, lambda i: _other_time(*entries.entry(i), log, largest)
+            wrong, TIME_ENTRY_SIZE, Codes.TIME_INDEX_ENTRY, lambda i: _other_time(*entries.entry(i), log)
         )
 
 
-def _time_masks(entries: IndexColumns, log: IndexedLog, largest: Column) -> tuple[NDArray[np.bool_], ...]:
+def _time_masks(entries: IndexColumns, log: IndexedLog) -> tuple[NDArray[np.bool_], ...]:
     """What there is to say of the entries of a .timeindex; each of shape (entries,).
 
     They are out of order; they name offsets after the end of the log; they name offsets of no batch; they have the time
-    of an append; they have a timestamp that is not of their batch. ``largest``: the largest timestamp up to each batch.
+    of an append; they have a timestamp that is not of their batch.
     """
     offset, timestamp = entries.offset, entries.other
     offset_before, timestamp_before = entries.before(log.base_offset, -1)
@@ -258,8 +263,8 @@ def _time_masks(entries: IndexColumns, log: IndexedLog, largest: Column) -> tupl
     beyond = offset > log.end_offset
     if not log.position.size:
         return unordered, beyond, ~held, held, held
-    of_append = held & (largest[number] < 0) & (offset == log.last[number])
-    wrong = held & ~of_append & ((log.max_timestamp[number] != timestamp) | (largest[number] > timestamp))
+    of_append = held & (log.largest[number] < 0) & (offset == log.last[number])
+    wrong = held & ~of_append & ((log.max_timestamp[number] != timestamp) | (log.largest[number] > timestamp))
     return unordered, beyond, ~held, of_append, wrong
 
 
@@ -306,7 +311,7 @@ def offset_index_end(entries: IndexColumns, log: IndexedLog) -> int | None:
     is_inside = np.zeros(offset.size, np.bool_)
     density = 1 / _USUAL_RECORD
     if has_batches:
-        density = max((int(log.last[-1]) - int(log.first[0]) + 1) / int((log.end - log.position).sum()), density)
+        density = max((int(log.last[-1]) - int(log.first[0]) + 1) / int(log.total[-1]), density)
         order = np.argsort(log.position, kind="stable")
         place = np.searchsorted(log.position[order], position, side="right") - 1
         number = order[np.maximum(place, 0)]
@@ -429,11 +434,11 @@ def _other_batch(offset: int, position: int, log: IndexedLog) -> str:
     return f"offset {offset}, but the batch at {position} holds {log.first[number]}..{log.last[number]}"
 
 
-def _other_time(offset: int, timestamp: int, log: IndexedLog, largest: Column) -> str:
+def _other_time(offset: int, timestamp: int, log: IndexedLog) -> str:
     (number,), _ = log.batch_of(np.array([offset]))
     return (
         f"timestamp {timestamp} for offset {offset}, whose batch has at most {log.max_timestamp[number]}, "
-        f"those up to it {largest[number]}"
+        f"those up to it {log.largest[number]}"
     )
 
 
@@ -481,8 +486,7 @@ def _sparse(is_indexed: NDArray[np.bool_], log: IndexedLog) -> Iterator[Finding]
     """
     is_indexed[0] = True
     indexed = np.flatnonzero(is_indexed)
-    following = np.append(indexed[1:], log.position.size)
-    interval = log.position[following - 1] - log.position[indexed]
+    interval = np.append(log.position_before[indexed[1:]], log.position[-1]) - log.position[indexed]
     longest = int(interval.argmax())
     others = np.delete(interval, longest)
     usual = int(np.median(others)) if others.size else 0

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kdump.codes import FOUND_CODES, Codes, Finding, KdumpError, Severity
 from kdump.inputs import PathDirectory, log_paths
@@ -23,22 +23,21 @@ from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.named import STDIN
 from kdump.log.names import CLUSTER_METADATA, SWAP_STATE, Kind, parse_file_name, parse_partition_directory
-from kdump.log.offsetindex import RisingEntries
 from kdump.log.opening import open_source
 from kdump.log.partition import has_gone, segments_after
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
 from kdump.log.source import Source
-from kdump.verify.batchtable import BatchTable, sound_size
+from kdump.verify.batchtable import BatchTable, read_table
 from kdump.verify.gaps import NextSegment
-from kdump.verify.indexedlog import IndexedLog
+from kdump.verify.indexedlog import IndexedLog, NamedPlaces
+from kdump.verify.indexes import named_places
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.partitionsummary import PartitionSummary
 from kdump.verify.reach import PartitionEvidence
-from kdump.verify.segment import CheckOptions, FinishedReading, Rows, SeenSegment, SegmentReading, check_segment
+from kdump.verify.segment import CheckOptions, Rows, SeenSegment, SegmentReading, check_segment
 from kdump.verify.settling import (
     PAUSE_SECONDS,
-    Key,
     Watch,
     graded,
     is_being_written,
@@ -161,66 +160,48 @@ class PartitionCheck:
     ) -> Iterator[Item]:
         counts = dict.fromkeys(Severity, 0)
         base_offset = base_offset_of(path)
-        rows = BatchTable()
         gaps: list[tuple[int, int]] = []
         recovery = None
         is_foreign = False
         tail: list[Finding] = []
         with ExitStack() as opened:
-            reading, undecided = self._settled(path, following, opened)
-            source, size = reading.source, reading.source.size
-            sound_end = (
-                None
-                if following or size is None
-                else sound_size(item for item in reading.items if not isinstance(item, Finding))
+            log = _OpenLog(
+                opened,
+                lambda: _open_with_files(path),
+                lambda source: self._read(source, next_segment_of(path, following)),
+                is_newest=not following and path != STDIN,
             )
-            for finding in check_segment(reading.seen, base_offset, source.path, ordered, on_rows=rows.add):
+            for finding in check_segment(log, base_offset, log.source.path, ordered):
                 if finding.path in (None, path) and finding.length is not None:
                     start = gaps.pop()[0] if gaps and gaps[-1][1] == finding.position else finding.position
                     gaps.append((start, finding.position + finding.length))
                 is_foreign |= finding.code is Codes.FOREIGN_FILE
-                one = counted(graded(finding, undecided), path, counts)
-                if sound_end is not None and _is_after(one, sound_end, path):
+                one = counted(finding, path, counts)
+                if not following and log.source.size is not None and _is_after(one, log.rows.sound_size, path):
                     # What is lost there is known when all of the log is.
                     tail.append(one)
                 else:
                     yield one
+            source, size, rows = log.source, log.source.size, log.rows
             if counts[Severity.ERROR] and size is not None and base_offset is not None and not is_foreign:
                 recovery = _recovered(source, path, base_offset)
             seen.add(path, rows, base_offset, is_foreign=is_foreign)
             if tail and base_offset is not None:
                 seen.tail_end = rows.tail_end(source, base_offset)
             # Nothing can be compared with a file of another type.
-            if size and base_offset is not None and reading.beside is not None and not is_foreign:
+            if size and base_offset is not None and log.beside is not None and not is_foreign:
                 next_base = base_offset_of(following[0]) if following else None
-                log = seen.last_log = rows.log_view(base_offset, size, gaps, next_base)
+                seen.last_log = rows.log_view(base_offset, size, gaps, next_base)
                 if tail:
                     evidence = evidence or PartitionEvidence.of_directory(files.directory_of(path))
                     yield from seen.tail_findings(tail, evidence)
                     tail = []
-                for finding in _check_beside(reading, log, ordered, is_closed=bool(following)):
+                for finding in _check_beside(log, seen.last_log, ordered, is_closed=bool(following)):
                     seen.is_indexed_later |= finding.code is Codes.INDEX_BEYOND_LOG
                     yield counted(finding, path, counts)
             yield from tail
         first, last = rows.first_offset, rows.last_offset
         yield SegmentSummary(path, size, rows.count, first, last, counts, recovery, rows.times)
-
-    def _settled(self, path: str, following: Sequence[str], opened: ExitStack) -> tuple[_Reading, Set[Key]]:
-        """A log as it was read, and which findings about it cannot be decided."""
-
-        def read() -> _Reading:
-            opened.close()
-            source, beside = _open_with_files(path)
-            opened.callback(source.close)
-            seen = self._read(source, next_segment_of(path, following))
-            if source.size is None:
-                # The findings of a stream come at once: it cannot be read again.
-                return _Reading(source, beside, seen, [])
-            found = seen.items()
-            items = list(_within_limit(found if following or path == STDIN else _while_live(path, found)))
-            return _Reading(source, beside, FinishedReading(items, seen.ends_in_gap), items)
-
-        return settled(read, _Reading.serious, lambda reading: reading.source.has_changed)
 
 
 def _open_with_files(path: str) -> tuple[Source, SegmentFiles | None]:
@@ -251,7 +232,7 @@ def _recovered(source: Source, path: str, base_offset: int) -> Recovery:
     from kdump.kafka.producers import ProducerStates
     from kdump.kafka.recover import recover
 
-    return recover(source, base_offset, ProducerStates.from_snapshot(read_snapshot(path)), want_indexes=False)
+    return recover(source, base_offset, ProducerStates.from_snapshot(read_snapshot(path)))
 
 
 def _comes_back(path: str) -> bool:
@@ -260,35 +241,110 @@ def _comes_back(path: str) -> bool:
     return files.exists(path + SWAP_STATE) or os.path.isfile(path)
 
 
-class _Reading(NamedTuple):
-    """An open log, the files beside it (None: it can have none), its reading and the items read so far."""
+class _OpenLog:
+    """A log, the files beside it (None: it can have none), and what is read of it: see ``SeenSegment``.
 
-    source: Source
-    beside: SegmentFiles | None
-    seen: SeenSegment
-    items: list[Finding | Rows]
+    What comes before the first error or warning stands as it is read. What follows is kept until all is read: if the
+    log has changed meanwhile, it is read again from there on (see ``verify.settling``).
 
-    def serious(self) -> Iterator[Key]:
-        """What identifies the errors and warnings so far."""
-        return serious_of(item for item in self.items if isinstance(item, Finding))
+    Args:
+        opened: closes the log.
+        open_files: opens the log, and gives it with the files beside it.
+        read: reads it.
+        is_newest: no segment follows, so a broker may append to it.
+
+    ``rows``: those of the log as it was read last.
+    """
+
+    def __init__(
+        self,
+        opened: ExitStack,
+        open_files: Callable[[], tuple[Source, SegmentFiles | None]],
+        read: Callable[[Source], SeenSegment],
+        *,
+        is_newest: bool,
+    ) -> None:
+        self._opened, self._open_files, self._read = opened, open_files, read
+        self._is_newest = is_newest
+        self._open()
+
+    def _open(self) -> None:
+        self._opened.close()
+        self.source, self.beside = self._open_files()
+        self._opened.callback(self.source.close)
+        self._seen = self._read(self.source)
+        self.rows = BatchTable(self._named)
+
+    def _named(self) -> NamedPlaces:
+        return named_places(b"", b"", 0) if self.beside is None else self.beside.named()
+
+    @property
+    def ends_in_gap(self) -> bool:
+        """See SeenSegment."""
+        return self._seen.ends_in_gap
+
+    def items(self) -> Iterator[Finding | Rows]:
+        """See SeenSegment."""
+        held: list[Finding | Rows] = []
+        position = 0
+        is_clean = True
+        for item in self._items():
+            held.append(item)
+            if isinstance(item, Finding):
+                # A stream cannot be read again.
+                is_clean &= item.severity is Severity.INFO or self.source.size is None
+            elif is_clean:
+                yield from held
+                held, position = [], int(item["position"][-1] + item["size"][-1])
+        first = [held]
+        found, undecided = settled(
+            lambda: first.pop() if first else self._again(position),
+            lambda items: serious_of(item for item in items if isinstance(item, Finding)),
+            lambda _: self.source.has_changed,
+        )
+        for item in found:
+            yield graded(item, undecided) if isinstance(item, Finding) else item
+
+    def _items(self) -> Iterator[Finding | Rows]:
+        """Findings as they are reported, and rows, which are noted."""
+        items = self._seen.items()
+        if self.source.size is not None:
+            items = _within_limit(_while_live(self.source.path, items) if self._is_newest else items)
+        for item in items:
+            if not isinstance(item, Finding):
+                self.rows.add(item)
+            yield item
+
+    def _again(self, position: int) -> list[Finding | Rows]:
+        """The items from a position on, of the log as it is now."""
+        self._open()
+        found: list[Finding | Rows] = []
+        for item in self._items():
+            if not isinstance(item, Finding):
+                found.append(item[item["position"] >= position])
+            elif item.position >= position:
+                found.append(item)
+        return found
 
 
-def _check_beside(reading: _Reading, log: IndexedLog, ordered: OrderedChecks, *, is_closed: bool) -> Iterator[Finding]:
+def _check_beside(opened: _OpenLog, log: IndexedLog, ordered: OrderedChecks, *, is_closed: bool) -> Iterator[Finding]:
     """Check the files beside a log until it is clear what is wrong with them."""
-    path = reading.source.path
-    beside = reading.beside
+    source = opened.source
+    rounds = count()
 
     def check() -> Iterator[Finding]:
-        nonlocal beside
-        if beside is None:
-            beside = SegmentFiles(path)
-            if reading.source.is_replaced:
+        beside, current = opened.beside, log
+        if next(rounds):
+            beside = SegmentFiles(source.path)
+            if source.is_replaced:
                 # The segment that was read is gone, and these files belong to another one.
                 return
-        known, beside = beside, None
+            rows = read_table(source, beside.named)
+            current = rows.log_view(log.base_offset, log.size, log.gaps, log.next_base)
+        assert beside is not None
         yield from check_segment_files(
-            known,
-            log,
+            beside,
+            current,
             is_closed=is_closed,
             aborted=ordered.aborted,
             begun_before=ordered.begun_before,
@@ -296,7 +352,7 @@ def _check_beside(reading: _Reading, log: IndexedLog, ordered: OrderedChecks, *,
             is_compacted=ordered.is_compacted,
         )
 
-    return iter(settled_findings(check, lambda: reading.source.has_changed or is_being_written(path)))
+    return iter(settled_findings(check, lambda: source.has_changed or is_being_written(source.path)))
 
 
 def _metadata_findings(directory: str) -> Iterator[Judgement]:
@@ -373,7 +429,7 @@ def segments_following(segments: Sequence[str], number: int) -> Sequence[str]:
 def next_segment_of(path: str, following: Sequence[str]) -> NextSegment:
     """How a broker finds its way past damage in the log ``path``; ``following``: the one after it."""
     next_base = base_offset_of(following[0]) if following else None
-    return NextSegment(RisingEntries(path, base_offset_of(path)), next_base)
+    return NextSegment(next_base, path)
 
 
 def counted(finding: Finding, path: str, counts: dict[Severity, int]) -> Finding:

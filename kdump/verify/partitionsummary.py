@@ -49,7 +49,7 @@ class PartitionSummary:
         """Add the next segment; one without sound batches ends at its base offset."""
         self.is_end_known = not is_foreign
         self.is_known &= not is_foreign
-        self._epochs += rows.epochs()
+        self._epochs += rows.epochs
         self.end_offset = end = max(self.end_offset or 0, base_offset or 0, rows.end_offset or 0)
         if base_offset is not None:
             self._segments.append((path, SegmentReach(base_offset, rows.count == 0, lambda: end)))

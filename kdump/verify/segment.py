@@ -6,7 +6,7 @@ The two halves can run apart: many processes check a log each, then one process 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, Protocol, TypeAlias
@@ -36,6 +36,8 @@ _HELD_ITEMS: Final = 4096
 Rows of several chunks are checked together: a step by columns costs as much for a few rows as for thousands. Between
 damaged places a chunk has one row.
 """
+_checked = policy.CheckedRows()
+"""Of this process: what reads columns is imported once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class CheckOptions:
     """How deep a segment is checked.
 
     ``deep``: decompress and decode every record. ``limit``: most bytes to which one batch may decompress. ``columnar``:
-    use the columnar paths; None: if the segment is large enough. ``lists_gaps``: report each range of missing offsets,
+    use the columnar paths; None: if the run is large enough. ``lists_gaps``: report each range of missing offsets,
     also where compaction left it.
     """
 
@@ -126,9 +128,10 @@ class SegmentReading:
                 yield from self._gaps.see_gap(item)
                 is_after_gap = True
                 continue
+            size = item.end - item.starts[0]
             if is_columnar is None:
-                is_columnar = _pays(item, source.size, self._options.deep)
-            is_small = item.end - item.starts[0] < policy.CHECKED_BYTES_IN_CHUNK
+                is_columnar = _checked.are_columns(len(item.starts), item.declared_records, size, source.size)
+            is_small = size < policy.CHECKED_BYTES_IN_CHUNK
             in_columns = is_columnar and (self._options.columnar or not is_small)
             rows = read_rows(item, is_after_gap)
             yield from self._gaps.see_chunk(item, rows)
@@ -168,18 +171,6 @@ class SeenSegment(Protocol):
 
     def items(self) -> Iterator[Finding | Rows]:
         """Findings and rows: see SegmentReading."""
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedReading:
-    """A reading that is over; see SeenSegment."""
-
-    found: Iterable[Finding | Rows]
-    ends_in_gap: bool = False
-
-    def items(self) -> Iterator[Finding | Rows]:
-        """Findings and rows; see SeenSegment."""
-        return iter(self.found)
 
 
 def check_segment(
@@ -229,11 +220,3 @@ def check_segment(
 
 def _place(finding: Finding) -> tuple[int, str]:
     return finding.position, finding.code.value.code
-
-
-def _pays(chunk: CheckedChunk, size: int | None, deep: bool) -> bool:
-    """Whether the columnar paths pay, by the segment's first chunk: it holds enough entries."""
-    chunk_size = chunk.end - chunk.starts[0]
-    if policy.expected(len(chunk.starts), chunk_size, size) >= policy.CHECKED_BATCHES:
-        return True
-    return deep and policy.expected(chunk.declared_records(), chunk_size, size) >= policy.CHECKED_RECORDS

@@ -31,8 +31,8 @@ from kdump.log.names import (
 )
 from kdump.log.partition import has_gone
 from kdump.log.siblings import read_beside
-from kdump.verify.indexedlog import IndexedLog
-from kdump.verify.indexes import check_offset_index, check_time_index, grouped, without_appended
+from kdump.verify.indexedlog import IndexedLog, NamedPlaces
+from kdump.verify.indexes import check_offset_index, check_time_index, grouped, named_places, without_appended
 
 Content: TypeAlias = bytes | KdumpError | None
 """The bytes of a file, or why it cannot be read; None without a file."""
@@ -204,6 +204,16 @@ class SegmentFiles:
             for kind, content in self.contents.items()
         )
 
+    def named(self) -> NamedPlaces:
+        """The places of the log that its indexes name."""
+        name = parse_file_name(self.log_path)
+        index, time_index = (self.contents[kind] or b"" for kind in (Kind.INDEX, Kind.TIME_INDEX))
+        return named_places(
+            index if isinstance(index, bytes) else b"",
+            time_index if isinstance(time_index, bytes) else b"",
+            0 if name is None else name.base_offset or 0,
+        )
+
     def known_to(self, log: IndexedLog, kind: Kind) -> Content:
         """The contents of a file, without its last entries if these are for batches appended since ``log`` was read."""
         content = self.contents[kind]
@@ -237,7 +247,7 @@ def check_segment_files(
 ) -> Iterator[Finding]:
     """Check the index files ``beside`` a log against it; for the other arguments see the checks of each kind."""
     log_path = beside.log_path
-    has_timestamps = bool(log.position.size) and int(log.max_timestamp.max()) >= 0
+    has_timestamps = bool(log.position.size) and int(log.largest[-1]) >= 0
     check_aborted = partial(
         check_txn_index,
         log=log,
@@ -389,7 +399,7 @@ def _refusal(parse: Callable[[bytes], object]) -> _TextCheck:
 
 _TEXT_CHECKS: Final[Mapping[str, _TextCheck]] = {
     checkpoint.LEADER_EPOCH_CHECKPOINT: check_leader_epochs,
-    checkpoint.PARTITION_METADATA: _refusal(checkpoint.parse_partition_metadata),
+    checkpoint.PARTITION_METADATA: _refusal(checkpoint.parse_topic_id),
     checkpoint.QUORUM_STATE: _refusal(checkpoint.parse_quorum_state),
 }
 

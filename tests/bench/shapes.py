@@ -5,6 +5,7 @@ Many small segments, old formats, a huge batch, batches of one record, tiny part
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,12 @@ def make(folder: Path, segments: int) -> None:
     _log(folder / "huge-batch" / _NAME, lambda offset: _batch(offset, huge), huge, 1)
     _log(folder / "usual-batches" / _NAME, _batch, _RECORDS, (folder / "huge-batch" / _NAME).stat().st_size)
     _log(folder / "single-records" / _NAME, lambda offset: _batch(offset, 1), 1, size)
+    middle = folder / "middle" / "topic-0" / _NAME
+    _log(middle, _batch, _RECORDS, 4 * _SEGMENT)
+    for number in range(1, segments // 4):
+        path = folder / "middle" / f"topic-{number}" / _NAME
+        path.parent.mkdir()
+        os.link(middle, path)
     write_log_directory(folder / "partitions", 4 * segments, 1)
     write_log_directory(folder / "partition", 1, 1)
     _log(folder / "small" / _NAME, _batch, _RECORDS, 4 * _RECORDS * 100)
@@ -115,6 +122,7 @@ def _pairs(folder: Path) -> Iterator[Pair]:
     yield Pair("huge batch, reader / usual", scan("huge-batch"), scan("usual-batches"), 1.5)
     single = "single-records"
     yield Pair("single records, verify / deep", own("verify", single), own("dump", single, *DEEP), 2, 200)
+    yield Pair("MiB partitions, verify / one log", own("verify", "middle", "-j", "1"), own("verify", "one-log"), 2)
     for command in ("verify", "stats"):
         yield Pair(f"partitions, {command} / one", own(command, "partitions", "-j", "1"), own(command, "partition"), 6)
     yield Pair("--version / import click", kdump("--version"), python("import click"), 1.5)

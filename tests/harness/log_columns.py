@@ -7,19 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from kdump.verify.indexedlog import IndexedLog, LogColumns
+from kdump.verify.indexedlog import IndexedBatches, IndexedLog, LogColumns
 from kdump.verify.siblings import EpochRange
 from kdump.verify.table import UNKNOWN_OFFSET
 
 
-def columns(rows: list[tuple[int, int, int, int]], size: int) -> LogColumns:
+def columns(rows: list[tuple[int, int, int, int]], size: int) -> IndexedBatches:
     """From (position, base offset, last offset, largest timestamp) of each batch; they lie side by side."""
     table = np.array(rows, np.int64).reshape(-1, 4)
     position, *others = (table[:, number] for number in range(4))
-    return LogColumns(position, np.append(position[1:], size)[: position.size], *others)
+    return IndexedBatches.of(LogColumns(position, np.append(position[1:], size)[: position.size], *others))
 
 
-def read_columns(data: bytes) -> tuple[LogColumns, list[EpochRange]]:
+def read_columns(data: bytes) -> tuple[IndexedBatches, list[EpochRange]]:
     """The whole entries of a log, sound or not, and the epochs of those of magic 2."""
     rows, epochs = [], []
     position = 0

@@ -83,11 +83,9 @@ def _made_parts(loading: Loading, segment: StartSegment) -> list[StartSegment]:
     repeated: int | None = None
     with directory.open(segment.log_name) as source:
         for base_offset, start, end, indexes in _parts(source, log.size, loading.settings):
-            contents = indexes.contents()
-            assert contents is not None, "the entries are kept"
             if base_offset in made:
                 repeated = base_offset
-            made[base_offset] = log.part(start, end), contents
+            made[base_offset] = log.part(start, end), indexes.contents()
     if repeated is not None:
         name = file_name(repeated, LOG) + CLEANED
         raise StartFailureError(NO_SUCH_FILE, f"two parts of {segment.log_name} are called {name}", is_io=True)
@@ -112,7 +110,7 @@ def _parts(source: Source, size: int, settings: LoadSettings) -> Iterator[tuple[
             if not 0 <= last_offset - base_offset <= MAX_INT32:
                 raise StartFailureError(ILLEGAL_STATE, f"the batch at position {start} fits no segment")
             interval, most = settings.index_interval, settings.max_index_size
-            indexes = IndexBuilder(base_offset, interval=interval, size=most, keep=True)
+            indexes = IndexBuilder(base_offset, interval=interval, size=most)
         if batch.data[MAGIC_OFFSET] > MAGIC:
             # Unlike the code that reads a log for recovery, the copying code checks the magic byte.
             raise StartFailureError(CORRUPT_RECORD, f"the batch at position {batch.position} is of no known magic")

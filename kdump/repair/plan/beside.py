@@ -84,7 +84,8 @@ def unfit_indexes(
         is_closed: nothing is appended to the segment any more.
         aborted: what its .txnindex should hold, None if that is not known.
     """
-    table = BatchTable()
+    beside = SegmentFiles(source.path)
+    table = BatchTable(beside.named)
     # Only a .txnindex depends on producers, of which there may be a million.
     ordered = OrderedChecks(
         is_compacted=was_cleaned(directory_of(source.path)) or None, follows_producers=Kind.TXN_INDEX in kinds
@@ -94,7 +95,7 @@ def unfit_indexes(
         pass
     log = table.log_view(base_offset, source.size or 0, [])
     findings = check_segment_files(
-        SegmentFiles(source.path),
+        beside,
         log,
         is_closed=is_closed,
         aborted=aborted,
@@ -234,7 +235,7 @@ def unfit_snapshots(plan: PartitionPlan) -> tuple[UnfitSnapshot, ...]:
         if finding is not None:
             states = known.get(offset) if offset <= valid_up_to else None
             data = None if states is None else states.snapshot()
-            unfit.append(UnfitSnapshot(offset, replace(finding, path=path), data))
+            unfit.append(UnfitSnapshot(replace(finding, path=path), data))
     return tuple(unfit)
 
 

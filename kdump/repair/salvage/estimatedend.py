@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-import numpy as np
-
 from kdump.codes import KdumpError
 from kdump.format.batch import HEADER_SIZE, MAX_INT32
 from kdump.log.heads import LARGEST_ENTRY, read_head
@@ -17,7 +15,7 @@ from kdump.repair.salvage.draft import DraftTable
 from kdump.repair.salvage.inventory import Inventory, examine
 from kdump.repair.salvage.siblingcontext import NearestLog, SiblingContext, valid_rows
 from kdump.repair.salvage.table import BatchArrays, index_columns
-from kdump.verify.indexedlog import IndexedLog, LogColumns
+from kdump.verify.indexedlog import IndexedBatches, IndexedLog, LogColumns
 from kdump.verify.indexes import IndexColumns, offset_index_end, time_index_end
 from kdump.verify.table import BatchRow, cleaned, first_offset
 
@@ -151,6 +149,5 @@ def indexed_end(around: SiblingContext, base_offset: int, ours: BatchArrays) -> 
 
 def _view(base_offset: int, good: BatchArrays) -> IndexedLog:
     """Good batches as the indexes see them."""
-    timestamp = np.ascontiguousarray(good.rows["max_timestamp"])
-    columns = LogColumns(good.position, good.end, good.first, good.last, timestamp)
-    return IndexedLog(base_offset, int(good.end.max(initial=0)), columns)
+    columns = LogColumns(good.position, good.end, good.first, good.last, good.rows["max_timestamp"])
+    return IndexedLog(base_offset, int(good.end.max(initial=0)), IndexedBatches.of(columns))

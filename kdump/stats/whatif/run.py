@@ -31,7 +31,7 @@ from kdump.kafka.retention import (
     only_local_bytes,
 )
 from kdump.log import files
-from kdump.log.fingerprint import FileFingerprint
+from kdump.log.files import FileFingerprint
 from kdump.log.gaps import Gap
 from kdump.log.named import STDIN
 from kdump.log.names import Kind, is_uri, sibling
