@@ -26,6 +26,9 @@ class Release(NamedTuple):
     keeps_batch_at_high_watermark: bool = True
     """The log cleaner keeps an empty last batch only where the high watermark follows it. Before, it kept the batch
     before the end of what one round of cleaning reads (Cleaner.cleanInto, checkBatchRetention)."""
+    counts_last_copied_as_local: bool = False
+    """A local segment that begins at the last offset in remote storage counts as one that is not there
+    (UnifiedLog.onlyLocalLogSegmentsSize)."""
 
     @property
     def version(self) -> str:
@@ -58,7 +61,9 @@ def newer(what: str) -> str:
     return f"{what}: written by a newer Kafka than {NEWEST.name}, which this kdump knows"
 
 
-KAFKA_4_3: Final = Release("4.3", has_txn_schema=False, keeps_batch_at_high_watermark=False)
+KAFKA_4_3: Final = Release(
+    "4.3", has_txn_schema=False, keeps_batch_at_high_watermark=False, counts_last_copied_as_local=True
+)
 NEWEST: Final = Release("4.4")
 """Whose output and brokers are meant where nobody says another release."""
 RELEASES: Final[Mapping[str, Release]] = {release.name: release for release in (KAFKA_4_3, NEWEST)}

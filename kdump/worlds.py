@@ -4,6 +4,7 @@ No other module of the core names a world. A world answers the same questions as
 package that has the name of the question:
 
 - ``names``: which PATHs are its own; ``mount``: what they are in its store
+- ``extract``, ``staging``: what lies in its store as files of this machine
 - ``dump``, ``state``: what the commands of these names show of such a PATH, see ``WorldDump`` and ``WorldStates``
 - ``rows``: the entries of a log and their tables, see ``WorldRows``
 - ``text``: what its own tool prints, see ``WorldText``

@@ -35,7 +35,7 @@ from kdump.rows.filetables import CONVERTED, LOSS, MARKER
 from kdump.rows.scalarlines import json_line
 from kdump.system.blocks import escaped
 from kdump.verify.report import finding_json
-from kdump.worlds import world_of_store
+from kdump.worlds import World, world_of_store
 
 _WHAT_HELPS: Final = (
     "kdump verify says what is damaged, kdump repair saves what is valid, --skip-damaged leaves the damage out"
@@ -63,9 +63,10 @@ def convert(run: Run[ConvertArguments]) -> None:
         return
     source = input_of(given.source, given.world)
     given.inputs = [source]
-    if world_of_store(source.path) is not None and given.given().first(CONVERSIONS) is None:
+    world = world_of_store(source.path)
+    if world is not None and given.given().first(CONVERSIONS) is None:
         with unwound():
-            _extract(run, source.path)
+            _extract(run, world, source.path)
         return
     conversion = conversion_of(given, given.inputs, run.console)
     conversion = replace(conversion, skip_damaged=given.skip_damaged)
@@ -84,10 +85,8 @@ def convert(run: Run[ConvertArguments]) -> None:
         status.fail(error, is_damage=error.code not in INPUT_CODES)
 
 
-def _extract(run: Run[ConvertArguments], source: str) -> None:
-    """Write the files of a bucket as they are."""
-    from kdump.tiered.extract import extract  # no other source has any
-
+def _extract(run: Run[ConvertArguments], world: World, source: str) -> None:
+    """Write the files of a store as they are."""
     given, status = run.given, run.status
 
     def tell(error: KdumpError) -> bool:
@@ -95,7 +94,7 @@ def _extract(run: Run[ConvertArguments], source: str) -> None:
         return given.skip_damaged
 
     try:
-        for one in extract(source, given.destination, tell, overwrites=given.overwrite):
+        for one in world.answer("extract").extract(source, given.destination, tell, overwrites=given.overwrite):
             run.write(f"{one.directory}: {one.files:,} files, {one.bytes:,} bytes\n")
     except KdumpError as error:
         status.fail(error, is_damage=error.code not in INPUT_CODES)

@@ -253,15 +253,17 @@ _SIZES: Final = {
     "gib": 1 << 30,
     "tib": 1 << 40,
 }
-_LIMIT: Final = re.compile(r"(\d{1,19})([a-z]+)", re.IGNORECASE)
+_LIMIT: Final = re.compile(r"(local:)?(\d{1,19})([a-z]+)", re.IGNORECASE)
 
 
 class WhatIf(NamedTuple):
-    """A question; ``milliseconds`` and ``size`` (bytes) are the limits of ``retention``."""
+    """A question; the others are the limits of ``retention``, in ms and bytes."""
 
     question: str
     milliseconds: int | None = None
     size: int | None = None
+    local_milliseconds: int | None = None
+    local_size: int | None = None
 
 
 def _what_if(text: str) -> WhatIf:
@@ -275,18 +277,19 @@ def _what_if(text: str) -> WhatIf:
     found: dict[str, int] = {}
     for limit in limits.split(","):
         match = _LIMIT.fullmatch(limit.strip())
-        unit = match[2].lower() if match else ""
+        unit = match[3].lower() if match else ""
         if match is None or (unit not in _LIMIT_UNITS and unit not in _SIZES):
             raise ValueError(f"'{limit}' is no time (7d, 12h, 600000ms) and no size (10GB, 512MiB)")
-        kind = "milliseconds" if unit in _LIMIT_UNITS else "size"
+        is_time = unit in _LIMIT_UNITS
+        kind = ("local_" if match[1] else "") + ("milliseconds" if is_time else "size")
         if kind in found:
-            raise ValueError(f"'{limits}' limits the {'time' if kind == 'milliseconds' else 'size'} twice")
-        found[kind] = int(match[1]) * (_LIMIT_UNITS if unit in _LIMIT_UNITS else _SIZES)[unit]
+            raise ValueError(f"'{limits}' limits the {'time' if is_time else 'size'} twice")
+        found[kind] = int(match[2]) * (_LIMIT_UNITS if is_time else _SIZES)[unit]
     return WhatIf(question, **found)
 
 
 WHAT_IF: Final = Parsed("QUESTION", _what_if)
-"""``codec``, ``magic``, ``compaction``, or ``retention=LIMIT[,LIMIT]``."""
+"""``codec``, ``magic``, ``compaction``, or ``retention=LIMIT[,LIMIT...]``."""
 
 
 class HistoryOf(NamedTuple):

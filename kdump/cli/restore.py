@@ -93,10 +93,10 @@ def restore(run: Run[RestoreArguments]) -> None:
 
 def _stage(given: RestoreArguments, destination: str, buckets: ExitStack) -> None:
     """Take files of this machine in place of what lies in buckets. Raises KdumpError, OSError, click.UsageError."""
-    if not any(world_of_store(path) is not None for path in (*given.paths, given.from_log_dir or "")):
+    worlds = filter(None, map(world_of_store, (*given.paths, given.from_log_dir or "")))
+    if (world := next(worlds, None)) is None:
         return
-    from kdump.tiered.staging import staged
-
+    staged = world.answer("staging").staged
     tiers.tell(tiers.Tier())
     if given.from_log_dir is None and given.topic is None:
         if given.metadata is None or len(given.paths) > 1:

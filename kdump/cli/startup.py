@@ -6,7 +6,6 @@ from kdump.cli.command import Run
 from kdump.cli.engine import choose_engine
 from kdump.cli.options.verify import VerifyArguments
 from kdump.codes import KdumpError
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.fate import FolderFate
 from kdump.kafka.startup.outcome import StartOutcome
 from kdump.releases import RELEASES, Release
@@ -36,11 +35,12 @@ def run_startup(run: Run[VerifyArguments]) -> None:
         given.is_clean,
         given.recovery_point,
         given.log_start_offset,
-        given.segment_index_bytes or DEFAULT_INDEX_SIZE,
+        given.segment_index_bytes,
         given.now,
         checksums=output == "jsonl",
         world=given.world,
         release=RELEASES[given.broker_version],
+        index_interval=given.index_interval_bytes,
     )
     try:
         # A partition is one task, however many segments it has.

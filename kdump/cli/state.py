@@ -23,6 +23,7 @@ from kdump.state.changes import NO_CHANGE, write_changes
 from kdump.state.metadatarows import StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
 from kdump.verify.metadatalog import replay_findings
+from kdump.worlds import REMOTE_STORAGE
 
 
 @command(
@@ -154,15 +155,15 @@ class _StateRun:
 
     def remote_segments(self) -> None:
         """The remote segments of what is among the paths; an offset is one of the cluster's metadata, if that is."""
-        from kdump.tiered.state import remote_rows
-
         given = self._given
         offset = None if self._is_something_there else given.at_offset
         if offset is None and given.at is None:
             return
         at = None if given.at in (None, NOW) else given.at
         wanted = (lambda topic: fits(topic, given.topics)) if given.topics else (lambda topic: True)
-        rows = remote_rows(given.inputs, self._console.note, at=at, at_offset=offset, is_wanted=wanted)
+        rows = REMOTE_STORAGE.answer("state").remote_rows(
+            given.inputs, self._console.note, at=at, at_offset=offset, is_wanted=wanted
+        )
         if rows is not None:
             self._is_something_there = True
             self._show("remoteSegment", rows)

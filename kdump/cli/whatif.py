@@ -17,10 +17,10 @@ from kdump.releases import RELEASES
 
 if TYPE_CHECKING:
     from kdump.kafka.image.topicsettings import TopicSettings
-    from kdump.kafka.retention import Retention
     from kdump.stats.whatif.answer import Answer
+    from kdump.stats.whatif.retention import PartitionLimits
     from kdump.verify.fates import ClusterImages
-    from kdump.verify.partitionentries import Partition
+    from kdump.verify.partitionentries import Partition, PartitionEntries
 
 
 def answer(run: Run[StatsArguments]) -> None:
@@ -43,14 +43,14 @@ class _Questions:
 
     def what_if(self, questions: Sequence[WhatIf], now: int | None) -> None:
         """Answers in the order of the questions; folds look at the logs in one pass."""
-        from kdump.kafka.retention import Retention
         from kdump.stats.whatif.codec import CodecQuestion
         from kdump.stats.whatif.magic import MagicQuestion
         from kdump.stats.whatif.run import WhatIfFold, WhatIfRun
 
         now = int(time.time() * 1000) if now is None else now
         logs = self._run.partition_entries(with_worlds=True)
-        what_if_run = WhatIfRun(logs, self.status.fail, RELEASES[self._given.broker_version])
+        release = RELEASES[self._given.broker_version]
+        what_if_run = WhatIfRun(logs, self.status.fail, release)
         kinds: dict[str, Callable[[], WhatIfFold]] = {"codec": CodecQuestion, "magic": MagicQuestion}
         folds = {asked.question: kinds[asked.question]() for asked in questions if asked.question in kinds}
         if folds and logs.partitions:
@@ -61,26 +61,46 @@ class _Questions:
             elif asked.question == "compaction":
                 self._show(what_if_run.compaction(now, self._settings))
             else:
-                limits = partial(self._limits, Retention(asked.milliseconds, asked.size))
-                self._show(what_if_run.retention(limits, now))
+                of_brokers = WhatIfRun(self._of_brokers(logs), self.status.fail, release)
+                self._show(of_brokers.retention(partial(self._limits, asked), now))
 
-    def _limits(self, given: Retention, partition: Partition) -> Retention:
+    def _of_brokers(self, logs: PartitionEntries) -> PartitionEntries:
+        """The logs without those of buckets: of what --tier joins, the files of the broker."""
+        from kdump.inputs import resolve
+        from kdump.log.tiers import apart
+        from kdump.verify.partitionentries import PartitionEntries
+        from kdump.worlds import world_of_store
+
+        given = self._given.inputs
+        own = [one if world_of_store(one.path) is None else resolve(next(iter(apart(one.path)))) for one in given]
+        if own == list(given):
+            return logs
+        return PartitionEntries(own, on_error=self.status.fail, with_worlds=True)
+
+    def _limits(self, asked: WhatIf, partition: Partition) -> PartitionLimits:
         """The limits that were given, else those of the partition's topic by the metadata of the cluster.
 
         Raises UsageError without both.
         """
-        from kdump.kafka.remotesegments import remote_ranges
+        from kdump.kafka.remotesegments import remote_part
+        from kdump.kafka.retention import Retention
+        from kdump.stats.whatif.retention import PartitionLimits
 
         settings, topic = self._settings(partition), partition.logs[0].context.topic or ""
-        remote = remote_ranges(partition.directory)
-        if settings.is_tiered(topic) if settings is not None else bool(remote):
-            given = given._replace(remote_end=max((one.last_offset for one in remote), default=-1))
-        if given.milliseconds is not None or given.size is not None:
-            return given
-        if settings is None:
+        whole, local = Retention(asked.milliseconds, asked.size), Retention(asked.local_milliseconds, asked.local_size)
+        if whole == Retention() and settings is not None:
+            whole = settings.retention(topic)
+        elif whole == local == Retention():
             message = "--what-if retention needs limits (retention=7d,10GB), or the metadata of the cluster"
             raise click.UsageError(f"{message}: there is none beside {partition.name}")
-        return settings.retention(topic)._replace(remote_end=given.remote_end)
+        remote = remote_part(partition.directory)
+        if not (remote.by_id if settings is None else settings.has_remote_storage(topic)):
+            return PartitionLimits(whole)
+        if settings is not None and not settings.is_copied(topic):
+            return PartitionLimits(whole, remote=remote)
+        if local == Retention():
+            local = whole if settings is None else settings.local_retention(topic, whole)
+        return PartitionLimits(whole, local, remote)
 
     def _settings(self, partition: Partition) -> TopicSettings | None:
         """The settings of the cluster that a partition belongs to; None where its metadata is not there."""

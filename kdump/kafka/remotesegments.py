@@ -9,6 +9,7 @@ RemoteLogSegmentState). The frame is that of docs/spec/formats.md#8-kraft-checkp
 from __future__ import annotations
 
 import os
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kdump.codes import DamageError, KdumpError
 from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC, MAGIC_OFFSET, batch_crc, parse_header
+from kdump.format.checkpoint import EpochEntry
 from kdump.format.record import Record, read_records
 from kdump.inputs import PathDirectory, log_paths
 from kdump.log import files
@@ -34,6 +36,7 @@ _NAME: Final = "remote-log-metadata"
 REMOTE_METADATA: Final = INTERNAL_TOPICS[_NAME]
 _SEGMENT, _UPDATE, _DELETE_PARTITION = 0, 1, 2
 """The types of the records."""
+_TOMBSTONE: Final = -1
 _PARTITION_DELETED: Final = 2
 """RemotePartitionDeleteState.DELETE_PARTITION_FINISHED."""
 
@@ -110,10 +113,87 @@ class RemoteSegment:
         return RemoteRange(self.start_offset, self.end_offset)
 
 
+class EpochSegments:
+    """The segments that have records of one leader epoch of a partition (RemoteLogLeaderEpochState)."""
+
+    def __init__(self) -> None:
+        self.last_copied = -1
+        """The last offset of the epoch that was ever copied."""
+        self._by_start: dict[int, str] = {}
+        """The ids of finished copies by their first offset of the epoch; a later copy takes the place of others."""
+        self._starts: list[int] = []
+        """The keys, rising."""
+        self._others: set[str] = set()
+        """The ids of those that no broker reads."""
+
+    def take(self, segment_id: str, state: SegmentState, start: int, end: int) -> None:
+        """A segment changed its state. ``start`` and ``end``: its offsets of this epoch, both in it."""
+        if state is SegmentState.COPY_SEGMENT_FINISHED:
+            while self._starts and self._starts[-1] >= start and self.last_copied <= end:
+                self._others.add(self._by_start.pop(self._starts.pop()))
+            if start not in self._by_start:
+                insort(self._starts, start)
+            self._by_start[start] = segment_id
+            self._others.discard(segment_id)
+            self.last_copied = max(self.last_copied, end)
+        elif state is SegmentState.DELETE_SEGMENT_FINISHED:
+            self._others.discard(segment_id)
+        else:
+            if self._by_start.get(start) == segment_id:
+                del self._by_start[start], self._starts[bisect_left(self._starts, start)]
+            self._others.add(segment_id)
+
+    def listed(self, by_id: Mapping[str, RemoteSegment]) -> list[RemoteSegment]:
+        """The segments by offset. A broker has no order for those that it does not read and that begin alike."""
+        ids = [*(self._by_start[start] for start in self._starts), *sorted(self._others)]
+        found = [by_id[segment_id] for segment_id in ids if segment_id in by_id]
+        return sorted(found, key=lambda one: one.start_offset or 0) if self._others else found
+
+
+class RemotePart(NamedTuple):
+    """What is known of a partition in remote storage.
+
+    Attributes:
+        by_id: the segments that a broker lists, in the order of their offsets.
+        epochs: by the leader epochs of which they have records.
+    """
+
+    by_id: Mapping[str, RemoteSegment] = {}
+    epochs: Mapping[int, EpochSegments] = {}
+
+    @property
+    def segments(self) -> list[RemoteSegment]:
+        """Those that a broker lists, by offset."""
+        return list(self.by_id.values())
+
+    def listed(self, epoch: int) -> list[RemoteSegment]:
+        """Those that have records of a leader epoch, see ``EpochSegments``."""
+        known = self.epochs.get(epoch)
+        return [] if known is None else known.listed(self.by_id)
+
+    def last_copied(self, epochs: Sequence[EpochEntry], log_end: int) -> int:
+        """The last offset of a log that is in remote storage, -1: none (RemoteLogManager.findHighestRemoteOffset).
+
+        It counts also after the segment is deleted there. Copies of epochs that the log does not have do not count.
+
+        Args:
+            epochs: of the log, rising, as a broker knows them.
+            log_end: its end offset.
+        """
+        end = log_end
+        for entry in reversed(epochs):
+            known = self.epochs.get(entry.epoch)
+            if known is not None and known.last_copied >= 0:
+                return min(known.last_copied, end - 1)
+            end = entry.start_offset
+        return -1
+
+
 class RemoteSegments:
     """A fold over the records of ``__remote_log_metadata``. Its partitions come in any order.
 
-    A record that states all of a segment counts as it is, as a compacted topic holds no other (KIP-1266).
+    A record that states all of a segment counts as it is, as a compacted topic holds no other (KIP-1266). Neither 4.3
+    nor 4.4 compacts the topic.
     """
 
     def __init__(self) -> None:
@@ -122,6 +202,7 @@ class RemoteSegments:
         """The ids of segments whose deletion is finished, and of those of deleted partitions."""
         self.deleted_until: dict[TopicPartitionId, int] = {}
         """The last offset of the segments of a partition whose deletion has begun."""
+        self._epochs: dict[TopicPartitionId, dict[int, EpochSegments]] = {}
         self.refused = 0
         """Records that a broker refuses, because they do not follow the state before."""
         self.is_complete = True
@@ -131,6 +212,13 @@ class RemoteSegments:
         """What a broker lists, by topic, partition and offset: all but those whose deletion is finished."""
         return sorted(self.by_id.values(), key=lambda one: (one.topic, one.partition, one.start_offset or 0))
 
+    def parts(self) -> dict[TopicPartitionId, RemotePart]:
+        """What is known of each partition."""
+        found: dict[TopicPartitionId, dict[str, RemoteSegment]] = {owner: {} for owner in self._epochs}
+        for one in self.listed():
+            found.setdefault(one.owner, {})[one.segment_id] = one
+        return {owner: RemotePart(by_id, self._epochs.get(owner, {})) for owner, by_id in found.items()}
+
     def take(
         self, record_type: int, values: Mapping[str, Any], metadata_partition: int, offset: int, time: int
     ) -> None:
@@ -139,6 +227,7 @@ class RemoteSegments:
             if values["remotePartitionDeleteState"] == _PARTITION_DELETED:
                 owner = values["topicIdPartition"]
                 self._forget(*(one for one in self.by_id.values() if one.owner == (owner["id"], owner["partition"])))
+                self._epochs.pop((owner["id"], owner["partition"]), None)
             return
         if record_type not in (_SEGMENT, _UPDATE) or values["remoteLogSegmentState"] not in tuple(SegmentState):
             return
@@ -165,12 +254,21 @@ class RemoteSegments:
             known.leader_epochs = {one["leaderEpoch"]: one["offset"] for one in values["segmentLeaderEpochs"]}
         if values["customMetadata"] is not None:
             known.custom_metadata = values["customMetadata"]
+        epochs, end = self._epochs.setdefault(known.owner, {}), known.end_offset or 0
+        for epoch, start in sorted(known.leader_epochs.items(), reverse=True):
+            epochs.setdefault(epoch, EpochSegments()).take(segment_id, state, start, end)
+            end = start - 1
         if state in (SegmentState.DELETE_SEGMENT_STARTED, SegmentState.DELETE_SEGMENT_FINISHED):
             last = -1 if known.end_offset is None else known.end_offset
             self.deleted_until[known.owner] = max(last, self.deleted_until.get(known.owner, -1))
         known.history.append(SegmentEvent(metadata_partition, offset, time, state))
         if state is SegmentState.DELETE_SEGMENT_FINISHED:
             self._forget(known)
+
+    def remove(self, segment_id: str) -> None:
+        """Forget a segment: a tombstone takes away what the topic said of it."""
+        if segment_id in self.by_id:
+            self._forget(self.by_id[segment_id])
 
     def _forget(self, *segments: RemoteSegment) -> None:
         for one in segments:
@@ -183,68 +281,96 @@ def metadata_directories(log_directory: str) -> tuple[str, ...]:
     return topic_directories(log_directory, REMOTE_METADATA)
 
 
+def metadata_partitions(log_directory: str) -> int | None:
+    """How many partitions the topic has, as the metadata of the cluster in a log directory says; None: nothing does."""
+    from kdump.kafka.image.copies import find_copies, newest
+    from kdump.kafka.image.replay import StatePoint, replay
+
+    with suppress(KdumpError):
+        copies = find_copies([log_directory], lambda error: None)
+        topic = replay(newest(copies).log, StatePoint()).image.topics.by_name.get(REMOTE_METADATA) if copies else None
+        return None if topic is None else len(topic.partitions)
+    return None
+
+
 def read_remote_segments(
-    folders: Iterable[str], *, at: int | None = None, at_offset: int | None = None
+    folders: Iterable[str], *, at: int | None = None, at_offset: int | None = None, partitions: int | None = None
 ) -> RemoteSegments:
     """What the logs of the topic tell.
 
     Args:
-        folders: its partitions.
+        folders: its partitions. Of several copies of one, those go on that reach further.
         at: ms since 1970; records with a later timestamp do not count.
         at_offset: the last offset of each partition that counts.
+        partitions: how many the topic has; None: those that are there, where their numbers lack none.
     """
     found = RemoteSegments()
-    numbers = set()
+    copies: dict[int, list[list[str]]] = {}
     for folder in folders:
         named = parse_partition_directory(os.path.basename(folder))
-        logs = tuple(log_paths([PathDirectory(folder)]))
-        found.is_complete &= bool(logs) and base_of(logs[0]) == 0
         assert named is not None
-        numbers.add(named[1])
-        for path in logs:
+        copies.setdefault(named[1], []).append(list(log_paths([PathDirectory(folder)])))
+    for number, own in copies.items():
+        last = -1
+        ids: dict[bytes, str] = {}
+        logs = [one for one in own if one]
+        found.is_complete &= any(base_of(one[0]) == 0 for one in logs)
+        for path in (path for one in sorted(logs, key=lambda one: base_of(one[0])) for path in one):
             for record in _records(path, found):
-                if (at is None or record.timestamp <= at) and (at_offset is None or record.offset <= at_offset):
-                    found.take(record.type, record.values, named[1], record.offset, record.timestamp)
-    found.is_complete &= numbers == set(range(len(numbers))) and bool(numbers)
+                if record.offset <= last:
+                    continue
+                last = record.offset
+                if (at is None or record.timestamp <= at) and (at_offset is None or last <= at_offset):
+                    if record.values is None:
+                        found.remove(ids.get(record.key, ""))
+                        continue
+                    found.take(record.type, record.values, number, last, record.timestamp)
+                    if record.key and record.type in (_SEGMENT, _UPDATE):
+                        ids[record.key] = record.values["remoteLogSegmentId"]["id"]
+    found.is_complete &= copies.keys() == set(range(partitions or len(copies))) and bool(copies)
     return found
 
 
-def remote_ranges(partition_directory: str) -> Sequence[RemoteRange]:
-    """What is in remote storage of a partition, rising, as the log directory above says.
+def remote_part(partition_directory: str) -> RemotePart:
+    """What is in remote storage of a partition, as the log directory above says.
 
     The partition is that of the topic id in partition.metadata.
     """
     directory = files.absolute(partition_directory)
     parsed = parse_partition_directory(os.path.basename(directory))
     if parsed is None:
-        return ()
+        return RemotePart()
     log_directory = os.path.dirname(directory)
     folders = metadata_directories(log_directory)
     logs = tuple(log_paths(map(PathDirectory, folders)))
     topic_id = read_topic_id(directory) if logs else None
     if topic_id is None:
-        return ()
+        return RemotePart()
     # Thousands of partitions ask.
-    return _ranges(folders, tuple(map(files.file_state, logs))).get((topic_id, parsed[1]), ())
+    return _parts(folders, tuple(map(files.file_state, logs))).get((topic_id, parsed[1]), RemotePart())
+
+
+def remote_ranges(partition_directory: str) -> list[RemoteRange]:
+    """The offsets in remote storage of a partition, rising, see ``remote_part``."""
+    finished = SegmentState.COPY_SEGMENT_FINISHED
+    listed = (one for one in remote_part(partition_directory).segments if one.state is finished)
+    return sorted(one.offsets for one in listed if one.offsets is not None)
 
 
 @lru_cache(maxsize=4)
-def _ranges(
-    folders: Sequence[str], states: Sequence[files.FileState | None]
-) -> Mapping[TopicPartitionId, Sequence[RemoteRange]]:
-    """The ranges by partition. ``states``: of the logs of the topic; see ``files.file_state``."""
-    found: dict[TopicPartitionId, list[RemoteRange]] = {}
-    for one in read_remote_segments(folders).listed():
-        if one.state is SegmentState.COPY_SEGMENT_FINISHED and one.offsets is not None:
-            found.setdefault(one.owner, []).append(one.offsets)
-    return {partition: sorted(ranges) for partition, ranges in found.items()}
+def _parts(folders: Sequence[str], states: Sequence[files.FileState | None]) -> Mapping[TopicPartitionId, RemotePart]:
+    """What is known of each partition. ``states``: of the logs of the topic; see ``files.file_state``."""
+    return read_remote_segments(folders).parts()
 
 
 class _Record(NamedTuple):
+    """A record of the topic; ``values``: None of a tombstone, which a compacted topic may hold."""
+
     offset: int
     timestamp: int
+    key: bytes
     type: int
-    values: Mapping[str, Any]
+    values: Mapping[str, Any] | None
 
 
 def _records(path: str, found: RemoteSegments) -> Iterator[_Record]:
@@ -257,9 +383,13 @@ def _records(path: str, found: RemoteSegments) -> Iterator[_Record]:
             for chunk in walk.chunks():
                 for start, end in chunk.entries():
                     for record in _values(chunk.data[start:end], found):
+                        offset, timestamp, key = record.offset, record.timestamp, bytes(record.key or b"")
+                        if record.value is None:
+                            yield _Record(offset, timestamp, key, _TOMBSTONE, None)
+                            continue
                         with suppress(PayloadError):
-                            message = decoder.value(record.value or b"")
-                            yield _Record(record.offset, record.timestamp, message.record_type, message.values)
+                            message = decoder.value(record.value)
+                            yield _Record(offset, timestamp, key, message.record_type, message.values)
             found.is_complete &= walk.position == walk.end
     except KdumpError:
         found.is_complete = False

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from kdump.format.index import TimeEntry
+from kdump.releases import Release
 
 
 class Reason(Enum):
@@ -22,6 +23,10 @@ class Reason(Enum):
     """Everything in it lies before the log's start (kafka-delete-records)."""
     SIZE = "retention.bytes"
     TIME = "retention.ms"
+    DELETION_STARTED = "deleteSegmentStarted"
+    """Its deletion in remote storage has begun, and is tried again."""
+    LEADER_EPOCH = "leaderEpoch"
+    """It lies in remote storage, and its leader epochs are older than those of the log."""
 
 
 class RetainedSegment(NamedTuple):
@@ -36,10 +41,10 @@ class Retention(NamedTuple):
     """The limits of a partition with ``cleanup.policy=delete``; None: without limit.
 
     Attributes:
-        milliseconds: retention.ms, of a tiered topic local.retention.ms.
-        size: retention.bytes, of a tiered topic local.retention.bytes.
-        remote_end: the last offset that remote storage holds, -1: none; None: the topic is not tiered. A local segment
-            of a tiered topic goes only when remote storage holds it (UnifiedLog.isSegmentEligibleForDeletion).
+        milliseconds: retention.ms, of a topic that is copied to remote storage local.retention.ms.
+        size: retention.bytes, of such a topic local.retention.bytes.
+        remote_end: the last offset that remote storage holds, -1: none; None: the topic is not copied. A local segment
+            of one that is goes only when remote storage holds it (UnifiedLog.isSegmentEligibleForDeletion).
     """
 
     milliseconds: int | None = None
@@ -78,7 +83,8 @@ def deleted_segments(
         retention: the limits.
         now: ms since 1970.
         log_start_offset: from which on the log has records; None: from its first segment on.
-        log_end_offset: where the log ends. Without it the active segment of a tiered log stays.
+        log_end_offset: where the log ends. Without it the active segment of a log that is copied to remote storage
+            stays.
     """
     reasons: list[Reason] = []
 
@@ -120,3 +126,12 @@ def deleted_segments(
         limit = retention.milliseconds
         apply(Reason.TIME, lambda _, segment: now - segment.largest_timestamp > limit)
     return reasons
+
+
+def only_local_bytes(segments: Sequence[RetainedSegment], remote_end: int, release: Release) -> int:
+    """The bytes of the local segments that are not in remote storage yet (UnifiedLog.onlyLocalLogSegmentsSize).
+
+    ``remote_end``: the last offset there, -1: none.
+    """
+    last = remote_end - release.counts_last_copied_as_local
+    return sum(segment.size for segment in segments if segment.base_offset > last)

@@ -1,6 +1,6 @@
 """What a file name says: which kind of file, which base offset, which partition.
 
-Source: docs/spec/formats.md#5-directories-and-names (KIP-405 for tiered-storage names).
+Source: docs/spec/formats.md#5-directories-and-names (KIP-405 for names in remote storage).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ CLUSTER_METADATA: Final = "__cluster_metadata"
 METADATA_DIRECTORY: Final = f"{CLUSTER_METADATA}-0"
 """Its only partition."""
 
-_TIERED: Final = re.compile(r"(\d{20})-[0-9A-Za-z_-]{22}")
+_REMOTE: Final = re.compile(r"(\d{20})-[0-9A-Za-z_-]{22}")
 # File names have 255 characters at most; Python reads numbers of up to 4,300 digits.
 _LEADING_OFFSET: Final = re.compile(r"[+-]?\d{1,1024}")
 _PARTITION: Final = re.compile(
@@ -104,7 +104,7 @@ class FileName:
     @property
     def is_remote(self) -> bool:
         """The name is that of a file in remote storage (``<offset>-<uuid>.log``)."""
-        return _TIERED.fullmatch(self.stem) is not None
+        return _REMOTE.fullmatch(self.stem) is not None
 
 
 def is_uri(path: str) -> bool:
@@ -120,7 +120,7 @@ def last_name(path: str) -> str:
 def parse_file_name(path: str) -> FileName | None:
     """The parts of a segment file's name; None for any other file.
 
-    An inner suffix counts (``.log.deleted``), and so does a tiered-storage name (``<offset>-<uuid>.log``).
+    An inner suffix counts (``.log.deleted``), and so does a name in remote storage (``<offset>-<uuid>.log``).
     """
     return _parsed(last_name(path))
 
@@ -136,8 +136,8 @@ def _parsed(name: str) -> FileName | None:
     except ValueError:
         world = world_of_log(name)
         return None if world is None else FileName(Kind.WORLD_LOG, stem, state, parse_offset(stem), world)
-    tiered = _TIERED.fullmatch(stem)
-    return FileName(kind, stem, state, parse_offset(tiered.group(1) if tiered else stem))
+    remote = _REMOTE.fullmatch(stem)
+    return FileName(kind, stem, state, parse_offset(remote.group(1) if remote else stem))
 
 
 def parse_offset(text: str) -> int | None:

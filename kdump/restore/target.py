@@ -113,7 +113,7 @@ class TargetCluster:
             self._settings.max_message_bytes(topic),
             max(self.image.next_producer_id, 0),
             tuple(known.replicas),
-            self._settings.retention(topic),
+            self._settings.local_retention(topic),
         )
 
     def _is_elsewhere(self, replicas: Sequence[int], directories: Sequence[str]) -> bool:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from kdump.codes import Codes, DamageError, Finding, KdumpError, Severity
+from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format.checkpoint import EpochEntry
 from kdump.kafka.remotesegments import RemoteSegment, RemoteSegments, SegmentState, TopicPartitionId
 from kdump.log.names import is_uri
@@ -206,8 +207,8 @@ class Audit:
         for kind in _INDEX_KINDS:
             try:
                 self._bucket.index(segment, kind, manifest, opening)
-            except DamageError as error:
-                yield _of(segment, error.code, error.message, INDEXES)
+            except KdumpError as error:
+                yield replace(_of(segment, error.code, error.message, INDEXES), position=error.position or 0)
             except KeyError:
                 continue
 

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kdump.inputs import Input, PathDirectory
-from kdump.kafka.remotesegments import REMOTE_METADATA, RemoteSegment, metadata_directories, read_remote_segments
+from kdump.kafka.remotesegments import (
+    REMOTE_METADATA,
+    RemoteSegment,
+    metadata_directories,
+    metadata_partitions,
+    read_remote_segments,
+)
 from kdump.log import files
 from kdump.log.names import parse_partition_directory
 from kdump.rows.columns import Row
@@ -34,7 +40,9 @@ def remote_rows(
     folders = list(_folders(inputs))
     if not folders:
         return None
-    known = read_remote_segments(folders, at=at, at_offset=at_offset)
+    counts = map(metadata_partitions, dict.fromkeys(os.path.dirname(files.absolute(folder)) for folder in folders))
+    count = max((one for one in counts if one is not None), default=None)
+    known = read_remote_segments(folders, at=at, at_offset=at_offset, partitions=count)
     if not known.is_complete:
         note(f"{REMOTE_METADATA}: logs are missing, begin after offset 0 or are damaged: more segments may be known")
     if known.refused:

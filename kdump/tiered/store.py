@@ -25,6 +25,7 @@ from kdump.kafka.remotesegments import (
     SegmentState,
     TopicPartitionId,
     metadata_directories,
+    metadata_partitions,
     read_remote_segments,
 )
 from kdump.log import files
@@ -183,7 +184,8 @@ class TierStore(Store):
     def known(self) -> RemoteSegments | None:
         """What the metadata in the log directory says."""
         if self._known is None and self.metadata is not None:
-            self._known = read_remote_segments(metadata_directories(self.metadata))
+            count = metadata_partitions(self.metadata)
+            self._known = read_remote_segments(metadata_directories(self.metadata), partitions=count)
         return self._known
 
     def pieces(self, directory: str) -> list[ObjectPiece]:

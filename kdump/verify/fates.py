@@ -9,9 +9,10 @@ from kdump.codes import Codes, Finding, KdumpError, OnError, Severity
 from kdump.format.checkpoint import PARTITION_METADATA, MetaProperties
 from kdump.inputs import Input, PathDirectory
 from kdump.kafka.image.copies import MetadataCopy, find_copies, newest, read_properties
-from kdump.kafka.image.image import TOPIC_RESOURCE, MetadataImage
+from kdump.kafka.image.image import MetadataImage
 from kdump.kafka.image.names import TopicNames
 from kdump.kafka.image.replay import StatePoint, replay
+from kdump.kafka.image.topicsettings import TopicSettings
 from kdump.kafka.startup.fate import BrokerFolder, Fate, FolderFate, Placement, folder_fates
 from kdump.kafka.startup.logdirectory import STRAY, parse_folder, sort_folders
 from kdump.kafka.startup.outcome import StartFailureError
@@ -110,11 +111,10 @@ class Fates:
         registration = image.cluster.brokers.get(broker[1])
         return frozenset(registration["logDirs"]) if registration else ()
 
-    def is_tiered(self, broker: _Broker | None, topic: str) -> bool:
-        """The cluster of a broker keeps old segments of a topic in remote storage."""
+    def topic_settings(self, broker: _Broker | None) -> TopicSettings | None:
+        """The settings of the topics of a broker; None: the metadata of its cluster is not there."""
         image = self._image(broker)
-        configs = None if image is None else image.configs.get((TOPIC_RESOURCE, topic))
-        return configs is not None and configs.get("remote.storage.enable") == "true"
+        return None if image is None or broker is None else TopicSettings(image, broker[1])
 
     def _image(self, broker: _Broker | None) -> MetadataImage | None:
         return None if broker is None or broker[0] is None else self._clusters.of(broker[0])

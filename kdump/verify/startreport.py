@@ -171,8 +171,8 @@ def _lines(check: StartCheck) -> Iterator[str]:
             harmless = ", nothing more is lost" if check.already_lost else ", nothing is lost"
         scanned = f"{check.bytes_read:,} bytes scanned{broker and f' by {broker}'}"
         yield f"starts after {_ARTICLES[kind]} stop; {ends}{harmless}; {scanned}"
-    if settings.tiered_by is not None:
-        yield f"tiered, as {settings.tiered_by} says: its log start offset may be in remote storage"
+    if settings.remote_by is not None:
+        yield f"tiered, as {settings.remote_by} says: its log start offset may be in remote storage"
     for one, other in check.swapped:
         yield f"swapped: the contents of {one} and {other} are exchanged; give each the other's name before the start"
     for gone in check.already_lost:

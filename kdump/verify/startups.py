@@ -18,7 +18,6 @@ from kdump.format.checkpoint import (
     RECOVERY_POINT_CHECKPOINT,
 )
 from kdump.inputs import Input, PathDirectory, Stream
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.directory import Directory, FileAction, LoadSettings
 from kdump.kafka.startup.logdirectory import (
     LogDirectory,
@@ -92,17 +91,19 @@ class StartOptions(NamedTuple):
     """What is used instead of what the log directory says; None: nothing.
 
     ``max_index_size``: segment.index.bytes; ``now``: the time, ms; ``checksums``: see check_start; ``world``: the
-    broker is one of this world, also where no file of a directory says so; ``release``: of the broker.
+    broker is one of this world, also where no file of a directory says so; ``release``: of the broker;
+    ``index_interval``: index.interval.bytes.
     """
 
     is_clean: bool | None = None
     recovery_point: int | None = None
     log_start_offset: int | None = None
-    max_index_size: int = DEFAULT_INDEX_SIZE
+    max_index_size: int | None = None
     now: int | None = None
     checksums: bool = False
     world: World | None = None
     release: Release = NEWEST
+    index_interval: int | None = None
 
 
 class Task(NamedTuple):
@@ -283,7 +284,7 @@ def start_all(
     for found in inputs:
         try:
             place = _place(found, options)
-            places.append(place._replace(tasks=[_with_config(task, place, fates) for task in place.tasks]))
+            places.append(place._replace(tasks=[_with_config(task, place, options, fates) for task in place.tasks]))
         except KdumpError as error:
             on_error(error.located(found.path))
     duplicates = _duplicates((place for place in places if place.world is None), fates.strays)
@@ -350,10 +351,11 @@ def _task(directory: str, known: LogDirectory, options: StartOptions) -> Task:
         "is_clean": options.is_clean,
         "recovery_point": options.recovery_point,
         "log_start_offset": options.log_start_offset,
+        "max_index_size": options.max_index_size,
+        "index_interval": options.index_interval,
     }
     settings = partition_settings(directory, known)._replace(
         **{name: value for name, value in given.items() if value is not None},
-        max_index_size=options.max_index_size,
         now=options.now,
         release=options.release,
     )
@@ -390,12 +392,19 @@ def _place(found: Input, options: StartOptions) -> _StartTarget:
     return _StartTarget(path, known, True, tasks, obstacles + _refusals(path, known))
 
 
-def _with_config(task: Task, place: _StartTarget, fates: Fates) -> Task:
-    """The task, with what the metadata of the cluster says of the topic's remote storage."""
-    folder = parse_folder(_name_of(task.path))
-    if folder is None or not fates.is_tiered(place.log_directory.broker, folder[0][0]):
+def _with_config(task: Task, place: _StartTarget, options: StartOptions, fates: Fates) -> Task:
+    """The task, with what the metadata of the cluster says of the topic, where no option says it."""
+    folder, topics = parse_folder(_name_of(task.path)), fates.topic_settings(place.log_directory.broker)
+    if folder is None or topics is None:
         return task
-    return task._replace(settings=task.settings._replace(tiered_by=CLUSTER_METADATA))
+    topic, known = folder[0][0], task.settings
+    if topics.has_remote_storage(topic):
+        known = known._replace(remote_by=CLUSTER_METADATA)
+    if options.max_index_size is None:
+        known = known._replace(max_index_size=topics.max_index_size(topic))
+    if options.index_interval is None:
+        known = known._replace(index_interval=topics.index_interval(topic))
+    return task._replace(settings=known)
 
 
 def _is_metadata(path: str) -> bool:

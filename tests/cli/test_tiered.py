@@ -180,6 +180,24 @@ def test_a_missing_or_wrong_key_is_named(words: tuple[str, ...], says: bytes, tm
     assert b"BEGIN" not in done.stderr + done.stdout
 
 
+@needs_crypto
+@pytest.mark.parametrize("index", ["offset", "leaderEpoch"])
+def test_an_encrypted_index_is_damaged(index: str, tmp_path: Path) -> None:
+    bucket = shutil.copytree(AES, tmp_path / "bucket")
+    (path,) = bucket.rglob("*.indexes")
+    spans = json.loads(path.with_suffix(".rsm-manifest").read_text())["segmentIndexes"]
+    data = bytearray(path.read_bytes())
+    data[spans[index]["position"] + 14] ^= 1
+    path.write_bytes(data)
+    found = findings("--key-ring", f"key-1={KEY}", "bucket", cwd=tmp_path)
+    own = [one for one in found if one["file"].endswith(".indexes")]
+    assert [(one["code"], one["position"], one["segmentId"]) for one in own] == [
+        ("KD452", spans[index]["position"], path.name[21:43])
+    ]
+    assert f"the index {index}: the tag" in own[0]["message"]
+    assert "KD464" in {one["code"] for one in found}, "the audit goes on"
+
+
 def test_what_might_be_a_key_is_not_shown(tmp_path: Path) -> None:
     done = kdump("dump", "--key-ring", "MIIEvgIBADAN", str(AES), cwd=tmp_path)
     assert done.returncode == USAGE
@@ -225,3 +243,41 @@ def test_through_a_store(tmp_path: Path) -> None:
 def test_workers_find_the_bucket(tmp_path: Path) -> None:
     words = ("verify", "--tier", str(ZSTD), str(LOGS))
     assert kdump(*words, "-j", "2", cwd=tmp_path).stdout == kdump(*words, cwd=tmp_path).stdout
+
+
+def retention(*words: str, cwd: Path) -> dict[str, tuple[str | None, int | None]]:
+    """Why each segment goes, and the log start, by id or base offset."""
+    now = ("--now", "2026-11-28T19:00:00", "--output", "jsonl")
+    done = kdump("stats", *now, *words, str(LOGS / "mixed-0"), cwd=cwd)
+    assert done.returncode == CLEAN, done.stderr
+    rows = map(json.loads, done.stdout.splitlines())
+    return {row["segmentId"] or Path(row["segment"]).stem: (row["reason"], row["logStartOffset"]) for row in rows}
+
+
+def test_retention_of_remote_and_local_segments(tmp_path: Path) -> None:
+    first, second, dead, third = (
+        one["segment_id"]
+        for one in sorted(ANSWERS["zstd"]["segments"], key=lambda one: (one["start_offset"], one["state"]))
+        if one["topic"] == "mixed"
+    )
+    old, active = f"{1318:020d}", f"{1771:020d}"
+    found = retention("--what-if", "retention=100KB", cwd=tmp_path)
+    assert found[first] == ("retention.bytes", 885)
+    assert {found[one] for one in (second, dead, third, active)} == {(None, 885)}
+    found = retention("--what-if", "retention=1d,local:1TB", cwd=tmp_path)
+    assert {found[one] for one in (first, second, dead, third)} == {("retention.ms", 1771)}
+    assert (found[old], found[active]) == (("logStartOffset", 1771), (None, 1771))
+    found = retention("--what-if", "retention=local:1d", "--what-if", "retention=1000d,local:1d", cwd=tmp_path)
+    assert found == {**dict.fromkeys((first, second, dead, third, active), (None, 677)), old: ("retention.ms", 677)}
+
+
+def test_retention_is_asked_of_a_broker(tmp_path: Path) -> None:
+    """What --tier joins is a broker's log; a bucket alone has no broker that deletes."""
+    words = ("--what-if", "retention=100KB")
+    assert retention(*words, "--tier", str(ZSTD), cwd=tmp_path) == retention(*words, cwd=tmp_path)
+    done = kdump("stats", *words, str(ZSTD), cwd=tmp_path)
+    assert done.returncode == UNREADABLE
+    assert b"is in a bucket" in done.stderr
+    done = kdump("stats", *words, str(LOGS / "mixed-0"), cwd=tmp_path)
+    assert b"mixed-0: 1 of 4 remote segments would go" in done.stdout
+    assert b"remote storage holds up to offset 1770: 0 of 2 local segments would go" in done.stdout

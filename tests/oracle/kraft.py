@@ -39,11 +39,12 @@ listeners=PLAINTEXT://127.0.0.1:{port}
 class Node:
     """A broker with a formatted log directory in ``home``; node 1 is the controller too.
 
-    ``settings``: lines of server.properties after the usual ones.
+    ``settings``: lines of server.properties after the usual ones. ``release``: of its jars.
     """
 
-    def __init__(self, home: Path, number: int, ports: tuple[int, int], settings: str) -> None:
+    def __init__(self, home: Path, number: int, ports: tuple[int, int], settings: str, release: str) -> None:
         self._home = home
+        self._release = release
         self.number = number
         self.port, controller = ports
         self.logs = home / "logs"
@@ -51,7 +52,7 @@ class Node:
         lines = _SETTINGS + (_BOTH if number == 1 else _BROKER)
         text = lines.format(node=number, port=self.port, controller=controller, logs=self.logs)
         self._settings.write_text(text + settings)
-        tool = java_command(DUMP_RELEASE, "kafka.tools.StorageTool")
+        tool = java_command(release, "kafka.tools.StorageTool")
         words = ["format", "--cluster-id", _CLUSTER, "--config", str(self._settings)]
         subprocess.run([*tool, *words, *(["--standalone"] if number == 1 else [])], check=True, capture_output=True)
 
@@ -59,7 +60,7 @@ class Node:
     def run(self, *, is_killed: bool = False) -> Iterator[None]:
         """Runs meanwhile, and is stopped properly, or killed."""
         options = ("-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
-        command = java_command(DUMP_RELEASE, "kafka.Kafka", options=options)
+        command = java_command(self._release, "kafka.Kafka", options=options)
         with (
             (self._home / "broker.log").open("wb") as log,
             subprocess.Popen([*command, str(self._settings)], stdout=log, stderr=log) as process,
@@ -90,17 +91,18 @@ class Node:
 class Cluster:
     """Brokers whose log directories lie in ``home``; they are started again and again.
 
-    ``settings``: lines of server.properties behind the usual ones.
+    ``settings``: lines of server.properties behind the usual ones. ``release``: of the jars.
     """
 
-    def __init__(self, home: Path, settings: str = "", *, brokers: int = 1) -> None:
+    def __init__(self, home: Path, settings: str = "", *, brokers: int = 1, release: str = DUMP_RELEASE) -> None:
         self._home = home
+        self._release = release
         *ports, controller = _free_ports(brokers + 1)
         self.nodes: list[Node] = []
         for number, port in enumerate(ports, 1):
             place = home if number == 1 else home / f"node{number}"
             place.mkdir(exist_ok=True)
-            self.nodes.append(Node(place, number, (port, controller), settings))
+            self.nodes.append(Node(place, number, (port, controller), settings, release))
         self.logs = self.nodes[0].logs
 
     @property
@@ -125,7 +127,7 @@ class Cluster:
     @contextmanager
     def load(self, seconds: int) -> Iterator[subprocess.Popen[str]]:
         """LiveLoad, which has made its topics and writes to them for so long."""
-        command = [*java_command(DUMP_RELEASE, "LiveLoad"), self.server, str(seconds)]
+        command = [*java_command(self._release, "LiveLoad"), self.server, str(seconds)]
         with (
             (self._home / "load.log").open("ab") as log,
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
@@ -144,14 +146,14 @@ class Cluster:
 
     def tool(self, program: str, words: Sequence[str], given: bytes | None = None) -> str:
         """What a program of Kafka prints; it gets the address of the first broker, and ``given`` as its input."""
-        command = [*java_command(DUMP_RELEASE, program), "--bootstrap-server", self.server, *words]
+        command = [*java_command(self._release, program), "--bootstrap-server", self.server, *words]
         done = subprocess.run(command, input=given, capture_output=True, timeout=_START_SECONDS, check=False)
         assert done.returncode == 0, (done.stdout, done.stderr)
         return done.stdout.decode()
 
     def client(self, *words: str, program: str = "PartitionClient") -> list[str]:
         """The lines that PartitionClient, or another such program, prints."""
-        command = [*java_command(DUMP_RELEASE, program), self.server, *words]
+        command = [*java_command(self._release, program), self.server, *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_START_SECONDS, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()

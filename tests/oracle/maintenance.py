@@ -19,6 +19,25 @@ class Left(NamedTuple):
     control: int
 
 
+class ExpiryRequest(NamedTuple):
+    """A partition with remote segments. Limits are retention.ms and retention.bytes, -1 without limit."""
+
+    path: Path
+    start: int
+    whole: tuple[int, int]
+    local: tuple[int, int]
+    remote: str
+    """As LogMaintenance takes them."""
+
+
+class Expired(NamedTuple):
+    """The ids of the remote segments that are left, the log start offset, the base offsets of the local segments."""
+
+    remote: set[str]
+    start: int
+    local: list[int]
+
+
 @dataclass
 class Maintainer:
     """The real code, in one JVM a call."""
@@ -53,14 +72,30 @@ class Maintainer:
             [f"{path}\t{limits}\t{start}{tail}\n" for path, start, tail in zip(partitions, starts, tails, strict=True)]
         )
 
+    def expire(self, requests: list[ExpiryRequest], now: int) -> list[Expired]:
+        """What is left after one run of the expiration of remote segments, and then the deletion by local retention."""
+        lines = [
+            "\t".join(map(str, (one.path, "expire", now, *one.whole, one.start, *one.local, one.remote))) + "\n"
+            for one in requests
+        ]
+        answers = []
+        for remote, start, *segments in self._answers(lines):
+            bases = [int(segment.partition(":")[0]) for segment in segments]
+            answers.append(Expired({name for name in remote.split(",") if name}, int(start), bases))
+        return answers
+
     def _ask(self, requests: list[str]) -> list[list[Left]]:
+        return [[Left(*map(int, segment.split(":"))) for segment in segments] for segments in self._answers(requests)]
+
+    def _answers(self, requests: list[str]) -> list[list[str]]:
+        """The fields of each answer after the exception, of which there is none."""
         self.calls += 1
         command = [*self.command, str(self.work / str(self.calls))]
         done = subprocess.run(command, input="".join(requests), capture_output=True, text=True, check=False)
         answers = []
         for line in done.stdout.splitlines():
-            failure, *segments = line.split("\t")
+            failure, *fields = line.split("\t")
             assert failure == "-", failure
-            answers.append([Left(*map(int, segment.split(":"))) for segment in segments])
+            answers.append(fields)
         assert len(answers) == len(requests), done.stderr
         return answers

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from kdump.format.checkpoint import EpochEntry
 from kdump.inputs import resolve
-from kdump.kafka.retention import Retention
+from kdump.kafka.remoteretention import expired_segments, loaded_epochs
+from kdump.kafka.remotesegments import RemotePart, RemoteSegments
+from kdump.kafka.retention import RetainedSegment, Retention, deleted_segments, only_local_bytes
 from kdump.stats.whatif.answer import Answer
+from kdump.stats.whatif.retention import PartitionLimits
 from kdump.stats.whatif.run import WhatIfRun
 from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.batches import CONTROL, GZIP, LOG_APPEND_TIME, NONE, TRANSACTIONAL, message, v2_batch
 from tests.harness.captures import Captures
 from tests.harness.fast_reference import Row
-from tests.oracle.maintenance import Left, Maintainer
+from tests.oracle.maintenance import Expired, ExpiryRequest, Left, Maintainer
 from tests.oracle.toolchain import DUMP_RELEASE, MODELLED, ToolchainMissingError, java_command
 
 pytestmark = pytest.mark.oracle
@@ -28,6 +34,7 @@ pytestmark = pytest.mark.oracle
 NOW = int(time.time() * 1000)
 DAY = 86_400_000
 LOGS = 60
+EXPIRED_LOGS = 150
 LIBRARIES_DIFFER = 0.02
 """Codecs other than gzip compress with libraries of other versions."""
 
@@ -234,8 +241,125 @@ def test_retention(maintainer: Maintainer, seed: int, tmp_path: Path, *, is_tier
             limits = milliseconds if days >= 0 else None, size if size >= 0 else None
             retention = Retention(*limits, remote_end=end if is_tiered else None)
             (log.parent / "log-start-offset-checkpoint").write_text(f"0\n1\nt 0 {start}\n")
-            rows = ask(log).retention(lambda _, limits=retention: limits, NOW).rows
+            given = PartitionLimits(retention, retention if is_tiered else None)
+            rows = ask(log).retention(lambda _, limits=given: limits, NOW).rows
             kept = [int(Path(str(row["segment"])).stem) for row in rows if not row["goes"]]
             # A new segment takes the place of all, and follows one of a tiered log that is closed because it is to go.
             here = [one.base_offset for one in left if (log / f"{one.base_offset:020}.log").exists()]
             assert kept == here, (log, retention)
+
+
+class TieredLog:
+    """A random tiered partition: leader epochs, local segments of one batch each, remote ones, some of other epochs."""
+
+    def __init__(self, random: Random, directory: Path) -> None:
+        self.random = random
+        self.directory = directory
+        self.end = random.randint(20, 300)
+        starts = sorted(random.choice((0, random.randrange(self.end), random.randrange(self.end))) for _ in range(4))
+        numbers = sorted(random.sample(range(2, 9), 4))
+        self.epochs = [EpochEntry(*entry) for entry in zip(numbers, starts, strict=True)]
+        self.start = random.choice((0, random.randrange(self.end)))
+        self.remote = RemoteSegments()
+        self.asked: list[str] = []
+        self.local = self._write()
+        for first in self._cuts(random.randrange(self.end)):
+            self._copy(first)
+
+    def _cuts(self, start: int) -> list[int]:
+        cuts = {start, *(self.random.randrange(start, self.end) for _ in range(self.random.randrange(7)))}
+        return sorted(cuts)
+
+    def _write(self) -> list[RetainedSegment]:
+        self.directory.mkdir(parents=True)
+        found = []
+        bases = self._cuts(self.random.randrange(self.end))
+        for base, end in pairwise([*bases, self.end]):
+            at = NOW - self.random.randrange(10 * DAY)
+            data = v2_batch([Row(0, end - base - 1, b"k", bytes(50))], base_offset=base, base_timestamp=at)
+            (self.directory / f"{base:020}.log").write_bytes(data)
+            found.append(RetainedSegment(base, len(data), at))
+        lines = "".join(f"{entry.epoch} {entry.start_offset}\n" for entry in self.epochs)
+        (self.directory / "leader-epoch-checkpoint").write_text(f"0\n{len(self.epochs)}\n{lines}")
+        return found
+
+    def _copy(self, first: int) -> None:
+        """A remote segment, whose records begin at ``first``."""
+        random = self.random
+        last = min(first + random.randrange(80), self.end + random.choice((-1, -1, -1, 5)))
+        epochs = {
+            entry.epoch: max(first, entry.start_offset)
+            for number, entry in enumerate(self.epochs)
+            if entry.start_offset <= last and all(next_.start_offset > first for next_ in self.epochs[number + 1 :][:1])
+        } or {self.epochs[0].epoch: first}
+        if random.random() < 0.2:
+            epochs = {random.choice((1, 3, 5, 9)) if random.random() < 0.5 else old: at for old, at in epochs.items()}
+        if random.random() < 0.1:
+            epochs = {epoch: at + random.choice((0, 1)) for epoch, at in epochs.items()}
+        if random.random() < 0.1:
+            epochs[min(epochs) - 1] = first
+        state = random.choice((0, 1, 1, 1, 1, 1, 2, 3))
+        segment_id = base64.urlsafe_b64encode(random.randbytes(16)).decode().rstrip("=")
+        newest, size = NOW - random.randrange(10 * DAY), random.randrange(300)
+        for number in range(state + 1):
+            values = {
+                "remoteLogSegmentId": {"id": segment_id, "topicIdPartition": {"name": "t", "id": "i", "partition": 0}},
+                "remoteLogSegmentState": number,
+                "eventTimestampMs": 0,
+                "brokerId": 1,
+                "customMetadata": None,
+                "startOffset": first,
+                "endOffset": last,
+                "segmentSizeInBytes": size,
+                "maxTimestampMs": newest,
+                "segmentLeaderEpochs": [{"leaderEpoch": epoch, "offset": at} for epoch, at in epochs.items()],
+            }
+            self.remote.take(min(number, 1), values, 0, 0, 0)
+        spoken = "/".join(f"{epoch}={at}" for epoch, at in epochs.items())
+        self.asked.append(f"{segment_id}:{first}:{last}:{newest}:{size}:{state}:{spoken}")
+
+    def request(self, whole: tuple[int, int], local: tuple[int, int]) -> ExpiryRequest:
+        return ExpiryRequest(self.directory, self.start, whole, local, ";".join(self.asked))
+
+    def expire(self, whole: Retention, local: Retention) -> Expired:
+        """As the model has it."""
+        known = self.remote.parts().get(("i", 0), RemotePart())
+        copied = known.last_copied(loaded_epochs(self.epochs, self.start, self.end), self.end)
+        done = expired_segments(
+            known,
+            self.epochs,
+            whole,
+            now=NOW,
+            log_start_offset=self.start,
+            log_end_offset=self.end,
+            only_local=only_local_bytes(self.local, copied, MODELLED),
+        )
+        gone = deleted_segments(
+            self.local,
+            local._replace(remote_end=copied),
+            now=NOW,
+            log_start_offset=done.log_start_offset,
+            log_end_offset=self.end,
+        )
+        left = {one.segment_id for one in known.segments} - done.reasons.keys()
+        return Expired(left, done.log_start_offset, [one.base_offset for one in self.local[len(gone) :]])
+
+
+def test_expiration_of_remote_segments(maintainer: Maintainer, seed: int, tmp_path: Path) -> None:
+    random = Random(seed)
+    logs = [TieredLog(random, tmp_path / f"log-{number}" / "t-0") for number in range(EXPIRED_LOGS)]
+    limits = [
+        ((days * DAY if days >= 0 else -1, size), (local_days * DAY if local_days >= 0 else -1, local_size))
+        for days, size, local_days, local_size in (
+            random.choice(((5, -1, 2, -1), (-1, 400, -1, 200), (-1, 0, -1, 0), (8, 900, 3, 300), (-1, -1, -1, -1)))
+            for _ in logs
+        )
+    ]
+    real = maintainer.expire([log.request(*own) for log, own in zip(logs, limits, strict=True)], NOW)
+    goes = 0
+    for log, (whole, local), answer in zip(logs, limits, real, strict=True):
+        got = log.expire(*(Retention(*(one if one >= 0 else None for one in own)) for own in (whole, local)))
+        here = [base for base in answer.local if base in {one.base_offset for one in log.local}]
+        assert got == answer._replace(local=here), (log.directory, log.epochs, log.start, log.end, whole, log.asked)
+        goes += len(log.remote.listed()) - len(got.remote)
+    assert goes > EXPIRED_LOGS / 4

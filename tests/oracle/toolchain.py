@@ -35,6 +35,9 @@ OLDER_RELEASES = {
 }
 """The jars of the dialects' versions: 0.8.2.2, 0.10.2.2, 1.0.0, 1.1.1, 2.8.2, 3.9.1, 4.1.1 and 4.3.1."""
 
+TIERED_RELEASE = "k43"
+"""Kafka 4.3.1, whose LocalTieredStorage ``held_storage`` has."""
+
 
 class ToolchainMissingError(Exception):
     """Java, Maven or the jars are not there; the message says which."""
@@ -44,7 +47,7 @@ def jars(release: str) -> Path:
     """The directory of jars of ``k39``, ``k43`` and so on, fetched if need be. Raises ToolchainMissingError."""
     given = os.environ.get("KAFKA_JARS")
     directory = (Path(given) if given else _BUILD / "kafka") / release / "lib"
-    if directory.is_dir() and any(directory.glob("kafka-clients-*.jar")):
+    if directory.is_dir() and any(directory.glob("kafka*.jar")):
         return directory
     if given:
         raise ToolchainMissingError(f"KAFKA_JARS is set, but {directory} holds no Kafka jars")
@@ -69,16 +72,25 @@ def java_command(release: str, main_class: str, *, options: tuple[str, ...] = ()
     source = _HERE / "java" / f"{main_class.rpartition('.')[2]}.java"
     path = f"{library}/*"
     if source.is_file():
-        path = f"{_compiled(release, source, library)}{os.pathsep}{path}"
+        path = f"{_compiled(release, source, path)}{os.pathsep}{path}"
     return [_program("java"), "-Dfile.encoding=UTF-8", _SILENT, *options, "-cp", path, main_class]
 
 
-def _compiled(release: str, source: Path, library: Path) -> Path:
+def held_storage() -> str:
+    """The class path of HeldStorage, for a broker of ``TIERED_RELEASE``. Raises ToolchainMissingError."""
+    library, storage = jars(TIERED_RELEASE), jars("tier43")
+    path = f"{library}/*{os.pathsep}{storage}/*"
+    classes = _compiled("tier43", _HERE / "java" / "HeldStorage.java", path)
+    return f"{classes}/{os.pathsep}{storage}/*"
+
+
+def _compiled(release: str, source: Path, path: str) -> Path:
+    """The directory of the classes of a source, which is compiled with a class path if need be."""
     classes = _BUILD / "oracle" / "classes" / f"{release}-{source.stem}"
     stamp = classes / "stamp"
     if not stamp.exists() or stamp.stat().st_mtime < source.stat().st_mtime:
         classes.mkdir(parents=True, exist_ok=True)
-        command = [_program("javac"), "-nowarn", "-encoding", "UTF-8", "-cp", f"{library}/*", "-d", str(classes)]
+        command = [_program("javac"), "-nowarn", "-encoding", "UTF-8", "-cp", path, "-d", str(classes)]
         subprocess.run([*command, str(source)], check=True)
         stamp.touch()
     return classes

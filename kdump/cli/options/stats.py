@@ -81,8 +81,8 @@ class StatsArguments(
         "Estimate the effect of other settings: codec, magic, compaction, retention=7d,10GB, or retention "
         "with the settings of each topic. May be repeated.",
         """
-        Estimate the effect of other settings: `codec`, `magic`, `compaction` or `retention`[=*LIMIT*[,*LIMIT*]]; may be
-        repeated. See `QUESTIONS`.
+        Estimate the effect of other settings: `codec`, `magic`, `compaction` or `retention`[=*LIMIT*[,*LIMIT*...]];
+        may be repeated. See `QUESTIONS`.
         """,
         type=WHAT_IF,
         multiple=True,

@@ -119,9 +119,21 @@ class VerifyArguments(TierArguments, TopicArguments, LogArguments, ColorArgument
         OptionGroup.START,
         "--segment-index-bytes BYTES",
         "With --startup: the broker's segment.index.bytes.",
-        "The broker's *segment.index.bytes*, 10485760 by default.",
+        "The broker's *segment.index.bytes*. Without it the metadata of the cluster tells; else it is 10485760.",
         type=click.IntRange(12, MAX_INT32),
         show_default="10485760",
+        needs=("--startup",),
+    )
+    index_interval_bytes: int | None = option(
+        OptionGroup.START,
+        "--index-interval-bytes BYTES",
+        "With --startup: the broker's index.interval.bytes.",
+        """
+        The broker's *index.interval.bytes*, of indexes that the start builds again. Without it the metadata of the
+        cluster tells; else it is 4096.
+        """,
+        type=click.IntRange(0, MAX_INT32),
+        show_default="4096",
         needs=("--startup",),
     )
     broker_version: str = broker_version_option(

@@ -11,6 +11,7 @@ from typing import Final
 from kdump.kafka.compaction import DELETE_RETENTION_MS
 from kdump.kafka.image.image import TOPIC_RESOURCE, MetadataImage
 from kdump.kafka.retention import Retention
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE
 
 _BROKER_RESOURCE: Final = 4
 _RETENTION_MS: Final = 7 * 86_400_000
@@ -37,20 +38,33 @@ class TopicSettings:
         self._broker = broker
 
     def retention(self, topic: str) -> Retention:
-        """The limits of the local log of a topic; none where its cleanup.policy is compact only."""
+        """The limits of a topic, local and remote together; none where its cleanup.policy is compact only."""
         if "delete" not in (self._value(topic, "cleanup.policy", "log.cleanup.policy") or "delete"):
             return Retention()
         milliseconds = self._number(topic, "retention.ms", "log.retention.ms", _RETENTION_MS)
         size = self._number(topic, "retention.bytes", "log.retention.bytes", _UNLIMITED)
-        if self.is_tiered(topic):
-            milliseconds = self._local(topic, "retention.ms", milliseconds)
-            size = self._local(topic, "retention.bytes", size)
         return Retention(None if milliseconds < 0 else milliseconds, None if size < 0 else size)
 
-    def is_tiered(self, topic: str) -> bool:
-        """Closed segments of the topic are copied to remote storage (KIP-405, KIP-950)."""
+    def local_retention(self, topic: str, whole: Retention | None = None) -> Retention:
+        """The limits of the local log of a topic (LogConfig.localRetentionMs, localRetentionBytes).
+
+        ``whole``: the limits of the topic; None: its own.
+        """
+        whole = self.retention(topic) if whole is None else whole
+        if not self.is_copied(topic):
+            return whole
+        return Retention(
+            self._local(topic, "retention.ms", whole.milliseconds), self._local(topic, "retention.bytes", whole.size)
+        )
+
+    def has_remote_storage(self, topic: str) -> bool:
+        """Segments of the topic may be in remote storage (KIP-405)."""
+        return self._image.configs.get((TOPIC_RESOURCE, topic), {}).get("remote.storage.enable") == "true"
+
+    def is_copied(self, topic: str) -> bool:
+        """Closed segments of the topic are copied to remote storage, which KIP-950 can stop."""
         configs = self._image.configs.get((TOPIC_RESOURCE, topic), {})
-        return configs.get("remote.storage.enable") == "true" and configs.get("remote.log.copy.disable") != "true"
+        return self.has_remote_storage(topic) and configs.get("remote.log.copy.disable") != "true"
 
     def delete_retention_ms(self, topic: str) -> int:
         """How long tombstones stay."""
@@ -60,6 +74,14 @@ class TopicSettings:
         """The largest batch that a producer may write."""
         return self._number(topic, "max.message.bytes", "message.max.bytes", MAX_MESSAGE_BYTES)
 
+    def index_interval(self, topic: str) -> int:
+        """Bytes of a log between two entries of its indexes."""
+        return self._number(topic, "index.interval.bytes", "log.index.interval.bytes", DEFAULT_INDEX_INTERVAL)
+
+    def max_index_size(self, topic: str) -> int:
+        """Most bytes of an index file."""
+        return self._number(topic, "segment.index.bytes", "log.index.size.max.bytes", DEFAULT_INDEX_SIZE)
+
     def is_unclean_election_enabled(self, topic: str) -> bool:
         """Whether a replica may lead that is not in sync."""
         return self._value(topic, _UNCLEAN_ELECTION, _UNCLEAN_ELECTION) == "true"
@@ -68,10 +90,9 @@ class TopicSettings:
         """How many replicas must be in sync for a write with acks=all."""
         return self._number(topic, _MIN_ISR, _MIN_ISR, 1)
 
-    def _local(self, topic: str, name: str, whole: int) -> int:
-        """A limit of the local log of a tiered topic; ``whole``: that of the topic (LogConfig.localRetentionMs)."""
+    def _local(self, topic: str, name: str, whole: int | None) -> int | None:
         own = self._number(topic, f"local.{name}", f"log.local.{name}", _AS_THE_WHOLE)
-        return whole if own == _AS_THE_WHOLE else own
+        return whole if own == _AS_THE_WHOLE else None if own < 0 else own
 
     def _number(self, topic: str, name: str, synonym: str, default: int) -> int:
         value = self._value(topic, name, synonym)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.format.index import OFFSET_ENTRY_SIZE
 from kdump.format.legacy import parse_message
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE
+from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE
 from kdump.kafka.startup.names import INDEX, LOG, SNAPSHOT, offset_of
 from kdump.kafka.startup.outcome import OUT_OF_MEMORY, StartFailureError
 from kdump.log import files
@@ -31,9 +31,9 @@ class LoadSettings(NamedTuple):
     """What a broker knows of a partition before it opens its directory.
 
     ``is_clean``: .kafka_cleanshutdown was there. The offsets are the partition's lines in the two checkpoints, 0
-    without one. ``max_index_size``: segment.index.bytes; ``now``: the time, ms, see
-    ``Directory.stopped_at``. ``tiered_by``: what
-    says that the topic has remote storage (remote.storage.enable), None where nothing does. ``release``: the broker's.
+    without one. ``max_index_size``: segment.index.bytes; ``now``: the time, ms, see ``Directory.stopped_at``.
+    ``remote_by``: what says that the topic has remote storage (remote.storage.enable), None where nothing does.
+    ``release``: the broker's. ``index_interval``: index.interval.bytes.
     """
 
     is_clean: bool
@@ -41,8 +41,9 @@ class LoadSettings(NamedTuple):
     log_start_offset: int = 0
     max_index_size: int = DEFAULT_INDEX_SIZE
     now: int | None = None
-    tiered_by: str | None = None
+    remote_by: str | None = None
     release: Release = NEWEST
+    index_interval: int = DEFAULT_INDEX_INTERVAL
 
 
 class FileAction(Enum):

@@ -95,8 +95,8 @@ def partition_settings(directory: str, known: LogDirectory) -> LoadSettings:
     point = start = 0
     if folder is not None:
         point, start = known.recovery_points.get(folder[0], 0), known.log_starts.get(folder[0], 0)
-    tiered_by = REMOTE_METADATA if remote_ranges(directory) else None
-    return LoadSettings(known.is_clean, point, start, tiered_by=tiered_by)
+    remote_by = REMOTE_METADATA if remote_ranges(directory) else None
+    return LoadSettings(known.is_clean, point, start, remote_by=remote_by)
 
 
 def sort_folders(names: Iterable[str]) -> FolderNames:

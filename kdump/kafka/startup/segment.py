@@ -48,6 +48,7 @@ class StartSegment:
         self.base_offset = base_offset
         self._directory = directory
         self._max_index_size = settings.max_index_size
+        self._index_interval = settings.index_interval
         self._release = settings.release
         self._names = {kind: file_name(base_offset, kind) + suffix for kind in SEGMENT_SUFFIXES}
         self._index: OffsetIndexFile | None = None
@@ -169,9 +170,15 @@ class StartSegment:
             KafkaFailureError: any other failure.
         """
         index, time_index, txn_index = self.index, self.time_index, self._names[TXN_INDEX]
-        size, latest = self._max_index_size, epochs.latest
         with self._directory.open(self.log_name) as source:
-            result = recover(source, self.base_offset, producers, index_size=size, latest_leader_epoch=latest)
+            result = recover(
+                source,
+                self.base_offset,
+                producers,
+                index_interval_bytes=self._index_interval,
+                index_size=self._max_index_size,
+                latest_leader_epoch=epochs.latest,
+            )
         failure, built = result.failure, result.indexes
         assert built is not None, "they are needed"
         is_cut = failure is None or failure.after_truncation

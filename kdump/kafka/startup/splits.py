@@ -14,6 +14,7 @@ from kdump.format.legacy import parse_message
 from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.kafka.startup.batches import StoredBatch, batches
+from kdump.kafka.startup.directory import LoadSettings
 from kdump.kafka.startup.loader import Loading
 from kdump.kafka.startup.names import CLEANED, DELETED, INDEX, LOG, SWAP, TIME_INDEX, file_name
 from kdump.kafka.startup.outcome import (
@@ -81,7 +82,7 @@ def _made_parts(loading: Loading, segment: StartSegment) -> list[StartSegment]:
     made = {}
     repeated: int | None = None
     with directory.open(segment.log_name) as source:
-        for base_offset, start, end, indexes in _parts(source, log.size, loading.settings.max_index_size):
+        for base_offset, start, end, indexes in _parts(source, log.size, loading.settings):
             if base_offset in made:
                 repeated = base_offset
             made[base_offset] = log.part(start, end), indexes.contents()
@@ -95,7 +96,7 @@ def _made_parts(loading: Loading, segment: StartSegment) -> list[StartSegment]:
     return [loading.open_segment(base_offset, CLEANED) for base_offset in sorted(made)]
 
 
-def _parts(source: Source, size: int, max_index_size: int) -> Iterator[tuple[int, int, int, IndexBuilder]]:
+def _parts(source: Source, size: int, settings: LoadSettings) -> Iterator[tuple[int, int, int, IndexBuilder]]:
     """The base offset of each part, where it begins and ends, and its index entries."""
     indexes: IndexBuilder | None = None
     base_offset = start = end = 0
@@ -108,7 +109,8 @@ def _parts(source: Source, size: int, max_index_size: int) -> Iterator[tuple[int
             base_offset, start = batch.base_offset, end
             if not 0 <= last_offset - base_offset <= MAX_INT32:
                 raise StartFailureError(ILLEGAL_STATE, f"the batch at position {start} fits no segment")
-            indexes = IndexBuilder(base_offset, size=max_index_size)
+            interval, most = settings.index_interval, settings.max_index_size
+            indexes = IndexBuilder(base_offset, interval=interval, size=most)
         if batch.data[MAGIC_OFFSET] > MAGIC:
             # Unlike the code that reads a log for recovery, the copying code checks the magic byte.
             raise StartFailureError(CORRUPT_RECORD, f"the batch at position {batch.position} is of no known magic")

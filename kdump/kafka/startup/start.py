@@ -131,7 +131,7 @@ def _load(loading: Loading) -> Served:
     last.time_index.grow()
     loading.epochs.cut_end(end)
     log_start = settings.log_start_offset
-    if settings.tiered_by is None:
+    if settings.remote_by is None:
         log_start = max(log_start, min(loading.segments))
     loading.epochs.cut_start(settings.log_start_offset)
     producers.remove_strays(loading.segments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,23 @@ from numpy.typing import NDArray
 from kdump.codes import Codes, KdumpError, OnError
 from kdump.fast.entries import Entries
 from kdump.format.batch import TRANSACTIONAL
-from kdump.format.checkpoint import CLEAN_SHUTDOWN, LOG_START_CHECKPOINT, parse_offset_checkpoint
+from kdump.format.checkpoint import (
+    CLEAN_SHUTDOWN,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    parse_offset_checkpoint,
+)
 from kdump.format.legacy import NO_TIMESTAMP
 from kdump.kafka.compaction import DELETE_RETENTION_MS, ActiveProducers, Cleaning, NewestOffsets
 from kdump.kafka.image.topicsettings import TopicSettings
-from kdump.kafka.retention import RetainedSegment, Retention, deleted_segments, largest_timestamp
+from kdump.kafka.remoteretention import expired_segments, loaded_epochs
+from kdump.kafka.retention import (
+    RetainedSegment,
+    Retention,
+    deleted_segments,
+    largest_timestamp,
+    only_local_bytes,
+)
 from kdump.log import files
 from kdump.log.files import FileFingerprint
 from kdump.log.gaps import Gap
@@ -26,21 +38,39 @@ from kdump.log.names import Kind, is_uri, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.partition import segments_after
 from kdump.log.resync import ResyncWalk
-from kdump.log.siblings import last_time_entry
+from kdump.log.siblings import last_time_entry, read_leader_epochs
 from kdump.reading.outcomes import ABORTED, STATES
 from kdump.reading.transactionreader import TransactionReader
 from kdump.releases import NEWEST, Release
 from kdump.stats.reach import WorldTimes, first_record_at
 from kdump.stats.whatif.answer import Answer
 from kdump.stats.whatif.compaction import CompactedPartition, CompactionSizes, compaction_answer
-from kdump.stats.whatif.retention import SegmentFate, retention_answer
+from kdump.stats.whatif.retention import (
+    PartitionFates,
+    PartitionLimits,
+    RemoteFates,
+    SegmentFate,
+    retention_answer,
+)
 from kdump.tasks.logs import LogFile
 from kdump.verify.partition import end_offset_of
 from kdump.verify.partitionentries import Partition, PartitionEntries
 from kdump.verify.table import read_rows
+from kdump.worlds import world_of_store
 
 _ABORTED: Final = STATES.index(ABORTED)
 _MILLION: Final = 1_000_000
+
+
+_Retained: TypeAlias = "tuple[LogFile, RetainedSegment]"
+"""A log, and as the rules of retention see it."""
+
+
+class _Extent(NamedTuple):
+    """The offsets of a log as ``kafka.retention.deleted_segments`` takes them; ``end`` is exclusive."""
+
+    start: int | None
+    end: int | None
 
 
 class WhatIfFold(Protocol):
@@ -92,60 +122,105 @@ class WhatIfRun:
                 self._on_error(error.located(partition.logs[0].context.file))
         return compaction_answer(found, self._release)
 
-    def retention(self, limits: Callable[[Partition], Retention], now: int) -> Answer:
+    def retention(self, limits: Callable[[Partition], PartitionLimits], now: int) -> Answer:
         """The segments that would be deleted at ``now`` (ms); ``limits``: of a partition."""
         fates = []
         for partition in self._logs.partitions:
-            retention = limits(partition)
-            times: WorldTimes | None = None if partition.world is None else partition.world.answer("times")
-            segments = []
-            newest = partition.logs[-1]
-            # After a clean stop a broker takes the index of the last segment as it is, too.
-            is_followed = newest.path != STDIN and (bool(segments_after(newest.path)) or _was_stopped(partition))
-            for log in partition.logs:
-                try:
-                    is_closed = log is not newest or is_followed
-                    segment = (
-                        self._retained_segment(log, is_closed=is_closed)
-                        if times is None
-                        else times.retained_segment(log)
-                    )
-                    segments.append((log, segment))
-                except KdumpError as error:
-                    self._on_error(error.located(log.context.file))
-            retained = [segment for _, segment in segments]
-            log_end = None if retention.remote_end is None else end_offset_of([log.path for log in partition.logs])
-            reasons = (
-                deleted_segments(
-                    retained,
-                    retention,
-                    now=now,
-                    log_start_offset=_log_start_offset(partition),
-                    log_end_offset=log_end,
-                )
-                if times is None
-                else times.deleted_segments(retained, retention, now=now)
-            )
-            for number, (log, segment) in enumerate(segments):
-                reason = reasons[number] if number < len(reasons) else None
-                context = log.context
-                blocker = None
-                is_first_kept = times is None and number == len(reasons)
-                if is_first_kept and _is_blocking(retained, number, retention, now):
-                    blocker = first_record_at(log, segment.largest_timestamp)
-                fates.append(
-                    SegmentFate(
-                        context.file,
-                        context.topic,
-                        context.partition,
-                        segment,
-                        reason,
-                        retention,
-                        blocker and blocker[0],
-                        is_file_time=times is not None,
-                    )
-                )
+            if world_of_store(partition.directory) is not None:
+                what = "is in a bucket; --what-if retention is asked of the log directory of a broker"
+                self._on_error(KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=partition.name))
+                continue
+            segments = self._retained(partition)
+            remote, retention, extent = self._remote(partition, limits(partition), segments, now)
+            own = self._fates(partition, segments, retention, now, extent)
+            if own or remote.segments:
+                fates.append(PartitionFates(own, remote))
         return retention_answer(fates, now)
+
+    def _remote(
+        self, partition: Partition, limits: PartitionLimits, segments: Sequence[_Retained], now: int
+    ) -> tuple[RemoteFates, Retention, _Extent]:
+        """What becomes of remote segments; then the limits of the local log, and its extent."""
+        start, whole = _log_start_offset(partition), limits.whole
+        local = whole if limits.local is None else limits.local
+        end = (
+            None
+            if limits.local is None and limits.remote is None
+            else end_offset_of([log.path for log in partition.logs])
+        )
+        if limits.remote is None or end is None:
+            return RemoteFates(), local, _Extent(start, end)
+        epochs = read_leader_epochs(os.path.join(partition.directory, LEADER_EPOCH_CHECKPOINT))
+        last_copied = limits.remote.last_copied(loaded_epochs(epochs, start or 0, end), end)
+        known = [one for one in limits.remote.segments if one.offsets is not None and one.leader_epochs]
+        expiry = expired_segments(
+            limits.remote,
+            epochs,
+            whole,
+            now=now,
+            log_start_offset=start or 0,
+            log_end_offset=end,
+            only_local=only_local_bytes([segment for _, segment in segments], last_copied, self._release),
+        )
+        if limits.local is not None:
+            local = local._replace(remote_end=last_copied)
+        return RemoteFates(known, expiry, whole), local, _Extent(expiry.log_start_offset, end)
+
+    def _retained(self, partition: Partition) -> list[_Retained]:
+        """The logs of a partition as the rules of retention see them; what cannot be read is an error."""
+        times: WorldTimes | None = None if partition.world is None else partition.world.answer("times")
+        segments = []
+        newest = partition.logs[-1]
+        # After a clean stop a broker takes the index of the last segment as it is, too.
+        is_followed = newest.path != STDIN and (bool(segments_after(newest.path)) or _was_stopped(partition))
+        for log in partition.logs:
+            try:
+                is_closed = log is not newest or is_followed
+                segment = (
+                    self._retained_segment(log, is_closed=is_closed) if times is None else times.retained_segment(log)
+                )
+                segments.append((log, segment))
+            except KdumpError as error:
+                self._on_error(error.located(log.context.file))
+        return segments
+
+    def _fates(
+        self,
+        partition: Partition,
+        segments: Sequence[_Retained],
+        retention: Retention,
+        now: int,
+        extent: _Extent,
+    ) -> list[SegmentFate]:
+        """What becomes of each log."""
+        times: WorldTimes | None = None if partition.world is None else partition.world.answer("times")
+        retained = [segment for _, segment in segments]
+        reasons = (
+            deleted_segments(retained, retention, now=now, log_start_offset=extent.start, log_end_offset=extent.end)
+            if times is None
+            else times.deleted_segments(retained, retention, now=now)
+        )
+        fates = []
+        for number, (log, segment) in enumerate(segments):
+            reason = reasons[number] if number < len(reasons) else None
+            context = log.context
+            blocker = None
+            is_first_kept = times is None and number == len(reasons)
+            if is_first_kept and _is_blocking(retained, number, retention, now):
+                blocker = first_record_at(log, segment.largest_timestamp)
+            fates.append(
+                SegmentFate(
+                    context.file,
+                    context.topic,
+                    context.partition,
+                    segment,
+                    reason,
+                    retention,
+                    blocker and blocker[0],
+                    is_file_time=times is not None,
+                )
+            )
+        return fates
 
     def _own_partitions(self) -> Iterator[Partition]:
         """Those of today; each other one is an error, as nobody knows the answer for it."""

@@ -1,14 +1,21 @@
-// What a running broker does to the segments of a partition: one run of the log cleaner, or the deletion by retention.
+// What a running broker does to the segments of a partition: one run of the log cleaner, the deletion by retention, or
+// one run of the expiration of remote segments and then the deletion of local ones.
 // usage: LogMaintenance WORK, requests on standard input, a line each:
 //   DIR<TAB>clean<TAB>now<TAB>delete.retention.ms<TAB>roll (true, false)
 //   DIR<TAB>delete<TAB>now<TAB>retention.ms<TAB>retention.bytes<TAB>log start offset[<TAB>last offset in remote storage]
+//   DIR<TAB>expire<TAB>now<TAB>retention.ms<TAB>retention.bytes<TAB>log start offset<TAB>local.retention.ms<TAB>
+//   local.retention.bytes<TAB>remote segments, as ID:first:last:largest timestamp:size:state:EPOCH=offset/EPOCH=offset;...
 // DIR is a <topic>-<n> directory; its regular files are copied to WORK with their times of change. "now" is in ms.
 // An answer is a line of fields separated by tabs: the exception ("-" without one), then every segment that is left as
-// baseOffset:size:batches:records:empty batches:control records.
+// baseOffset:size:batches:records:empty batches:control records. That of "expire" has two fields before the segments: the
+// ids of the remote segments that are left, separated by commas, and the log start offset.
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -16,9 +23,12 @@ import java.nio.file.Paths;
 import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -26,9 +36,26 @@ import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
+import org.apache.kafka.common.TopicIdPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.AbstractConfig;
+import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.common.OffsetAndEpoch;
+import org.apache.kafka.server.log.remote.metadata.storage.RemoteLogMetadataCache;
+import org.apache.kafka.server.log.remote.storage.LogSegmentData;
+import org.apache.kafka.server.log.remote.storage.RemoteLogManager;
+import org.apache.kafka.server.log.remote.storage.RemoteLogManagerConfig;
+import org.apache.kafka.server.log.remote.storage.RemoteLogMetadataManager;
+import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentId;
+import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadata;
+import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadata.CustomMetadata;
+import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadataUpdate;
+import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentState;
+import org.apache.kafka.server.log.remote.storage.RemotePartitionDeleteMetadata;
+import org.apache.kafka.server.log.remote.storage.RemoteStorageManager;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.log.Cleaner;
 import org.apache.kafka.storage.internals.log.LogCleanerManager;
@@ -44,6 +71,8 @@ import org.apache.kafka.storage.internals.utils.Throttler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
 public class LogMaintenance {
+    private static final Uuid TOPIC = new Uuid(1, 2);
+
     /** Nothing is deleted in the background. */
     private static final Scheduler IDLE = new Scheduler() {
         @Override public void startup() { }
@@ -84,14 +113,19 @@ public class LogMaintenance {
     private static String answer(Path directory, String[] fields) {
         List<String> answer = new ArrayList<>();
         try {
-            UnifiedLog log = fields[1].equals("clean") ? clean(directory, fields) : delete(directory, fields);
             answer.add("-");
+            UnifiedLog log = switch (fields[1]) {
+                case "clean" -> clean(directory, fields);
+                case "delete" -> delete(directory, fields);
+                default -> expire(directory, fields, answer);
+            };
             for (LogSegment segment : log.logSegments()) {
                 answer.add(summary(segment));
             }
             log.close();
         } catch (Throwable error) {
-            return error.getClass().getName() + ": " + String.valueOf(error.getMessage()).replaceAll("\\s", " ");
+            Throwable cause = error instanceof InvocationTargetException ? error.getCause() : error;
+            return cause.getClass().getName() + ": " + String.valueOf(cause.getMessage()).replaceAll("\\s", " ");
         }
         return String.join("\t", answer);
     }
@@ -132,6 +166,145 @@ public class LogMaintenance {
         }
         log.deleteOldSegments();
         return log;
+    }
+
+    private static UnifiedLog expire(Path directory, String[] fields, List<String> answer) throws Exception {
+        Clock clock = new Clock(Long.parseLong(fields[2]));
+        UnifiedLog log = open(directory, clock, true, Long.parseLong(fields[5]), Map.of(
+            "cleanup.policy", "delete", "retention.ms", fields[3], "retention.bytes", fields[4],
+            "local.retention.ms", fields[6], "local.retention.bytes", fields[7], "remote.storage.enable", "true"));
+        TopicIdPartition owner = new TopicIdPartition(TOPIC, log.topicPartition());
+        Known.cache = new RemoteLogMetadataCache();
+        for (String text : fields.length > 8 ? fields[8].split(";") : new String[0]) {
+            Known.add(owner, text.split(":"));
+        }
+        Map<String, Object> settings = new HashMap<>();
+        settings.put("remote.log.storage.system.enable", "true");
+        settings.put("remote.log.storage.manager.class.name", Nowhere.class.getName());
+        settings.put("remote.log.metadata.manager.class.name", Known.class.getName());
+        RemoteLogManager manager = new RemoteLogManager(
+            new RemoteLogManagerConfig(new AbstractConfig(RemoteLogManagerConfig.configDef(), settings)), 1,
+            directory.getParent().toString(), "cluster",
+            clock, partition -> Optional.of(log), (partition, offset) -> log.updateLogStartOffsetFromRemoteTier(offset),
+            new BrokerTopicStats(true), new Metrics(), Optional.empty());
+        Method highest = RemoteLogManager.class.getDeclaredMethod(
+            "findHighestRemoteOffset", TopicIdPartition.class, UnifiedLog.class);
+        highest.setAccessible(true);
+        log.updateHighestOffsetInRemoteStorage(((OffsetAndEpoch) highest.invoke(manager, owner, log)).offset());
+        Class<?> task = Class.forName(RemoteLogManager.class.getName() + "$RLMExpirationTask");
+        Constructor<?> constructor = task.getDeclaredConstructor(RemoteLogManager.class, TopicIdPartition.class);
+        constructor.setAccessible(true);
+        Method run = task.getDeclaredMethod("cleanupExpiredRemoteLogSegments");
+        run.setAccessible(true);
+        run.invoke(constructor.newInstance(manager, owner));
+        manager.close();
+        List<String> left = new ArrayList<>();
+        new Known().listRemoteLogSegments(owner).forEachRemaining(one -> left.add(one.remoteLogSegmentId().id().toString()));
+        answer.add(String.join(",", left));
+        answer.add(String.valueOf(log.logStartOffset()));
+        log.deleteOldSegments();
+        return log;
+    }
+
+    /** The remote segments of the partition that is asked about. */
+    public static class Known implements RemoteLogMetadataManager {
+        static RemoteLogMetadataCache cache;
+
+        static void add(TopicIdPartition owner, String[] fields) throws Exception {
+            RemoteLogSegmentId id = new RemoteLogSegmentId(owner, Uuid.fromString(fields[0]));
+            Map<Integer, Long> epochs = new HashMap<>();
+            for (String epoch : fields[6].split("/")) {
+                epochs.put(Integer.parseInt(epoch.split("=")[0]), Long.parseLong(epoch.split("=")[1]));
+            }
+            ask("addCopyInProgressSegment", new RemoteLogSegmentMetadata(
+                id, Long.parseLong(fields[1]), Long.parseLong(fields[2]), Long.parseLong(fields[3]), 1, 0,
+                Integer.parseInt(fields[4]), epochs));
+            for (int state = 1; state <= Integer.parseInt(fields[5]); state++) {
+                RemoteLogSegmentState next = RemoteLogSegmentState.forId((byte) state);
+                ask("updateRemoteLogSegmentMetadata", new RemoteLogSegmentMetadataUpdate(id, 0, Optional.empty(), next, 1));
+            }
+        }
+
+        @SuppressWarnings("unchecked")
+        private static <T> T ask(String name, Object... given) {
+            for (Method method : RemoteLogMetadataCache.class.getDeclaredMethods()) {
+                if (method.getName().equals(name) && method.getParameterCount() == given.length) {
+                    method.setAccessible(true);
+                    try {
+                        return (T) method.invoke(cache, given);
+                    } catch (ReflectiveOperationException error) {
+                        throw new IllegalStateException(error.getCause());
+                    }
+                }
+            }
+            throw new IllegalArgumentException(name);
+        }
+
+        @Override public CompletableFuture<Void> addRemoteLogSegmentMetadata(RemoteLogSegmentMetadata metadata) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override public CompletableFuture<Void> updateRemoteLogSegmentMetadata(RemoteLogSegmentMetadataUpdate update) {
+            ask("updateRemoteLogSegmentMetadata", update);
+            return CompletableFuture.completedFuture(null);
+        }
+
+        @Override public Optional<RemoteLogSegmentMetadata> remoteLogSegmentMetadata(TopicIdPartition p, int e, long o) {
+            return ask("remoteLogSegmentMetadata", e, o);
+        }
+
+        @Override public Optional<Long> highestOffsetForEpoch(TopicIdPartition partition, int epoch) {
+            return ask("highestOffsetForEpoch", epoch);
+        }
+
+        @Override public CompletableFuture<Void> putRemotePartitionDeleteMetadata(RemotePartitionDeleteMetadata deleted) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override public Iterator<RemoteLogSegmentMetadata> listRemoteLogSegments(TopicIdPartition partition) {
+            return ask("listAllRemoteLogSegments");
+        }
+
+        @Override public Iterator<RemoteLogSegmentMetadata> listRemoteLogSegments(TopicIdPartition partition, int epoch) {
+            return ask("listRemoteLogSegments", epoch);
+        }
+
+        @Override public void onPartitionLeadershipChanges(Set<TopicIdPartition> led, Set<TopicIdPartition> followed) { }
+
+        @Override public void onStopPartitions(Set<TopicIdPartition> partitions) { }
+
+        @Override public long remoteLogSize(TopicIdPartition partition, int epoch) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override public void configure(Map<String, ?> settings) { }
+
+        @Override public void close() { }
+    }
+
+    /** Remote storage that holds nothing. */
+    public static class Nowhere implements RemoteStorageManager {
+        @Override public Optional<CustomMetadata> copyLogSegmentData(RemoteLogSegmentMetadata one, LogSegmentData data) {
+            return Optional.empty();
+        }
+
+        @Override public InputStream fetchLogSegment(RemoteLogSegmentMetadata metadata, int start) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override public InputStream fetchLogSegment(RemoteLogSegmentMetadata metadata, int start, int end) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override public InputStream fetchIndex(RemoteLogSegmentMetadata metadata, IndexType type) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override public void deleteLogSegmentData(RemoteLogSegmentMetadata metadata) { }
+
+        @Override public void configure(Map<String, ?> settings) { }
+
+        @Override public void close() { }
     }
 
     private static UnifiedLog open(

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from kdump.format.index import TimeEntry
 from kdump.inputs import resolve
-from kdump.kafka.retention import Reason, RetainedSegment, Retention, deleted_segments, largest_timestamp
+from kdump.kafka.retention import (
+    Reason,
+    RetainedSegment,
+    Retention,
+    deleted_segments,
+    largest_timestamp,
+    only_local_bytes,
+)
+from kdump.releases import KAFKA_4_3, NEWEST
+from kdump.stats.whatif.retention import PartitionLimits
 from kdump.stats.whatif.run import WhatIfRun
 from kdump.verify.partitionentries import PartitionEntries
 from tests.harness.batches import plain_rows, v2_batch
@@ -118,7 +127,16 @@ def test_a_directory_is_not_listed_for_each_segment(tmp_path: Path, monkeypatch:
         log.with_suffix(".timeindex").write_bytes(bytes(12))
     monkeypatch.setattr("kdump.stats.whatif.run.segments_after", after)
     answer = WhatIfRun(PartitionEntries([resolve(str(tmp_path))], on_error=pytest.fail), pytest.fail).retention(
-        lambda _: Retention(size=1), NOW
+        lambda _: PartitionLimits(Retention(size=1)), NOW
     )
     assert len(answer.rows) == len(logs)
     assert asked == [str(logs[-1])]
+
+
+def test_what_is_only_local() -> None:
+    """A segment that begins at the last remote offset is one to 4.3, and none to 4.4."""
+    found = segments((100, 0), (10, 0), (1, 0))
+    assert only_local_bytes(found, -1, NEWEST) == 111
+    assert only_local_bytes(found, 9, NEWEST) == 11
+    assert only_local_bytes(found, 10, NEWEST) == 1
+    assert only_local_bytes(found, 10, KAFKA_4_3) == 11
