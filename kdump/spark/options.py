@@ -161,6 +161,8 @@ def _source_options(options: Mapping[str, str]) -> SourceOptions:
     topics = None
     if "subscribe" in options:
         topics = frozenset(topic.strip() for topic in options["subscribe"].split(","))
+    # The schema tells readers what it is; its value is checked where the others are.
+    _boolean(options, "includeHeaders", default=True)
     return SourceOptions(
         paths=_paths(options),
         wanted=Wanted(topics, _pattern(options), offsets=Range(first, last), starts=starts, ends=ends),
